@@ -6,14 +6,24 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::check::{BuildError, Graph};
+use crate::check::error::BuildError;
+use crate::check::graph::Graph;
+use crate::check::proof::Proof;
 use crate::cx::Cx;
-use crate::draft::{Draft, NeedDraft};
-use crate::engine::{Body, Column, LiveSettings, Making, Parts, Settings, Shared, Updating, Workers};
-use crate::engine::{State, TypedGate};
-use crate::exit::{Entry, Inlet, Retire};
+use crate::draft::{Draft, FlowDraft, NeedDraft};
+use crate::engine::intake::gate::TypedGate;
+use crate::engine::run::lane::{Body, Making, Updating};
+use crate::engine::run::site::Site;
+use crate::engine::settings::{LiveSettings, Settings, Workers};
+use crate::engine::state::State;
+use crate::engine::threads::shared::Shared;
+use crate::engine::threads::spawn::start_worker;
+use crate::engine::units::column::Column;
+use crate::exit::{Entry, Retire};
 use crate::failure::{DeadLetter, Failure};
 use crate::flow::Flow;
+use crate::inlet::Inlet;
+use crate::limits::{DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, MAX_WORKERS};
 use crate::need::Hold;
 use crate::plan::{Plan, PlanNeed, PlanResource, PlanStage};
 use crate::policy::Batch;
@@ -23,20 +33,6 @@ use crate::stage::{FnStage, Stage};
 use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
 
-/// The default cap on units in flight.
-pub const DEFAULT_INFLIGHT: u64 = 256;
-/// The default bound on the number of keys of one keyed resource.
-pub const DEFAULT_MAX_KEYS: usize = 65_536;
-/// The maximum number of workers of a flow, or of one stage.
-///
-/// Linux lets a process have some 32,000 threads by default: each takes two mappings, its stack and the guard page, and
-/// `vm.max_map_count` is 65,530. This limit leaves room for the other threads of the process, and for its files.
-pub const MAX_WORKERS: usize = 4096;
-/// The default ceiling of workers of a blocking stage whose needs set no bound.
-pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
-/// The default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
-pub const MAX_WORKERS_BY_NEEDS: usize = 1024;
-
 /// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
 static FLOWS: AtomicU64 = AtomicU64::new(1);
 
@@ -45,43 +41,49 @@ static FLOWS: AtomicU64 = AtomicU64::new(1);
 /// Declare the ways in ([`inlet`](Self::inlet)), define the stages ([`stage`](Self::stage),
 /// [`update`](Self::update)) each ending in [`to`](StageBuilder::to), then [`build`](Self::build).
 pub struct FlowBuilder<R> {
-    pub(crate) id: u64,
     name: String,
     inflight: u64,
     memory: u64,
     workers: usize,
-    pub(crate) resources: Vec<ResourceSpec>,
-    pub(crate) names: Vec<String>,
-    pub(crate) drafts: Vec<Option<Draft>>,
-    pub(crate) entries: Vec<Box<dyn Any + Send>>,
+    draft: FlowDraft<R>,
     columns: HashMap<TypeId, Box<dyn Any + Send>>,
-    pub(crate) sink: Arc<Sink<R>>,
     letters: Option<Box<dyn Fn(DeadLetter) + Send + Sync>>,
-    pub(crate) errors: Vec<BuildError>,
 }
 
 impl<R> std::fmt::Debug for FlowBuilder<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FlowBuilder").field("name", &self.name).field("stages", &self.names).finish_non_exhaustive()
+        f.debug_struct("FlowBuilder")
+            .field("name", &self.name)
+            .field("stages", &self.draft.names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Flow<(), ()> {
+    /// Begins a flow whose retired units yield `R`.
+    pub fn builder<R: Send + 'static>(name: impl Into<String>) -> FlowBuilder<R> {
+        FlowBuilder::new(name.into())
     }
 }
 
 impl<R: Send + 'static> FlowBuilder<R> {
-    pub(crate) fn new(name: String) -> Self {
+    fn new(name: String) -> Self {
         FlowBuilder {
-            id: FLOWS.fetch_add(1, Ordering::Relaxed),
             name,
             inflight: DEFAULT_INFLIGHT,
             memory: u64::MAX,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
-            resources: Vec::new(),
-            names: Vec::new(),
-            drafts: Vec::new(),
-            entries: Vec::new(),
+            draft: FlowDraft {
+                id: FLOWS.fetch_add(1, Ordering::Relaxed),
+                resources: Vec::new(),
+                names: Vec::new(),
+                stages: Vec::new(),
+                entries: Vec::new(),
+                sink: Sink::new(),
+                errors: Vec::new(),
+            },
             columns: HashMap::new(),
-            sink: Sink::new(),
             letters: None,
-            errors: Vec::new(),
         }
     }
 
@@ -122,7 +124,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     ///
     /// Without it, results are dropped. Only the first call has an effect.
     pub fn on_retire(&mut self, take: impl Fn(R) + Send + Sync + 'static) -> &mut Self {
-        let _ = self.sink.on_retire.set(Box::new(take));
+        let _ = self.draft.sink.on_retire.set(Box::new(take));
         self
     }
 
@@ -152,7 +154,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// Sets the maximum number of keys of a keyed resource that may exist at once (default [`DEFAULT_MAX_KEYS`]); a
     /// unit with a further key waits until one is forgotten.
     pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
-        if let Some(spec) = self.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.id) {
+        if let Some(spec) =
+            self.draft.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.draft.id)
+        {
             spec.max_keys = keys;
         }
         self
@@ -181,21 +185,21 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     fn resource(&mut self, name: String, supply: Supply, keyed: bool, pool: bool) -> Resource {
-        if self.resources.iter().any(|spec| spec.name == name) {
-            self.errors.push(BuildError::DuplicateResource { resource: name.clone() });
+        if self.draft.resources.iter().any(|spec| spec.name == name) {
+            self.draft.errors.push(BuildError::DuplicateResource { resource: name.clone() });
         }
         match supply {
-            Supply::Tokens(0) => self.errors.push(BuildError::ZeroCapacity { resource: name.clone() }),
-            Supply::Rate(rate) if !rate.is_valid() => self.errors.push(BuildError::BadRate {
+            Supply::Tokens(0) => self.draft.errors.push(BuildError::ZeroCapacity { resource: name.clone() }),
+            Supply::Rate(rate) if !rate.is_valid() => self.draft.errors.push(BuildError::BadRate {
                 resource: name.clone(),
                 per_second: rate.per_second,
                 burst: rate.burst,
             }),
             _ => {}
         }
-        let index = self.resources.len() as u16;
-        self.resources.push(ResourceSpec { name, supply, keyed, pool, max_keys: DEFAULT_MAX_KEYS });
-        Resource { index, flow: self.id }
+        let index = self.draft.resources.len() as u16;
+        self.draft.resources.push(ResourceSpec { name, supply, keyed, pool, max_keys: DEFAULT_MAX_KEYS });
+        Resource { index, flow: self.draft.id }
     }
 
     // ---- stages ---------------------------------------------------------------------------------------
@@ -203,22 +207,22 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// Declares a stage that takes `T`: the way into it, before the stage is defined.
     pub fn inlet<T: Send + 'static>(&mut self, name: impl Into<String>) -> Inlet<T> {
         let name = name.into();
-        if self.names.contains(&name) {
-            self.errors.push(BuildError::DuplicateStage { stage: name.clone() });
+        if self.draft.names.contains(&name) {
+            self.draft.errors.push(BuildError::DuplicateStage { stage: name.clone() });
         }
-        let index = self.names.len() as u16;
+        let index = self.draft.names.len() as u16;
         let column = self.columns.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Arc::new(Column::<T>::new())));
         let column = column.downcast_ref::<Arc<Column<T>>>().expect("columns are kept by their type").clone();
         let entry = Arc::new(Entry { index, column, needs: OnceLock::new() });
-        self.names.push(name);
-        self.drafts.push(None);
-        self.entries.push(Box::new(entry));
-        Inlet { index, flow: self.id, takes: PhantomData }
+        self.draft.names.push(name);
+        self.draft.stages.push(None);
+        self.draft.entries.push(Box::new(entry));
+        Inlet { index, flow: self.draft.id, takes: PhantomData }
     }
 
     /// The way out of the flow.
     pub fn retire(&self) -> Retire<R> {
-        Retire { flow: self.id, yields: PhantomData }
+        Retire { flow: self.draft.id, yields: PhantomData }
     }
 
     /// Defines a stage by a closure that makes a new value of its input.
@@ -228,7 +232,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Out: Send + 'static,
         F: Fn(&mut In, &mut Cx<'_>) -> Result<Out, Failure> + Send + Sync + 'static,
     {
-        StageBuilder::new(self, inlet, Making(FnStage(code)))
+        StageBuilder::new(&mut self.draft, inlet, Making(FnStage(code)))
     }
 
     /// Defines a stage by a closure that changes its input in place; the unit goes on with the same payload.
@@ -240,7 +244,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         T: Send + 'static,
         F: Fn(&mut T, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
     {
-        StageBuilder::new(self, inlet, Updating(code))
+        StageBuilder::new(&mut self.draft, inlet, Updating(code))
     }
 
     /// Defines a stage by a type of its own.
@@ -253,7 +257,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         In: Send + 'static,
         S: Stage<In>,
     {
-        StageBuilder::new(self, inlet, Making(stage))
+        StageBuilder::new(&mut self.draft, inlet, Making(stage))
     }
 
     // ---- build ----------------------------------------------------------------------------------------
@@ -264,16 +268,17 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// The first fault of the flow, see [`BuildError`]. A flow that passes shows the results of the checks in its
     /// [`plan`](Flow::plan).
     pub fn build<In: Send + 'static>(mut self, entry: Inlet<In>) -> Result<Flow<In, R>, BuildError> {
-        if let Some(error) = self.errors.drain(..).next() {
+        if let Some(error) = self.draft.errors.drain(..).next() {
             return Err(error);
         }
-        let entry_handle = self.entries.get(usize::from(entry.index)).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
-        let Some(entry_handle) = entry_handle.filter(|_| entry.flow == self.id).cloned() else {
+        let entry_handle =
+            self.draft.entries.get(usize::from(entry.index)).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
+        let Some(entry_handle) = entry_handle.filter(|_| entry.flow == self.draft.id).cloned() else {
             return Err(BuildError::Foreign { stage: "the entry".into() });
         };
         self.check_limits()?;
-        let mut drafts = Vec::with_capacity(self.drafts.len());
-        for (draft, name) in std::mem::take(&mut self.drafts).into_iter().zip(&self.names) {
+        let mut drafts = Vec::with_capacity(self.draft.stages.len());
+        for (draft, name) in std::mem::take(&mut self.draft.stages).into_iter().zip(&self.draft.names) {
             drafts.push(draft.ok_or_else(|| BuildError::UndefinedStage { stage: name.clone() })?);
         }
         for draft in &drafts {
@@ -284,12 +289,12 @@ impl<R: Send + 'static> FlowBuilder<R> {
         let graph = Graph {
             entry: entry.index,
             entry_place,
-            resources: self.resources.iter().map(|spec| spec.name.clone()).collect(),
-            stages: drafts.iter().zip(&self.names).map(|(draft, name)| draft.node(name)).collect(),
+            resources: self.draft.resources.iter().map(|spec| spec.name.clone()).collect(),
+            stages: drafts.iter().zip(&self.draft.names).map(|(draft, name)| draft.node(name)).collect(),
         };
         let proof = graph.check()?;
 
-        let n = self.resources.len();
+        let n = self.draft.resources.len();
         let setups = drafts.iter().map(|draft| draft.setup(n)).collect();
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
@@ -299,10 +304,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
             inflight: self.inflight,
             memory: self.memory,
             shared_workers: self.workers,
-            workers: drafts.iter().map(|draft| draft.workers(self.workers, &self.resources)).collect(),
+            workers: drafts.iter().map(|draft| draft.workers(self.workers, &self.draft.resources)).collect(),
         }));
-        let mut state = State::new(settings.get(), setups, &self.resources, &ranks, order, entry.index, entry_place);
-        state.follow_settings();
+        let state = State::new(&settings.get(), setups, &self.draft.resources, &ranks, order, entry.index, entry_place);
 
         let kept = Arc::new(Mutex::new(Vec::new()));
         let letters = self.letters.take().unwrap_or_else(|| {
@@ -316,17 +320,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
         });
         let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
         let gate = Arc::new(TypedGate::new(entry_handle, settings.clone()));
-        let parts = Parts {
-            name: self.name,
-            flow_id: self.id,
-            stages: configs,
-            settings,
-            lanes,
-            letters,
-            gate: gate.clone(),
-            state,
-        };
-        Ok(Flow { shared: Shared::new(parts), gate, sink: self.sink, kept, plan })
+        let site = Site::new(self.name, self.draft.id, configs, state.columns(), letters);
+        let shared = Shared::new(site, settings, lanes, gate.clone(), state, start_worker);
+        Ok(Flow { shared, gate, sink: self.draft.sink, kept, plan })
     }
 
     fn check_limits(&self) -> Result<(), BuildError> {
@@ -345,15 +341,15 @@ impl<R: Send + 'static> FlowBuilder<R> {
             return Err(BuildError::TooMany { what: "workers", count: self.workers, most: MAX_WORKERS });
         }
         for (what, count, most) in [
-            ("stages", self.names.len(), MAX_STAGES),
-            ("resources", self.resources.len(), MAX_RESOURCES),
+            ("stages", self.draft.names.len(), MAX_STAGES),
+            ("resources", self.draft.resources.len(), MAX_RESOURCES),
             ("units in flight", usize::try_from(self.inflight).unwrap_or(usize::MAX), Column::<u8>::MAX_ROWS),
         ] {
             if count > most {
                 return Err(BuildError::TooMany { what, count, most });
             }
         }
-        match self.resources.iter().find(|spec| spec.max_keys == 0) {
+        match self.draft.resources.iter().find(|spec| spec.max_keys == 0) {
             Some(spec) => Err(BuildError::ZeroKeys { resource: spec.name.clone() }),
             None => Ok(()),
         }
@@ -362,7 +358,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     fn check_needs(&self, draft: &Draft) -> Result<(), BuildError> {
         let stage = || draft.config.name.to_string();
         for need in &draft.needs {
-            let spec = &self.resources[usize::from(need.resource)];
+            let spec = &self.draft.resources[usize::from(need.resource)];
             let resource = spec.name.clone();
             let capacity = match spec.supply {
                 Supply::Tokens(tokens) => tokens,
@@ -421,9 +417,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 places.push(None);
                 continue;
             };
-            let index = self.resources.len() as u16;
-            self.resources.push(ResourceSpec {
-                name: format!("queue of {}", self.names[s]),
+            let index = self.draft.resources.len() as u16;
+            self.draft.resources.push(ResourceSpec {
+                name: format!("queue of {}", self.draft.names[s]),
                 supply: Supply::Tokens(bound),
                 keyed: false,
                 pool: false,
@@ -440,12 +436,13 @@ impl<R: Send + 'static> FlowBuilder<R> {
         places
     }
 
-    fn plan(&self, drafts: &[Draft], proof: crate::check::Proof, places: &[Option<u16>]) -> Plan {
-        let mut order: Vec<usize> = (0..self.resources.len()).collect();
+    fn plan(&self, drafts: &[Draft], proof: Proof, places: &[Option<u16>]) -> Plan {
+        let mut order: Vec<usize> = (0..self.draft.resources.len()).collect();
         order.sort_by_key(|&r| proof.ranks[r]);
-        let name_of = |s: &u16| self.names[usize::from(*s)].clone();
-        let stages = drafts.iter().zip(&self.names).zip(places).map(|((draft, name), place)| {
-            let Workers { floor: workers_min, ceiling: workers_max, .. } = draft.workers(self.workers, &self.resources);
+        let name_of = |s: &u16| self.draft.names[usize::from(*s)].clone();
+        let stages = drafts.iter().zip(&self.draft.names).zip(places).map(|((draft, name), place)| {
+            let Workers { floor: workers_min, ceiling: workers_max, .. } =
+                draft.workers(self.workers, &self.draft.resources);
             PlanStage {
                 name: name.clone(),
                 queue_bound: place.map_or(self.inflight, |_| draft.queue.unwrap_or(self.inflight)),
@@ -461,7 +458,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
                     .needs
                     .iter()
                     .map(|need| PlanNeed {
-                        resource: self.resources[usize::from(need.resource)].name.clone(),
+                        resource: self.draft.resources[usize::from(need.resource)].name.clone(),
                         amount: need.amount,
                         keyed: need.keyed,
                         per_batch: need.hold == Hold::Batch,
@@ -478,8 +475,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
             memory: self.memory,
             workers: self.workers as u64,
             stages: stages.collect(),
-            resources: self.resources.iter().map(PlanResource::of).collect(),
-            order: order.into_iter().map(|r| self.resources[r].name.clone()).collect(),
+            resources: self.draft.resources.iter().map(PlanResource::of).collect(),
+            order: order.into_iter().map(|r| self.draft.resources[r].name.clone()).collect(),
             pairs: proof.pairs,
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(value) => Some(value),
         Err(panic) => {
-            discard(panic);
+            drop_panic(panic);
             None
         }
     }
@@ -40,7 +40,7 @@ pub(crate) fn is_waking() -> bool {
 }
 
 /// Drops the payload of a panic. A payload that panics when it is dropped is leaked.
-pub(crate) fn discard(panic: Box<dyn Any + Send>) {
+pub(crate) fn drop_panic(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(another);
     }

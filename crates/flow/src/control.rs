@@ -3,8 +3,10 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::builder::MAX_WORKERS;
-use crate::engine::{Shared, Workers};
+use crate::engine::settings::Workers;
+use crate::engine::threads::shared::Shared;
+use crate::engine::units::column::Column;
+use crate::limits::MAX_WORKERS;
 use crate::resource::{Rate, Supply};
 use crate::snapshot::Snapshot;
 
@@ -67,7 +69,7 @@ impl Control {
     /// # Errors
     /// If `units` is zero.
     pub fn set_inflight(&self, units: u64) -> Result<(), SetError> {
-        let most = crate::engine::Column::<u8>::MAX_ROWS as u64;
+        let most = Column::<u8>::MAX_ROWS as u64;
         if units == 0 || units > most {
             let must = format!("it must be from 1 to {most} units");
             return Err(SetError::BadValue { what: "inflight".into(), value: units.to_string(), must });
@@ -112,11 +114,10 @@ impl Control {
     fn set_supply(&self, resource: &str, supply: Supply) -> Result<(), SetError> {
         let now = self.shared.now();
         self.shared.try_change(|state| {
-            let Some(index) = state.resources.iter().position(|r| r.spec.name == resource) else {
-                let known = names(state.resources.iter().map(|r| r.spec.name.as_str()));
+            let Some((index, spec)) = state.resources().enumerate().find(|(_, spec)| spec.name == resource) else {
+                let known = names(state.resources().map(|spec| spec.name.as_str()));
                 return Err(SetError::UnknownResource { resource: resource.into(), known });
             };
-            let spec = &state.resources[index].spec;
             match (spec.supply, supply) {
                 (Supply::Tokens(objects), _) if spec.pool => {
                     return Err(SetError::Pool { resource: resource.into(), objects });
@@ -145,7 +146,7 @@ impl Control {
     /// If there is no such stage, the ceiling is zero or more than [`MAX_WORKERS`], or the floor is above it.
     pub fn set_workers(&self, stage: &str, floor_to_ceiling: RangeInclusive<usize>) -> Result<(), SetError> {
         let (floor, ceiling) = (*floor_to_ceiling.start(), *floor_to_ceiling.end());
-        let stages = &self.shared.stages;
+        let stages = self.shared.site().stages();
         let Some(index) = stages.iter().position(|s| &*s.name == stage) else {
             let known = names(stages.iter().map(|s| &*s.name));
             return Err(SetError::UnknownStage { stage: stage.into(), known });

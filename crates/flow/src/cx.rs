@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use crate::engine::{Shared, UnitRef};
+use crate::engine::run::site::{Growth, Site};
+use crate::engine::units::record::UnitRef;
 use crate::failure::Failure;
 use crate::need::MAX_AMOUNT;
 use crate::resource::{Pool, PoolObject, Taken};
@@ -15,7 +16,8 @@ use crate::resource::{Pool, PoolObject, Taken};
 /// [`object`](Cx::object), which take a short lock, and costs at most one clock read.
 #[derive(Debug)]
 pub struct Cx<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) site: &'a Site,
+    pub(crate) growth: &'a dyn Growth,
     pub(crate) unit: UnitRef<'a>,
     /// The number of failed attempts of the unit in this stage.
     pub(crate) attempts: u32,
@@ -30,7 +32,7 @@ pub struct Cx<'a> {
 impl Cx<'_> {
     /// The stage's name.
     pub fn stage(&self) -> &str {
-        &self.shared.stages[usize::from(self.stage)].name
+        &self.site.stage(self.stage).name
     }
 
     /// The number of this attempt of the unit in this stage, counted from 1.
@@ -40,7 +42,7 @@ impl Cx<'_> {
 
     /// The unit's number in its flow, from 0 in order of admission.
     pub fn unit(&self) -> u64 {
-        self.shared.id(self.unit.row())
+        self.site.stamps().id(self.unit.row())
     }
 
     /// The end of the stage's time limit, if it has one.
@@ -53,7 +55,7 @@ impl Cx<'_> {
     /// A thread cannot be stopped from outside, so a stage that may run long asks this now and then. A result that
     /// comes after the time limit is discarded and counts as a time-out.
     pub fn cancelled(&self) -> bool {
-        self.shared.is_abandoned() || self.deadline.is_some_and(|d| Instant::now() >= d)
+        self.site.is_abandoned() || self.deadline.is_some_and(|d| Instant::now() >= d)
     }
 
     /// [`cancelled`](Cx::cancelled) as a result, for `?`.
@@ -61,7 +63,7 @@ impl Cx<'_> {
     /// # Errors
     /// A failure that names the reason, to be returned by the stage.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.shared.is_abandoned() {
+        if self.site.is_abandoned() {
             return Err(Failure::cancelled());
         }
         if self.deadline.is_some_and(|d| Instant::now() >= d) {
@@ -78,7 +80,7 @@ impl Cx<'_> {
     /// not count as an attempt. In a stage that is not idempotent the budget is exceeded instead, and the excess shows
     /// in the report. More than [`MAX_AMOUNT`] is a failure that no retry can mend.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
-        let may_wait = self.shared.stages[usize::from(self.stage)].idempotent;
+        let may_wait = self.site.stage(self.stage).idempotent;
         self.grow(total_bytes, may_wait)
     }
 
@@ -96,7 +98,7 @@ impl Cx<'_> {
             let message = format!("it wants to grow to {total_bytes} bytes: at most {MAX_AMOUNT} are possible");
             return Err(Failure::permanent(message));
         }
-        if total_bytes <= self.unit.look().bytes || self.shared.grow(self.unit.change(), total_bytes, may_wait) {
+        if total_bytes <= self.unit.look().bytes() || self.growth.grow(self.unit.change(), total_bytes, may_wait) {
             Ok(())
         } else {
             Err(Failure::over_budget(total_bytes))
@@ -108,9 +110,9 @@ impl Cx<'_> {
     /// # Panics
     /// If the stage does not need the pool, or takes a second object of it.
     pub fn object<'p, C>(&'p self, pool: &'p Pool<C>) -> PoolObject<'p, C> {
-        let stage = &self.shared.stages[usize::from(self.stage)];
+        let stage = self.site.stage(self.stage);
         assert!(
-            pool.resource.flow == self.shared.flow_id && stage.objects.contains(&pool.resource.index),
+            pool.resource.flow == self.site.flow_id() && stage.objects.contains(&pool.resource.index),
             "stage `{}` takes an object of a pool that it does not need: add `.need(Need::object(&pool))`",
             stage.name
         );
@@ -123,6 +125,6 @@ impl Cx<'_> {
     ///
     /// The unit keeps the grants that it holds until a later stage.
     pub fn delay(&mut self, pause: Duration) {
-        self.unit.change().delay_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.unit.change().delay(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
     }
 }

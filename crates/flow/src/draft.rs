@@ -1,13 +1,34 @@
-//! A stage between its definition and the build, as the static checks see it.
+//! A flow and its stages between their definition and the build, as the static checks see them.
 
-use crate::builder::{DEFAULT_BLOCKING_WORKERS, MAX_WORKERS_BY_NEEDS};
-use crate::check::{Asked, Node};
-use crate::engine::{Lane, NO_STAGE, StageConfig, StageSetup, Want, Wants, Workers};
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::check::error::BuildError;
+use crate::check::graph::{Asked, Node};
+use crate::engine::claims::{NO_STAGE, Want, Wants};
+use crate::engine::run::lane::Lane;
+use crate::engine::run::site::StageConfig;
+use crate::engine::settings::Workers;
+use crate::engine::stages::stage::StageSetup;
+use crate::limits::{DEFAULT_BLOCKING_WORKERS, MAX_WORKERS_BY_NEEDS};
 use crate::need::Hold;
 use crate::policy::Batch;
 use crate::resource::{ResourceSpec, Supply};
+use crate::ticket::Sink;
 
-/// A stage as its [`StageBuilder`] leaves it.
+/// The part of a flow that the definitions of its stages fill.
+pub(crate) struct FlowDraft<R> {
+    pub(crate) id: u64,
+    pub(crate) resources: Vec<ResourceSpec>,
+    pub(crate) names: Vec<String>,
+    pub(crate) stages: Vec<Option<Draft>>,
+    /// The entries of all stages, by index, each an `Arc<Entry<T>>`.
+    pub(crate) entries: Vec<Box<dyn Any + Send>>,
+    pub(crate) sink: Arc<Sink<R>>,
+    pub(crate) errors: Vec<BuildError>,
+}
+
+/// A stage as its [`StageBuilder`](crate::stage_builder::StageBuilder) leaves it.
 pub(crate) struct Draft {
     pub(crate) lane: Box<dyn Lane>,
     pub(crate) config: StageConfig,

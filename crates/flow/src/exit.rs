@@ -4,31 +4,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::{Ask, Column, NO_STAGE, Row, UnitRef};
+use crate::engine::claims::{Ask, NO_STAGE};
+use crate::engine::units::column::{Column, Row};
+use crate::engine::units::record::UnitRef;
+use crate::inlet::Inlet;
 use crate::need::{Hold, MAX_AMOUNT, Need};
 use crate::ticket::Sink;
-
-/// The way into a stage that takes `T`. [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) declares it before the stage
-/// is defined, so that units can return to an earlier stage. Copies stand for the same stage.
-pub struct Inlet<T> {
-    pub(crate) index: u16,
-    pub(crate) flow: u64,
-    pub(crate) takes: PhantomData<fn(T)>,
-}
-
-impl<T> Clone for Inlet<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Inlet<T> {}
-
-impl<T> fmt::Debug for Inlet<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Inlet({})", self.index)
-    }
-}
 
 /// The way out of a flow whose retired units yield `R`.
 pub struct Retire<R> {
@@ -153,11 +134,9 @@ impl<T> Entry<T> {
     #[inline]
     pub(crate) fn demand_of(&self, value: &T, unit: &mut UnitRef<'_>) -> Option<u64> {
         let mut none = Vec::new();
-        let asks = if self.is_dynamic() { &mut unit.change().needs().next_asks } else { &mut none };
+        let asks = if self.is_dynamic() { unit.change().next_asks() } else { &mut none };
         self.demand(value, asks).unwrap_or_else(|refused| {
-            let needs = unit.change().needs();
-            needs.next_asks.clear();
-            needs.refused = Some(refused);
+            unit.change().refuse_next(refused);
             None
         })
     }

@@ -3,21 +3,19 @@
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use crate::builder::FlowBuilder;
 use crate::control::Control;
-use crate::engine::{Shared, Source, SourceEnd, TicketBook, TypedGate, TypedSource};
+use crate::engine::intake::gate::TypedGate;
+use crate::engine::intake::source::{Source, SourceEnd, TypedSource};
+use crate::engine::threads::shared::Shared;
+use crate::engine::threads::spawn;
 use crate::failure::DeadLetter;
 use crate::plan::Plan;
 use crate::policy::Overload;
 use crate::report::Report;
 use crate::service::{Service, Submitter};
 use crate::ticket::Sink;
-
-/// The time that an abandoned flow gives running code to notice before the flow leaves it behind.
-const GRACE: Duration = Duration::from_millis(700);
 
 /// A checked flow: units of type `In` enter, results of type `R` leave.
 ///
@@ -33,13 +31,6 @@ pub struct Flow<In, R> {
 impl<In, R> fmt::Debug for Flow<In, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Flow").field("plan", &self.plan).finish_non_exhaustive()
-    }
-}
-
-impl Flow<(), ()> {
-    /// Begins a flow whose retired units yield `R`.
-    pub fn builder<R: Send + 'static>(name: impl Into<String>) -> FlowBuilder<R> {
-        FlowBuilder::new(name.into())
     }
 }
 
@@ -89,7 +80,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let report = service.drain();
         drop(detach);
         // The source may have panicked after the listener was told of another end.
-        match (end, shared.take_source_panic()) {
+        match (end, shared.source().take_panic()) {
             (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
             // If admission closed early, the report says so.
             _ => report,
@@ -97,8 +88,9 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     }
 
     fn typed<'a>(&self, units: impl Iterator<Item = In> + Send + 'a) -> Box<dyn Source + 'a> {
-        let (headers, stamps) = (self.shared.units.clone(), self.shared.stamps.clone());
-        Box::new(TypedSource { units, entry: self.gate.entry.clone(), headers, stamps })
+        let site = self.shared.site();
+        let (records, stamps) = (site.records().clone(), site.stamps().clone());
+        Box::new(TypedSource::new(units, self.gate.entry().clone(), records, stamps))
     }
 
     /// Makes the flow a service that also has a source, which its workers pull as there is room.
@@ -147,7 +139,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
 
     /// Makes the flow a service that applies another policy to `submit` when the flow is full.
     pub fn start_with(self, overload: Overload) -> Service<In, R> {
-        self.shared.open();
+        spawn::open(&self.shared);
         let Flow { shared, gate, sink, kept, .. } = self;
         Service::new(Submitter::new(shared, gate, sink, overload), kept)
     }
@@ -158,16 +150,6 @@ struct Detach<'a>(&'a Shared);
 
 impl Drop for Detach<'_> {
     fn drop(&mut self) {
-        self.0.detach();
+        self.0.source().detach();
     }
-}
-
-/// Ends a flow's threads and reports what the flow did.
-pub(crate) fn finish(shared: &Arc<Shared>, tickets: &dyn TicketBook, kept: &Mutex<Vec<DeadLetter>>) -> Report {
-    for mut row in shared.finish(GRACE) {
-        tickets.abandoned(&mut row);
-    }
-    let mut report = shared.report();
-    report.dead_letters = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    report
 }

@@ -56,6 +56,8 @@ mod engine;
 mod exit;
 mod failure;
 mod flow;
+mod inlet;
+mod limits;
 mod need;
 mod parallel;
 mod plan;
@@ -68,16 +70,17 @@ mod stage;
 mod stage_builder;
 mod ticket;
 
-pub use builder::{
-    DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, FlowBuilder, MAX_WORKERS, MAX_WORKERS_BY_NEEDS,
-};
-pub use check::{BuildError, HoldAndAsk, NeedsCycle, PlanPairs};
+pub use builder::FlowBuilder;
+pub use check::error::{BuildError, HoldAndAsk, NeedsCycle};
+pub use check::pairs::PlanPairs;
 pub use control::{Control, SetError};
 pub use cx::Cx;
-pub use engine::SourceEnd;
-pub use exit::{Either, Exit, Inlet, Retire, Select, select};
+pub use engine::intake::source::SourceEnd;
+pub use exit::{Either, Exit, Retire, Select, select};
 pub use failure::{Cause, DeadLetter, Failure};
 pub use flow::Flow;
+pub use inlet::Inlet;
+pub use limits::{DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS};
 pub use need::{MAX_AMOUNT, Need};
 pub use parallel::parallel_map;
 pub use plan::{Plan, PlanNeed, PlanResource, PlanStage};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::exit::Inlet;
+use crate::inlet::Inlet;
 use crate::resource::{Pool, Resource};
 
 type KeyFn<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::builder::FlowBuilder;
-use crate::check::BuildError;
+use crate::check::error::BuildError;
 use crate::failure::{DeadLetter, Failure};
 use crate::flow::Flow;
 use crate::need::Need;

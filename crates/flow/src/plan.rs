@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::check::PlanPairs;
+use crate::check::pairs::PlanPairs;
 use crate::policy::{AfterFailure, Batch};
 use crate::resource::{ResourceSpec, Supply};
 

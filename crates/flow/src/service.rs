@@ -5,18 +5,27 @@ use std::future::Future;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::EventCount;
 
 use crate::contain::{Contained, is_waking};
-use crate::engine::{Candidate, Crossing, Extra, Gate, Shared, Staged, State, TypedGate, Wake};
+use crate::control::Control;
+use crate::engine::intake::candidate::Candidate;
+use crate::engine::intake::crossing::Crossing;
+use crate::engine::intake::entrance::Wake;
+use crate::engine::intake::gate::{Staged, TypedGate};
+use crate::engine::state::State;
+use crate::engine::threads::shared::Shared;
 use crate::failure::{Cause, DeadLetter};
 use crate::policy::Overload;
 use crate::report::Report;
-use crate::ticket::{Cell, Promise, Sink, Ticket};
+use crate::ticket::{Cell, Promise, Sink, Ticket, TicketBook};
+
+/// The time that an abandoned flow gives running code to notice before the flow leaves it behind.
+const GRACE: Duration = Duration::from_millis(700);
 
 /// The reason why a unit was not admitted; the error hands the unit back.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +105,7 @@ impl<In, R> Clone for Submitter<In, R> {
 
 impl<In, R> fmt::Debug for Submitter<In, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Submitter").field("flow", &self.shared.name).finish_non_exhaustive()
+        f.debug_struct("Submitter").field("flow", &self.shared.site().name()).finish_non_exhaustive()
     }
 }
 
@@ -136,9 +145,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// # Errors
     /// As [`submit`](Self::submit).
     pub fn submit_at(&self, unit: In, at: Instant) -> Result<Ticket<R>, SubmitError<In>> {
-        let not_before = at.saturating_duration_since(self.shared.epoch).as_nanos();
-        let not_before = u64::try_from(not_before).unwrap_or(u64::MAX);
-        self.ticketed(unit, self.patience(), not_before)
+        self.ticketed(unit, self.patience(), self.shared.site().ns_at(at))
     }
 
     /// Submits a unit without blocking the thread: the future resolves when it is admitted.
@@ -162,12 +169,12 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let mut unit = unit;
         if self.shared.gate_is_attended() {
             // Admission by a worker brings the units' records into the cache of the core that will use them.
-            match self.gate.stage(candidate, unit, || Crossing::into(&self.shared)) {
+            match self.gate.stage(candidate, unit, || Crossing::into(self.shared.site().flow_id())) {
                 Staged::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 Staged::Here => {
                     if !self.shared.gate_is_still_attended() {
                         // Perhaps no other thread comes by for long.
-                        self.shared.change(|_| ());
+                        self.shared.look_again();
                     }
                     return Ok(());
                 }
@@ -214,15 +221,16 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     }
 
     fn candidate(&self, unit: &In, ticketed: bool, not_before_ns: u64) -> Candidate {
-        let dynamic = self.gate.entry.is_dynamic();
+        let dynamic = self.gate.entry().is_dynamic();
         let mut asks = Vec::new();
-        let (bytes, refused) = match self.gate.entry.demand(unit, &mut asks) {
+        let (bytes, refused) = match self.gate.entry().demand(unit, &mut asks) {
             Ok(bytes) => (bytes.unwrap_or(0), None),
             Err(refused) => (0, Some(refused)),
         };
-        let has_extra = dynamic || ticketed || not_before_ns > 0 || refused.is_some();
-        let extra = has_extra.then(|| Box::new(Extra { asks, ticketed, not_before_ns, refused }));
-        Candidate { bytes, extra }
+        match dynamic || ticketed || not_before_ns > 0 || refused.is_some() {
+            true => Candidate::with(bytes, asks, refused, ticketed, not_before_ns),
+            false => Candidate::new(bytes),
+        }
     }
 
     /// Admits a unit behind the units at the gate and at the entrance.
@@ -233,7 +241,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         promise: Option<Promise<R>>,
         patience: Patience,
     ) -> Result<(), SubmitError<In>> {
-        let bytes = candidate.bytes;
+        let bytes = candidate.bytes();
         let is_source = promise.is_none();
         // A worker that waited for room would take part in keeping the flow full.
         let patience = if self.shared.is_own_thread() { Patience::None } else { patience };
@@ -250,18 +258,18 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             }
             if self.may_enter(&mut state, place, bytes) {
                 let now = self.shared.now();
-                state.room_waited_ns += waiting_since.map_or(0, |since| now - since);
-                let _ = state.entrance.leave(place);
+                state.add_wait_for_room(waiting_since.map_or(0, |since| now - since));
+                let _ = state.leave_entrance(place);
                 self.enter(&mut state, candidate, unit, promise, now);
-                self.shared.release(state);
+                self.shared.unlock(state);
                 return Ok(());
             }
             let pause = match patience {
                 // There is room, and no submitter waits: a sender is about to put down the unit whose place it has
                 // taken.
-                Patience::None if looks < MAX_LOOKS && state.entrance.is_next(place) && state.has_room(bytes) => {
+                Patience::None if looks < MAX_LOOKS && state.is_next(place) && state.has_room(bytes) => {
                     looks += 1;
-                    self.shared.release(state);
+                    self.shared.unlock(state);
                     std::thread::yield_now();
                     state = self.shared.lock();
                     continue;
@@ -269,7 +277,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 Patience::None
                     if self.overload == Overload::DropOldest
                         && !has_dropped
-                        && state.entrance.is_next(place)
+                        && state.is_next(place)
                         && !state.has_room(bytes) =>
                 {
                     let Some(mut row) = state.drop_oldest(bytes, self.shared.now()) else {
@@ -278,7 +286,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     drop(state);
                     has_dropped = true;
                     let message = "dropped to make room for a newer unit";
-                    self.shared.write_off(&mut row, &*self.sink, self.gate.entry.index, Cause::Overload, message);
+                    self.shared.write_off(&mut row, &*self.sink, self.gate.entry().index, Cause::Overload, message);
                     state = self.shared.lock();
                     state.discard(row, self.shared.now());
                     continue;
@@ -292,7 +300,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     Some(left)
                 }
                 Patience::Unlimited => {
-                    crossing = crossing.or_else(|| Crossing::into(&self.shared));
+                    crossing = crossing.or_else(|| Crossing::into(self.shared.site().flow_id()));
                     if crossing.is_none() {
                         break SubmitError::Full(unit);
                     }
@@ -300,47 +308,34 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 }
             };
             waiting_since.get_or_insert_with(|| self.shared.now());
-            let behind = self.behind(&state);
-            let _ = state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
+            let wake = || Wake::Thread(bell.clone());
+            let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_source, wake());
             // Units that were admitted from the gate may concern other threads.
-            self.shared.release(state);
+            self.shared.unlock(state);
             state = self.shared.lock();
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
             // The check just now has answered any wake-up that came meanwhile.
-            let _ = state.entrance.wait(&mut place, behind, bytes, is_source, Wake::Thread(bell.clone()));
+            let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_source, wake());
             state = self.shared.wait_for(&bell, state, pause);
         };
-        let _ = state.entrance.leave(place);
-        self.shared.release(state);
+        let _ = state.leave_entrance(place);
+        self.shared.unlock(state);
         Err(refused)
     }
 
     /// Whether the submitter at `place` is the next to be admitted, and there is room.
     fn may_enter(&self, state: &mut State, place: Option<u64>, bytes: u64) -> bool {
-        let now = self.shared.now();
-        self.gate.admit_staged(state, now, true);
-        state.flow_on(now);
-        // A newcomer is behind all units that are before the gate.
-        let behind = state.entrance.head_is_behind().unwrap_or_else(|| self.behind(state));
-        behind <= state.left_the_gate && state.entrance.is_next(place) && state.has_room(bytes)
-    }
-
-    /// The number of units that will have left the gate once the present ones have.
-    fn behind(&self, state: &State) -> u64 {
-        state.left_the_gate + self.gate.len() as u64
+        state.may_enter(&*self.gate, place, bytes, self.shared.now())
     }
 
     fn enter(&self, state: &mut State, candidate: Candidate, unit: In, promise: Option<Promise<R>>, now: u64) {
-        let mut run = state.take_spare();
-        let plain = self.gate.admit_one(state, candidate, unit, &mut run, now, |row| {
+        self.gate.admit_one(state, candidate, unit, now, |row| {
             if let Some(promise) = promise {
                 self.sink.put_promise(row, promise);
             }
         });
-        state.enter(run, plain, now);
-        state.flow_on(now);
     }
 }
 
@@ -378,24 +373,24 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
         let Some(unit) = this.unit.take() else { return Poll::Pending };
         let mut state = shared.lock();
         let closed = state.is_closed();
-        let (result, replaced) = if !closed && submitter.may_enter(&mut state, this.place, candidate.bytes) {
-            let replaced = state.entrance.leave(this.place.take());
+        let (result, replaced) = if !closed && submitter.may_enter(&mut state, this.place, candidate.bytes()) {
+            let replaced = state.leave_entrance(this.place.take());
             let cell = Cell::new();
             let promise = Promise::new(cell.clone());
             submitter.enter(&mut state, candidate, unit, Some(promise), shared.now());
             (Poll::Ready(Ok(Ticket::new(cell))), replaced)
         } else if closed {
-            (Poll::Ready(Err(SubmitError::Closed(unit))), state.entrance.leave(this.place.take()))
+            (Poll::Ready(Err(SubmitError::Closed(unit))), state.leave_entrance(this.place.take()))
         } else if shared.is_own_thread() && !is_waking() {
             // The stage's code would wait for itself.
-            (Poll::Ready(Err(SubmitError::Full(unit))), state.entrance.leave(this.place.take()))
+            (Poll::Ready(Err(SubmitError::Full(unit))), state.leave_entrance(this.place.take()))
         } else {
-            let behind = submitter.behind(&state);
-            let replaced = state.entrance.wait(&mut this.place, behind, candidate.bytes, false, wake);
+            let (gate, bytes) = (&*submitter.gate, candidate.bytes());
+            let replaced = state.wait_at_entrance(&mut this.place, gate, bytes, false, wake);
             (this.unit, this.candidate) = (Some(unit), Some(candidate));
             (Poll::Pending, replaced)
         };
-        shared.release(state);
+        shared.unlock(state);
         drop(replaced);
         result
     }
@@ -405,8 +400,8 @@ impl<In: Send + 'static, R: Send + 'static> Drop for SubmitFuture<'_, In, R> {
     fn drop(&mut self) {
         if self.place.is_some() {
             let mut state = self.submitter.shared.lock();
-            let replaced = state.entrance.leave(self.place);
-            self.submitter.shared.release(state);
+            let replaced = state.leave_entrance(self.place);
+            self.submitter.shared.unlock(state);
             drop(replaced);
         }
     }
@@ -438,7 +433,7 @@ pub struct Service<In: Send + 'static, R: Send + 'static> {
 
 impl<In: Send + 'static, R: Send + 'static> fmt::Debug for Service<In, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service").field("flow", &self.submitter.shared.name).finish_non_exhaustive()
+        f.debug_struct("Service").field("flow", &self.submitter.shared.site().name()).finish_non_exhaustive()
     }
 }
 
@@ -460,8 +455,8 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
     }
 
     /// A handle for inspecting and steering the flow.
-    pub fn control(&self) -> crate::Control {
-        crate::Control { shared: self.submitter.shared.clone() }
+    pub fn control(&self) -> Control {
+        Control { shared: self.submitter.shared.clone() }
     }
 
     /// Closes admission, waits until every unit has left, and reports what the flow did.
@@ -480,7 +475,7 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
         self.drained = true;
         let shared = &self.submitter.shared;
         shared.close();
-        crate::flow::finish(shared, &*self.submitter.sink, &self.kept)
+        finish(shared, &*self.submitter.sink, &self.kept)
     }
 }
 
@@ -499,4 +494,14 @@ impl<In: Send + 'static, R: Send + 'static> Drop for Service<In, R> {
             }
         }
     }
+}
+
+/// Ends a flow's threads and reports what the flow did.
+fn finish(shared: &Arc<Shared>, tickets: &dyn TicketBook, kept: &Mutex<Vec<DeadLetter>>) -> Report {
+    for mut row in shared.finish(GRACE) {
+        tickets.abandoned(&mut row);
+    }
+    let mut report = shared.report();
+    report.dead_letters = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    report
 }

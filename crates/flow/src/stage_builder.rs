@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::builder::FlowBuilder;
-use crate::check::BuildError;
-use crate::draft::{Draft, NeedDraft};
-use crate::engine::{Body, StageConfig, TypedLane};
-use crate::exit::{BytesFn, Entry, EntryNeeds, Exit, Inlet, Wiring};
+use crate::check::error::BuildError;
+use crate::draft::{Draft, FlowDraft, NeedDraft};
+use crate::engine::run::lane::{Body, TypedLane};
+use crate::engine::run::site::StageConfig;
+use crate::exit::{BytesFn, Entry, EntryNeeds, Exit, Wiring};
+use crate::inlet::Inlet;
 use crate::need::{Hold, Need};
 use crate::policy::{AfterFailure, Batch, Retry};
 
@@ -18,7 +19,7 @@ use crate::policy::{AfterFailure, Batch, Retry};
 /// The definition takes effect with [`to`](Self::to).
 #[must_use = "a stage is defined by its exit: end with `.to(…)`"]
 pub struct StageBuilder<'b, R, In, B> {
-    flow: &'b mut FlowBuilder<R>,
+    flow: &'b mut FlowDraft<R>,
     inlet: Inlet<In>,
     body: B,
     needs: Vec<Need<In>>,
@@ -45,7 +46,7 @@ where
     In: Send + 'static,
     B: Body<In>,
 {
-    pub(crate) fn new(flow: &'b mut FlowBuilder<R>, inlet: Inlet<In>, body: B) -> Self {
+    pub(crate) fn new(flow: &'b mut FlowDraft<R>, inlet: Inlet<In>, body: B) -> Self {
         StageBuilder {
             flow,
             inlet,
@@ -186,7 +187,7 @@ where
         };
         let lane =
             TypedLane { entry: entry.clone(), body: self.body, exit, tickets: flow.sink.clone(), takes: PhantomData };
-        flow.drafts[index] = Some(Draft {
+        flow.stages[index] = Some(Draft {
             lane: Box::new(lane),
             config,
             needs,

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crate::contain::{self, Contained};
-use crate::engine::{Column, Row, TicketBook};
+use crate::engine::units::column::{Column, Row};
 use crate::failure::DeadLetter;
 
 /// The reason why a unit has no result.
@@ -151,6 +151,14 @@ impl<R> Future for Ticket<R> {
             Err(_waker) => Poll::Ready(self.cell.take().expect("a ticket was polled again after it gave its result")),
         }
     }
+}
+
+/// The book of tickets, which tells each ticket the outcome of its unit.
+pub(crate) trait TicketBook: Send + Sync {
+    /// Returns the letter if no submitter waits for it.
+    fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter>;
+    fn skipped(&self, row: &mut Row);
+    fn abandoned(&self, row: &mut Row);
 }
 
 /// The unit's end of a cell. If it is dropped without a result, the unit was abandoned.

@@ -7,9 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::{Graph, HoldAndAsk};
+use super::error::HoldAndAsk;
+use super::graph::Graph;
 
-/// Every "asks for *b* while holding *a*" that a unit of a flow can come to, as [`Plan::pairs`](crate::Plan::pairs).
+/// Every "asks for *b* while holding *a*" that a unit of a flow can come to, as [`Plan::pairs`](crate::plan::Plan::pairs).
 ///
 /// The iterator makes the pairs on demand: a flow whose stages hold their needs to its end has a number of them that
 /// grows with the square of its stages.

@@ -1,196 +1,331 @@
-//! Admission: a unit's way in.
+//! Admission: a unit's way in, from the gate and from the entrance.
 
 use std::collections::VecDeque;
 
-use super::column::Row;
-use super::entrance::Wake;
-use super::state::{State, Waiter};
-use super::unit::{Ask, Grant, Stamp};
-use super::waking::Entering;
+use super::claims::{Grant, NO_STAGE};
+use super::grants::instance::Party;
+use super::intake::candidate::Candidate;
+use super::intake::entrance::Wake;
+use super::intake::gate::TypedGate;
+use super::state::State;
+use super::units::column::Row;
+use super::units::record::Record;
+use super::units::stamp::Stamp;
+use super::units::table::Units;
 
-/// The facts about a unit before it is admitted.
-pub(crate) struct Candidate {
-    pub(crate) bytes: u64,
-    /// The facts that most units lack; boxed, because candidates pass from core to core.
-    pub(crate) extra: Option<Box<Extra>>,
+/// The gate, its payload type hidden.
+pub(crate) trait Gate: Send + Sync {
+    /// Admits units in the order of their arrival, as long as there is room and no submitter at the entrance came
+    /// before them. Unless `surely` is set, checks without the gate's mutex first.
+    fn admit_staged(&self, state: &mut State, now: u64, surely: bool);
+    /// Closes the gate and admits all units when a flow ends, whether or not there is room: they are counted as left.
+    fn admit_all(&self, state: &mut State, now: u64);
+    /// Closes the gate, and tells the senders that wait.
+    fn close(&self);
+    /// The number of waiting units, including those that are just being put here. The caller must hold the flow's
+    /// mutex.
+    fn len(&self) -> usize;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
-#[derive(Default)]
-pub(crate) struct Extra {
-    /// The entry stage's needs for the unit, if they differ by unit.
-    pub(crate) asks: Vec<Ask>,
-    pub(crate) ticketed: bool,
-    /// The time before which the unit must not enter its first queue.
-    pub(crate) not_before_ns: u64,
-    /// The reason why the entry stage cannot run the unit.
-    pub(crate) refused: Option<Box<str>>,
-}
+// ---- room ---------------------------------------------------------------------------------------------
 
 impl State {
     /// Whether a unit of `bytes` may enter now. A unit larger than the whole budget enters alone.
+    #[inline]
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.has_room_beside(0, 0, bytes)
+        self.intake.budget().has_room_beside(0, 0, bytes)
+            && self.intake.entry_place().is_none_or(|place| self.grants.has_place_beside(place, 0))
+            // No newcomer passes a unit that waits for memory.
+            && self.grants.memory().is_empty()
     }
 
     /// Whether this many units with this many bytes together can certainly enter now.
-    pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
-        self.in_flight + units as u64 <= self.settings.inflight
-            && self.fits(bytes.into())
-            && self.entry_place.is_none()
-            && self.memory_waiters.is_empty()
+    #[inline]
+    pub(super) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
+        self.intake.budget().has_room_for_all(units, bytes)
+            && self.intake.entry_place().is_none()
+            && self.grants.memory().is_empty()
     }
 
-    /// Whether a unit of `bytes` could enter if `units` units with `their_bytes` were in flight beside the present
-    /// ones.
-    pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
-        let in_flight = self.in_flight + units as u64;
-        let memory = self.fits(u128::from(their_bytes) + u128::from(bytes));
-        let place = self.entry_place.is_none_or(|place| {
-            let instance = &self.instances[usize::from(place)];
-            let capacity = self.resources[usize::from(place)].capacity();
-            instance.in_use + (units as u64) < capacity && instance.waiters.is_empty()
-        });
-        // No newcomer passes a unit that waits for memory.
-        let is_turn = self.memory_waiters.is_empty();
-        in_flight < self.settings.inflight && (memory || in_flight == 0) && place && is_turn
+    /// Whether admitting more units would keep workers busier. If not, the source may sleep on until half of the flow
+    /// is empty: waking it for every unit would cost more than the units do.
+    #[inline]
+    pub(super) fn wants_more(&self) -> bool {
+        let budget = self.intake.budget();
+        let room = budget.room();
+        room > 0
+            && (room >= budget.max_in_flight() / 2 || {
+                let batch = self.stages.at(self.intake.entry()).batch_target();
+                self.stages.could_run() < 2 * self.crew.shared_workers() * batch
+            })
+    }
+}
+
+// ---- admission ----------------------------------------------------------------------------------------
+
+impl State {
+    /// Admits units that wait at the gate, if more units would keep workers busier.
+    #[inline]
+    pub(super) fn admit_arrivals(&mut self, gate: &dyn Gate, now: u64) {
+        if self.wants_more() {
+            gate.admit_staged(self, now, false);
+        }
     }
 
-    /// Whether the byte budget has room for this many bytes beside those in flight.
-    pub(crate) fn fits(&self, bytes: u128) -> bool {
-        self.bytes + bytes <= self.settings.memory.into()
-    }
-
-    /// Accounts for bytes that come into flight.
-    pub(crate) fn add_bytes(&mut self, bytes: u64) {
-        self.bytes += u128::from(bytes);
-        self.peak_bytes = self.peak_bytes.max(self.bytes);
-    }
-
-    /// Accounts for bytes that leave.
-    pub(crate) fn subtract_bytes(&mut self, bytes: u64) {
-        self.bytes -= u128::from(bytes);
-    }
-
-    /// Admits a unit into a free row, at the end of `run`, which the caller then enqueues. `place` puts its payload
+    /// Admits a unit into a free row, at the end of `arrivals`, which the caller then enqueues. `place` puts its payload
     /// into the row's cell. Returns whether the unit is plain.
-    pub(crate) fn admit(
+    #[inline]
+    pub(super) fn admit(
         &mut self,
         candidate: Candidate,
-        run: &mut VecDeque<Row>,
+        arrivals: &mut VecDeque<Row>,
         now: u64,
         place: impl FnOnce(&mut Row),
     ) -> bool {
-        let mut row = self.free_row();
-        let mut not_before_ns = 0;
-        let plain = candidate.bytes == 0 && candidate.extra.is_none();
-        if candidate.bytes > 0 {
-            self.units.unit(&mut row).weigh(candidate.bytes);
-        }
-        if let Some(extra) = candidate.extra {
-            let unit = self.units.unit(&mut row);
-            unit.ticketed = extra.ticketed;
-            not_before_ns = extra.not_before_ns;
-            if !extra.asks.is_empty() {
-                unit.needs().asks = extra.asks;
-            }
-            if extra.refused.is_some() {
-                unit.needs().refused = extra.refused;
-            }
-        }
+        let mut row = self.units.free_row();
+        let plain = candidate.is_plain();
+        // A plain unit's record stays untouched: its cache line may be in another core.
+        let not_before_ns = if plain { 0 } else { candidate.write_to(self.units.record(&mut row)) };
         place(&mut row);
-        self.stamps.set(&mut row, Stamp::new(self.next_id, now));
-        self.next_id += 1;
-        self.admit_row(row, plain, not_before_ns, run, now)
+        let id = self.intake.budget_mut().take_ids(1);
+        self.units.set_stamp(&mut row, Stamp::new(id, now));
+        self.admit_row(row, plain, not_before_ns, arrivals, now)
     }
 
-    /// Admits a unit whose row is filled and stamped, at the end of `run`, which the caller then enqueues. Returns
+    /// Admits a unit whose row is filled and stamped, at the end of `arrivals`, which the caller then enqueues. Returns
     /// whether the unit is plain in its queue, too.
-    pub(crate) fn admit_row(
+    #[inline]
+    pub(super) fn admit_row(
         &mut self,
         mut row: Row,
         plain: bool,
         not_before_ns: u64,
-        run: &mut VecDeque<Row>,
+        arrivals: &mut VecDeque<Row>,
         now: u64,
     ) -> bool {
-        self.admitted += 1;
-        self.in_flight += 1;
-        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
+        self.ledger.admit(1);
+        self.intake.budget_mut().add_units(1);
         if !plain {
-            let unit = self.units.unit(&mut row);
-            unit.queued_ns = now;
-            let bytes = unit.bytes;
-            self.add_bytes(bytes);
-            self.oversize += u64::from(bytes > self.settings.memory);
+            let record = self.units.record(&mut row);
+            record.set_queued_ns(now);
+            self.intake.budget_mut().admit_bytes(record.bytes());
         }
-        let entry = self.entry;
-        if let Some(resource) = self.entry_place {
-            let instance = u32::from(resource);
-            let grant = Grant { instance, until: entry, from: super::unit::NO_STAGE, amount: 1 };
-            if let Some(held) = self.take(grant, now) {
-                self.units.unit(&mut row).needs().held.push(held);
-            }
+        let entry = self.intake.entry();
+        let place = self.intake.entry_place();
+        if let Some(resource) = place {
+            // Room was checked with the place, under the same mutex, so it is free.
+            let grant = Grant { instance: u32::from(resource), until: entry, from: NO_STAGE, amount: 1 };
+            let held = self.grants.take(grant, &mut self.timers, now);
+            self.units.record(&mut row).hold(held);
         }
         if not_before_ns > now {
-            self.delayed += 1;
-            self.set_timer(not_before_ns, super::state::TimerAction::Enqueue(row, entry));
+            self.timers.pause(row, entry, not_before_ns);
         } else {
-            run.push_back(row);
+            arrivals.push_back(row);
         }
-        plain && self.entry_place.is_none()
+        plain && place.is_none()
     }
 
-    /// The number of units that may leave the gate before it is the turn of the first submitter at the entrance.
-    pub(crate) fn may_leave_the_gate(&self) -> usize {
+    /// Puts admitted units into their first queue.
+    #[inline]
+    pub(super) fn enter(&mut self, rows: VecDeque<Row>, plain: bool, now: u64) {
+        self.stages.enqueue_all(rows, plain, self.intake.entry(), self.units.spares(), now);
+    }
+}
+
+// ---- the gate -----------------------------------------------------------------------------------------
+
+impl<In: Send> TypedGate<In> {
+    /// Admits and grants one unit, which does not come from the ring. `place` puts what else belongs to it into its row.
+    pub(crate) fn admit_one(
+        &self,
+        state: &mut State,
+        candidate: Candidate,
+        unit: In,
+        now: u64,
+        place: impl FnOnce(&mut Row),
+    ) {
+        let mut arrivals = state.units.take_list();
+        let plain = self.admit_into(state, candidate, unit, &mut arrivals, now, place);
+        state.enter(arrivals, plain, now);
+        state.flow_on(now);
+    }
+
+    #[inline]
+    fn admit_into(
+        &self,
+        state: &mut State,
+        candidate: Candidate,
+        unit: In,
+        arrivals: &mut VecDeque<Row>,
+        now: u64,
+        place: impl FnOnce(&mut Row),
+    ) -> bool {
+        state.admit(candidate, arrivals, now, |row| {
+            place(row);
+            // SAFETY: a flow has one gate, so the entry's column and the row belong to the same flow.
+            *unsafe { self.entry().column.cell(row) } = Some(unit);
+        })
+    }
+}
+
+impl<In: Send> Gate for TypedGate<In> {
+    fn admit_staged(&self, state: &mut State, now: u64, surely: bool) {
+        if !surely && self.is_empty() {
+            return;
+        }
+        state.ledger.add_wait_for_room(self.take_waited_ns());
+        let mut far_end = self.far_end();
         // A closed flow admits no submitter from the entrance, so those still in line there hold nothing up.
-        if self.is_closed() {
-            return usize::MAX;
+        let most = if state.is_closed() { usize::MAX } else { state.intake.may_leave_the_gate() };
+        let units = self.waiting().min(most);
+        if units == 0 {
+            return;
         }
-        let behind = self.entrance.head_is_behind();
-        behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)
+        let waiting_bytes = self.waiting_bytes();
+        let mut arrivals = state.units.take_list();
+        let (mut bytes, mut plain, mut admitted) = (0, true, 0);
+        if !far_end.holds_unit() && state.has_room_for_all(units, waiting_bytes) {
+            // The common case needs one check for all of them.
+            for (candidate, unit) in far_end.take_many(units) {
+                admitted += 1;
+                bytes += candidate.bytes();
+                plain &= self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
+            }
+        } else {
+            while admitted < most
+                && let Some((candidate, unit)) = far_end.take_next()
+            {
+                if !state.has_room(candidate.bytes()) {
+                    far_end.hold((candidate, unit));
+                    break;
+                }
+                admitted += 1;
+                bytes += candidate.bytes();
+                plain &= self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
+            }
+            self.note_held(&far_end);
+        }
+        self.give_bytes_back(bytes);
+        state.intake.count_left_the_gate(admitted);
+        state.enter(arrivals, plain, now);
     }
 
-    /// Whether a worker will come by the gate soon (see `gate`).
-    pub(crate) fn gate_is_attended(&self) -> bool {
-        self.busy_soon > 0 || self.threads.signals > 0
+    fn admit_all(&self, state: &mut State, now: u64) {
+        let mut far_end = self.far_end();
+        far_end.close();
+        state.ledger.add_wait_for_room(self.take_waited_ns());
+        let mut arrivals = state.units.take_list();
+        while let Some((candidate, unit)) = far_end.take_last() {
+            self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
+        }
+        self.note_held(&far_end);
+        state.enter(arrivals, false, now);
+    }
+
+    fn close(&self) {
+        self.far_end().close();
+    }
+
+    fn len(&self) -> usize {
+        self.waiting()
+    }
+}
+
+// ---- submitters ---------------------------------------------------------------------------------------
+
+impl State {
+    /// Whether the submitter at `place` (`None`: a newcomer) is the next to be admitted, and there is room for its unit.
+    /// Units that came to the gate before are admitted first.
+    pub(crate) fn may_enter(&mut self, gate: &dyn Gate, place: Option<u64>, bytes: u64, now: u64) -> bool {
+        gate.admit_staged(self, now, true);
+        self.flow_on(now);
+        self.intake.is_turn(place, gate.len()) && self.has_room(bytes)
+    }
+
+    /// Whether no other submitter waits before the one at `place`, whatever waits at the gate.
+    pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
+        self.intake.is_next(place)
+    }
+
+    /// Takes a place at the end of the line at the entrance, behind the units at the gate, or keeps one with a new way to
+    /// be woken. Returns the replaced way, which must be dropped outside of the mutex.
+    #[must_use = "dropped outside of the mutex"]
+    pub(crate) fn wait_at_entrance(
+        &mut self,
+        place: &mut Option<u64>,
+        gate: &dyn Gate,
+        bytes: u64,
+        is_source: bool,
+        wake: Wake,
+    ) -> Option<Wake> {
+        self.intake.wait(place, gate.len(), bytes, is_source, wake)
+    }
+
+    /// Leaves the line at the entrance. Returns a value that must be dropped outside of the mutex.
+    #[must_use = "dropped outside of the mutex"]
+    pub(crate) fn leave_entrance(&mut self, place: Option<u64>) -> Option<Wake> {
+        self.intake.leave(place)
+    }
+
+    /// Accounts for a submitter's wait for room.
+    pub(crate) fn add_wait_for_room(&mut self, waited_ns: u64) {
+        self.ledger.add_wait_for_room(waited_ns);
+    }
+
+    /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::site::Growth)).
+    pub(crate) fn grow(&mut self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
+        // The unit grows beyond the budget where waiting could not help: it is privileged, it is alone in the flow, or
+        // its code must not run twice.
+        let budget = self.intake.budget_mut();
+        let before = record.bytes();
+        let fits = budget.fits((total_bytes - before).into());
+        let grows = fits || record.is_privileged() || budget.in_flight() == 1 || !may_wait;
+        if grows {
+            budget.grow(before, total_bytes);
+            record.reweigh(total_bytes);
+        }
+        grows
     }
 
     /// Takes the unit that has waited longest in the entry stage's queue, if its departure makes room for `bytes`. The
     /// unit is still in flight until [`discard`](Self::discard).
     pub(crate) fn drop_oldest(&mut self, bytes: u64, now: u64) -> Option<Row> {
-        let entry = self.entry;
-        let units = self.units.clone();
-        let makes_room = |state: &State, row: &mut Row| {
-            let left = state.bytes - u128::from(units.unit(row).bytes);
-            state.in_flight <= state.settings.inflight
-                && (left + u128::from(bytes) <= state.settings.memory.into() || state.in_flight == 1)
-                && state.memory_waiters.is_empty()
+        let State { units, stages, grants, intake, timers, .. } = self;
+        let entry = intake.entry();
+        let no_memory_line = grants.memory().is_empty();
+        let makes_room = |units: &Units, row: &mut Row| {
+            no_memory_line && intake.budget().has_room_instead_of(units.record(row).bytes(), bytes)
         };
         // The oldest unit is the first in one of the lines for the stage's needs, or the first in the queue itself.
-        let in_line =
-            self.instances.iter_mut().enumerate().filter_map(|(i, instance)| match instance.waiters.front_mut() {
-                Some(Waiter::Unit { row, stage }) if *stage == entry => Some((units.unit(row).queued_ns, i)),
-                _ => None,
-            });
-        let in_line = in_line.min();
-        let in_queue = self.stages[usize::from(entry)].waiting.oldest_ns();
+        let in_line = grants.heads().filter(|&(_, _, stage)| stage == entry);
+        let in_line = in_line.map(|(instance, row, _)| (units.record(row).queued_ns(), instance)).min();
+        let in_queue = stages.at(entry).oldest_waiting_ns();
         match in_line.filter(|(since, _)| in_queue.is_none_or(|oldest| *since <= oldest)) {
-            Some((_, i)) => {
-                let Some(Waiter::Unit { mut row, stage }) = self.instances[i].waiters.pop_front() else { return None };
-                if !makes_room(self, &mut row) {
-                    self.instances[i].waiters.push_front(Waiter::Unit { row, stage });
+            Some((_, instance)) => {
+                let mut waiter = grants.pull_head(instance)?;
+                if let Party::Unit { row, .. } = &mut waiter.party
+                    && !makes_room(units, row)
+                {
+                    grants.put_back_head(instance, waiter);
                     return None;
                 }
-                self.unpark(&mut row, stage, self.instances[i].resource, now);
-                self.forget(i as u32, now);
+                let waited_ns = now.saturating_sub(waiter.since_ns);
+                let Party::Unit { row, .. } = waiter.party else { return None };
+                stages.at_mut(entry).unpark(grants.resource_of(instance), waited_ns);
+                grants.forget(instance, timers, now);
                 Some(row)
             }
             None => {
-                let mut row = self.pop_waiting(entry)?;
-                if makes_room(self, &mut row) {
+                let (mut row, queued_ns) = stages.at_mut(entry).pop_waiting(units.spares())?;
+                if makes_room(units, &mut row) {
                     return Some(row);
                 }
-                self.push_front_waiting(row, entry);
+                stages.at_mut(entry).push_front(row, queued_ns, units.spares());
                 None
             }
         }
@@ -198,45 +333,9 @@ impl State {
 
     /// Ends a unit that was given up on outside of a worker.
     pub(crate) fn discard(&mut self, row: Row, now: u64) {
-        let entry = self.entry;
-        self.stage(entry).stats.dead_lettered += 1;
-        self.dead_lettered += 1;
+        self.stages.at_mut(self.intake.entry()).count_dead_letter();
+        self.ledger.dead_letter();
         self.leave(row, now);
         self.flow_on(now);
-    }
-
-    /// Takes the ways to wake submitters at the entrance, with their places: the first if it may enter, all if none
-    /// ever will.
-    pub(crate) fn wake_entering(&mut self) -> Entering {
-        match self.is_closed() {
-            true => self.entrance.wake_all(),
-            false => self.wake_entrance().into_iter().collect(),
-        }
-    }
-
-    /// Takes the way to wake the first submitter at the entrance, if it may enter.
-    fn wake_entrance(&mut self) -> Option<(u64, Wake)> {
-        let mut entrance = std::mem::take(&mut self.entrance);
-        let may_enter = |bytes, is_source: bool| self.has_room(bytes) && (!is_source || self.wants_more());
-        let wake = entrance.wake_head(self.left_the_gate, may_enter);
-        self.entrance = entrance;
-        wake
-    }
-
-    /// Whether admitting more units would keep workers busier. If not, the source may sleep on until half of the flow
-    /// is empty: waking it for every unit would cost more than the units do.
-    pub(crate) fn wants_more(&self) -> bool {
-        let enough = 2 * self.settings.shared_workers as u64;
-        let room = self.settings.inflight.saturating_sub(self.in_flight);
-        room > 0
-            && (room >= self.settings.inflight / 2 || {
-                let batch = self.stages[usize::from(self.entry)].batch_target();
-                (self.could_run() as u64) < enough * batch as u64
-            })
-    }
-
-    /// The number of units that could run as soon as a worker is free and their needs are met.
-    pub(crate) fn could_run(&self) -> usize {
-        self.stages.iter().map(|stage| stage.waiting.len() + stage.granted).sum()
     }
 }

@@ -19,35 +19,41 @@
 //! `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
 //!
 //! # Why nothing deadlocks
-//! A unit that holds one thing and waits for another waits for something later in the resource order: a unit holds
-//! things across stages only along that order (checked at build time), and inside one grant it holds nothing while it
-//! waits, or, in order, only earlier things. So along any chain of "waits for a holder of" the order rises, and the
-//! last holder is not waiting for a resource. It is running, waiting for a worker or for a moment, and will give back
-//! what it holds. The place of a key among a resource's keys belongs to that resource: a waiting unit keeps alive no
-//! key but the one in whose line it stands (see `key`). Bytes come last in the order and have their own rule (see
-//! `memory`).
+//! A unit that holds one thing and waits for another waits for something later in one order of resources:
+//! 1. Inside one grant a unit holds nothing while it waits or, in order, only earlier things.
+//! 2. Across stages a unit may hold something (`until`) while a later stage asks for more. The build follows every path
+//!    through the stages, collects each pair "holds a, asks for b", and refuses the flow if these pairs form a cycle
+//!    (see [`check`](crate::check)). Otherwise it takes a topological order of them, and grants in order follow it.
+//! 3. A place in a bounded queue is a resource like any other: the stages before it ask for it, and it is held until the
+//!    unit leaves that stage. A unit that goes elsewhere gives it back at once.
+//! 4. The place of a key among a resource's keys belongs to that resource: a waiting unit keeps alive no key but the one
+//!    in whose line it stands (see `grants/key`).
+//!
+//! So along any chain of "waits for a holder of" the order rises, and the last holder is not waiting for a resource. It
+//! is running, waiting for a worker or for a moment, and will give back what it holds. Bytes come last in the order and
+//! have their own rule (see `grants/memory`).
 
-use super::column::Row;
-use super::queue::Taken;
-use super::state::{GrantedBatch, State, TimerAction, Waiter, nanos};
-use super::unit::{Grants, InstanceId, Want, Wants};
+use super::claims::{GrantList, InstanceId, Want, Wants};
+use super::grants::instance::Party;
+use super::state::State;
+use super::units::column::Row;
 
 /// The number of wake-ups that may leave a unit without something it needs, before it acquires its needs in order.
-pub(crate) const MAX_BOUNCES: u8 = 8;
+const MAX_BOUNCES: u8 = 8;
 
 /// The reason why a unit could not be granted.
 enum Lack {
     /// One of the unit's needs is not free.
     Need(Want),
     /// The stage's next batch lacks a permit.
-    Permit(InstanceId),
+    Permit(Want),
     /// Keys for the unit's needs cannot be made, or other units wait to have theirs made.
     Keys { resource: u16 },
 }
 
 /// The line that a unit was just taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Woken {
+pub(super) enum Woken {
     /// The unit is a newcomer and comes from no line.
     No,
     /// The unit stood in the line of the instance.
@@ -60,28 +66,67 @@ impl Woken {
     fn at_instance(self) -> Option<InstanceId> {
         if let Woken::At(instance) = self { Some(instance) } else { None }
     }
+
+    /// The resource for whose keys it is the unit's turn.
+    pub(super) fn for_keys(self) -> Option<u16> {
+        if let Woken::ForKeys(resource) = self { Some(resource) } else { None }
+    }
 }
 
 impl State {
+    /// Grants everything that can be granted, and notes whether the source is kept waiting.
+    #[inline]
+    pub(super) fn grant(&mut self, now: u64) {
+        self.flow_on(now);
+        self.note_room(now);
+    }
+
+    /// Grants everything that can be granted after a change.
+    pub(super) fn flow_on(&mut self, now: u64) {
+        // The order is deliberate: a unit in line for a resource comes before one for a key, and both before a newcomer
+        // from a queue. Seats, memory and the source come last, because each of the former may use up what they would
+        // hand out.
+        loop {
+            if let Some(instance) = self.grants.next_to_serve() {
+                self.serve(instance, now);
+            } else if let Some(resource) = self.grants.next_with_free_keys() {
+                self.serve_keys(resource, now);
+            } else if let Some(stage) = self.stages.next_marked() {
+                self.pump(stage, now);
+            } else if !self.stages.seat_again(self.crew.shared_workers())
+                && !self.serve_memory(now)
+                && !self.admit_pulled(now)
+            {
+                return;
+            }
+        }
+    }
+}
+
+// ---- queues -------------------------------------------------------------------------------------------
+
+impl State {
     /// Grants units from the front of a stage's queue while there are seats.
-    pub(crate) fn pump(&mut self, stage: u16, now: u64) {
+    fn pump(&mut self, stage: u16, now: u64) {
         // A grant is a promise that a worker comes soon. Tokens granted further ahead than the seats would lie idle in
         // the queue while units of another stage lack them.
-        let s = usize::from(stage);
-        if self.stages[s].needs_nothing() {
+        if self.stages.at(stage).needs_nothing() {
             return self.pump_free(stage, now);
         }
-        let workers = self.workers_for(stage);
-        while !self.stages[s].waiting.is_empty() {
-            if !self.stages[s].has_seat(workers) {
-                return self.note_lack_of_workers(stage, workers);
+        let workers = self.stages.workers_for(stage, self.crew.shared_workers());
+        while self.stages.at(stage).has_waiting() {
+            let state = self.stages.at(stage);
+            if !state.has_seat(workers) {
+                return self.stages.note_lack_of_workers(stage, workers);
             }
-            if self.opens_batch(stage) {
-                if self.stages[s].awaits_permit {
+            if state.opens_batch() {
+                // Without the permit no unit can be granted, so the stage itself stands in the permit's line and its
+                // units keep their order in the queue.
+                if state.awaits_permit() {
                     return;
                 }
-                if let Some(instance) = self.lacking_permit(stage, None, now) {
-                    return self.await_permit(stage, instance, now);
+                if let Some(permit) = self.lacking_permit(stage, None, now) {
+                    return self.await_permit(stage, permit, now);
                 }
             }
             if self.grant_many(stage, workers, now) {
@@ -93,115 +138,66 @@ impl State {
         }
     }
 
-    /// Grants as many units of the first run as there are tokens for, if all units have the same needs for their run
-    /// only. Their batch holds the grants, so no unit's record is touched.
+    /// Grants units of a stage that needs nothing.
+    #[inline]
+    fn pump_free(&mut self, stage: u16, now: u64) {
+        let State { stages, units, timers, .. } = self;
+        let state = stages.at_mut(stage);
+        while state.has_waiting() {
+            // Its units hold nothing, so they may wait for a worker as granted units.
+            let seats = state.free_seats(state.workers().ceiling);
+            if seats == 0 {
+                return;
+            }
+            state.fill_batch(seats, units.spares(), timers, now);
+        }
+    }
+
+    /// Grants as many units of the first arrival as there are tokens for, if all units have the same needs for their
+    /// run only. Their batch holds the grants, so no unit's record is touched.
     fn grant_many(&mut self, stage: u16, workers: usize, now: u64) -> bool {
-        let s = usize::from(stage);
-        if !self.stages[s].alike {
+        let state = self.stages.at(stage);
+        if !state.is_alike() {
             return false;
         }
-        let most = self.stages[s].wants.iter().map(|want| self.units_for(want.instance, want.amount)).min();
-        let most = most.unwrap_or(0).min(self.stages[s].free_seats(workers));
+        let most = state.wants().iter().map(|want| self.grants.units_for(want.instance, want.amount)).min();
+        let most = most.unwrap_or(0).min(state.free_seats(workers));
         if most == 0 {
             return false;
         }
-        if self.opens_batch(stage) {
-            let permits = self.take_permits(stage, now);
-            self.open_batch(stage, now, permits);
+        if state.opens_batch() {
+            self.open_batch(stage, now);
         }
-        let batch = self.open_batch(stage, now, Grants::new());
-        let state = &mut self.stages[s];
-        let room = state.batch_target().saturating_sub(state.batches[batch].rows.len()).max(1);
-        let rows = &mut state.batches[batch].rows;
-        let taken = state.waiting.take_run(rows, most.min(room), &mut self.pocket.spares);
-        state.batches[batch].note_arrival(&taken);
-        state.granted += taken.units;
-        for want in self.stages[s].wants.clone() {
-            let together = Want { amount: want.amount * taken.units as u64, ..want };
-            let held = self.take(together.grant(stage), now);
-            self.stages[s].batches[batch].held.extend(held);
+        let State { stages, grants, units, timers, .. } = self;
+        let state = stages.at_mut(stage);
+        let granted = state.fill_batch(most, units.spares(), timers, now);
+        for want in state.wants().clone() {
+            let held = grants.take(want.times(granted).grant(stage), timers, now);
+            state.hold_for_batch(held);
         }
         true
     }
 
-    /// Grants units of a stage that needs nothing.
-    fn pump_free(&mut self, stage: u16, now: u64) {
-        while !self.stage(stage).waiting.is_empty() {
-            // Its units hold nothing, so they may wait for a worker as granted units.
-            let ceiling = self.stage(stage).workers.ceiling;
-            let seats = self.stage(stage).free_seats(ceiling);
-            if seats == 0 {
-                return;
-            }
-            let batch = self.open_batch(stage, now, Grants::new());
-            let state = &mut self.stages[usize::from(stage)];
-            let target = state.batch_target();
-            let batch = &mut state.batches[batch];
-            let most = seats.min(target.saturating_sub(batch.rows.len()).max(1));
-            let taken = state.waiting.take_run(&mut batch.rows, most, &mut self.pocket.spares);
-            batch.note_arrival(&taken);
-            state.granted += taken.units;
-        }
-    }
-
-    /// The number of workers that run the stage now or could begin to: those in it, the rest of its floor, and the
-    /// shared workers that no stage keeps busy.
-    pub(crate) fn workers_for(&self, stage: u16) -> usize {
-        self.stages[usize::from(stage)].workers_beside(self.idle_shared_workers())
-    }
-
-    /// The number of shared workers that no stage keeps busy. A worker that pulls the source counts as one of them,
-    /// since it is back in a moment; a flow in which no stage runs thus has seats everywhere.
-    fn idle_shared_workers(&self) -> usize {
-        let shared = self.stages.iter().filter(|stage| !stage.blocking);
-        let beyond_floors: usize = shared.map(|stage| stage.busy.saturating_sub(stage.workers.floor)).sum();
-        self.settings.shared_workers.saturating_sub(beyond_floors)
-    }
-
-    /// Notes that the stage lacks workers, if other stages keep busy those that its ceiling allows.
-    fn note_lack_of_workers(&mut self, stage: u16, workers: usize) {
-        let state = self.stage(stage);
-        if workers < state.workers.ceiling && !state.lacks_worker {
-            state.lacks_worker = true;
-            self.lacking_workers += 1;
-        }
-    }
-
-    /// Marks the queues of stages that lacked a worker and have seats again. Returns whether any queue is marked.
-    pub(crate) fn seat_again(&mut self) -> bool {
-        if self.lacking_workers == 0 {
-            return false;
-        }
-        // The idle workers are counted once for all stages: each may be granted for the same idle worker, which then
-        // serves the stage that `choose` prefers.
-        let idle = self.idle_shared_workers();
-        for stage in 0..self.stages.len() as u16 {
-            let state = &self.stages[usize::from(stage)];
-            if state.lacks_worker && state.has_seat(state.workers_beside(idle)) {
-                self.stage(stage).lacks_worker = false;
-                self.lacking_workers -= 1;
-                self.mark_pump(stage);
-            }
-        }
-        !self.to_pump.is_empty()
-    }
-
     /// Takes the first unit of the stage's queue.
-    pub(crate) fn pop_waiting(&mut self, stage: u16) -> Option<Row> {
-        let (mut row, queued_ns) = self.stages[usize::from(stage)].waiting.pop_front(&mut self.pocket.spares)?;
-        self.units.unit(&mut row).queued_ns = queued_ns;
+    fn pop_waiting(&mut self, stage: u16) -> Option<Row> {
+        let (mut row, queued_ns) = self.stages.at_mut(stage).pop_waiting(self.units.spares())?;
+        self.units.record(&mut row).set_queued_ns(queued_ns);
         Some(row)
     }
 
     /// Puts a unit back at the front of the stage's queue, with the time of its arrival.
-    pub(crate) fn push_front_waiting(&mut self, mut row: Row, stage: u16) {
-        let queued_ns = self.units.unit(&mut row).queued_ns;
-        self.stages[usize::from(stage)].waiting.push_front(queued_ns, row, &mut self.pocket.spares);
+    fn push_front_waiting(&mut self, mut row: Row, stage: u16) {
+        let queued_ns = self.units.record(&mut row).queued_ns();
+        self.stages.at_mut(stage).push_front(row, queued_ns, self.units.spares());
     }
+}
 
+// ---- one unit -----------------------------------------------------------------------------------------
+
+impl State {
     /// Grants the unit, or parks it.
-    pub(crate) fn try_unit(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
-        if self.units.unit(&mut row).needs.as_ref().is_some_and(|needs| needs.in_order) {
+    fn try_unit(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
+        if self.units.record(&mut row).is_in_order() {
             return self.acquire_in_order(row, stage, woken, now);
         }
         let lack = match self.all_at_once(&mut row, stage, woken, now) {
@@ -211,7 +207,7 @@ impl State {
         // A newcomer has missed no moment yet, so only a unit that was woken counts the bounce.
         if woken != Woken::No && self.has_bounced(&mut row) {
             if let Lack::Need(want) = lack {
-                self.forget(want.instance, now);
+                self.grants.forget(want.instance, &mut self.timers, now);
             }
             self.begin_in_order(&mut row, stage);
             return self.acquire_in_order(row, stage, woken, now);
@@ -219,20 +215,18 @@ impl State {
         match lack {
             Lack::Need(want) => self.park(row, stage, want, now),
             Lack::Keys { resource } => self.park_for_keys(row, stage, resource, now),
-            Lack::Permit(instance) => {
+            Lack::Permit(permit) => {
                 self.push_front_waiting(row, stage);
-                if !self.stage(stage).awaits_permit {
-                    self.await_permit(stage, instance, now);
+                if !self.stages.at(stage).awaits_permit() {
+                    self.await_permit(stage, permit, now);
                 }
             }
         }
     }
 
     /// Counts a wake-up after which the unit still lacks something. Returns whether that was one too many.
-    pub(crate) fn has_bounced(&mut self, row: &mut Row) -> bool {
-        let needs = self.units.unit(row).needs();
-        needs.bounces = needs.bounces.saturating_add(1);
-        needs.bounces > MAX_BOUNCES
+    fn has_bounced(&mut self, row: &mut Row) -> bool {
+        self.units.record(row).count_bounce() > MAX_BOUNCES
     }
 
     /// Takes all that the unit needs, with a permit if the unit opens a batch; or nothing. A [`Lack::Need`] keeps its
@@ -242,140 +236,185 @@ impl State {
         // then, and there is nothing to roll back except the users of keys.
         let woken_at = woken.at_instance();
         let wants = self.look_up(row, stage, woken, now)?;
-        if let Some(&lacking) = wants.iter().find(|want| !self.is_free(want.instance, want.amount, woken_at, now)) {
-            self.forget_all(wants.iter().filter(|want| want.instance != lacking.instance), now);
+        let is_free = |want: &Want| self.grants.is_free(want.instance, want.amount, woken_at, now);
+        if let Some(&lacking) = wants.iter().find(|want| !is_free(want)) {
+            let others = wants.iter().filter(|want| want.instance != lacking.instance);
+            self.grants.forget_all(others, &mut self.timers, now);
             return Err(Lack::Need(lacking));
         }
-        let opens = self.opens_batch(stage);
-        if opens && let Some(instance) = self.lacking_permit(stage, woken_at, now) {
-            self.forget_all(wants.iter(), now);
-            return Err(Lack::Permit(instance));
+        let opens = self.stages.at(stage).opens_batch();
+        if opens && let Some(permit) = self.lacking_permit(stage, woken_at, now) {
+            self.grants.forget_all(wants.iter(), &mut self.timers, now);
+            return Err(Lack::Permit(permit));
         }
-        let held: Grants = wants.iter().filter_map(|want| self.take(want.grant(stage), now)).collect();
-        if let Some(needs) = &mut self.units.unit(row).needs {
-            needs.bounces = 0;
-        }
-        if !held.is_empty() {
-            self.units.unit(row).needs().held.extend(held);
-        }
+        let State { grants, units, timers, .. } = self;
+        let record = units.record(row);
+        record.forget_bounces();
+        record.hold(wants.iter().filter_map(|want| grants.take(want.grant(stage), timers, now)));
         if opens {
-            let permits = self.take_permits(stage, now);
-            self.open_batch(stage, now, permits);
+            self.open_batch(stage, now);
         }
         Ok(())
     }
 
     /// The unit's needs in this stage, with keys looked up, made and kept alive. Makes all keys or none.
     fn look_up(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<Wants, Lack> {
-        let mut wants = self.stages[usize::from(stage)].wants.clone();
-        if !self.stages[usize::from(stage)].dynamic {
+        let State { stages, grants, units, timers, .. } = self;
+        let state = stages.at(stage);
+        let mut wants = state.wants().clone();
+        if !state.is_dynamic() {
             return Ok(wants);
         }
-        // The needs are taken out for the look-up, so that the state may change meanwhile.
-        let asks = std::mem::take(&mut self.units.unit(row).needs().asks);
-        let lacking = self.lacking_keys(&asks, woken, now);
-        if lacking.is_none() {
-            for ask in &asks {
-                let instance = self.instance_of(ask.resource, ask.key.as_deref());
-                match wants.iter_mut().find(|want| want.instance == instance) {
-                    Some(want) => want.amount = want.amount.saturating_add(ask.amount),
-                    None => {
-                        self.keep_alive(instance);
-                        wants.push(ask.want(instance));
-                    }
+        let asks = units.record(row).asks();
+        if let Some(resource) = grants.lacking_keys(asks, woken.for_keys(), timers, now) {
+            return Err(Lack::Keys { resource });
+        }
+        for ask in asks {
+            let instance = grants.instance_of(ask.resource, ask.key.as_deref());
+            match wants.iter_mut().find(|want| want.instance == instance) {
+                // Two needs of the same key are one larger need, or the second would wait for the first.
+                Some(want) => want.amount = want.amount.saturating_add(ask.amount),
+                None => {
+                    grants.keep_alive(instance);
+                    wants.push(ask.want(instance));
                 }
             }
         }
-        self.units.unit(row).needs().asks = asks;
-        match lacking {
-            None => Ok(wants),
-            Some(resource) => Err(Lack::Keys { resource }),
-        }
+        Ok(wants)
     }
 
-    // ---- batches --------------------------------------------------------------------------------------
-
-    /// Whether the next unit granted in this stage must take the permits of a new batch.
-    pub(crate) fn opens_batch(&self, stage: u16) -> bool {
-        let state = &self.stages[usize::from(stage)];
-        !state.permits.is_empty() && state.batches.back().is_none_or(|batch| batch.rows.len() >= state.batch_target())
+    /// Puts a unit that has all it needs into a batch.
+    pub(super) fn join_batch(&mut self, mut row: Row, stage: u16, now: u64) {
+        let queued_ns = self.units.record(&mut row).queued_ns();
+        self.stages.at_mut(stage).join_batch(row, queued_ns, self.units.spares(), &mut self.timers, now);
     }
 
-    /// Returns the batch to join: the last one if it has room, or a new one.
-    pub(crate) fn open_batch(&mut self, stage: u16, now: u64, permits: Grants) -> usize {
-        let state = &self.stages[usize::from(stage)];
-        let target = state.batch_target();
-        match state.batches.back() {
-            Some(batch) if batch.rows.len() < target && permits.is_empty() => state.batches.len() - 1,
-            _ => self.new_batch(stage, now, permits),
-        }
+    /// Puts a unit at the end of the line of the need it lacks. The unit keeps that key alive.
+    pub(super) fn park(&mut self, row: Row, stage: u16, want: Want, now: u64) {
+        self.stages.at_mut(stage).park(self.grants.resource_of(want.instance));
+        self.grants.park(row, stage, want, &mut self.timers, now);
     }
 
-    pub(crate) fn new_batch(&mut self, stage: u16, now: u64, permits: Grants) -> usize {
-        let rows = self.pocket.spares.take();
-        let state = &mut self.stages[usize::from(stage)];
-        state.batches.push_back(GrantedBatch {
-            rows,
-            plain: true,
-            arrivals: Default::default(),
-            permits,
-            held: Grants::new(),
-            opened_ns: now,
-        });
-        let last = state.batches.len() - 1;
-        self.watch_batches(stage, now);
-        last
-    }
-
-    /// Sets a timer for the moment at which the stage's first batch that may still wait has waited long enough. A stage
-    /// has at most one such timer, however many batches fill up before it fires.
-    pub(crate) fn watch_batches(&mut self, stage: u16, now: u64) {
-        let state = &mut self.stages[usize::from(stage)];
-        if state.batch.wait.is_zero() || state.batch_timer_set {
-            return;
-        }
-        let wait = nanos(state.batch.wait);
-        let ends = state.batches.iter().map(|batch| batch.opened_ns.saturating_add(wait)).find(|&at| at > now);
-        if let Some(at) = ends {
-            state.batch_timer_set = true;
-            self.set_timer(at, TimerAction::Batch(stage));
-        }
-    }
-
-    pub(crate) fn join_batch(&mut self, mut row: Row, stage: u16, now: u64) {
-        let batch = self.open_batch(stage, now, Grants::new());
-        let queued_ns = self.units.unit(&mut row).queued_ns;
-        let state = self.stage(stage);
-        state.batches[batch].note_arrival(&Taken { units: 1, queued_ns, plain: false });
-        state.batches[batch].rows.push_back(row);
-        state.granted += 1;
-    }
-
-    pub(crate) fn lacking_permit(&mut self, stage: u16, woken_at: Option<InstanceId>, now: u64) -> Option<InstanceId> {
-        let permits = self.stages[usize::from(stage)].permits.clone();
-        permits.iter().find(|p| !self.is_free(p.instance, p.amount, woken_at, now)).map(|p| p.instance)
-    }
-
-    fn take_permits(&mut self, stage: u16, now: u64) -> Grants {
-        let permits = self.stages[usize::from(stage)].permits.clone();
-        permits.iter().filter_map(|permit| self.take(permit.grant(stage), now)).collect()
-    }
-
-    pub(crate) fn await_permit(&mut self, stage: u16, instance: InstanceId, now: u64) {
-        self.stage(stage).awaits_permit = true;
-        self.instances[instance as usize].waiters.push_back(Waiter::Stage(stage));
-        self.set_rate_timer(instance, now);
+    /// Puts a unit at the end of the line for keys of a resource.
+    pub(super) fn park_for_keys(&mut self, row: Row, stage: u16, resource: u16, now: u64) {
+        self.stages.at_mut(stage).park(resource);
+        self.grants.park_for_keys(row, stage, resource, &mut self.timers, now);
     }
 }
 
-impl GrantedBatch {
-    fn note_arrival(&mut self, taken: &Taken) {
-        let units = taken.units as u32;
-        self.plain &= taken.plain;
-        match self.arrivals.last_mut().filter(|(at, _)| *at == taken.queued_ns) {
-            Some((_, n)) => *n += units,
-            None => self.arrivals.push((taken.queued_ns, units)),
+// ---- permits ------------------------------------------------------------------------------------------
+
+impl State {
+    /// The permit that the stage's next batch lacks.
+    fn lacking_permit(&self, stage: u16, woken_at: Option<InstanceId>, now: u64) -> Option<Want> {
+        let permits = self.stages.at(stage).permits().iter();
+        permits.copied().find(|permit| !self.grants.is_free(permit.instance, permit.amount, woken_at, now))
+    }
+
+    /// Opens a batch with its permits, which must be free.
+    fn open_batch(&mut self, stage: u16, now: u64) {
+        let State { stages, grants, timers, units, .. } = self;
+        let permits = stages.at(stage).permits().iter();
+        let taken: GrantList = permits.filter_map(|permit| grants.take(permit.grant(stage), timers, now)).collect();
+        stages.at_mut(stage).new_batch(taken, units.spares(), timers, now);
+    }
+
+    /// Lets the stage wait for a permit.
+    fn await_permit(&mut self, stage: u16, permit: Want, now: u64) {
+        self.stages.at_mut(stage).set_awaits_permit(true);
+        self.grants.await_permit(stage, permit, &mut self.timers, now);
+    }
+}
+
+// ---- lines --------------------------------------------------------------------------------------------
+
+impl State {
+    /// Serves the waiters in the instance's line whose amount is there now.
+    fn serve(&mut self, instance: InstanceId, now: u64) {
+        while let Some(waiter) = self.grants.next_in_line(instance, &mut self.timers, now) {
+            let waited_ns = now.saturating_sub(waiter.since_ns);
+            match waiter.party {
+                Party::Unit { row, stage } => self.serve_unit(row, stage, instance, waited_ns, now),
+                Party::Stage(stage) => self.serve_stage(stage, instance, now),
+            }
         }
+    }
+
+    fn serve_unit(&mut self, mut row: Row, stage: u16, instance: InstanceId, waited_ns: u64, now: u64) {
+        self.stages.at_mut(stage).unpark(self.grants.resource_of(instance), waited_ns);
+        if self.units.record(&mut row).is_in_order() {
+            // It is the unit's turn, so it takes this need at once; `is_free` would refuse it while others stand behind.
+            self.acquire_next(&mut row, stage, now);
+            return self.acquire_in_order(row, stage, Woken::No, now);
+        }
+        self.try_unit(row, stage, Woken::At(instance), now);
+        // The unit no longer stands in this line.
+        self.grants.forget(instance, &mut self.timers, now);
+    }
+
+    /// Serves a stage for which a permit has come free: its first unit may open a batch.
+    fn serve_stage(&mut self, stage: u16, instance: InstanceId, now: u64) {
+        self.stages.at_mut(stage).set_awaits_permit(false);
+        // The stage had a seat when it joined the line, and keeps its turn although its workers have gone to other
+        // stages.
+        let mut workers = self.stages.at(stage).workers().ceiling;
+        while self.stages.at(stage).opens_batch() && self.stages.at(stage).has_seat(workers) {
+            workers = self.stages.workers_for(stage, self.crew.shared_workers());
+            let Some(mut row) = self.pop_waiting(stage) else { break };
+            let Some(other) = self.lacking_permit(stage, Some(instance), now) else {
+                self.try_unit(row, stage, Woken::At(instance), now);
+                if self.stages.at(stage).awaits_permit() {
+                    return;
+                }
+                continue;
+            };
+            // A unit that lacks another permit counts as woken with something still lacking, too.
+            if self.has_bounced(&mut row) {
+                self.begin_in_order(&mut row, stage);
+                self.acquire_in_order(row, stage, Woken::No, now);
+            } else {
+                self.push_front_waiting(row, stage);
+                self.await_permit(stage, other, now);
+            }
+            return;
+        }
+        self.stages.mark(stage);
+    }
+
+    /// Serves the units that wait for keys to be forgotten.
+    fn serve_keys(&mut self, resource: u16, now: u64) {
+        if !self.grants.prepare_keys(resource, &mut self.timers, now) {
+            return;
+        }
+        while let Some(mut waiter) = self.grants.next_in_line_for_keys(resource) {
+            let asks = self.units.record(&mut waiter.row).asks();
+            if !self.grants.has_keys_for(asks, resource, &mut self.timers, now) {
+                return self.grants.put_back_for_keys(waiter, resource, &mut self.timers, now);
+            }
+            self.stages.at_mut(waiter.stage).unpark(resource, now.saturating_sub(waiter.since_ns));
+            self.try_unit(waiter.row, waiter.stage, Woken::ForKeys(resource), now);
+        }
+    }
+
+    /// Lets the first unit in the line for bytes go on if it may. Returns whether it does.
+    #[inline]
+    fn serve_memory(&mut self, now: u64) -> bool {
+        let Some(head) = self.grants.memory_mut().head() else { return false };
+        let budget = self.intake.budget();
+        let grows = head.wants_bytes.saturating_sub(self.units.record(&mut head.row).bytes());
+        let fits = budget.fits(grows.into());
+        // If nothing else in the flow can ever move, waiting frees no byte.
+        let is_stuck = || !self.timers.brings_work() && self.stages.nothing_is_granted();
+        let is_due = || self.grants.memory().head_is_due(budget.fits(0), now) && self.stages.nothing_moves(now);
+        if !fits && !is_stuck() && !is_due() {
+            return false;
+        }
+        let Some(mut waiter) = self.grants.memory_mut().pop(!fits, &mut self.timers, now) else { return false };
+        self.units.record(&mut waiter.row).reserve(grows, !fits);
+        self.intake.budget_mut().add_bytes(grows);
+        self.stages.at_mut(waiter.stage).count_wait_for_memory(waiter.waited_ns(now));
+        self.stages.enqueue(waiter.row, waiter.stage, self.units.spares(), now);
+        true
     }
 }
 
@@ -399,8 +438,6 @@ mod tests {
             let pair = [service.submit(1).unwrap(), service.submit(2).unwrap()];
             pair.into_iter().for_each(|ticket| ticket.wait().unwrap());
         }
-        let stage_timers = |timer: &super::super::state::Timer| matches!(timer.action, super::TimerAction::Batch(_));
-        let timers = control.shared.lock().timers.iter().filter(|timer| stage_timers(&timer.0)).count();
-        assert_eq!(timers, 1);
+        assert_eq!(control.shared.lock().timers.for_batches(), 1);
     }
 }

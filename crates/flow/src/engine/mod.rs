@@ -1,61 +1,46 @@
-//! The engine: rows of units, the scheduler's state, and the threads that serve it.
+//! The engine: a scheduler that is a plain state machine, and the threads that drive it.
 //!
-//! | file | idea |
+//! Read [`cycle`] first: a worker's loop, in the order of a unit's way. Its steps are `admit` or `pulling`, `grant` (with
+//! `in_order`), `dispatch` and `turn`, `run`, `settle`, and `wake`. The steps sequence the verbs of the parts:
+//!
+//! | part | keeps |
 //! | --- | --- |
-//! | `column` | the table of units in flight |
-//! | `unit` | the engine's record of a unit |
-//! | `state` | everything behind the mutex |
-//! | `source`, `staging`, or `entrance`, `gate` → `admit` → `grant` → `dispatch` → `settle` | the way of a unit |
-//! | `crossing` | workers that wait for room in another flow |
-//! | `settings` | caps and bounds that change during a run |
-//! | `queue`, `line`, `key`, `in_order`, `memory` | the places where units wait |
-//! | `auto_batch` | the size of batches where a flow sets none |
-//! | `lane`, `chain` | a stage's code with its types; a batch that goes through several stages |
-//! | `shared`, `waking`, `worker` | threads, and how they wait and are woken |
-//! | `pocket` | rows and lists that a worker keeps for reuse |
-//! | `stats`, `observe`, `bottleneck` | counts, snapshots and reports |
+//! | `units` | rows, records and stamps of the units in flight |
+//! | `stages` | queues, granted batches, seats; which stage a worker serves next |
+//! | `grants` | resources, what is held of them, and all lines |
+//! | `intake` | the gate, the entrance, the source; units and bytes in flight, and their caps |
+//! | `crew` | workers busy, asleep and expected; their turns; the plan of wake-ups |
+//! | `ledger` | what became of the units |
+//! | `timers` | the moments at which the timekeeper acts |
+//! | `life` | the phase of the flow |
+//!
+//! A part's fields are its own, and no part imports a step. `state` composes the parts, `run` is what happens without the
+//! mutex, `threads` drives everything in real time, and `claims`, `pace`, `settings`, `histogram` and `identity` are
+//! words that several parts use.
 
 mod admit;
-mod auto_batch;
-mod bottleneck;
-mod chain;
-mod column;
-mod crossing;
+pub(crate) mod claims;
+mod crew;
+mod cycle;
 mod dispatch;
-mod entrance;
-mod gate;
 mod grant;
+mod grants;
+mod histogram;
+mod identity;
 mod in_order;
-mod key;
-mod lane;
-mod line;
-mod memory;
+pub(crate) mod intake;
+mod ledger;
+mod life;
 mod observe;
-mod pocket;
-mod queue;
-mod settings;
+mod pace;
+mod pulling;
+pub(crate) mod run;
+pub(crate) mod settings;
 mod settle;
-mod shared;
-mod source;
-mod staging;
-mod state;
-mod stats;
-mod unit;
-mod waking;
-mod worker;
-
-pub(crate) use admit::{Candidate, Extra};
-pub(crate) use column::Column;
-pub(crate) use column::Row;
-pub(crate) use crossing::Crossing;
-pub(crate) use entrance::Wake;
-pub(crate) use gate::{Gate, Staged, TypedGate};
-pub(crate) use lane::Body;
-pub(crate) use lane::{Lane, Making, TicketBook, TypedLane, Updating};
-pub(crate) use settings::{LiveSettings, Settings, Workers};
-pub(crate) use shared::{Parts, Shared, StageConfig};
-pub use source::SourceEnd;
-pub(crate) use source::{Source, TypedSource};
-pub(crate) use state::{StageSetup, State};
-pub(crate) use unit::UnitRef;
-pub(crate) use unit::{Ask, NO_STAGE, Want, Wants};
+pub(crate) mod stages;
+pub(crate) mod state;
+pub(crate) mod threads;
+mod timers;
+mod turn;
+pub(crate) mod units;
+mod wake;

@@ -1,15 +1,11 @@
 //! Caps and bounds of workers, which can change while a flow runs.
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
-//! scheduler keeps to the value that it was given last, so two reads within one step agree. A change therefore takes
+//! scheduler's parts keep the numbers that they were given last, so two reads within one step agree: the number of units
+//! that may still enter is a difference, and must not be computed from two caps. A change therefore takes
 //! two steps: the setter replaces the value, and then, under the mutex, hands over the newest one, even if another
 //! setter made it. The replacement stays outside of the mutex because it may run destructors of other values that the
 //! thread has retired, and those are the program's code.
-
-use std::sync::Arc;
-
-use super::shared::Shared;
-use super::state::State;
 
 /// The settings that threads read while setters replace them.
 pub(crate) type LiveSettings = millstream_sync::reclaim::Snapshot<Settings>;
@@ -45,37 +41,4 @@ pub(crate) struct Workers {
     pub(crate) ceiling: usize,
     /// The ceiling is the number of shared workers, whatever that becomes.
     pub(crate) follows_shared: bool,
-}
-
-impl Shared {
-    /// Changes settings, and grants everything that they now allow.
-    pub(crate) fn steer(self: &Arc<Self>, change: impl Fn(&mut Settings)) {
-        // The guard hands the settings over even if one of the destructors panics.
-        let _hand_over = HandOver(self);
-        self.settings.update(|settings| {
-            let mut settings = settings.clone();
-            change(&mut settings);
-            settings
-        });
-    }
-}
-
-/// Hands the newest settings over when it is dropped.
-struct HandOver<'a>(&'a Arc<Shared>);
-
-impl Drop for HandOver<'_> {
-    fn drop(&mut self) {
-        self.0.change(|state| state.follow(self.0.settings.get()));
-    }
-}
-
-impl State {
-    /// Adopts these settings.
-    pub(crate) fn follow(&mut self, settings: Arc<Settings>) {
-        self.settings = settings;
-        for stage in 0..self.stages.len() as u16 {
-            self.stage(stage).workers = self.settings.workers[usize::from(stage)];
-            self.mark_pump(stage);
-        }
-    }
 }

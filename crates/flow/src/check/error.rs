@@ -1,0 +1,99 @@
+//! The faults of a flow that the build finds.
+
+use std::fmt;
+
+/// One pair of the resource order: while a unit holds `holds`, stage `stage` asks for `asks`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldAndAsk {
+    /// The resource a unit may hold when it waits in `stage`.
+    pub holds: String,
+    /// The resource that `stage` asks for.
+    pub asks: String,
+    /// The stage that asks.
+    pub stage: String,
+}
+
+impl fmt::Display for HoldAndAsk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` asks for {} while holding {}", self.stage, self.asks, self.holds)
+    }
+}
+
+/// A cycle of needs, as the list of its steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NeedsCycle(pub Vec<HoldAndAsk>);
+
+impl fmt::Display for NeedsCycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, step) in self.0.iter().enumerate() {
+            write!(f, "{}{step}", if i == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+/// The reason why a flow was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum BuildError {
+    #[error("two stages are called `{stage}`: give one of them another name")]
+    DuplicateStage { stage: String },
+    #[error("two resources are called `{resource}`: give one of them another name")]
+    DuplicateResource { resource: String },
+    #[error(
+        "stage `{stage}` was declared by inlet() but has no code: define it by stage() or update(), and end with to()"
+    )]
+    UndefinedStage { stage: String },
+    #[error("stage `{stage}` was defined twice")]
+    DefinedTwice { stage: String },
+    #[error("stage `{stage}` uses an inlet, a resource or an exit of another flow")]
+    Foreign { stage: String },
+    #[error("no unit can reach stage `{stage}` from `{entry}`")]
+    Unreachable { stage: String, entry: String },
+    #[error("a unit in stage `{stage}` can never retire: no path leads from it to the exit")]
+    NeverRetires { stage: String },
+    #[error("resource `{resource}` has a capacity of zero: nothing could ever be granted")]
+    ZeroCapacity { resource: String },
+    #[error("resource `{resource}` has a rate of {per_second}/s with a burst of {burst}: both must be more than zero")]
+    BadRate { resource: String, per_second: f64, burst: u64 },
+    #[error("resource `{resource}` may have no key: its bound on keys is zero")]
+    ZeroKeys { resource: String },
+    #[error("stage `{stage}` needs {amount} of `{resource}`, which has only {capacity}: it could never be granted")]
+    NeedTooLarge { stage: String, resource: String, amount: u64, capacity: u64 },
+    #[error("stage `{stage}` needs zero of `{resource}`: drop the need, or say how much")]
+    NeedOfZero { stage: String, resource: String },
+    #[error("stage `{stage}` needs `{resource}`, which is keyed: say which key (Need::keyed)")]
+    KeyMissing { stage: String, resource: String },
+    #[error("stage `{stage}` gives a key for `{resource}`, which has no keys (Need::tokens)")]
+    KeyUnexpected { stage: String, resource: String },
+    #[error("stage `{stage}` takes `{resource}` once per batch, but its key or amount differs by unit")]
+    BatchNeedByUnit { stage: String, resource: String },
+    #[error("stage `{stage}` holds `{resource}` until `{until}`, but no path leads there")]
+    UntilUnreachable { stage: String, resource: String, until: String },
+    #[error(
+        "stage `{stage}` needs `{resource}` twice, held differently: give all its needs of one resource the same hold"
+    )]
+    MixedHolds { stage: String, resource: String },
+    #[error("stage `{stage}` needs {keys} keys of `{resource}` for one unit, but only {max_keys} may exist at once")]
+    TooFewKeys { stage: String, resource: String, keys: usize, max_keys: usize },
+    #[error(
+        "stage `{stage}` has workers {floor}..={ceiling}: the ceiling must be from 1 to {most} and at least the floor",
+        most = crate::limits::MAX_WORKERS
+    )]
+    Workers { stage: String, floor: usize, ceiling: usize },
+    #[error("stage `{stage}` has a batch size of {size}: it must be from 1 to {most}")]
+    BatchSize { stage: String, size: usize, most: usize },
+    #[error("stage `{stage}` has a queue bound of zero: no unit could ever enter it")]
+    ZeroQueue { stage: String },
+    #[error("the cap on units in flight is zero: nothing could ever be admitted")]
+    ZeroInflight,
+    #[error("the byte budget is zero: nothing could ever be admitted")]
+    ZeroMemory,
+    #[error("the flow has zero workers: nothing could ever run")]
+    ZeroWorkers,
+    #[error("{count} {what}: at most {most} are possible")]
+    TooMany { what: &'static str, count: usize, most: usize },
+    #[error("a cycle of needs could deadlock: {0}")]
+    NeedsCycle(NeedsCycle),
+}

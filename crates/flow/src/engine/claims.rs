@@ -1,0 +1,113 @@
+//! The forms that a need takes on its way from a stage's declaration to a grant: plain values, which the engine's parts
+//! pass to each other.
+//!
+//! | form | meaning | made by |
+//! | --- | --- | --- |
+//! | [`Need`](crate::need::Need) | the program's declaration for a stage: resource, amount, key function, hold | the flow's builder |
+//! | [`Ask`] | a need of one unit, where it differs by unit: the amount and the key are computed | the stage's entry, on the unit's arrival |
+//! | [`Want`] | a need whose instance (the resource, or one key of it) is known | the build, where it is constant; the look-up of keys |
+//! | [`Step`] | a need of a unit that acquires its needs one after the other | a unit that missed its moment too often |
+//! | [`Grant`] | the right that a unit or a batch holds | taking a want |
+
+use smallvec::SmallVec;
+
+/// A stage number that stands for no stage.
+pub(crate) const NO_STAGE: u16 = u16::MAX;
+
+/// The index of an instance of a resource: the resource itself, or one of its keys.
+pub(crate) type InstanceId = u32;
+
+/// A need of one unit as its stage's need functions computed it, before its key is looked up.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) resource: u16,
+    pub(crate) until: u16,
+    pub(crate) amount: u64,
+    pub(crate) key: Option<Box<str>>,
+}
+
+impl Ask {
+    pub(crate) fn want(&self, instance: InstanceId) -> Want {
+        Want { instance, until: self.until, for_batch: false, amount: self.amount }
+    }
+}
+
+/// A need with its key looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) instance: InstanceId,
+    /// The stage after which the need is given back; [`NO_STAGE`]: after this run.
+    pub(crate) until: u16,
+    /// The need is a batch's permit rather than a unit's own.
+    pub(crate) for_batch: bool,
+    pub(crate) amount: u64,
+}
+
+impl Want {
+    pub(crate) fn grant(&self, from: u16) -> Grant {
+        Grant { instance: self.instance, until: self.until, from, amount: self.amount }
+    }
+
+    /// The need of this many units together.
+    pub(crate) fn times(&self, units: usize) -> Want {
+        Want { amount: self.amount * units as u64, ..*self }
+    }
+}
+
+/// A grant that a unit or a batch holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grant {
+    pub(crate) instance: InstanceId,
+    pub(crate) until: u16,
+    /// The stage whose queue granted it.
+    pub(crate) from: u16,
+    pub(crate) amount: u64,
+}
+
+pub(crate) type Wants = SmallVec<[Want; 2]>;
+pub(crate) type GrantList = SmallVec<[Grant; 2]>;
+
+/// A need of a unit that acquires its needs in order.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) resource: u16,
+    pub(crate) key: Option<Box<str>>,
+    /// The key's instance, once it is looked up; a need without a key knows it from the start.
+    pub(crate) instance: Option<InstanceId>,
+    pub(crate) until: u16,
+    pub(crate) for_batch: bool,
+    pub(crate) amount: u64,
+}
+
+impl Step {
+    /// The step for a need without a key.
+    pub(crate) fn constant(want: &Want) -> Self {
+        Step {
+            // Resources without keys come first among the instances, each at its own index.
+            resource: want.instance as u16,
+            key: None,
+            instance: Some(want.instance),
+            until: want.until,
+            for_batch: want.for_batch,
+            amount: want.amount,
+        }
+    }
+
+    /// The step for a need that differs by unit.
+    pub(crate) fn asked(ask: &Ask) -> Self {
+        Step {
+            resource: ask.resource,
+            key: ask.key.clone(),
+            instance: if ask.key.is_none() { Some(u32::from(ask.resource)) } else { None },
+            until: ask.until,
+            for_batch: false,
+            amount: ask.amount,
+        }
+    }
+
+    /// The step's need, once its instance is known.
+    pub(crate) fn want(&self) -> Option<Want> {
+        let Step { until, for_batch, amount, .. } = *self;
+        self.instance.map(|instance| Want { instance, until, for_batch, amount })
+    }
+}

@@ -1,0 +1,246 @@
+//! Chains: a batch that goes through several stages on one worker without coming back to the scheduler.
+//!
+//! A worker serves the stage nearest the exit, so after a batch's stage it would mostly receive the same batch in the
+//! next one, since no other batch is nearer. Where that is certain enough the worker goes on at once, and takes the
+//! flow's mutex once for the whole chain. The next stage must be *open*: its units need nothing, it does not block, its
+//! ceiling lets all workers in, and the batch is not larger than the stage's own batches. The units must hold nothing,
+//! and weigh no more than before. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most; then the scheduler decides afresh, so
+//! floors and patience hold, and a unit in a queue is overtaken for no longer than that.
+//!
+//! A worker may also take several short batches of a stage in one *turn*. The batches it has not begun are still the
+//! stage's granted units, and if the turn is held up, the timekeeper takes them back after a timer's tick. The batches
+//! that are done by then go on without waiting for the turn.
+//!
+//! Chains hide nothing: a [`Chain`] says where the worker is, and a thread that takes a snapshot or watches over the
+//! flow first brings the stages' counts up to date.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::engine::claims::GrantList;
+use crate::engine::pace::TURN_LASTS_NS;
+use crate::engine::run::settlement::Settlement;
+use crate::engine::units::column::Row;
+
+/// A batch in the hands of a worker.
+pub(crate) struct RunningBatch {
+    pub(crate) stage: u16,
+    pub(crate) rows: VecDeque<Row>,
+    pub(crate) units: usize,
+    /// All its units are plain (see `Record`).
+    pub(crate) plain: bool,
+    pub(crate) permits: GrantList,
+    /// The position of the batch, if it may run through several stages.
+    pub(crate) chain: Option<Arc<Chain>>,
+    /// The batch is the first of its worker's turn, and stands for one busy worker.
+    pub(crate) leads: bool,
+    /// The batch will end soon, and its worker will then come by the gate.
+    pub(crate) soon: bool,
+    /// The worker times each unit; otherwise it times the whole batch, because its units are too short for a clock read
+    /// each.
+    pub(crate) time_each: bool,
+}
+
+impl RunningBatch {
+    /// The batch without its units.
+    fn count(&self) -> Self {
+        RunningBatch { rows: VecDeque::new(), permits: GrantList::new(), chain: self.chain.clone(), ..*self }
+    }
+}
+
+/// The position of a worker's turn. A chain belongs to one worker, and its cache lines hold nothing else.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Chain {
+    /// The stage that runs. The worker writes it without the flow's mutex, so it is a hint to other threads.
+    at: AtomicU16,
+    /// One more than the stage whose counts include the worker and its units; 0: no turn. This field and `units` are
+    /// used under the mutex only.
+    counted: AtomicU16,
+    /// Units of the turn that count as running: those of its first batch or, when that is settled, of the batch in
+    /// hand.
+    units: AtomicU32,
+    /// Whether `units` are those of the batch in hand, although its worker has not been told.
+    of_one_in_hand: AtomicBool,
+    /// The beginning of the turn; used under the mutex only.
+    since_ns: AtomicU64,
+    turn: Mutex<Turn>,
+}
+
+/// The batches in a worker's hands other than the one that runs.
+#[derive(Default)]
+struct Turn {
+    /// Batches that the worker runs next unless the timekeeper takes them back.
+    pending: VecDeque<RunningBatch>,
+    /// Batches that the worker has run, unless the timekeeper has settled them.
+    finished: Vec<Finished>,
+    /// The number of units in the batch that left `pending` last.
+    in_hand: usize,
+}
+
+/// A batch that was run, with its settlement; `None` if that is settled, and only the batch's worker is still to be
+/// uncounted.
+pub(crate) type Finished = (RunningBatch, Option<Settlement>);
+
+impl Turn {
+    /// Takes out the batches that have not begun, and those that await settlement. The turn's first batch stays as a
+    /// count, because its worker is busy with the batch in hand.
+    fn take_back(&mut self) -> (VecDeque<RunningBatch>, Vec<(RunningBatch, Settlement)>) {
+        let mut unsettled = Vec::new();
+        for (batch, settlement) in std::mem::take(&mut self.finished) {
+            if batch.leads {
+                self.finished.push((batch.count(), None));
+            }
+            unsettled.extend(settlement.map(|settlement| (batch, settlement)));
+        }
+        (std::mem::take(&mut self.pending), unsettled)
+    }
+}
+
+impl Chain {
+    /// Begins the worker's turn with a batch of this many units.
+    pub(crate) fn begin(&self, stage: u16, units: usize, now: u64) {
+        self.at.store(stage, Ordering::Relaxed);
+        self.counted.store(stage + 1, Ordering::Relaxed);
+        self.units.store(units as u32, Ordering::Relaxed);
+        self.since_ns.store(now, Ordering::Relaxed);
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a batch to the turn.
+    pub(crate) fn add(&self, batch: RunningBatch) {
+        self.turn().pending.push_back(batch);
+    }
+
+    /// Returns the turn's next batch after one that was run. If there is none, adds all batches that were run to
+    /// `results`.
+    pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<RunningBatch> {
+        let mut turn = self.turn();
+        let next = turn.pending.pop_front();
+        if let Some(batch) = &next {
+            turn.finished.push(finished);
+            turn.in_hand = batch.units;
+            // The turn's lock makes this one step with the removal from `pending`: see `follow`.
+            self.go(batch.stage);
+        } else {
+            results.append(&mut turn.finished);
+            results.push(finished);
+        }
+        next
+    }
+
+    /// Notes that the batch goes on to this stage.
+    pub(crate) fn go(&self, stage: u16) {
+        self.at.store(stage, Ordering::Relaxed);
+    }
+
+    /// The stage whose counts include the worker, while it has a turn.
+    pub(crate) fn counted(&self) -> Option<u16> {
+        self.counted.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Ends the worker's turn. Returns the stage whose counts include it, the number of its units there, and whether
+    /// they belong to a batch that does not lead.
+    pub(crate) fn end(&self) -> Option<(u16, usize, bool)> {
+        let stage = self.counted();
+        self.counted.store(0, Ordering::Relaxed);
+        let units = self.units.swap(0, Ordering::Relaxed) as usize;
+        let of_one_in_hand = self.of_one_in_hand.swap(false, Ordering::Relaxed);
+        stage.map(|stage| (stage, units, of_one_in_hand))
+    }
+
+    /// Takes the batches that have not begun out of a turn that had lasted too long at `watched_ns`, and those that await
+    /// settlement.
+    pub(super) fn take_back(&self, watched_ns: u64) -> Option<TakenBack> {
+        let lasts = watched_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
+        let counted = self.counted().filter(|_| lasts)?;
+        let mut turn = self.turn();
+        let (in_hand, (pending, finished)) = (turn.in_hand, turn.take_back());
+        Some(TakenBack { counted, in_hand, pending, finished })
+    }
+
+    /// Counts the batch in hand as running, because the turn's first batch is settled. Returns the number of units that
+    /// counted so far.
+    pub(crate) fn count_one_in_hand(&self, in_hand: usize) -> usize {
+        self.of_one_in_hand.store(true, Ordering::Relaxed);
+        self.units.swap(in_hand as u32, Ordering::Relaxed) as usize
+    }
+
+    /// Brings the counted stage up to date. Returns the former one, the present one and the number of units, if they
+    /// differ.
+    pub(super) fn follow(&self) -> Option<Move> {
+        let turn = self.turn();
+        // A worker with further batches of the first stage will be back there, so no other worker gets its place.
+        let stays = !turn.pending.is_empty();
+        let to = self.at.load(Ordering::Relaxed);
+        let from = self.counted().filter(|&counted| counted != to && !stays)?;
+        self.counted.store(to + 1, Ordering::Relaxed);
+        Some(Move { from, to, units: self.units.load(Ordering::Relaxed) as usize })
+    }
+}
+
+/// The batches that a turn has lost.
+pub(crate) struct TakenBack {
+    /// The stage whose counts include the turn's worker.
+    pub(crate) counted: u16,
+    /// The number of units in the batch that the worker runs.
+    pub(crate) in_hand: usize,
+    /// Batches that have not begun, in the order in which the worker would have run them.
+    pub(crate) pending: VecDeque<RunningBatch>,
+    /// Batches that were run and await settlement.
+    pub(crate) finished: Vec<(RunningBatch, Settlement)>,
+}
+
+/// A worker that has gone from one stage to another, with its units.
+pub(crate) struct Move {
+    pub(crate) from: u16,
+    pub(crate) to: u16,
+    pub(crate) units: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(stage: u16, rows: std::ops::Range<u32>, leads: bool) -> RunningBatch {
+        // SAFETY: each test makes one row of each number.
+        let rows: VecDeque<Row> = rows.map(|number| unsafe { Row::new(number) }).collect();
+        let (units, permits) = (rows.len(), GrantList::new());
+        RunningBatch { stage, rows, units, plain: true, permits, chain: None, leads, soon: true, time_each: false }
+    }
+
+    #[test]
+    fn a_worker_is_followed_to_the_stage_where_it_is() {
+        let chain = Chain::default();
+        assert!(chain.follow().is_none(), "it has no turn");
+        chain.begin(1, 8, 0);
+        assert!(chain.follow().is_none());
+        chain.go(2);
+        let moved = chain.follow().unwrap();
+        assert_eq!((moved.from, moved.to, moved.units), (1, 2, 8));
+        assert!(chain.follow().is_none());
+        assert_eq!(chain.end(), Some((2, 8, false)));
+    }
+
+    #[test]
+    fn a_turn_that_lasts_gives_its_batches_back_and_keeps_the_one_in_hand() {
+        let chain = Chain::default();
+        chain.begin(1, 2, 0);
+        chain.add(batch(1, 2..4, false));
+        chain.add(batch(1, 4..7, false));
+        let mut results = Vec::new();
+        let in_hand = chain.next((batch(1, 0..2, true), Some(Settlement::default())), &mut results).unwrap();
+        assert!(in_hand.units == 2 && results.is_empty());
+        assert!(chain.take_back(TURN_LASTS_NS).is_none(), "it has not lasted too long yet");
+        let taken = chain.take_back(TURN_LASTS_NS + 1).unwrap();
+        assert_eq!((taken.in_hand, taken.pending.len(), taken.finished.len()), (2, 1, 1));
+        assert_eq!(chain.count_one_in_hand(taken.in_hand), 2);
+        assert!(chain.next((in_hand, Some(Settlement::default())), &mut results).is_none());
+        assert!(results[0].1.is_none() && results[1].1.is_some(), "the first batch is settled and only counts");
+        assert_eq!(chain.end(), Some((1, 2, true)));
+    }
+}

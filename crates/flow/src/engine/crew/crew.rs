@@ -1,0 +1,273 @@
+//! The part's face: threads by post, shared workers that are busy, their turns, and the watch over them.
+
+use std::sync::Arc;
+
+use super::chain::{Chain, Move, TakenBack};
+use super::threads::{Post, Threads};
+use super::watch::Watch;
+use crate::engine::pace::{STALL_NS, WATCH_NS};
+use crate::engine::timers::{TimerAction, Timers};
+
+/// After the system has refused a thread, the flow starts none for this long.
+pub(crate) const SPAWN_RETRY_NS: u64 = 100_000_000;
+
+pub(crate) struct Crew {
+    /// The number of threads that serve all non-blocking stages.
+    shared_workers: usize,
+    shared: Threads,
+    /// The threads of each blocking stage.
+    of_stage: Vec<Threads>,
+    /// The chain of each shared worker.
+    chains: Vec<Arc<Chain>>,
+    /// Shared workers that run a batch or pull the source.
+    busy: usize,
+    /// The busy shared workers that are expected back soon.
+    busy_soon: usize,
+    watch: Watch,
+    /// The time until which the timekeeper sleeps; `u64::MAX` if it does not sleep.
+    clock_until: u64,
+    /// The system refused a thread, so the flow starts none until a timer ends the pause.
+    spawning_paused: bool,
+}
+
+impl Crew {
+    pub(crate) fn new(shared_workers: usize, stages: usize) -> Self {
+        Crew {
+            shared_workers,
+            shared: Threads::default(),
+            of_stage: (0..stages).map(|_| Threads::default()).collect(),
+            chains: Vec::new(),
+            busy: 0,
+            busy_soon: 0,
+            watch: Watch::default(),
+            clock_until: u64::MAX,
+            spawning_paused: false,
+        }
+    }
+
+    /// The number of threads that serve all non-blocking stages.
+    #[inline]
+    pub(crate) fn shared_workers(&self) -> usize {
+        self.shared_workers
+    }
+
+    /// Adopts another number of shared workers.
+    pub(crate) fn follow(&mut self, shared_workers: usize) {
+        self.shared_workers = shared_workers;
+    }
+
+    #[inline]
+    pub(crate) fn threads(&self, post: Post) -> &Threads {
+        match post {
+            Post::Shared => &self.shared,
+            Post::Stage(stage) => &self.of_stage[usize::from(stage)],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn threads_mut(&mut self, post: Post) -> &mut Threads {
+        match post {
+            Post::Shared => &mut self.shared,
+            Post::Stage(stage) => &mut self.of_stage[usize::from(stage)],
+        }
+    }
+}
+
+// ---- busy workers -------------------------------------------------------------------------------------
+
+impl Crew {
+    /// Shared workers that run a batch or pull the source.
+    #[inline]
+    pub(crate) fn busy(&self) -> usize {
+        self.busy
+    }
+
+    /// Whether a shared worker is expected back soon.
+    #[inline]
+    pub(crate) fn expects_one_soon(&self) -> bool {
+        self.busy_soon > 0
+    }
+
+    /// Whether a worker will come by the gate soon.
+    #[inline]
+    pub(crate) fn attends_gate(&self) -> bool {
+        self.busy_soon > 0 || self.shared.has_signals()
+    }
+
+    /// Counts a shared worker that begins to run a batch, or to pull.
+    #[inline]
+    pub(crate) fn begin(&mut self, soon: bool) {
+        self.busy += 1;
+        self.busy_soon += usize::from(soon);
+    }
+
+    /// Counts a shared worker that has ended a pull.
+    pub(crate) fn end_pull(&mut self, soon: bool) {
+        self.busy -= 1;
+        self.busy_soon -= usize::from(soon);
+    }
+
+    /// Counts a shared worker that has ended a turn.
+    #[inline]
+    pub(crate) fn end_turn(&mut self, soon: bool) {
+        self.busy -= 1;
+        self.busy_soon -= usize::from(soon);
+        self.watch.count_turn();
+    }
+
+    /// Counts on a busy worker no longer to be back soon.
+    pub(crate) fn expect_no_longer(&mut self) {
+        self.busy_soon -= 1;
+    }
+}
+
+// ---- turns --------------------------------------------------------------------------------------------
+
+impl Crew {
+    /// Adds the chain of a new shared worker.
+    pub(crate) fn add_chain(&mut self, chain: Arc<Chain>) {
+        self.chains.push(chain);
+    }
+
+    /// The number of chains: one for each shared worker that was ever started.
+    pub(crate) fn chains(&self) -> usize {
+        self.chains.len()
+    }
+
+    /// Takes back the batches that a worker would have run next, if its turn had lasted too long at `watched_ns`.
+    pub(crate) fn take_turn_back(&self, chain: usize, watched_ns: u64) -> Option<(Arc<Chain>, TakenBack)> {
+        let chain = &self.chains[chain];
+        chain.take_back(watched_ns).map(|taken| (chain.clone(), taken))
+    }
+
+    /// The workers that have gone to other stages since the counts of these were brought up to date.
+    pub(crate) fn moves(&self) -> impl Iterator<Item = Move> {
+        self.chains.iter().filter_map(|chain| chain.follow())
+    }
+}
+
+// ---- the watch ----------------------------------------------------------------------------------------
+
+impl Crew {
+    /// Sets a timer at which the timekeeper looks at the work left to workers that are expected soon.
+    #[inline]
+    pub(crate) fn watch(&mut self, timers: &mut Timers, now: u64) {
+        let all_busy = self.busy >= self.shared_workers;
+        self.watch.set(if all_busy { STALL_NS } else { WATCH_NS }, timers, now);
+    }
+
+    /// Brings a watch that is set forward: from now on a free worker could take a busy one's place.
+    pub(crate) fn watch_sooner(&mut self, timers: &mut Timers, now: u64) {
+        self.watch.bring_forward(timers, now);
+    }
+
+    /// Sets a timer at which the timekeeper checks that workers come by the source.
+    pub(crate) fn watch_source(&mut self, pulling: bool, timers: &mut Timers, now: u64) {
+        self.watch.set(if pulling { WATCH_NS } else { STALL_NS }, timers, now);
+    }
+
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watch.is_set()
+    }
+
+    /// Ends the watch whose timer was set for `at_ns`. Returns `false` if that timer is stale.
+    pub(crate) fn end_watch(&mut self, at_ns: u64) -> bool {
+        self.watch.end(at_ns)
+    }
+
+    /// Whether a watch has ended that no thread has acted on yet.
+    #[inline]
+    pub(crate) fn watch_has_ended(&self) -> bool {
+        self.watch.has_ended()
+    }
+
+    /// Notes that a shared worker was woken or started.
+    pub(crate) fn act_on_watch(&mut self) {
+        self.watch.act();
+    }
+
+    /// Whether no shared worker ended a turn while the last watch ran.
+    #[inline]
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.watch.is_stalled()
+    }
+}
+
+// ---- the timekeeper and new threads -------------------------------------------------------------------
+
+impl Crew {
+    /// Whether the timekeeper sleeps beyond this time.
+    #[inline]
+    pub(crate) fn clock_sleeps_beyond(&self, at_ns: u64) -> bool {
+        at_ns < self.clock_until
+    }
+
+    /// Notes the time until which the timekeeper sleeps.
+    pub(crate) fn set_clock_until(&mut self, at_ns: u64) {
+        self.clock_until = at_ns;
+    }
+
+    #[inline]
+    pub(crate) fn may_spawn(&self) -> bool {
+        !self.spawning_paused
+    }
+
+    /// Counts a thread that the system has refused, and starts none for a while.
+    pub(crate) fn spawn_failed(&mut self, post: Post, timers: &mut Timers, now: u64) {
+        self.threads_mut(post).count_end();
+        if !std::mem::replace(&mut self.spawning_paused, true) {
+            timers.set(now + SPAWN_RETRY_NS, TimerAction::RetrySpawn);
+        }
+    }
+
+    pub(crate) fn resume_spawning(&mut self) {
+        self.spawning_paused = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_is_attended_while_a_worker_is_expected_or_was_just_woken() {
+        let mut crew = Crew::new(2, 0);
+        assert!(!crew.attends_gate());
+        crew.begin(true);
+        assert!(crew.attends_gate() && crew.busy() == 1);
+        crew.expect_no_longer();
+        assert!(!crew.attends_gate());
+        crew.threads_mut(Post::Shared).count_start();
+        crew.threads_mut(Post::Shared).fall_asleep(false);
+        crew.threads_mut(Post::Shared).mark_woken();
+        assert!(crew.attends_gate());
+    }
+
+    #[test]
+    fn a_watch_over_workers_that_are_all_busy_lasts_longer() {
+        let (mut crew, mut timers) = (Crew::new(2, 0), Timers::default());
+        crew.begin(true);
+        crew.watch(&mut timers, 0);
+        assert_eq!(timers.next_at(), WATCH_NS);
+        assert!(crew.end_watch(WATCH_NS) && crew.is_stalled());
+        timers.next_due(WATCH_NS);
+        crew.begin(true);
+        crew.watch(&mut timers, 0);
+        assert_eq!(timers.next_at(), STALL_NS);
+        crew.end_turn(true);
+        assert!(!crew.is_stalled());
+    }
+
+    #[test]
+    fn a_refused_thread_pauses_the_starts_once() {
+        let (mut crew, mut timers) = (Crew::new(1, 1), Timers::default());
+        for post in [Post::Shared, Post::Stage(0)] {
+            crew.threads_mut(post).count_start();
+            crew.spawn_failed(post, &mut timers, 7);
+        }
+        assert!(!crew.may_spawn() && timers.next_due(7 + SPAWN_RETRY_NS).is_some() && timers.next_at() == u64::MAX);
+        crew.resume_spawning();
+        assert!(crew.may_spawn());
+    }
+}

@@ -1,0 +1,16 @@
+//! The crew: the flow's workers as the scheduler counts them.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `threads` | workers alive, asleep, polling, woken |
+//! | `chain` | a worker's turn: its batches, and where it is |
+//! | `watch` | the check that workers which are expected soon come |
+//! | `wakeups` | the plan of whom to wake |
+//! | `crew` | the part's face |
+
+pub(crate) mod chain;
+#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+pub(crate) mod crew;
+pub(crate) mod threads;
+pub(crate) mod wakeups;
+pub(crate) mod watch;

@@ -1,0 +1,128 @@
+//! The threads of one kind, as wake-ups count them.
+
+/// The batches that a thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Post {
+    /// The batches of all non-blocking stages.
+    Shared,
+    /// The batches of one blocking stage.
+    Stage(u16),
+}
+
+/// The threads of one post.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    /// Workers alive, and workers asleep.
+    alive: usize,
+    asleep: usize,
+    /// Sleepers that still poll for work; waking them takes no system call.
+    alert: usize,
+    /// Workers that were woken and have not noticed yet.
+    signals: usize,
+}
+
+impl Threads {
+    /// The number of threads that look for work, given the number of those that have some.
+    #[inline]
+    pub(crate) fn looking(&self, busy: usize) -> usize {
+        self.alive - busy - self.asleep
+    }
+
+    #[inline]
+    pub(crate) fn has_sleepers(&self) -> bool {
+        self.asleep > 0
+    }
+
+    #[inline]
+    pub(crate) fn has_alert(&self) -> bool {
+        self.alert > 0
+    }
+
+    /// Whether a thread was woken and has not noticed yet.
+    #[inline]
+    pub(crate) fn has_signals(&self) -> bool {
+        self.signals > 0
+    }
+
+    /// How many threads the system has to wake for one more wake-up: none while a poller is left.
+    #[inline]
+    pub(crate) fn sleepers_to_wake(&self) -> usize {
+        usize::from(self.alert <= self.signals)
+    }
+
+    /// Counts one sleeper as awake, so that no second wake-up is spent on it and none is lost on the way.
+    pub(crate) fn mark_woken(&mut self) {
+        self.asleep -= 1;
+        self.signals += 1;
+    }
+
+    /// Counts a thread that is about to start.
+    pub(crate) fn count_start(&mut self) {
+        self.alive += 1;
+    }
+
+    /// Counts a thread that ends, or that the system refused.
+    pub(crate) fn count_end(&mut self) {
+        self.alive -= 1;
+    }
+
+    /// Counts the calling thread as asleep; an `alert` one polls for a while first.
+    pub(crate) fn fall_asleep(&mut self, alert: bool) {
+        self.asleep += 1;
+        self.alert += usize::from(alert);
+    }
+
+    /// Counts a poller as a sleeper.
+    pub(crate) fn stop_polling(&mut self) {
+        self.alert -= 1;
+    }
+
+    /// Takes a wake-up, which has counted its sleeper as awake already.
+    pub(crate) fn take_signal(&mut self) -> bool {
+        let woken = self.signals > 0;
+        self.signals -= usize::from(woken);
+        woken
+    }
+
+    /// Counts a sleeper as awake that no wake-up has counted.
+    pub(crate) fn wake_by_itself(&mut self) {
+        self.asleep -= 1;
+    }
+
+    /// Counts a sleeper as ended, unless a wake-up is meant for it. Returns whether it ends.
+    pub(crate) fn end_asleep(&mut self) -> bool {
+        let ends = self.signals == 0;
+        if ends {
+            self.asleep -= 1;
+            self.alive -= 1;
+        }
+        ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_up_counts_its_sleeper_as_awake_before_the_sleeper_notices() {
+        let mut threads = Threads::default();
+        threads.count_start();
+        threads.fall_asleep(false);
+        assert_eq!((threads.looking(0), threads.sleepers_to_wake()), (0, 1));
+        threads.mark_woken();
+        assert!(threads.looking(0) == 1 && !threads.has_sleepers() && !threads.end_asleep());
+        assert!(threads.take_signal() && !threads.take_signal());
+    }
+
+    #[test]
+    fn a_poller_is_woken_without_the_system() {
+        let mut threads = Threads::default();
+        (0..2).for_each(|_| threads.count_start());
+        threads.fall_asleep(true);
+        threads.fall_asleep(false);
+        assert_eq!(threads.sleepers_to_wake(), 0);
+        threads.mark_woken();
+        assert_eq!(threads.sleepers_to_wake(), 1, "the one poller is woken already");
+    }
+}

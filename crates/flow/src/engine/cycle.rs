@@ -1,0 +1,63 @@
+//! The cycle of a unit, as a worker turns it.
+//!
+//! | step | what happens | where |
+//! | --- | --- | --- |
+//! | **admit** | units from the gate enter their first queue, as long as there is room | `admit` (from a source: `pulling`) |
+//! | **grant** | each unit in a queue or in a line gets all that it needs, or waits | `grant` |
+//! | **dispatch** | the worker takes a granted batch, or the right to pull the source | `dispatch`, `turn` |
+//! | **run** | the stage's code runs on the batch | `run/lane` |
+//! | **settle** | each unit of the batch goes on, is retried, or leaves | `settle` |
+//! | **wake** | other threads hear of what the turn made possible | `wake` |
+//!
+//! A turn is one way round. The worker holds the mutex from settling one batch until it has taken the next one. Wherever
+//! it gives the mutex up, the plan of wake-ups is made before and sent after, so other workers run what it leaves while
+//! it runs what it took.
+
+use std::sync::Arc;
+
+use super::crew::threads::Post;
+use super::threads::shared::Shared;
+use super::threads::sleep::sleep;
+use super::turn::Hands;
+
+/// The life of a worker.
+pub(super) fn work(shared: &Arc<Shared>, post: Post) {
+    let mut hands = Hands::new(shared, post);
+    let mut state = hands.lock();
+    if let Some(chain) = hands.chain() {
+        state.join_crew(chain.clone());
+    }
+    loop {
+        state.admit_arrivals(shared.gate(), hands.now());
+        state.grant(hands.now());
+        let task = hands.dispatch(&mut state);
+        hands.take_pocket(&mut state);
+
+        let Some(task) = task else {
+            if state.retire_if_finished(post) {
+                return;
+            }
+            let Some(woken) = sleep(shared, state, post, hands.now()) else { return hands.retire() };
+            state = woken;
+            hands.lend_pocket(&mut state);
+            hands.read_clock();
+            // The wake-up may be for units at the gate alone.
+            shared.gate().admit_staged(&mut state, hands.now(), false);
+            continue;
+        };
+
+        shared.unlock(state); // plans the wake-ups, and sends them
+        hands.run(task);
+        state = hands.lock();
+
+        if let Some(end) = hands.settle(&mut state) {
+            state.grant(hands.now());
+            hands.take_pocket(&mut state);
+            shared.unlock(state);
+            shared.end_source(end);
+            state = hands.lock();
+        }
+        // Units in line come before those that wait at the gate.
+        state.flow_on(hands.now());
+    }
+}

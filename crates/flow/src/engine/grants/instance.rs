@@ -1,0 +1,71 @@
+//! An instance: a resource without keys, or one key of a resource. It is what a unit holds, and what it waits for.
+
+use std::collections::VecDeque;
+
+use crate::engine::units::column::Row;
+use crate::resource::{Rate, Supply};
+
+pub(super) struct Instance {
+    pub(super) resource: u16,
+    /// The number of tokens held.
+    pub(super) in_use: u64,
+    /// The time at which all tokens of a rate will be back (its "theoretical arrival time").
+    pub(super) full_at_ns: u64,
+    /// The waiters, first come, first served.
+    pub(super) line: VecDeque<Waiter>,
+    /// The number of units that wait for the instance or hold it; a key without users is forgotten.
+    pub(super) users: u32,
+    pub(super) key: Option<Box<str>>,
+    /// The time at which a timer will serve the waiters of this rate.
+    pub(super) timer_set_ns: Option<u64>,
+    /// The instance is in its resource's list of idle rates.
+    pub(super) listed_idle: bool,
+}
+
+/// A place in line.
+pub(crate) struct Waiter {
+    pub(crate) party: Party,
+    /// The amount of the instance that the party waits for.
+    pub(crate) amount: u64,
+    pub(crate) since_ns: u64,
+}
+
+/// The party that stands in line.
+pub(crate) enum Party {
+    /// A unit of a stage.
+    Unit { row: Row, stage: u16 },
+    /// A stage whose next batch needs a permit.
+    Stage(u16),
+}
+
+impl Instance {
+    pub(super) fn new(resource: u16, key: Option<Box<str>>) -> Self {
+        Instance {
+            resource,
+            in_use: 0,
+            full_at_ns: 0,
+            line: VecDeque::new(),
+            users: 0,
+            key,
+            timer_set_ns: None,
+            listed_idle: false,
+        }
+    }
+
+    /// Whether there is enough now. A need above the whole capacity is met when nothing is in use.
+    pub(super) fn has(&self, supply: Supply, amount: u64, now: u64) -> bool {
+        match supply {
+            Supply::Tokens(capacity) => {
+                let fits = || self.in_use.checked_add(amount).is_some_and(|in_use| in_use <= capacity);
+                capacity > 0 && (self.in_use == 0 || fits())
+            }
+            Supply::Rate(rate) => self.ready_at(rate, amount) <= now,
+        }
+    }
+
+    /// The time at which a rate will have `amount` tokens; for more than its burst, the time at which it will have all.
+    pub(super) fn ready_at(&self, rate: Rate, amount: u64) -> u64 {
+        let slack = rate.burst.saturating_sub(amount) as f64 * rate.period_ns();
+        self.full_at_ns.saturating_sub(slack as u64)
+    }
+}

@@ -1,0 +1,234 @@
+//! The keys of a resource: made on demand, forgotten when they have no users, bounded in number.
+//!
+//! A key lives while a unit holds it, stands in its line, or is being granted; a rate's key also until its tokens are
+//! back. A unit that needs a new key when there are [`max_keys`](crate::builder::FlowBuilder::max_keys) waits for one to
+//! be forgotten, first come, first served: while it waits no newcomer makes a key, however many keys the unit needs. If
+//! its own stage needs several new keys, they are made together. The place of a key among a resource's keys thus is
+//! itself a resource with a line.
+
+use super::grants::Grants;
+use super::instance::Instance;
+use super::resource::KeyWaiter;
+use crate::engine::claims::{Ask, InstanceId, Step, Want};
+use crate::engine::timers::{TimerAction, Timers};
+use crate::engine::units::column::Row;
+
+impl Grants {
+    /// The instance of a resource's key, made if there is none; without a key, the resource's own.
+    pub(crate) fn instance_of(&mut self, resource: u16, key: Option<&str>) -> InstanceId {
+        let Some(key) = key else { return u32::from(resource) };
+        let state = &mut self.resources[usize::from(resource)];
+        if let Some(&instance) = state.keys.get(key) {
+            return instance;
+        }
+        let instance = Instance::new(resource, Some(key.into()));
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.instances[id as usize] = instance;
+                id
+            }
+            None => {
+                self.instances.push(instance);
+                (self.instances.len() - 1) as InstanceId
+            }
+        };
+        state.keys.insert(key.into(), id);
+        id
+    }
+
+    /// The first resource whose keys would have to be made for `asks` and cannot be made now. It is the unit's turn for
+    /// keys of the resource `turn`.
+    pub(crate) fn lacking_keys(
+        &mut self,
+        asks: &[Ask],
+        turn: Option<u16>,
+        timers: &mut Timers,
+        now: u64,
+    ) -> Option<u16> {
+        let keyed = asks.iter().filter(|ask| ask.key.is_some());
+        keyed.map(|ask| ask.resource).find(|&resource| {
+            let keys = keys_of(asks, resource);
+            !self.can_make_keys(resource, keys, turn == Some(resource), timers, now)
+        })
+    }
+
+    /// Makes the keys of `steps` that belong to a resource, all at once, so that the unit never waits for one while it
+    /// keeps another alive. Returns `false` if not all of them can be made.
+    pub(crate) fn look_up_steps(
+        &mut self,
+        resource: u16,
+        steps: &mut [Step],
+        is_turn: bool,
+        timers: &mut Timers,
+        now: u64,
+    ) -> bool {
+        let keys = steps.iter().filter(|step| step.resource == resource).filter_map(|step| step.key.as_deref());
+        if !self.can_make_keys(resource, keys, is_turn, timers, now) {
+            return false;
+        }
+        for step in steps.iter_mut().filter(|step| step.resource == resource && step.key.is_some()) {
+            let instance = self.instance_of(resource, step.key.as_deref());
+            self.keep_alive(instance);
+            step.instance = Some(instance);
+        }
+        true
+    }
+
+    /// Whether the missing ones among `keys` may be made now: there is room for them, and no other unit waits for that
+    /// room, or it is the caller's turn.
+    fn can_make_keys<'a>(
+        &mut self,
+        resource: u16,
+        keys: impl Iterator<Item = &'a str>,
+        is_turn: bool,
+        timers: &mut Timers,
+        now: u64,
+    ) -> bool {
+        let missing = self.missing_keys(resource, keys, timers, now);
+        let is_turn = is_turn || self.resources[usize::from(resource)].key_waiters.is_empty();
+        missing == 0 || (is_turn && missing <= self.makeable_keys(resource))
+    }
+
+    /// The number of distinct keys among `keys` that do not exist.
+    fn missing_keys<'a>(
+        &mut self,
+        resource: u16,
+        keys: impl Iterator<Item = &'a str>,
+        timers: &mut Timers,
+        now: u64,
+    ) -> usize {
+        let existing = &self.resources[usize::from(resource)].keys;
+        let mut missing: Vec<&str> = keys.filter(|&key| !existing.contains_key(key)).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        let missing = missing.len();
+        if missing > self.makeable_keys(resource) {
+            self.forget_idle_rates(resource, timers, now);
+        }
+        missing
+    }
+
+    /// The number of keys that may be made now.
+    fn makeable_keys(&self, resource: u16) -> usize {
+        let state = &self.resources[usize::from(resource)];
+        state.spec.max_keys.saturating_sub(state.keys.len())
+    }
+
+    /// Counts one more user of a key.
+    pub(crate) fn keep_alive(&mut self, instance: InstanceId) {
+        self.instances[instance as usize].users += 1;
+    }
+
+    /// Counts one user of a key less; the key is forgotten with its last user.
+    pub(crate) fn forget(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
+        let state = &mut self.instances[instance as usize];
+        if state.key.is_some() {
+            debug_assert!(state.users > 0, "a key was forgotten once too often");
+            state.users = state.users.saturating_sub(1);
+            self.forget_if_unused(instance, timers, now);
+        }
+    }
+
+    pub(crate) fn forget_all<'a>(&mut self, wants: impl Iterator<Item = &'a Want>, timers: &mut Timers, now: u64) {
+        wants.for_each(|want| self.forget(want.instance, timers, now));
+    }
+
+    pub(super) fn forget_if_unused(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
+        let state = &mut self.instances[instance as usize];
+        if state.key.is_none() || state.users > 0 || !state.line.is_empty() || state.timer_set_ns.is_some() {
+            return;
+        }
+        let resource = &mut self.resources[usize::from(state.resource)];
+        if state.full_at_ns > now {
+            // A key that was forgotten with tokens owed would be made again with a full burst.
+            if !std::mem::replace(&mut state.listed_idle, true) {
+                resource.idle_rates.push_back(instance);
+                resource.idle_until_ns = resource.idle_until_ns.min(state.full_at_ns);
+                let resource = state.resource;
+                self.set_keys_timer(resource, timers, now);
+            }
+        } else if !state.listed_idle
+            && let Some(key) = state.key.take()
+        {
+            resource.keys.remove(&key);
+            self.keys_freed.push(state.resource);
+            self.free.push(instance);
+        }
+    }
+
+    /// Forgets keys of a rate whose tokens are back.
+    fn forget_idle_rates(&mut self, resource: u16, timers: &mut Timers, now: u64) {
+        let state = &mut self.resources[usize::from(resource)];
+        if now < state.idle_until_ns {
+            return;
+        }
+        state.idle_until_ns = u64::MAX;
+        for instance in std::mem::take(&mut state.idle_rates) {
+            self.instances[instance as usize].listed_idle = false;
+            // This lists the key again if its tokens are not back yet.
+            self.forget_if_unused(instance, timers, now);
+        }
+    }
+
+    /// Puts a unit at the end of the line for keys of a resource.
+    pub(crate) fn park_for_keys(&mut self, row: Row, stage: u16, resource: u16, timers: &mut Timers, now: u64) {
+        let state = &mut self.resources[usize::from(resource)];
+        state.key_waiters.push_back(KeyWaiter { row, stage, since_ns: now });
+        self.set_keys_timer(resource, timers, now);
+    }
+
+    /// Takes a resource that may be able to make a key for a unit that waits for one.
+    #[inline]
+    pub(crate) fn next_with_free_keys(&mut self) -> Option<u16> {
+        self.keys_freed.pop()
+    }
+
+    /// Whether units wait for keys of the resource; forgets its idle keys for them.
+    pub(crate) fn prepare_keys(&mut self, resource: u16, timers: &mut Timers, now: u64) -> bool {
+        if self.resources[usize::from(resource)].key_waiters.is_empty() {
+            return false;
+        }
+        self.forget_idle_rates(resource, timers, now);
+        true
+    }
+
+    /// Takes the first unit in the line for keys.
+    pub(crate) fn next_in_line_for_keys(&mut self, resource: u16) -> Option<KeyWaiter> {
+        self.resources[usize::from(resource)].key_waiters.pop_front()
+    }
+
+    /// Whether the keys of the unit whose turn it is can be made.
+    pub(crate) fn has_keys_for(&mut self, asks: &[Ask], resource: u16, timers: &mut Timers, now: u64) -> bool {
+        self.can_make_keys(resource, keys_of(asks, resource), true, timers, now)
+    }
+
+    /// Puts a unit that must wait on back at the front of the line, with a timer for the moment at which an idle key may
+    /// be forgotten.
+    pub(crate) fn put_back_for_keys(&mut self, waiter: KeyWaiter, resource: u16, timers: &mut Timers, now: u64) {
+        self.resources[usize::from(resource)].key_waiters.push_front(waiter);
+        self.set_keys_timer(resource, timers, now);
+    }
+
+    /// Looks at the line for keys, because a timer says that a key may be forgotten.
+    pub(crate) fn keys_timer_fired(&mut self, resource: u16) {
+        self.resources[usize::from(resource)].keys_timer_set = false;
+        self.keys_freed.push(resource);
+    }
+
+    /// Sets a timer for the moment at which an idle key may be forgotten for a waiting unit.
+    fn set_keys_timer(&mut self, resource: u16, timers: &mut Timers, now: u64) {
+        let state = &mut self.resources[usize::from(resource)];
+        if state.key_waiters.is_empty() || state.keys_timer_set {
+            return;
+        }
+        if !state.idle_rates.is_empty() {
+            state.keys_timer_set = true;
+            timers.set(state.idle_until_ns.max(now + 1), TimerAction::Keys(resource));
+        }
+    }
+}
+
+/// The keys of a resource among the needs of a unit.
+fn keys_of(asks: &[Ask], resource: u16) -> impl Iterator<Item = &str> {
+    asks.iter().filter(move |ask| ask.resource == resource).filter_map(|ask| ask.key.as_deref())
+}

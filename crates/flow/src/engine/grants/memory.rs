@@ -1,0 +1,142 @@
+//! The line of units that were cancelled to keep the byte budget, and run again when there is room.
+//!
+//! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most
+//! for units that were in flight before it, each of which frees its bytes when it leaves. That may take long when none
+//! of them runs: they pause between attempts, wait for tokens of a rate, or for their batch to fill. The first unit in
+//! line, once it has waited for [`PATIENCE_NS`], therefore goes on beyond the budget at such a moment. The next one
+//! does so when the budget is kept again, or another [`PATIENCE_NS`] later, because the first could wait for something
+//! that the next one holds. If nothing else in the flow can ever move, the first unit goes on at once, because only
+//! finishing frees memory.
+
+use std::collections::VecDeque;
+
+use crate::engine::timers::{TimerAction, Timers};
+use crate::engine::units::column::Row;
+
+/// The time that a unit waits before it may exceed the budget at a moment when no unit runs.
+const PATIENCE_NS: u64 = 100_000_000;
+
+#[derive(Default)]
+pub(crate) struct MemoryLine {
+    line: VecDeque<MemoryWaiter>,
+    timer_set: bool,
+    /// The time at which a unit last went on beyond the byte budget.
+    exceeded_ns: u64,
+}
+
+/// A cancelled unit, with the weight that it asks for.
+pub(crate) struct MemoryWaiter {
+    pub(crate) row: Row,
+    pub(crate) stage: u16,
+    pub(crate) wants_bytes: u64,
+    pub(crate) since_ns: u64,
+}
+
+impl MemoryWaiter {
+    pub(crate) fn waited_ns(&self, now: u64) -> u64 {
+        now.saturating_sub(self.since_ns)
+    }
+}
+
+impl MemoryLine {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Puts a cancelled unit at the end of the line.
+    pub(crate) fn park(&mut self, row: Row, stage: u16, wants_bytes: u64, timers: &mut Timers, now: u64) {
+        // Workers read the clock before they take the mutex, so times may arrive out of order; the line stays sorted by
+        // time.
+        let since_ns = self.line.back().map_or(now, |last| now.max(last.since_ns));
+        self.line.push_back(MemoryWaiter { row, stage, wants_bytes, since_ns });
+        self.set_timer(timers, now);
+    }
+
+    /// Sets a timer for the moment at which the next unit's patience ends; one timer serves the whole line. Whatever
+    /// else lets a unit go on is an event, after which the line is looked at anyway.
+    fn set_timer(&mut self, timers: &mut Timers, now: u64) {
+        if self.timer_set {
+            return;
+        }
+        let ends = |waiter: &MemoryWaiter| waiter.since_ns.max(self.exceeded_ns).saturating_add(PATIENCE_NS);
+        let next = self.line.partition_point(|waiter| ends(waiter) <= now);
+        if let Some(at) = self.line.get(next).map(ends) {
+            self.timer_set = true;
+            timers.set(at, TimerAction::Memory);
+        }
+    }
+
+    /// Sets the next timer after one has fired.
+    pub(crate) fn timer_fired(&mut self, timers: &mut Timers, now: u64) {
+        self.timer_set = false;
+        self.set_timer(timers, now);
+    }
+
+    /// The first unit in line.
+    #[inline]
+    pub(crate) fn head(&mut self) -> Option<&mut MemoryWaiter> {
+        self.line.front_mut()
+    }
+
+    /// Whether the first unit has waited long enough to exceed the budget at a moment when no unit runs; `kept` says
+    /// that the budget is kept now.
+    pub(crate) fn head_is_due(&self, kept: bool, now: u64) -> bool {
+        self.line.front().is_some_and(|head| {
+            let rested = now.saturating_sub(head.since_ns.max(self.exceeded_ns));
+            rested >= PATIENCE_NS || (head.waited_ns(now) >= PATIENCE_NS && kept)
+        })
+    }
+
+    /// Takes the first unit, which goes on now, beyond the budget or within it.
+    pub(crate) fn pop(&mut self, exceeds: bool, timers: &mut Timers, now: u64) -> Option<MemoryWaiter> {
+        let waiter = self.line.pop_front()?;
+        if exceeds {
+            self.exceeded_ns = now;
+            self.set_timer(timers, now);
+        }
+        Some(waiter)
+    }
+
+    /// Takes all units.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Row> {
+        self.line.drain(..).map(|waiter| waiter.row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(since: &[u64]) -> (MemoryLine, Timers) {
+        let (mut line, mut timers) = (MemoryLine::default(), Timers::default());
+        for (number, &now) in (0..).zip(since) {
+            // SAFETY: each test makes one row of each number.
+            line.park(unsafe { Row::new(number) }, 0, 10, &mut timers, now);
+        }
+        (line, timers)
+    }
+
+    #[test]
+    fn one_timer_serves_the_line() {
+        let (mut line, mut timers) = parked(&[5, 7]);
+        assert_eq!(timers.next_at(), 5 + PATIENCE_NS);
+        assert!(timers.next_due(5 + PATIENCE_NS).is_some() && timers.next_at() == u64::MAX);
+        line.timer_fired(&mut timers, 5 + PATIENCE_NS);
+        assert_eq!(timers.next_at(), 7 + PATIENCE_NS);
+    }
+
+    #[test]
+    fn after_one_unit_exceeds_the_budget_the_next_waits_until_it_is_kept_or_as_long_again() {
+        let (mut line, mut timers) = parked(&[0, 0]);
+        assert!(!line.head_is_due(true, PATIENCE_NS - 1) && line.head_is_due(false, PATIENCE_NS));
+        assert!(line.pop(true, &mut timers, PATIENCE_NS).is_some());
+        assert!(!line.head_is_due(false, PATIENCE_NS + 1), "the first one may wait for it");
+        assert!(line.head_is_due(true, PATIENCE_NS + 1), "the budget is kept again");
+        assert!(line.head_is_due(false, 2 * PATIENCE_NS));
+    }
+}

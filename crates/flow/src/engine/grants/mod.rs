@@ -1,0 +1,18 @@
+//! Grants: resources, what is held of them, and the lines of those that wait.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `resource` | a resource: its supply, its keys |
+//! | `instance` | a resource without keys, or one key: what is in use, and the line for it |
+//! | `line` | taking and giving back; first come, first served |
+//! | `key` | keys, made on demand and forgotten without users |
+//! | `memory` | the line of units that were cancelled to keep the byte budget |
+//! | `grants` | the part's face |
+
+#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+pub(crate) mod grants;
+pub(crate) mod instance;
+pub(crate) mod key;
+pub(crate) mod line;
+pub(crate) mod memory;
+pub(crate) mod resource;

@@ -1,0 +1,197 @@
+//! The budget of admission: units and bytes in flight, and their caps.
+
+pub(crate) struct Budget {
+    max_in_flight: u64,
+    max_bytes: u64,
+    in_flight: u64,
+    /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
+    bytes: u128,
+    /// The number of the next unit.
+    next_id: u64,
+    peak_in_flight: u64,
+    peak_bytes: u128,
+    /// Units larger than the whole budget.
+    oversize: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(max_in_flight: u64, max_bytes: u64) -> Self {
+        Budget {
+            max_in_flight,
+            max_bytes,
+            in_flight: 0,
+            bytes: 0,
+            next_id: 0,
+            peak_in_flight: 0,
+            peak_bytes: 0,
+            oversize: 0,
+        }
+    }
+
+    /// Adopts other caps.
+    pub(crate) fn follow(&mut self, max_in_flight: u64, max_bytes: u64) {
+        (self.max_in_flight, self.max_bytes) = (max_in_flight, max_bytes);
+    }
+
+    #[inline]
+    pub(crate) fn max_in_flight(&self) -> u64 {
+        self.max_in_flight
+    }
+
+    #[inline]
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::try_from(self.bytes).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn peak_in_flight(&self) -> u64 {
+        self.peak_in_flight
+    }
+
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        u64::try_from(self.peak_bytes).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn oversize(&self) -> u64 {
+        self.oversize
+    }
+
+    /// The number of units that may still enter.
+    #[inline]
+    pub(crate) fn room(&self) -> u64 {
+        self.max_in_flight.saturating_sub(self.in_flight)
+    }
+
+    /// The number of bytes that may still enter.
+    pub(crate) fn room_for_bytes(&self) -> u64 {
+        let room = u128::from(self.max_bytes).saturating_sub(self.bytes);
+        u64::try_from(room).unwrap_or(u64::MAX)
+    }
+
+    /// Whether there is room for this many bytes beside those in flight.
+    #[inline]
+    pub(crate) fn fits(&self, bytes: u128) -> bool {
+        self.bytes + bytes <= self.max_bytes.into()
+    }
+
+    /// Whether this many units with this many bytes together can certainly enter.
+    #[inline]
+    pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
+        self.in_flight + units as u64 <= self.max_in_flight && self.fits(bytes.into())
+    }
+
+    /// Whether a unit of `bytes` could enter if `units` units with `their_bytes` were in flight beside the present
+    /// ones. A unit larger than the whole budget enters alone.
+    #[inline]
+    pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
+        let in_flight = self.in_flight + units as u64;
+        let fits = self.fits(u128::from(their_bytes) + u128::from(bytes));
+        in_flight < self.max_in_flight && (fits || in_flight == 0)
+    }
+
+    /// Whether a unit of `bytes` could enter in the place of one of `their_bytes`.
+    pub(crate) fn has_room_instead_of(&self, their_bytes: u64, bytes: u64) -> bool {
+        let left = self.bytes - u128::from(their_bytes);
+        self.in_flight <= self.max_in_flight
+            && (left + u128::from(bytes) <= self.max_bytes.into() || self.in_flight == 1)
+    }
+
+    /// Accounts for units that come into flight.
+    #[inline]
+    pub(crate) fn add_units(&mut self, units: u64) {
+        self.in_flight += units;
+        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
+    }
+
+    /// Accounts for units that leave.
+    #[inline]
+    pub(crate) fn subtract_units(&mut self, units: u64) {
+        self.in_flight -= units;
+    }
+
+    /// Accounts for the bytes of a unit that is admitted.
+    pub(crate) fn admit_bytes(&mut self, bytes: u64) {
+        self.add_bytes(bytes);
+        self.oversize += u64::from(bytes > self.max_bytes);
+    }
+
+    /// Accounts for a unit that grows.
+    pub(crate) fn grow(&mut self, before: u64, after: u64) {
+        self.oversize += u64::from(after > self.max_bytes && before <= self.max_bytes);
+        self.add_bytes(after - before);
+    }
+
+    /// Accounts for bytes that come into flight.
+    #[inline]
+    pub(crate) fn add_bytes(&mut self, bytes: u64) {
+        self.bytes += u128::from(bytes);
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+    }
+
+    /// Accounts for bytes that leave.
+    #[inline]
+    pub(crate) fn subtract_bytes(&mut self, bytes: u64) {
+        self.bytes -= u128::from(bytes);
+    }
+
+    /// Takes the numbers of this many units. Returns the first one.
+    #[inline]
+    pub(crate) fn take_ids(&mut self, units: u64) -> u64 {
+        let first = self.next_id;
+        self.next_id += units;
+        first
+    }
+
+    /// Takes back the last numbers, unless a later one than `next` was given out meanwhile.
+    pub(crate) fn give_ids_back(&mut self, next: u64, unused: u64) {
+        if next == self.next_id {
+            self.next_id -= unused;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_larger_than_the_budget_enters_alone() {
+        let mut budget = Budget::new(3, 100);
+        assert!(budget.has_room_beside(0, 0, 1000));
+        budget.add_units(1);
+        budget.admit_bytes(60);
+        assert!(!budget.has_room_beside(0, 0, 41) && budget.has_room_beside(0, 0, 40));
+        assert!(!budget.has_room_beside(1, 30, 11), "others at the gate come first");
+        assert!(budget.has_room_instead_of(60, 100) && budget.room_for_bytes() == 40);
+        budget.admit_bytes(1000);
+        assert_eq!((budget.oversize(), budget.room_for_bytes()), (1, 0));
+    }
+
+    #[test]
+    fn a_cap_below_the_units_in_flight_leaves_no_room() {
+        let mut budget = Budget::new(3, 100);
+        budget.add_units(3);
+        budget.follow(2, 100);
+        assert!(budget.room() == 0 && !budget.has_room_beside(0, 0, 0));
+        budget.subtract_units(2);
+        assert!(budget.room() == 1 && budget.peak_in_flight() == 3);
+    }
+
+    #[test]
+    fn unused_numbers_are_given_out_again_unless_a_later_one_is_in_use() {
+        let mut budget = Budget::new(3, 100);
+        assert_eq!((budget.take_ids(10), budget.take_ids(1)), (0, 10));
+        budget.give_ids_back(10, 4);
+        assert_eq!(budget.take_ids(5), 11);
+        budget.give_ids_back(16, 2);
+        assert_eq!(budget.take_ids(1), 14);
+    }
+}

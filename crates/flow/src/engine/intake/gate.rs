@@ -1,0 +1,229 @@
+//! The gate before admission: it holds units that were sent while a worker was about to come by.
+//!
+//! Admitting one unit at a time would take the flow's mutex once for each. So while the gate is *attended*,
+//! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a batch
+//! admits all that have come. The gate is attended while at least one shared worker has a batch that will end within
+//! [`SOON_NS`](crate::engine::pace::SOON_NS) by the slowest recent unit of its stage, or has just been woken. If that
+//! worker takes longer after all, the timekeeper comes by. In a flow of longer units the gate is never used: there the mutex costs
+//! nothing.
+//!
+//! No unit is left behind. The sender puts its unit into the gate and *then* checks whether the gate is still attended;
+//! a worker that ends the attendance publishes that and *then* checks the gate; each has a full fence in between. The
+//! side whose fence comes later sees what the other side wrote before its own: the worker sees the unit, or the sender
+//! sees the end of the attendance and admits the unit itself.
+//!
+//! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: a `send` has either claimed
+//! its place before it, and then its unit is counted, or gets its unit back.
+//!
+//! The gate holds at most [`MAX_STAGED`] units and a sixteenth of the byte budget. A sender that finds the ring full
+//! waits in the ring: hundreds may, and none of them is woken for a single unit. A sender whose unit has too many bytes
+//! waits for admission, at the entrance. A submitter at the entrance goes in after the units that were before the gate
+//! when it came, and before those that came later. The senders in the ring have no order: the first to find a free
+//! place takes it.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use millstream_ring::channel::{self, Receiver, SendError, Sender, TryRecvError, TrySendError};
+use millstream_ring::sequencer::{Multi, Single};
+
+use super::candidate::Candidate;
+use super::crossing::Crossing;
+use super::waking::wake_before_blocking;
+use crate::engine::settings::LiveSettings;
+use crate::exit::Entry;
+
+/// The maximum number of units that wait before the gate.
+pub(crate) const MAX_STAGED: usize = 1024;
+
+/// A unit on its way through the gate.
+pub(crate) type Sent<In> = (Candidate, In);
+
+pub(crate) struct TypedGate<In> {
+    entry: Arc<Entry<In>>,
+    sender: Sender<Sent<In>, Multi, Single>,
+    /// The far end of the ring. Except for `close`, only the holder of the flow's mutex uses it.
+    far_end: Mutex<FarEnd<In>>,
+    /// Whether the far end holds a unit; written under the flow's mutex.
+    held: AtomicUsize,
+    bytes: AtomicU64,
+    settings: Arc<LiveSettings>,
+    /// The time that senders have waited for a place since it was last read.
+    waited_ns: AtomicU64,
+}
+
+/// The far end of the gate, where units leave it.
+pub(crate) struct FarEnd<In> {
+    receiver: Receiver<Sent<In>, Multi, Single>,
+    /// The first unit, while there is no room for it.
+    held: Option<Sent<In>>,
+    /// Memory for units on their way.
+    taken: Vec<Sent<In>>,
+}
+
+/// The result of bringing a unit to the gate.
+pub(crate) enum Staged<In> {
+    /// The unit waits at the gate.
+    Here,
+    /// The gate has no place for the unit.
+    Full(Candidate, In),
+    Closed(In),
+}
+
+impl<In: Send> TypedGate<In> {
+    pub(crate) fn new(entry: Arc<Entry<In>>, settings: Arc<LiveSettings>) -> Self {
+        let (sender, receiver) = channel::mpsc(MAX_STAGED);
+        TypedGate {
+            entry,
+            sender,
+            far_end: Mutex::new(FarEnd { receiver, held: None, taken: Vec::new() }),
+            held: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+            settings,
+            waited_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// The entry of the stage that units enter first.
+    #[inline]
+    pub(crate) fn entry(&self) -> &Arc<Entry<In>> {
+        &self.entry
+    }
+
+    // ---- the senders' side ----------------------------------------------------------------------------
+
+    /// Puts a unit into the gate. If all places are taken, waits for one if `may_wait` lets it.
+    pub(crate) fn stage(
+        &self,
+        candidate: Candidate,
+        unit: In,
+        may_wait: impl FnOnce() -> Option<Crossing>,
+    ) -> Staged<In> {
+        let bytes = candidate.bytes();
+        if !self.take_bytes(bytes) {
+            return Staged::Full(candidate, unit);
+        }
+        let refused = match self.sender.try_send((candidate, unit)) {
+            Ok(()) => return Staged::Here,
+            Err(TrySendError::Full((candidate, unit))) => match may_wait() {
+                Some(_crossing) => match self.wait_for_place((candidate, unit)) {
+                    Ok(()) => return Staged::Here,
+                    Err(SendError((_, unit))) => Staged::Closed(unit),
+                },
+                None => Staged::Full(candidate, unit),
+            },
+            Err(TrySendError::Disconnected((_, unit))) => Staged::Closed(unit),
+        };
+        self.give_bytes_back(bytes);
+        refused
+    }
+
+    fn wait_for_place(&self, unit: Sent<In>) -> Result<(), SendError<Sent<In>>> {
+        wake_before_blocking();
+        let since = Instant::now();
+        let sent = self.sender.send(unit);
+        // Relaxed: the sum is a statistic and orders nothing.
+        self.waited_ns.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        sent
+    }
+
+    /// The gate counts bytes and does not hand them over, so relaxed is enough.
+    fn take_bytes(&self, bytes: u64) -> bool {
+        if bytes == 0 {
+            return true;
+        }
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let fit = before.saturating_add(bytes) <= self.settings.read().memory / 16;
+        if !fit {
+            self.give_bytes_back(bytes);
+        }
+        fit
+    }
+
+    // ---- the scheduler's side -------------------------------------------------------------------------
+
+    /// The far end, for the holder of the flow's mutex.
+    pub(crate) fn far_end(&self) -> MutexGuard<'_, FarEnd<In>> {
+        self.far_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of waiting units, including those that are just being put here. The caller must hold the flow's
+    /// mutex.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.sender.len() + self.held.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of at least all units that [`waiting`](Self::waiting) has counted.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        // Pairs with the release of a sender that took its place after its bytes: the bytes of every counted unit are
+        // counted, too.
+        fence(Ordering::Acquire);
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Accounts for the bytes of units that have left the gate.
+    pub(crate) fn give_bytes_back(&self, bytes: u64) {
+        if bytes > 0 {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Publishes whether the far end holds a unit.
+    pub(crate) fn note_held(&self, far_end: &FarEnd<In>) {
+        // Relaxed: ordered by the flow's mutex.
+        self.held.store(usize::from(far_end.held.is_some()), Ordering::Relaxed);
+    }
+
+    /// The time that senders have waited for a place since the last call.
+    pub(crate) fn take_waited_ns(&self) -> u64 {
+        self.waited_ns.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl<In: Send> FarEnd<In> {
+    /// Whether a unit waits at the far end because there was no room for it.
+    pub(crate) fn holds_unit(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Takes up to `units` units at once.
+    pub(crate) fn take_many(&mut self, units: usize) -> std::vec::Drain<'_, Sent<In>> {
+        let FarEnd { receiver, taken, .. } = self;
+        // One call may return only the units that an earlier look has seen. A disconnected ring is no different from an
+        // empty one here.
+        while taken.len() < units && receiver.try_recv_many(taken, units - taken.len()).is_ok_and(|more| more > 0) {}
+        taken.drain(..)
+    }
+
+    /// Takes the next unit.
+    pub(crate) fn take_next(&mut self) -> Option<Sent<In>> {
+        self.held.take().or_else(|| self.receiver.try_recv().ok())
+    }
+
+    /// Puts the unit that was taken last back.
+    pub(crate) fn hold(&mut self, unit: Sent<In>) {
+        self.held = Some(unit);
+    }
+
+    /// Closes the ring: a sender that comes later gets its unit back.
+    pub(crate) fn close(&mut self) {
+        self.receiver.close();
+    }
+
+    /// Takes the next unit of a closed ring, and waits for a sender that has claimed its place and is about to put its
+    /// unit there. Returns `None` when all units have left.
+    pub(crate) fn take_last(&mut self) -> Option<Sent<In>> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
+        loop {
+            match self.receiver.try_recv() {
+                Ok(unit) => return Some(unit),
+                Err(TryRecvError::Empty) => std::thread::yield_now(),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Intake: the ways into a flow, and the room in it.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `budget` | units and bytes in flight, and their caps |
+//! | `candidate` | the facts about a unit before it is admitted |
+//! | `gate` | the ring before admission, while a worker is about to come by |
+//! | `entrance` | the line of submitters that wait for room |
+//! | `waking`, `crossing` | waking them; workers that wait for room in another flow |
+//! | `source`, `staging`, `pull` | the source, its rows on their way, and the scheduler's view of it |
+//! | `intake` | the part's face |
+
+pub(crate) mod budget;
+pub(crate) mod candidate;
+pub(crate) mod crossing;
+pub(crate) mod entrance;
+pub(crate) mod gate;
+#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+pub(crate) mod intake;
+pub(crate) mod pull;
+pub(crate) mod source;
+pub(crate) mod staging;
+pub(crate) mod waking;

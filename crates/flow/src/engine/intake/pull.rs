@@ -1,0 +1,261 @@
+//! The source as the scheduler sees it: whether it can be pulled, and the pull in progress.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::staging::Staging;
+use crate::engine::pace::{PULL_NS, TURN_LASTS_NS};
+
+/// Units of a pull that lasts longer than this get a new stamp when they are admitted.
+const SLOW_NS: u64 = 400_000;
+
+/// A pull that lasts longer than this is blocked, and the end of the flow does not wait for it.
+const PULL_GRACE_NS: u64 = 100_000_000;
+
+/// A source that has just given a unit is expected to have this many more.
+const MORE: u64 = 1024;
+
+pub(crate) struct SourceState {
+    /// The staging of the puller, or of the last one.
+    staging: Arc<Staging>,
+    /// The source may have more units, and the flow wants them.
+    open: bool,
+    pulling: Option<Pulling>,
+    /// The source's time for a unit, as a running mean; 0 before the first one.
+    unit_ns: u64,
+    last_pull_ns: u64,
+    /// The number after the numbers of the last pull.
+    next_id: u64,
+    /// The listener was told of the source's end, or is about to be.
+    told: bool,
+    /// The last pull took so long that the time of its beginning is not the time of its units' admission.
+    slow: bool,
+    /// The time since which there has been no room for the source's units.
+    held_up_since: Option<u64>,
+}
+
+/// A pull in progress.
+#[derive(Clone, Copy)]
+pub(crate) struct Pulling {
+    since_ns: u64,
+    /// The pull will end soon.
+    pub(super) soon: bool,
+    /// The pull takes a shared worker's place.
+    pub(super) seated: bool,
+}
+
+impl Pulling {
+    /// Whether the pull was expected to end soon.
+    pub(crate) fn is_soon(&self) -> bool {
+        self.soon
+    }
+}
+
+impl SourceState {
+    pub(crate) fn new() -> Self {
+        SourceState {
+            staging: Arc::new(Staging::new()),
+            open: true,
+            pulling: None,
+            unit_ns: 0,
+            last_pull_ns: 0,
+            next_id: 0,
+            told: false,
+            slow: false,
+            held_up_since: None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
+    /// Whether no pulled unit waits for admission.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.staging.len() == 0
+    }
+
+    #[inline]
+    pub(crate) fn is_pulling(&self) -> bool {
+        self.pulling.is_some()
+    }
+
+    /// Whether a pull is in progress that should be over in a moment. Its units so far are left for the puller to go on
+    /// with, because they are in its core's cache.
+    #[inline]
+    pub(crate) fn pull_ends_soon(&self) -> bool {
+        self.pulling.as_ref().is_some_and(|pull| pull.soon)
+    }
+
+    /// Whether a pull takes a shared worker's place.
+    #[inline]
+    pub(crate) fn is_seated(&self) -> bool {
+        self.pulling.as_ref().is_some_and(|pull| pull.seated)
+    }
+
+    /// Whether a worker may pull if the flow has room: no pull goes on, and the units of the last one are admitted.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.open && self.pulling.is_none() && self.staging.len() == 0
+    }
+
+    /// The time since the last pull.
+    pub(crate) fn not_pulled_for(&self, now: u64) -> u64 {
+        now.saturating_sub(self.last_pull_ns)
+    }
+
+    /// The work that a source that can be pulled is worth, where its time for a unit is known.
+    pub(crate) fn backlog_ns(&self, unit_in_flow_ns: u64) -> u64 {
+        match self.unit_ns {
+            0 => 0,
+            unit_ns => MORE.saturating_mul(unit_ns.saturating_add(unit_in_flow_ns)),
+        }
+    }
+
+    /// The units of the last pull have the time of its beginning as the time of their admission.
+    pub(crate) fn stamps_hold(&self) -> bool {
+        !self.slow
+    }
+
+    /// Begins a pull that pushes to `staging`. Returns it, and the number of units that it should bring: as many as take
+    /// about [`PULL_NS`], and at most four batches.
+    pub(crate) fn begin(&mut self, staging: &Arc<Staging>, seated: bool, batch: usize, now: u64) -> (Pulling, u64) {
+        // The staging of the pull before is empty, or `is_ready` would have refused this one.
+        self.staging = staging.clone();
+        self.staging.calm_down();
+        let chunk = match self.unit_ns {
+            // An unmeasured source may take any time for its second unit.
+            0 => 1,
+            unit_ns => (PULL_NS / unit_ns).clamp(1, (4 * batch).min(Staging::CAPACITY) as u64),
+        };
+        let pull = Pulling { since_ns: now, soon: seated && self.unit_ns > 0, seated };
+        self.pulling = Some(pull);
+        (pull, chunk)
+    }
+
+    /// Notes the number after those that the pull may give to its units.
+    pub(crate) fn set_next_id(&mut self, next_id: u64) {
+        self.next_id = next_id;
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
+    /// Ends the pull in progress, and returns it; `open` says that the source may have more units.
+    pub(crate) fn end(&mut self, open: bool, now: u64) -> Option<Pulling> {
+        let ended = self.pulling.take();
+        if let Some(pull) = &ended {
+            let lasted = now - pull.since_ns;
+            self.slow = lasted > SLOW_NS;
+            let sample = (lasted / self.staging.len().max(1)).max(1);
+            self.unit_ns = if self.unit_ns == 0 { sample } else { (self.unit_ns * 3 + sample) / 4 }.max(1);
+        }
+        self.last_pull_ns = now;
+        self.open &= open;
+        // The worker tells the listener how the source ended.
+        self.told |= !open;
+        ended
+    }
+
+    /// Whether [`close`](Self::close) would do anything.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        !self.open && (self.told || self.is_seated())
+    }
+
+    /// Ends the source, after the flow was closed. Returns whether the listener is to be told now: a pull in progress
+    /// may still end in another way, unless it blocks.
+    pub(crate) fn close(&mut self) -> bool {
+        if std::mem::take(&mut self.open) && self.pulling.is_some() {
+            self.staging.hurry_up();
+        }
+        !self.is_seated() && !std::mem::replace(&mut self.told, true)
+    }
+
+    /// Takes the place of a pull that lasts, so that other workers go on without it. Returns whether the pull was
+    /// expected to end soon until now.
+    pub(crate) fn unseat(&mut self, now: u64) -> bool {
+        let Some(pull) = self.pulling.as_mut().filter(|pull| now.saturating_sub(pull.since_ns) > TURN_LASTS_NS) else {
+            return false;
+        };
+        pull.seated = false;
+        let was_soon = std::mem::take(&mut pull.soon);
+        self.staging.hurry_up();
+        was_soon
+    }
+
+    /// The time for which the end of the flow should still wait for a pull that has lost its seat. Perhaps its thread
+    /// was only kept from running, and the units it has taken from the source would be lost.
+    pub(crate) fn grace_remaining(&self, now: u64) -> Option<Duration> {
+        let pull = self.pulling.as_ref()?;
+        let left = (pull.since_ns + PULL_GRACE_NS).saturating_sub(now);
+        (left > 0).then(|| Duration::from_nanos(left))
+    }
+
+    /// Accounts for the time in which the source could have been pulled, had there been room. Returns the time that has
+    /// passed so, when it ends.
+    #[inline]
+    pub(crate) fn note_room(&mut self, has_room: bool, now: u64) -> u64 {
+        let held_up = self.open && self.pulling.is_none() && !has_room;
+        if held_up == self.held_up_since.is_some() {
+            return 0;
+        }
+        let since = std::mem::replace(&mut self.held_up_since, held_up.then_some(now));
+        since.map_or(0, |since| now.saturating_sub(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pulled(unit_ns: u64) -> (SourceState, Arc<Staging>) {
+        let (mut source, staging) = (SourceState::new(), Arc::new(Staging::new()));
+        source.begin(&staging, true, 64, 0);
+        source.end(true, unit_ns);
+        (source, staging)
+    }
+
+    #[test]
+    fn the_first_pull_brings_one_unit_and_later_ones_a_chunk() {
+        let (mut source, staging) = (SourceState::new(), Arc::new(Staging::new()));
+        let (pull, chunk) = source.begin(&staging, true, 64, 0);
+        assert!(chunk == 1 && !pull.is_soon() && source.is_seated() && !source.is_ready());
+        source.end(true, 10_000);
+        let (pull, chunk) = source.begin(&staging, true, 64, 20_000);
+        assert!(chunk == PULL_NS / 10_000 && pull.is_soon());
+        assert_eq!(pulled(1).0.begin(&staging, true, 2, 9).1, 8, "at most four batches");
+    }
+
+    #[test]
+    fn a_pull_that_lasts_loses_its_seat_and_is_told_to_hurry() {
+        let (mut source, staging) = pulled(1_000);
+        source.begin(&staging, true, 64, 10_000);
+        assert!(!source.unseat(10_000 + TURN_LASTS_NS), "it has a little longer");
+        assert!(source.unseat(10_001 + TURN_LASTS_NS) && !source.is_seated() && !source.pull_ends_soon());
+        // SAFETY: this test makes one row of each number.
+        assert!(staging.push(unsafe { crate::engine::units::column::Row::new(0) }, true), "the puller hears of it");
+        assert!(!source.unseat(10_002 + TURN_LASTS_NS), "the seat is lost once");
+    }
+
+    #[test]
+    fn the_listener_is_told_once_and_not_while_a_pull_may_still_end() {
+        let (mut source, staging) = pulled(1_000);
+        source.begin(&staging, true, 64, 0);
+        assert!(!source.is_closed() && !source.close() && source.is_closed());
+        source.end(true, 5);
+        assert!(!source.is_closed() && source.close() && !source.close());
+    }
+
+    #[test]
+    fn time_without_room_is_counted_when_it_ends() {
+        let (mut source, _) = pulled(1_000);
+        assert_eq!(
+            [(false, 10), (false, 20), (true, 30), (true, 40)].map(|(room, at)| source.note_room(room, at)),
+            [0, 0, 20, 0]
+        );
+    }
+}

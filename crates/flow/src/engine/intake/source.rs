@@ -1,0 +1,142 @@
+//! The source: the stage farthest from the exit.
+//!
+//! Shared workers pull units from the source themselves, when no unit in flight needs them more: a worker then goes on
+//! with the units it has just made, while they are in its core's cache, and the flow needs no thread beside its
+//! workers. One worker pulls at a time, a chunk that lasts about [`PULL_NS`](crate::engine::pace::PULL_NS), into rows that were taken for it
+//! beforehand; the rows are admitted under the flow's mutex when the chunk is done.
+//!
+//! A source may block at any unit. The units it gave before must not wait for that, and it must not keep a worker's
+//! place. Pulled rows therefore lie in the [`Staging`], where the holder of the flow's mutex can admit them. When a
+//! pull lasts for a timer's tick (see `pull`), another worker gets its place and the puller is told to
+//! [hurry](Staging::hurry): from then on it hands over every unit at once.
+//!
+//! When all workers are busy with long units, an additional thread pulls, so that other stages do not starve.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::staging::Staging;
+use crate::engine::units::column::{Column, Row};
+use crate::engine::units::record::Record;
+use crate::engine::units::stamp::Stamp;
+use crate::exit::Entry;
+
+/// The way in which a source ended.
+pub enum SourceEnd {
+    /// The source has no more units.
+    Exhausted,
+    /// The flow was stopped or abandoned before the source was exhausted.
+    Closed,
+    /// The source panicked with this payload, and the flow was abandoned.
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl std::fmt::Debug for SourceEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            SourceEnd::Exhausted => "Exhausted",
+            SourceEnd::Closed => "Closed",
+            SourceEnd::Panicked(_) => "Panicked(…)",
+        })
+    }
+}
+
+/// The end of a source as the pull found it. The payload of a panic lies in the source's slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PullEnd {
+    Exhausted,
+    Closed,
+    Panicked,
+}
+
+/// A source, its types hidden.
+pub(crate) trait Source: Send {
+    /// Fills `rows` from the last one on with units and pushes them to the staging, until no row is left, the units
+    /// weigh enough, or the puller should hurry. Returns `false` if the source is exhausted.
+    fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool;
+}
+
+/// The limits of one pull.
+#[derive(Clone, Copy)]
+pub(crate) struct PullOrder {
+    /// The maximum weight of all its units together.
+    pub(crate) max_bytes: u64,
+    /// The stamp of the first unit; the units that follow have the next numbers.
+    pub(crate) first: Stamp,
+}
+
+/// A source with its types.
+pub(crate) struct TypedSource<In, I> {
+    units: I,
+    entry: Arc<Entry<In>>,
+    records: Arc<Column<Record>>,
+    stamps: Arc<Column<Stamp>>,
+}
+
+impl<In, I> Source for TypedSource<In, I>
+where
+    In: Send,
+    I: Iterator<Item = In> + Send,
+{
+    fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool {
+        if self.entry.is_plain() {
+            return self.pull_plain(order.first, rows, staging);
+        }
+        let mut stamp = order.first;
+        let mut weight: u64 = 0;
+        while !rows.is_empty() {
+            let Some(value) = self.units.next() else { return false };
+            // `demand` runs the user's code, so it comes before the row is taken.
+            let mut asks = Vec::new();
+            let (bytes, refused) = match self.entry.demand(&value, &mut asks) {
+                Ok(bytes) => (bytes.unwrap_or(0), None),
+                Err(refused) => (0, Some(refused)),
+            };
+            let Some(mut row) = rows.pop() else { break };
+            let plain = bytes == 0 && asks.is_empty() && refused.is_none();
+            if !plain {
+                let record = self.records.record(&mut row);
+                record.weigh(bytes);
+                record.set_asks(asks, refused);
+            }
+            // SAFETY: the entry's column and the row belong to the flow whose source this is, so the row is a row of
+            // that column.
+            *unsafe { self.entry.column.cell(&mut row) } = Some(value);
+            weight = weight.saturating_add(bytes);
+            self.stamps.set(&mut row, stamp);
+            stamp = stamp.next();
+            if staging.push(row, plain) || weight >= order.max_bytes {
+                break;
+            }
+        }
+        true
+    }
+}
+
+impl<In, I: Iterator<Item = In>> TypedSource<In, I> {
+    pub(crate) fn new(
+        units: I,
+        entry: Arc<Entry<In>>,
+        records: Arc<Column<Record>>,
+        stamps: Arc<Column<Stamp>>,
+    ) -> Self {
+        TypedSource { units, entry, records, stamps }
+    }
+
+    /// Pulls units that need and weigh nothing of their own.
+    fn pull_plain(&mut self, mut stamp: Stamp, rows: &mut Vec<Row>, staging: &Staging) -> bool {
+        while !rows.is_empty() {
+            let Some(value) = self.units.next() else { return false };
+            let Some(mut row) = rows.pop() else { break };
+            // SAFETY: the entry's column and the row belong to the flow whose source this is, so the row is a row of
+            // that column.
+            *unsafe { self.entry.column.cell(&mut row) } = Some(value);
+            self.stamps.set(&mut row, stamp);
+            stamp = stamp.next();
+            if staging.push(row, true) {
+                break;
+            }
+        }
+        true
+    }
+}

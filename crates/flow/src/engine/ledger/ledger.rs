@@ -1,0 +1,148 @@
+//! The counts of units that came and left.
+//!
+//! Every admission and every end of a unit passes through one verb here, in the order in which they happen, under the
+//! scheduler's mutex: a listener that must see all of them, such as a journal, belongs here.
+
+use hdrhistogram::Histogram;
+
+use crate::engine::histogram::{histogram, quantiles};
+use crate::snapshot::Quantiles;
+
+pub(crate) struct Ledger {
+    admitted: u64,
+    retired: u64,
+    skipped: u64,
+    dead_lettered: u64,
+    latency: Histogram<u64>,
+    /// The times at which admission opened and the flow ended.
+    started_ns: Option<u64>,
+    ended_ns: Option<u64>,
+    /// The time that all submitters together have waited for room.
+    room_waited_ns: u64,
+}
+
+/// The counts at one moment.
+pub(crate) struct Counts {
+    pub(crate) admitted: u64,
+    pub(crate) retired: u64,
+    pub(crate) skipped: u64,
+    pub(crate) dead_lettered: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Ledger {
+            admitted: 0,
+            retired: 0,
+            skipped: 0,
+            dead_lettered: 0,
+            latency: histogram(),
+            started_ns: None,
+            ended_ns: None,
+            room_waited_ns: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn admit(&mut self, units: u64) {
+        self.admitted += units;
+    }
+
+    #[inline]
+    pub(crate) fn retire(&mut self, units: u64) {
+        self.retired += units;
+    }
+
+    /// Retires a unit without a result.
+    pub(crate) fn skip(&mut self) {
+        self.retired += 1;
+        self.skipped += 1;
+    }
+
+    pub(crate) fn dead_letter(&mut self) {
+        self.dead_lettered += 1;
+    }
+
+    /// Records the time that units which were admitted together have spent in the flow.
+    #[inline]
+    pub(crate) fn record_latency(&mut self, admitted_ns: u64, units: u64, now: u64) {
+        if units > 0 {
+            self.latency.saturating_record_n(now.saturating_sub(admitted_ns), units);
+        }
+    }
+
+    /// Accounts for a submitter's wait for room.
+    pub(crate) fn add_wait_for_room(&mut self, waited_ns: u64) {
+        self.room_waited_ns += waited_ns;
+    }
+
+    pub(crate) fn room_waited_ns(&self) -> u64 {
+        self.room_waited_ns
+    }
+
+    pub(crate) fn start(&mut self, now: u64) {
+        self.started_ns = Some(now);
+    }
+
+    /// Notes the end; the first call counts.
+    pub(crate) fn end(&mut self, now: u64) {
+        self.ended_ns.get_or_insert(now);
+    }
+
+    /// The time from the start to the end, or until now.
+    pub(crate) fn wall_ns(&self, now: u64) -> u64 {
+        self.ended_ns.unwrap_or(now).saturating_sub(self.started_ns.unwrap_or(now))
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let Ledger { admitted, retired, skipped, dead_lettered, .. } = *self;
+        Counts { admitted, retired, skipped, dead_lettered }
+    }
+
+    pub(crate) fn latency(&self) -> Quantiles {
+        quantiles(&self.latency)
+    }
+
+    /// Asserts that every admitted unit is in flight or was counted when it left.
+    #[inline]
+    pub(crate) fn assert_conserved(&self, in_flight: u64) {
+        assert_eq!(self.admitted, self.retired + self.dead_lettered + in_flight, "a unit was lost or counted twice");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_out_is_counted_once() {
+        let mut ledger = Ledger::new();
+        ledger.admit(4);
+        ledger.retire(1);
+        ledger.skip();
+        ledger.dead_letter();
+        ledger.assert_conserved(1);
+        let Counts { admitted, retired, skipped, dead_lettered } = ledger.counts();
+        assert_eq!((admitted, retired, skipped, dead_lettered), (4, 2, 1, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "lost or counted twice")]
+    fn a_lost_unit_is_noticed() {
+        let mut ledger = Ledger::new();
+        ledger.admit(2);
+        ledger.retire(1);
+        ledger.assert_conserved(0);
+    }
+
+    #[test]
+    fn the_clock_of_a_run_stops_at_its_end() {
+        let mut ledger = Ledger::new();
+        assert_eq!(ledger.wall_ns(9), 0);
+        ledger.start(10);
+        assert_eq!(ledger.wall_ns(25), 15);
+        ledger.end(30);
+        ledger.end(40);
+        assert_eq!(ledger.wall_ns(99), 20);
+    }
+}

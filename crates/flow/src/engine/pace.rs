@@ -1,0 +1,41 @@
+//! The times by which the engine plans. They stand together because they must fit together: a turn is shorter than the
+//! time for which the gate is attended, that is shorter than a watch, and a watch is shorter than a chain or a stall.
+
+use std::time::Duration;
+
+/// The maximum number of batches that a worker takes in one turn, and the maximum time that they should take together.
+pub(crate) const TURN_BATCHES: usize = 16;
+pub(crate) const TURN_NS: u64 = 20_000;
+
+/// The intended duration of one pull of the source.
+pub(crate) const PULL_NS: u64 = 100_000;
+
+/// A worker whose batch ends within this time is expected back soon, and attends the gate meanwhile.
+pub(crate) const SOON_NS: u64 = 200_000;
+
+/// The time for which the scheduler relies on workers that are expected soon, while others could take their place.
+pub(crate) const WATCH_NS: u64 = 1_000_000;
+
+/// A turn or a pull that has taken this long is held up: it was meant to take a twentieth of that, or less.
+pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
+
+/// A chain older than this ends with its present stage.
+pub(crate) const CHAIN_NS: u64 = 4_000_000;
+
+/// [`WATCH_NS`] while all shared workers are busy; also the time for which the source waits for one of them before an
+/// additional thread pulls it.
+pub(crate) const STALL_NS: u64 = 4_000_000;
+
+/// The time for which a granted batch may be passed over in favour of stages nearer the exit.
+pub(crate) const PATIENCE_NS: u64 = 50_000_000;
+
+/// A backlog worth less than this does not pay for a wake-up, which itself takes a good part of that time.
+pub(crate) const WAKE_NS: u64 = 40_000;
+
+/// The engine's own time for a unit in a stage, roughly.
+pub(crate) const OWN_NS: u64 = 15;
+
+/// A duration in nanoseconds; a longer one than fits counts as endless.
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,457 @@
+//! A lane: a stage's code with its types. It runs batches of rows, and reports what follows for each unit.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::settlement::{Settlement, StageRun, Verdict};
+use super::site::{Growth, Site};
+use crate::contain::{Contained, contain, drop_panic};
+use crate::cx::Cx;
+use crate::engine::claims::NO_STAGE;
+use crate::engine::pace::nanos;
+use crate::engine::units::column::Row;
+use crate::engine::units::record::UnitRef;
+use crate::exit::{Aim, Entry, Route};
+use crate::failure::{DeadLetter, Failure, Requeue};
+use crate::policy::AfterFailure;
+use crate::stage::Stage;
+use crate::ticket::TicketBook;
+
+/// A stage as workers see it, its payload types hidden.
+pub(crate) trait Lane: Send + Sync {
+    /// Runs the stage on every row, and reports what follows for each unit.
+    fn run(&self, rows: &mut [Row], run: &mut Run<'_>);
+    /// Takes a unit's payload out of its cell, for a dead letter.
+    fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>>;
+}
+
+/// The run of one batch on one worker.
+pub(crate) struct Run<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) growth: &'a dyn Growth,
+    pub(crate) stage: u16,
+    /// All its units are plain (see `Record`).
+    pub(crate) plain: bool,
+    pub(crate) time_each: bool,
+    pub(crate) started_ns: u64,
+    pub(crate) settlement: &'a mut Settlement,
+}
+
+/// The way in which a stage's code yields its result: a new value, or its input changed in place.
+pub trait Body<In>: Send + Sync + 'static {
+    /// The result is the input, changed in place.
+    const IN_PLACE: bool;
+    type Made;
+    type Out;
+    fn run(&self, input: &mut In, cx: &mut Cx<'_>) -> Result<Self::Made, Failure>;
+    fn view<'a>(made: &'a Self::Made, input: &'a In) -> &'a Self::Out;
+    fn take(made: Self::Made, cell: &mut Option<In>) -> Self::Out;
+    /// Called after the last unit of a batch.
+    fn batch_done(&self);
+}
+
+/// A stage that makes a new value.
+pub(crate) struct Making<S>(pub(crate) S);
+
+impl<In, S: Stage<In>> Body<In> for Making<S> {
+    const IN_PLACE: bool = false;
+    type Made = S::Out;
+    type Out = S::Out;
+
+    #[inline]
+    fn run(&self, input: &mut In, cx: &mut Cx<'_>) -> Result<S::Out, Failure> {
+        self.0.run(input, cx)
+    }
+
+    #[inline]
+    fn view<'a>(made: &'a S::Out, _: &'a In) -> &'a S::Out {
+        made
+    }
+
+    /// The result stands, whatever the input's destructor does.
+    #[inline]
+    fn take(made: S::Out, cell: &mut Option<In>) -> S::Out {
+        if std::mem::needs_drop::<In>() {
+            contain(|| *cell = None);
+        } else {
+            *cell = None;
+        }
+        made
+    }
+
+    fn batch_done(&self) {
+        self.0.batch_done();
+    }
+}
+
+/// A stage that changes its input in place.
+pub(crate) struct Updating<F>(pub(crate) F);
+
+impl<T, F> Body<T> for Updating<F>
+where
+    F: Fn(&mut T, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
+{
+    const IN_PLACE: bool = true;
+    type Made = ();
+    type Out = T;
+
+    #[inline]
+    fn run(&self, input: &mut T, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        (self.0)(input, cx)
+    }
+
+    #[inline]
+    fn view<'a>((): &'a (), input: &'a T) -> &'a T {
+        input
+    }
+
+    #[inline]
+    fn take((): (), cell: &mut Option<T>) -> T {
+        cell.take().expect("a running unit has its payload")
+    }
+
+    fn batch_done(&self) {}
+}
+
+/// A stage with its entry, its code and its exit.
+pub(crate) struct TypedLane<In, B, X> {
+    pub(crate) entry: Arc<Entry<In>>,
+    pub(crate) body: B,
+    pub(crate) exit: X,
+    /// Writes the dead letter of a ticketed unit to its ticket; gives it back if there is none.
+    pub(crate) tickets: Arc<dyn TicketBook>,
+    pub(crate) takes: PhantomData<fn(In)>,
+}
+
+impl<In, B, X> Lane for TypedLane<In, B, X>
+where
+    In: Send + 'static,
+    B: Body<In>,
+    X: Route<B::Out>,
+{
+    fn run(&self, rows: &mut [Row], run: &mut Run<'_>) {
+        let site = run.site;
+        let units = rows.len() as u64;
+        let mut progress = Progress { next: 0, landing: false, clock: run.started_ns };
+        run.settlement.to = UNDECIDED;
+        run.settlement.plain = run.plain;
+        // One `catch_unwind` serves many units: it is entered again only after a panic, past the unit that panicked.
+        while progress.next < rows.len() {
+            let unwound = catch_unwind(AssertUnwindSafe(|| self.run_units(rows, run, &mut progress)));
+            if let Err(panic) = unwound {
+                let outcome = if std::mem::take(&mut progress.landing) {
+                    // The flow's own use of a result panicked; the unit is done all the same.
+                    Verdict::Retire
+                } else {
+                    self.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
+                };
+                drop_panic(panic);
+                progress.end_unit(outcome, run);
+            }
+        }
+        // A panic here has no unit to blame; the units of the batch are done.
+        contain(|| self.body.batch_done());
+        let ended = if run.time_each { progress.clock } else { site.now() };
+        run.settlement.ended_ns = ended;
+        if !run.time_each {
+            run.settlement.timings.push(((ended - run.started_ns) / units.max(1), units));
+        }
+        let (busy_ns, timed) = (ended - run.started_ns, run.settlement.timings.len());
+        run.settlement.stage_runs.push(StageRun { stage: run.stage, busy_ns, timed });
+    }
+
+    fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
+        // SAFETY: the lane's column belongs to the flow that the row belongs to.
+        unsafe { self.entry.column.cell(row) }.take().map(|input| Box::new(input) as Box<dyn Any + Send>)
+    }
+}
+
+impl<In, B, X> TypedLane<In, B, X>
+where
+    In: Send + 'static,
+    B: Body<In>,
+    X: Route<B::Out>,
+{
+    /// Runs units until the last one, or until one panics.
+    fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
+        let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
+        while let Some(row) = rows.get_mut(progress.next) {
+            if let Some(to) = direct {
+                run.settlement.to = to;
+                self.run_plain(rows, to, run, progress);
+                continue;
+            }
+            let ended = self.run_unit(row, run, progress);
+            progress.note(ended, run);
+        }
+    }
+
+    /// Runs plain units that all go to `to`, until the last one or until one ends in another way. This is the shortest
+    /// path through a stage.
+    fn run_plain(&self, rows: &mut [Row], to: u16, run: &mut Run<'_>, progress: &mut Progress) {
+        let site = run.site;
+        let Some((row, _)) = rows.split_first() else { return };
+        // SAFETY: the code below uses the other handles to the rows for columns of payloads only.
+        let unit = unsafe { UnitRef::new(site.records(), row) };
+        let taken = RefCell::default();
+        let mut cx = Cx {
+            site,
+            growth: run.growth,
+            unit,
+            attempts: 0,
+            stage: run.stage,
+            deadline: None,
+            taken,
+            not_send: PhantomData,
+        };
+        let takes_objects = !site.stage(run.stage).objects.is_empty();
+        while let Some(row) = rows.get_mut(progress.next) {
+            if site.is_abandoned() {
+                let ended = self.run_unit(row, run, progress);
+                return progress.note(ended, run);
+            }
+            // SAFETY: the code below uses the other handles to the rows for columns of payloads only.
+            unsafe { cx.unit.turn_to(row) };
+            if takes_objects {
+                cx.taken.get_mut().clear();
+            }
+            // SAFETY: the lane's column belongs to the flow that the row belongs to.
+            let cell = unsafe { self.entry.column.cell(row) };
+            let input = cell.as_mut().expect("a granted unit has its payload");
+            let made = match self.body.run(input, &mut cx) {
+                Ok(made) => made,
+                Err(failure) => {
+                    let outcome = self.fail(&failure, row, run);
+                    return progress.note(Ended::As(outcome), run);
+                }
+            };
+            if !(B::IN_PLACE && X::SAME_COLUMN && to != NO_STAGE) {
+                let out = B::take(made, cell);
+                progress.landing = true;
+                self.exit.land(out, Aim::at(to), row, false);
+                progress.landing = false;
+            }
+            if cx.unit.take_touched() {
+                let ended = self.end_touched(&mut cx.unit, to, None, 0, run);
+                return progress.note(ended, run);
+            }
+            progress.next += 1;
+        }
+    }
+
+    #[inline]
+    fn run_unit(&self, row: &mut Row, run: &mut Run<'_>, progress: &mut Progress) -> Ended {
+        let site = run.site;
+        if site.is_abandoned() {
+            self.tickets.abandoned(row);
+            return Ended::As(Verdict::Left);
+        }
+        let config = site.stage(run.stage);
+        // SAFETY: the code below uses `row` for columns of payloads only, in `cell` and everywhere else.
+        let unit = unsafe { UnitRef::new(site.records(), row) };
+        let (attempts, bytes_before) = if run.plain { (0, 0) } else { (unit.look().attempts(), unit.look().bytes()) };
+        if !run.plain
+            && let Some(refused) = unit.look().refused()
+        {
+            let failure = Failure::permanent(refused);
+            return Ended::As(self.fail(&failure, row, run));
+        }
+        // SAFETY: the lane's column belongs to the flow that the row belongs to.
+        let cell = unsafe { self.entry.column.cell(row) };
+        let input = cell.as_mut().expect("a granted unit has its payload");
+        let started = || site.instant(progress.clock);
+        let deadline = config.timeout.and_then(|limit| started().checked_add(limit));
+        let taken = RefCell::default();
+        let mut cx =
+            Cx { site, growth: run.growth, unit, attempts, stage: run.stage, deadline, taken, not_send: PhantomData };
+        let mut result = self.body.run(input, &mut cx).map(Contained::new);
+        let mut unit = cx.unit;
+        if let Some((deadline, limit)) = deadline.zip(config.timeout)
+            && Instant::now() > deadline
+            && !changes_needs(&result)
+        {
+            result = Err(late(deadline, limit, &result));
+        }
+        let made = match result {
+            Ok(made) => made,
+            Err(failure) => return Ended::As(self.fail(&failure, row, run)),
+        };
+        let aim = self.exit.aim(B::view(&made, input), &mut unit);
+        let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes());
+        if let Some(bytes) = grows.filter(|&bytes| !run.growth.grow(unit.change(), bytes, true)) {
+            return Ended::As(self.fail(&Failure::over_budget(bytes), row, run));
+        }
+        if aim.stage != NO_STAGE && site.is_abandoned() {
+            self.tickets.abandoned(row);
+            return Ended::As(Verdict::Left);
+        }
+        let stays = B::IN_PLACE && X::SAME_COLUMN && aim.stage != NO_STAGE;
+        if !stays {
+            let out = B::take(made.into_inner(), cell);
+            progress.landing = true;
+            self.exit.land(out, aim, row, !run.plain && unit.look().is_ticketed());
+            progress.landing = false;
+        }
+        if run.plain && !unit.is_touched() && aim.bytes.is_none_or(|bytes| bytes == 0) {
+            return Ended::Moves { to: aim.stage };
+        }
+        self.end_touched(&mut unit, aim.stage, aim.bytes, bytes_before, run)
+    }
+
+    /// Ends the run of a unit whose record may say more than that the unit moves on.
+    fn end_touched(
+        &self,
+        unit: &mut UnitRef<'_>,
+        to: u16,
+        bytes: Option<u64>,
+        before: u64,
+        run: &mut Run<'_>,
+    ) -> Ended {
+        let record = unit.look();
+        let (accounted, next) = (record.bytes(), record.next_bytes(bytes, before));
+        if to == NO_STAGE && !record.moves_on() {
+            return Ended::As(Verdict::Retire);
+        }
+        if to != NO_STAGE && (!record.moves_on() || next > accounted) {
+            return Ended::As(Verdict::Go { stage: to, bytes: Some(next) });
+        }
+        run.settlement.plain = false;
+        if to != NO_STAGE {
+            run.settlement.lighter |= next != accounted;
+            unit.set_next_bytes(next);
+        }
+        Ended::Moves { to }
+    }
+
+    #[cold]
+    fn fail(&self, failure: &Failure, row: &mut Row, run: &Run<'_>) -> Verdict {
+        let site = run.site;
+        // SAFETY: the code below uses `row` for columns of payloads only.
+        let unit = unsafe { UnitRef::new(site.records(), row) };
+        let (id, ticketed) = (site.stamps().id(row), unit.look().is_ticketed());
+        let config = site.stage(run.stage);
+        if site.is_abandoned() {
+            self.tickets.abandoned(row);
+            return Verdict::Left;
+        }
+        match failure.requeued() {
+            Some(Requeue::ForBytes(wants_bytes)) => return Verdict::AwaitMemory { wants_bytes },
+            Some(Requeue::ForNeeds) => return self.requeue(failure, unit, row),
+            None => {}
+        }
+        let attempts = unit.look().attempts() + u32::from(unit.look().refused().is_none());
+        if !failure.is_permanent() && attempts <= config.retry.times {
+            let random = mix(site.flow_id() ^ id.rotate_left(20) ^ u64::from(attempts));
+            let asked = nanos(failure.pause());
+            return Verdict::Retry { pause_ns: config.retry.pause_ns(attempts, random).max(asked).max(1) };
+        }
+        let input = self.take_input(row);
+        if config.after_failure == AfterFailure::Skip {
+            contain(|| drop(input));
+            if ticketed {
+                self.tickets.skipped(row);
+            }
+            return Verdict::Skip;
+        }
+        let letter = DeadLetter {
+            unit: id,
+            stage: config.name.to_string(),
+            attempts,
+            cause: failure.cause(),
+            message: failure.message().to_owned(),
+            input,
+        };
+        site.deliver(letter, ticketed, row, &*self.tickets);
+        Verdict::Dead { stop_flow: config.after_failure == AfterFailure::StopFlow }
+    }
+
+    /// Computes the unit's needs and weight again, as the stage before it did on the unit's arrival. Runs user functions.
+    fn requeue(&self, failure: &Failure, mut unit: UnitRef<'_>, row: &mut Row) -> Verdict {
+        // SAFETY: the lane's column belongs to the flow that the row belongs to.
+        let cell = unsafe { self.entry.column.cell(row) };
+        let input = cell.as_ref().expect("a running unit has its payload");
+        let bytes = self.entry.demand_of(input, &mut unit);
+        Verdict::Requeue { bytes, pause_ns: nanos(failure.pause()) }
+    }
+}
+
+/// The end of a unit's run.
+#[derive(Clone, Copy)]
+enum Ended {
+    /// The unit succeeded and only has to move on; [`NO_STAGE`]: to retire.
+    Moves { to: u16 },
+    /// The unit ended with another outcome.
+    As(Verdict),
+}
+
+/// No unit of the batch has decided yet where the batch goes.
+const UNDECIDED: u16 = NO_STAGE - 1;
+
+/// The progress of a batch, kept outside of the frames that a panic unwinds.
+struct Progress {
+    /// The unit that runs.
+    next: usize,
+    /// The unit's code has run, and its result is being delivered.
+    landing: bool,
+    /// The unit's start; the batch's start if units are not timed.
+    clock: u64,
+}
+
+impl Progress {
+    /// Notes the end of a unit.
+    #[inline]
+    fn note(&mut self, ended: Ended, run: &mut Run<'_>) {
+        match ended {
+            Ended::Moves { to } if to == run.settlement.to => self.tick(run),
+            Ended::Moves { to } if run.settlement.to == UNDECIDED => {
+                run.settlement.to = to;
+                self.tick(run);
+            }
+            Ended::Moves { to: NO_STAGE } => self.end_unit(Verdict::Retire, run),
+            Ended::Moves { to } => self.end_unit(Verdict::Go { stage: to, bytes: None }, run),
+            Ended::As(outcome) => self.end_unit(outcome, run),
+        }
+    }
+
+    /// Notes an outcome that differs from the batch's.
+    fn end_unit(&mut self, outcome: Verdict, run: &mut Run<'_>) {
+        run.settlement.exceptions.push((self.next as u32, outcome));
+        self.tick(run);
+    }
+
+    /// Goes on to the next unit.
+    #[inline]
+    fn tick(&mut self, run: &mut Run<'_>) {
+        self.next += 1;
+        if run.time_each {
+            let now = run.site.now();
+            run.settlement.timings.push((now - self.clock, 1));
+            self.clock = now;
+        }
+    }
+}
+
+/// Whether the unit goes back to its queue for other needs. That is no result which could come too late, and a retry would
+/// run with grants that the unit no longer needs.
+fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
+    result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
+}
+
+#[cold]
+fn late<T>(deadline: Instant, limit: Duration, result: &Result<T, Failure>) -> Failure {
+    let over = Instant::now() - deadline;
+    let done = if let Err(failure) = result { failure.message() } else { "its result is discarded" };
+    Failure::timeout(format!("over its time limit of {limit:?} by {over:.1?}: {done}"))
+}
+
+/// 64 well-mixed bits of `seed` (the finaliser of SplitMix64).
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

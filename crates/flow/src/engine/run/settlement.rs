@@ -1,0 +1,79 @@
+//! The results that a worker brings back from a batch.
+//!
+//! Most units of most batches go the same way, so the settlement names that way once, and the exceptions.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use crate::engine::units::column::{Column, Row};
+use crate::engine::units::pocket::Pocket;
+use crate::engine::units::stamp::Stamp;
+
+/// What follows for a unit after its run in a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The unit goes to another stage; `bytes` is its weight there, if that changes.
+    Go { stage: u16, bytes: Option<u64> },
+    /// The unit leaves, done.
+    Retire,
+    /// The unit leaves without a result, because its stage skips failures.
+    Skip,
+    /// The unit failed, and its stage retries it after a pause.
+    Retry { pause_ns: u64 },
+    /// The unit failed for good; its dead letter is written.
+    Dead { stop_flow: bool },
+    /// The attempt was cancelled; the unit runs again when this many bytes are available.
+    AwaitMemory { wants_bytes: u64 },
+    /// It goes back to the stage's queue after a pause, for its `next_asks`; `bytes` is its weight there, if that changes.
+    Requeue { bytes: Option<u64>, pause_ns: u64 },
+    /// The flow was abandoned.
+    Left,
+}
+
+/// The run of a batch through one stage.
+pub(crate) struct StageRun {
+    pub(crate) stage: u16,
+    pub(crate) busy_ns: u64,
+    /// The end of this stage's entries in [`Settlement::timings`].
+    pub(crate) timed: usize,
+}
+
+/// The results that a worker brings back from one batch.
+#[derive(Default)]
+pub(crate) struct Settlement {
+    /// The stages that the batch went through. The other fields speak of the last one.
+    pub(crate) stage_runs: Vec<StageRun>,
+    /// The destination of all units without an exception; [`NO_STAGE`](crate::engine::claims::NO_STAGE): they retire.
+    pub(crate) to: u16,
+    /// The units without an exception are plain (see `Record`).
+    pub(crate) plain: bool,
+    /// Some units weigh less than is accounted to them.
+    pub(crate) lighter: bool,
+    /// The exceptions: a unit's position in the batch and its verdict, in ascending order.
+    pub(crate) exceptions: Vec<(u32, Verdict)>,
+    /// Units that have left already (see `leave_early`), as pairs of admission time and number of units.
+    pub(crate) left: SmallVec<[(u64, u64); 4]>,
+    /// Service times of all stages the batch went through, as pairs of nanoseconds per unit and number of units.
+    pub(crate) timings: Vec<(u64, u64)>,
+    /// The time at which the batch ended.
+    pub(crate) ended_ns: u64,
+}
+
+/// Retires plain units ahead of their settlement, without the flow's mutex: their rows go to the worker's pocket, and
+/// the settlement only has to count them.
+pub(crate) fn leave_early(
+    rows: &mut VecDeque<Row>,
+    settlement: &mut Settlement,
+    stamps: &Column<Stamp>,
+    pocket: &mut Pocket,
+) {
+    for row in rows.iter() {
+        let admitted_ns = stamps.stamp(row).admitted_ns();
+        match settlement.left.last_mut().filter(|(at, _)| *at == admitted_ns) {
+            Some((_, units)) => *units += 1,
+            None => settlement.left.push((admitted_ns, 1)),
+        }
+    }
+    pocket.keep(rows.drain(..));
+}

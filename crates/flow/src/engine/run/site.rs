@@ -1,0 +1,130 @@
+//! What running code may reach of its flow, without the scheduler's mutex.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::contain::{Contained, contain};
+use crate::engine::units::column::{Column, Row};
+use crate::engine::units::record::Record;
+use crate::engine::units::stamp::Stamp;
+use crate::failure::DeadLetter;
+use crate::policy::{AfterFailure, Retry};
+use crate::ticket::TicketBook;
+
+/// The fixed settings of a stage.
+pub(crate) struct StageConfig {
+    pub(crate) name: Arc<str>,
+    pub(crate) retry: Retry,
+    pub(crate) after_failure: AfterFailure,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) idempotent: bool,
+    /// The resources (by index) whose objects the stage's code may take.
+    pub(crate) objects: Vec<u16>,
+}
+
+/// The listener for dead letters whose unit has no ticket.
+pub(crate) type Letters = Box<dyn Fn(DeadLetter) + Send + Sync>;
+
+pub(crate) struct Site {
+    name: String,
+    flow_id: u64,
+    stages: Vec<StageConfig>,
+    records: Arc<Column<Record>>,
+    stamps: Arc<Column<Stamp>>,
+    letters: Contained<Letters>,
+    /// The time at which the flow was built.
+    epoch: Instant,
+    /// Set together with the phase, for code that runs without the mutex. The flag publishes nothing else, so relaxed
+    /// is enough.
+    abandoned: AtomicBool,
+}
+
+/// The flow's byte budget, as running code asks it. The answer takes the scheduler's mutex.
+pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
+    /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room, and the unit can and
+    /// should run again later; `may_wait` says whether it can.
+    fn grow(&self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool;
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Site {
+    pub(crate) fn new(
+        name: String,
+        flow_id: u64,
+        stages: Vec<StageConfig>,
+        (records, stamps): (Arc<Column<Record>>, Arc<Column<Stamp>>),
+        letters: Letters,
+    ) -> Self {
+        let (letters, abandoned) = (Contained::new(letters), AtomicBool::new(false));
+        Site { name, flow_id, stages, records, stamps, letters, epoch: Instant::now(), abandoned }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[inline]
+    pub(crate) fn flow_id(&self) -> u64 {
+        self.flow_id
+    }
+
+    #[inline]
+    pub(crate) fn stage(&self, stage: u16) -> &StageConfig {
+        &self.stages[usize::from(stage)]
+    }
+
+    pub(crate) fn stages(&self) -> &[StageConfig] {
+        &self.stages
+    }
+
+    #[inline]
+    pub(crate) fn records(&self) -> &Arc<Column<Record>> {
+        &self.records
+    }
+
+    #[inline]
+    pub(crate) fn stamps(&self) -> &Arc<Column<Stamp>> {
+        &self.stamps
+    }
+
+    /// Nanoseconds since the flow was built.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// The moment at this many nanoseconds since the flow was built.
+    pub(crate) fn instant(&self, ns: u64) -> Instant {
+        self.epoch + Duration::from_nanos(ns)
+    }
+
+    /// The nanoseconds from the building of the flow to this moment.
+    pub(crate) fn ns_at(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    #[inline]
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_abandoned(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Delivers a dead letter to its unit's ticket, or to the flow's listener.
+    pub(crate) fn deliver(&self, letter: DeadLetter, ticketed: bool, row: &mut Row, tickets: &dyn TicketBook) {
+        contain(|| {
+            let letter = if ticketed { tickets.dead(row, letter) } else { Some(letter) };
+            if let Some(letter) = letter {
+                (self.letters)(letter);
+            }
+        });
+    }
+}

@@ -1,0 +1,20 @@
+//! Stages as the scheduler sees them: queues, granted batches, seats, and the choice of the next batch.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `queue` | units that wait, in the order of their arrival |
+//! | `batch` | units that have all they need and wait for a worker |
+//! | `auto_batch` | the size of batches where a flow sets none |
+//! | `stats` | counts and distributions |
+//! | `stage` | one stage: its queue, its batches, its work in progress |
+//! | `open` | the stages that a batch may go on to without the scheduler |
+//! | `stages` | the part's face: all stages, and which of them a worker serves next |
+
+pub(crate) mod auto_batch;
+pub(crate) mod batch;
+pub(crate) mod open;
+pub(crate) mod queue;
+pub(crate) mod stage;
+#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+pub(crate) mod stages;
+pub(crate) mod stats;

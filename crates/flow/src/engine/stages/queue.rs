@@ -1,0 +1,161 @@
+//! A stage's queue: units in the order of their arrival, with those that arrived together kept together.
+//!
+//! Workers hand over whole batches, so a queue is a list of *arrivals*: rows with one time of arrival. A batch that takes
+//! a whole arrival takes its list, and no unit is touched on the way from one stage to the next. Moving 64 units through a
+//! stage without needs therefore costs one list and not 64 operations.
+
+use std::collections::VecDeque;
+
+use crate::engine::units::column::Row;
+use crate::engine::units::pocket::Spares;
+
+/// Units that arrived together.
+#[derive(Debug)]
+struct Arrival {
+    queued_ns: u64,
+    rows: VecDeque<Row>,
+    /// All its units are plain (see `Record`).
+    plain: bool,
+}
+
+/// The size, time and kind of the units that were taken from an arrival.
+pub(super) struct Taken {
+    pub(super) units: usize,
+    pub(super) queued_ns: u64,
+    pub(super) plain: bool,
+}
+
+/// Waiting units, first come, first served.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    arrivals: VecDeque<Arrival>,
+    units: usize,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.units
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.units == 0
+    }
+
+    /// The arrival time of the first unit.
+    pub(super) fn oldest_ns(&self) -> Option<u64> {
+        self.arrivals.front().map(|arrival| arrival.queued_ns)
+    }
+
+    /// Adds units that arrive together; `rows` must not be empty.
+    pub(super) fn push_all(&mut self, queued_ns: u64, rows: VecDeque<Row>, plain: bool) {
+        debug_assert!(!rows.is_empty());
+        self.units += rows.len();
+        self.arrivals.push_back(Arrival { queued_ns, rows, plain });
+    }
+
+    /// Adds a unit that may not be plain.
+    pub(super) fn push_back(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
+        self.units += 1;
+        match self.arrivals.back_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
+            Some(arrival) => arrival.rows.push_back(row),
+            None => {
+                let mut rows = spares.take();
+                rows.push_back(row);
+                self.arrivals.push_back(Arrival { queued_ns, rows, plain: false });
+            }
+        }
+    }
+
+    /// Puts a unit back at the front, where it was taken from.
+    pub(super) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
+        self.units += 1;
+        match self.arrivals.front_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
+            Some(arrival) => arrival.rows.push_front(row),
+            None => {
+                let mut rows = spares.take();
+                rows.push_back(row);
+                self.arrivals.push_front(Arrival { queued_ns, rows, plain: false });
+            }
+        }
+    }
+
+    /// Takes the first unit, with the time of its arrival.
+    pub(super) fn pop_front(&mut self, spares: &mut Spares) -> Option<(Row, u64)> {
+        let arrival = self.arrivals.front_mut()?;
+        let queued_ns = arrival.queued_ns;
+        let row = arrival.rows.pop_front();
+        if arrival.rows.is_empty()
+            && let Some(arrival) = self.arrivals.pop_front()
+        {
+            spares.keep(arrival.rows);
+        }
+        self.units -= 1;
+        row.map(|row| (row, queued_ns))
+    }
+
+    /// Moves up to `most` units of the first arrival to the end of `rows`.
+    pub(super) fn take_first(&mut self, rows: &mut VecDeque<Row>, most: usize, spares: &mut Spares) -> Taken {
+        let Some(arrival) = self.arrivals.front_mut() else { return Taken { units: 0, queued_ns: 0, plain: true } };
+        let Arrival { queued_ns, plain, .. } = *arrival;
+        let taken = arrival.rows.len().min(most);
+        if taken == arrival.rows.len() {
+            if let Some(arrival) = self.arrivals.pop_front() {
+                if rows.is_empty() {
+                    spares.keep(std::mem::replace(rows, arrival.rows));
+                } else {
+                    rows.extend(arrival.rows);
+                }
+            }
+        } else {
+            rows.extend(arrival.rows.drain(..taken));
+        }
+        self.units -= taken;
+        Taken { units: taken, queued_ns, plain }
+    }
+
+    /// Takes all units.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Row> {
+        self.units = 0;
+        std::mem::take(&mut self.arrivals).into_iter().flat_map(|arrival| arrival.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(numbers: std::ops::Range<u32>) -> VecDeque<Row> {
+        // SAFETY: each test makes one row of each number.
+        numbers.map(|number| unsafe { Row::new(number) }).collect()
+    }
+
+    fn numbers(rows: &VecDeque<Row>) -> Vec<u32> {
+        rows.iter().map(Row::number).collect()
+    }
+
+    #[test]
+    fn a_batch_takes_a_whole_arrival_or_a_part_of_one_and_never_two() {
+        let (mut queue, mut spares, mut batch) = (Queue::default(), Spares::default(), VecDeque::new());
+        queue.push_all(10, rows(0..4), true);
+        queue.push_all(20, rows(4..6), false);
+        let taken = queue.take_first(&mut batch, 3, &mut spares);
+        assert!(taken.units == 3 && taken.queued_ns == 10 && taken.plain);
+        let taken = queue.take_first(&mut batch, 3, &mut spares);
+        assert!(taken.units == 1 && taken.queued_ns == 10);
+        let taken = queue.take_first(&mut batch, 3, &mut spares);
+        assert!(taken.units == 2 && taken.queued_ns == 20 && !taken.plain);
+        assert_eq!(numbers(&batch), [0, 1, 2, 3, 4, 5]);
+        assert!(queue.is_empty() && queue.oldest_ns().is_none());
+    }
+
+    #[test]
+    fn a_unit_that_is_put_back_is_the_first_again_with_its_time() {
+        let (mut queue, mut spares) = (Queue::default(), Spares::default());
+        queue.push_all(10, rows(0..2), true);
+        let (row, at) = queue.pop_front(&mut spares).unwrap();
+        queue.push_front(at, row, &mut spares);
+        queue.push_back(30, rows(2..3).pop_front().unwrap(), &mut spares);
+        assert_eq!((queue.oldest_ns(), queue.len()), (Some(10), 3));
+        assert_eq!(queue.drain().map(|row| row.number()).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+}

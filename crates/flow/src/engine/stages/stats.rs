@@ -1,0 +1,87 @@
+//! Counts and distributions of a stage's queue and workers.
+
+use hdrhistogram::Histogram;
+
+use crate::engine::histogram::{histogram, quantiles};
+use crate::snapshot::StageSnapshot;
+
+pub(crate) struct StageStats {
+    pub(super) units: u64,
+    pub(super) failures: u64,
+    pub(super) retries: u64,
+    pub(super) dead_lettered: u64,
+    pub(super) requeued: u64,
+    pub(super) busy_ns: u64,
+    /// A running mean of the service time; 0 before the first unit.
+    pub(super) mean_ns: u64,
+    /// A decaying maximum of the service time: an older unit weighs less with every unit since.
+    pub(super) slow_ns: u64,
+    pub(super) service: Histogram<u64>,
+    pub(super) wait: Histogram<u64>,
+    /// The sum and number of waits, by resource.
+    pub(super) waited: Vec<(u64, u64)>,
+    pub(super) waited_memory: (u64, u64),
+    pub(super) waited_worker: (u64, u64),
+}
+
+impl StageStats {
+    pub(super) fn new(resources: usize) -> Self {
+        StageStats {
+            units: 0,
+            failures: 0,
+            retries: 0,
+            dead_lettered: 0,
+            requeued: 0,
+            busy_ns: 0,
+            mean_ns: 0,
+            slow_ns: 0,
+            service: histogram(),
+            wait: histogram(),
+            waited: vec![(0, 0); resources],
+            waited_memory: (0, 0),
+            waited_worker: (0, 0),
+        }
+    }
+
+    /// Records that `n` units were served in `ns` each.
+    pub(super) fn served(&mut self, ns: u64, n: u64) {
+        self.service.saturating_record_n(ns, n);
+        let sample = ns.max(1);
+        self.slow_ns = sample.max(self.slow_ns - self.slow_ns / 64);
+        self.mean_ns = match self.mean_ns {
+            0 => sample,
+            mean => mean.saturating_mul(7).saturating_add(sample) / 8,
+        }
+        .max(1);
+    }
+
+    /// Records that `n` units were in the queue for `ns` each.
+    pub(super) fn waited_in_queue(&mut self, ns: u64, n: u64) {
+        self.wait.saturating_record_n(ns, n);
+        self.waited_worker.0 = self.waited_worker.0.saturating_add(ns.saturating_mul(n));
+        self.waited_worker.1 += n;
+    }
+
+    pub(super) fn waited_for_resource(&mut self, resource: u16, ns: u64) {
+        let (total, count) = &mut self.waited[usize::from(resource)];
+        *total = total.saturating_add(ns);
+        *count += 1;
+    }
+
+    pub(super) fn waited_for_memory(&mut self, ns: u64) {
+        self.waited_memory.0 = self.waited_memory.0.saturating_add(ns);
+        self.waited_memory.1 += 1;
+    }
+
+    /// Writes the counts and distributions into a snapshot of the stage.
+    pub(super) fn write_to(&self, snapshot: &mut StageSnapshot) {
+        snapshot.units = self.units;
+        snapshot.failures = self.failures;
+        snapshot.retries = self.retries;
+        snapshot.dead_lettered = self.dead_lettered;
+        snapshot.requeued = self.requeued;
+        snapshot.busy_ns = self.busy_ns;
+        snapshot.service_ns = quantiles(&self.service);
+        snapshot.wait_ns = quantiles(&self.wait);
+    }
+}

@@ -1,0 +1,33 @@
+//! The timekeeper: one thread that serves all timers of a flow.
+
+use std::sync::Arc;
+
+use millstream_sync::eventcount::SpinPolicy;
+
+use super::shared::Shared;
+
+/// Fires timers when they are due, until the flow is joined.
+pub(super) fn keep_time(shared: &Arc<Shared>) {
+    let mut state = shared.lock();
+    while !state.life.is_finished() {
+        let now = shared.now();
+        if state.timers.next_at() <= now {
+            state.fire_timers(now);
+            if state.crew.watch_has_ended() {
+                // The worker that attends the gate has not come by in time.
+                shared.gate().admit_staged(&mut state, now, true);
+                state.flow_on(now);
+                state.watch_again(now);
+            }
+            shared.unlock(state);
+            state = shared.lock();
+            continue;
+        }
+        let next = state.sleep_clock();
+        let key = shared.clock.snapshot();
+        drop(state);
+        let deadline = (next != u64::MAX).then(|| shared.site().instant(next));
+        let _ = shared.clock.wait_with(key, deadline, SpinPolicy::NONE);
+        state = shared.lock();
+    }
+}

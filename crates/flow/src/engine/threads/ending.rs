@@ -1,0 +1,126 @@
+//! The end of a flow: closing, stopping, abandoning, joining.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::shared::Shared;
+use crate::contain::drop_panic;
+use crate::engine::identity;
+use crate::engine::intake::source::PullEnd;
+use crate::engine::state::State;
+use crate::engine::units::column::Row;
+use crate::failure::{Cause, DeadLetter};
+use crate::ticket::TicketBook;
+
+impl Shared {
+    /// Whether the calling thread belongs to this flow.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        identity::is_of(self.site().flow_id())
+    }
+
+    /// Closes admission, because the source has ended.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.end(|state| state.life.drain());
+    }
+
+    pub(crate) fn stop(self: &Arc<Self>) {
+        self.end(|state| state.life.stop());
+    }
+
+    pub(crate) fn abandon(self: &Arc<Self>) {
+        self.end(|state| {
+            if state.life.abandon() {
+                self.site().set_abandoned();
+            }
+        });
+    }
+
+    fn end(self: &Arc<Self>, how: impl FnOnce(&mut State)) {
+        // The gate closes first: a unit that was sent before is counted when the state hears of the end.
+        self.gate().close();
+        let mut state = self.lock();
+        how(&mut state);
+        self.unlock(state);
+    }
+
+    /// Ends the source as its last pull found it.
+    pub(crate) fn end_source(self: &Arc<Self>, end: PullEnd) {
+        if end == PullEnd::Panicked {
+            self.abandon();
+        }
+        self.source().tell_end(end);
+    }
+
+    /// Whether the flow has ended and nothing can enter it any more.
+    fn is_over(&self, state: &State) -> bool {
+        state.is_over() && self.gate().is_empty()
+    }
+
+    /// Waits until every unit has left, or the flow was abandoned and its running code had `grace` to end; then ends
+    /// the flow's threads. Returns the remaining units that no worker runs.
+    ///
+    /// # Panics
+    /// On one of the flow's own threads, which would wait for itself.
+    pub(crate) fn finish(self: &Arc<Self>, grace: Duration) -> Vec<Row> {
+        assert!(
+            !self.is_own_thread(),
+            "flow `{}` is drained by its own stage's code, which it would wait for",
+            self.site().name()
+        );
+        let mut state = self.lock();
+        let mut give_up_at = None;
+        loop {
+            if self.is_over(&state) {
+                let Some(left) = state.pull_grace_remaining(self.now()) else { break };
+                state = self.wait_for(&self.done, state, Some(left));
+            } else if state.life.is_abandoned() {
+                let at = *give_up_at.get_or_insert_with(|| Instant::now() + grace);
+                let left = at.saturating_duration_since(Instant::now());
+                if state.no_stage_runs() || left.is_zero() {
+                    break;
+                }
+                state = self.wait_for(&self.done, state, Some(left));
+            } else {
+                state = self.wait_for(&self.done, state, None);
+            }
+        }
+        let is_pulling = state.intake.is_pulling();
+        let all_idle = state.no_stage_runs() && !is_pulling;
+        self.gate().admit_all(&mut state, self.now());
+        state.admit_all_pulled(self.now());
+        let rows = state.empty_queues();
+        state.ledger.end(self.now());
+        state.life.finish();
+        state.ledger.assert_conserved(state.intake.budget().in_flight());
+        self.unlock(state);
+        self.wake_all_threads();
+        if !is_pulling {
+            self.source().detach();
+        }
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        if all_idle {
+            // Every thread is asleep or about to notice the end of the flow.
+            for thread in threads {
+                if thread.thread().id() != std::thread::current().id() {
+                    // A worker contains all panics of user code; the panic hook has reported one of its own.
+                    if let Err(panic) = thread.join() {
+                        drop_panic(panic);
+                    }
+                }
+            }
+        }
+        rows
+    }
+
+    /// Gives up on a unit that no worker has: its dead letter goes to its ticket, or to the flow's listener.
+    pub(crate) fn write_off(&self, row: &mut Row, tickets: &dyn TicketBook, stage: u16, cause: Cause, message: &str) {
+        let site = self.site();
+        let unit = site.stamps().id(row);
+        let record = site.records().record(row);
+        let (ticketed, attempts) = (record.is_ticketed(), record.attempts());
+        let input = self.lane(stage).take_input(row);
+        let stage = site.stage(stage).name.to_string();
+        let letter = DeadLetter { unit, stage, attempts, cause, message: message.to_owned(), input };
+        site.deliver(letter, ticketed, row, tickets);
+    }
+}

@@ -1,0 +1,19 @@
+//! Threads: what a flow's threads share, how they start, sleep, keep time and end.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `shared` | the state behind its mutex; unlocking it and sending the wake-ups |
+//! | `spawn` | starting threads |
+//! | `sleep` | a worker without work |
+//! | `clock` | the timekeeper |
+//! | `steer` | snapshots, and settings that change during a run |
+//! | `source_slot` | the source between pulls |
+//! | `ending` | closing, stopping, abandoning, joining |
+
+pub(crate) mod clock;
+pub(crate) mod ending;
+pub(crate) mod shared;
+pub(crate) mod sleep;
+pub(crate) mod source_slot;
+pub(crate) mod spawn;
+pub(crate) mod steer;

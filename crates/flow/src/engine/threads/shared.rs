@@ -1,0 +1,254 @@
+//! What all threads of a flow share: the scheduler's state behind its mutex, and the ways to wait for it.
+//!
+//! Every change ends in [`Shared::unlock`]: it plans the wake-ups, unlocks the mutex, and sends them.
+
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use millstream_sync::eventcount::{EventCount, SpinPolicy};
+use millstream_sync::lock;
+
+use super::source_slot::SourceSlot;
+use crate::contain::Contained;
+use crate::engine::admit::Gate;
+use crate::engine::crew::threads::Post;
+use crate::engine::crew::wakeups::{Call, Wakeups};
+use crate::engine::intake::entrance::Entering;
+use crate::engine::intake::source::PullEnd;
+use crate::engine::intake::waking::{self, Host, wake_before_blocking};
+use crate::engine::run::lane::Lane;
+use crate::engine::run::site::{Growth, Site};
+use crate::engine::settings::LiveSettings;
+use crate::engine::stages::open::OpenStages;
+use crate::engine::state::State;
+use crate::engine::units::record::Record;
+
+/// The state, locked.
+pub(crate) type Locked<'a> = lock::MutexGuard<'a, State>;
+
+/// The way to start a worker that the state already counts as alive.
+pub(crate) type StartWorker = fn(&Arc<Shared>, Post);
+
+pub(crate) struct Shared {
+    site: Site,
+    pub(super) settings: Arc<LiveSettings>,
+    lanes: Vec<Contained<Box<dyn Lane>>>,
+    gate: Arc<dyn Gate>,
+    source: SourceSlot,
+    open_stages: OpenStages,
+    start_worker: StartWorker,
+    /// The mutex is held for a microsecond or two. Sleeping and waking takes far longer, so a thread that finds it
+    /// locked spins for a while first.
+    state: CachePadded<lock::Mutex<State>>,
+    /// A worker will come by the gate, so a unit may wait there (see `intake/gate`). The flag is written under the mutex
+    /// and ordered by fences.
+    attended: CachePadded<AtomicBool>,
+    /// The event count on which shared workers sleep; incremented under the mutex or after it.
+    work: CachePadded<EventCount>,
+    /// An event count for each stage, used by the blocking ones.
+    stage_work: Vec<EventCount>,
+    pub(super) clock: EventCount,
+    /// The event count that changes when the flow may be over.
+    pub(super) done: EventCount,
+    pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A value that is written often, in cache lines of its own (two, because the processor fetches them in pairs).
+#[repr(align(128))]
+struct CachePadded<T>(T);
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("name", &self.site.name()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        site: Site,
+        settings: Arc<LiveSettings>,
+        lanes: Vec<Box<dyn Lane>>,
+        gate: Arc<dyn Gate>,
+        state: State,
+        start_worker: StartWorker,
+    ) -> Arc<Self> {
+        Arc::new(Shared {
+            stage_work: lanes.iter().map(|_| EventCount::new()).collect(),
+            site,
+            settings,
+            lanes: lanes.into_iter().map(Contained::new).collect(),
+            gate,
+            source: SourceSlot::default(),
+            open_stages: state.open_stages(),
+            start_worker,
+            state: CachePadded(lock::Mutex::new(state)),
+            attended: CachePadded(AtomicBool::new(false)),
+            work: CachePadded(EventCount::new()),
+            clock: EventCount::new(),
+            done: EventCount::new(),
+            threads: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// What running code may reach of the flow.
+    #[inline]
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Nanoseconds since the flow was built.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.site.now()
+    }
+
+    #[inline]
+    pub(crate) fn gate(&self) -> &dyn Gate {
+        &*self.gate
+    }
+
+    #[inline]
+    pub(crate) fn source(&self) -> &SourceSlot {
+        &self.source
+    }
+
+    #[inline]
+    pub(crate) fn lane(&self, stage: u16) -> &dyn Lane {
+        &**self.lanes[usize::from(stage)]
+    }
+
+    #[inline]
+    pub(crate) fn open_stages(&self) -> &OpenStages {
+        &self.open_stages
+    }
+
+    /// The event count on which workers of the post sleep.
+    pub(super) fn work_for(&self, post: Post) -> &EventCount {
+        match post {
+            Post::Shared => &self.work.0,
+            Post::Stage(stage) => &self.stage_work[usize::from(stage)],
+        }
+    }
+}
+
+// ---- the mutex ----------------------------------------------------------------------------------------
+
+impl Shared {
+    /// Locks the state. No user code runs under the mutex, so a panic under it is a defect of the engine. The mutex
+    /// does not poison itself, because going on with the state as it is loses less than taking every thread down.
+    #[inline]
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        self.state.0.lock()
+    }
+
+    /// Unlocks the state and wakes the threads that the change concerns.
+    pub(crate) fn unlock(self: &Arc<Self>, mut state: Locked<'_>) {
+        self.watch_gate(&mut state);
+        if state.source_needs_watch() {
+            let now = self.now();
+            state.watch_source(now);
+        }
+        // Only where a batch may wait to fill does the plan depend on the time, and a clock read costs as much as the
+        // rest of the plan.
+        let now = if state.stages.batches_may_wait() { self.now() } else { u64::MAX };
+        let mut wakeups = state.plan_wakeups(|| self.gate.is_empty(), now);
+        state.mark(&mut wakeups);
+        drop(state);
+        self.send(wakeups);
+    }
+
+    /// Unlocks the state until the event count, which is incremented after the state changes, changes or the time has
+    /// passed.
+    pub(crate) fn wait_for<'a>(&'a self, event: &EventCount, state: Locked<'a>, most: Option<Duration>) -> Locked<'a> {
+        let key = event.snapshot();
+        drop(state);
+        wake_before_blocking();
+        // Whichever it was, the caller checks the state again.
+        let _ = event.wait_with(key, most.map(|most| Instant::now() + most), SpinPolicy::NONE);
+        self.lock()
+    }
+
+    /// Sends planned wake-ups. The caller must hold no lock.
+    fn send(self: &Arc<Self>, wakeups: Wakeups) {
+        for (post, call) in wakeups.workers {
+            match (post, call) {
+                (_, Call::Start) => (self.start_worker)(self, post),
+                (Post::Shared, Call::Wake { sleepers }) => self.work.0.add_waking(1, sleepers),
+                (Post::Stage(stage), Call::Wake { .. }) => {
+                    self.stage_work[usize::from(stage)].add_waking(1, 1);
+                }
+            }
+        }
+        if wakeups.clock.is_some() {
+            self.clock.increment();
+        }
+        waking::wake(self, wakeups.entering);
+        if wakeups.over {
+            self.done.increment();
+            self.wake_all_threads();
+        }
+        if wakeups.tells_source {
+            self.source.tell_end(PullEnd::Closed);
+        }
+    }
+
+    /// Wakes every thread of the flow, so that each notices the end.
+    pub(super) fn wake_all_threads(&self) {
+        self.work.0.increment();
+        self.clock.increment();
+        self.stage_work.iter().for_each(EventCount::increment);
+    }
+}
+
+impl Host for Shared {
+    fn expel(&self, places: &[u64]) -> Entering {
+        self.lock().expel(places).entering
+    }
+}
+
+// ---- the gate -----------------------------------------------------------------------------------------
+
+impl Shared {
+    #[inline]
+    pub(crate) fn gate_is_attended(&self) -> bool {
+        self.attended.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether the gate is still attended after a unit was put there. If it is not, perhaps no worker has seen the
+    /// unit.
+    #[inline]
+    pub(crate) fn gate_is_still_attended(&self) -> bool {
+        // Pairs with the fence in `watch_gate`: if this load misses the end of the attendance, the worker sees the
+        // unit.
+        fence(Ordering::SeqCst);
+        self.gate_is_attended()
+    }
+
+    /// Publishes whether the gate is attended, and admits the units that wait there if it is not.
+    #[inline]
+    fn watch_gate(&self, state: &mut State) {
+        if state.life.must_close_gate() {
+            self.gate.close();
+        }
+        let attended = state.crew.attends_gate();
+        let ends = !attended && self.gate_is_attended();
+        self.attended.0.store(attended, Ordering::Relaxed);
+        if ends {
+            // Pairs with the fence in `gate_is_still_attended`.
+            fence(Ordering::SeqCst);
+        }
+        if ends || (!attended && !self.gate.is_empty()) {
+            let now = self.now();
+            self.gate.admit_staged(state, now, ends);
+            state.flow_on(now);
+        }
+    }
+}
+
+impl Growth for Shared {
+    fn grow(&self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
+        self.lock().grow(record, total_bytes, may_wait)
+    }
+}

@@ -1,0 +1,52 @@
+//! A worker without work: it polls for a moment if some is likely to come, then sleeps.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use millstream_sync::eventcount::{SpinPolicy, Waited};
+
+use super::shared::{Locked, Shared};
+use crate::engine::crew::threads::Post;
+
+/// A thread of a blocking stage ends after this time without work.
+const MAX_IDLE: Duration = Duration::from_secs(5);
+
+/// A worker polls for work for this long before it sleeps, if some is likely to come.
+const ALERT_NS: u64 = 10_000;
+
+/// The number of pauses between two looks at the clock while polling.
+const ALERT_SPINS: u32 = 8;
+
+/// Sleeps until there may be work. Returns `None` if the thread was idle for long and is retired.
+///
+/// If another worker will be back soon, this one polls for its work for a while first: work that it would find then
+/// would be over before the thread had gone to sleep and come back.
+pub(crate) fn sleep<'a>(shared: &'a Arc<Shared>, mut state: Locked<'a>, post: Post, now: u64) -> Option<Locked<'a>> {
+    let max_idle = (post != Post::Shared).then_some(MAX_IDLE);
+    let mut alert = state.fall_asleep(post, now);
+    let work = shared.work_for(post);
+    let mut key = work.snapshot();
+    // Changes that this thread made before it found no work may concern other threads.
+    shared.unlock(state);
+    if alert {
+        let until = shared.now() + ALERT_NS;
+        while !work.has_changed(key) && shared.now() < until {
+            for _ in 0..ALERT_SPINS {
+                std::hint::spin_loop();
+            }
+        }
+    }
+    loop {
+        let mut state = shared.lock();
+        if state.has_woken(post, std::mem::take(&mut alert)) {
+            return Some(state);
+        }
+        key = work.snapshot();
+        drop(state);
+        let deadline = max_idle.map(|most| Instant::now() + most);
+        let waited = work.wait_with(key, deadline, SpinPolicy::NONE);
+        if waited == Waited::TimedOut && shared.lock().crew.threads_mut(post).end_asleep() {
+            return None;
+        }
+    }
+}

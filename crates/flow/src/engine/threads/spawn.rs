@@ -1,0 +1,67 @@
+//! Starting threads: workers, and the timekeeper.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::clock::keep_time;
+use super::shared::Shared;
+use crate::engine::crew::crew::SPAWN_RETRY_NS;
+use crate::engine::crew::threads::Post;
+use crate::engine::cycle::work;
+use crate::engine::identity;
+
+/// The number of attempts to start the timekeeper.
+const TIMEKEEPER_ATTEMPTS: u32 = 100;
+
+/// Opens admission.
+///
+/// # Panics
+/// If the system keeps refusing the first thread.
+pub(crate) fn open(shared: &Arc<Shared>) {
+    start_timekeeper(shared);
+    let now = shared.now();
+    shared.lock().open(now);
+}
+
+/// Starts a worker that the state already counts as alive. If the system refuses the thread, the flow goes on with the
+/// threads it has, and the timekeeper tries again in a while.
+pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
+    let name = match post {
+        Post::Shared => "worker",
+        Post::Stage(stage) => &*shared.site().stage(stage).name,
+    };
+    let theirs = shared.clone();
+    if start(shared, name, move || work(&theirs, post)).is_err() {
+        let mut state = shared.lock();
+        state.spawn_failed(post, shared.now());
+        // A sleeping worker may be able to do the work.
+        shared.unlock(state);
+    }
+}
+
+/// Starts the flow's timekeeper before anything is admitted. The timekeeper then makes up for any thread that the
+/// system refuses later.
+fn start_timekeeper(shared: &Arc<Shared>) {
+    for _ in 0..TIMEKEEPER_ATTEMPTS {
+        let theirs = shared.clone();
+        match start(shared, "timekeeper", move || keep_time(&theirs)) {
+            Ok(()) => return,
+            Err(_) => std::thread::sleep(Duration::from_nanos(SPAWN_RETRY_NS)),
+        }
+    }
+    panic!("flow `{}` cannot start a single thread: the system refuses every attempt", shared.site().name());
+}
+
+fn start(shared: &Arc<Shared>, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    // The kernel keeps 15 bytes of a thread's name, which ends at a NUL.
+    let name = format!("ms-{name}").replace('\0', "?");
+    let flow_id = shared.site().flow_id();
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
+        identity::join(flow_id);
+        body();
+    })?;
+    let mut threads = shared.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.retain(|thread| !thread.is_finished());
+    threads.push(thread);
+    Ok(())
+}

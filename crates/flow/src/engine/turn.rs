@@ -1,0 +1,223 @@
+//! A worker's turn: what it takes, runs and brings back.
+
+use std::sync::Arc;
+
+use super::claims::NO_STAGE;
+use super::crew::chain::{Chain, Finished, RunningBatch};
+use super::crew::threads::Post;
+use super::dispatch::Job;
+use super::intake::source::{PullEnd, PullOrder};
+use super::intake::staging::Staging;
+use super::pace::{CHAIN_NS, TURN_BATCHES, TURN_NS};
+use super::run::lane::Run;
+use super::run::settlement::{Settlement, leave_early};
+use super::state::State;
+use super::threads::shared::{Locked, Shared};
+use super::units::column::Row;
+use super::units::pocket::Pocket;
+
+/// The maximum number of stages that a batch runs through at once.
+const MAX_STAGE_RUNS: usize = 64;
+
+/// The work of one turn.
+pub(super) enum Task {
+    /// Pull the source.
+    Pull(PullOrder),
+    /// Run a batch, and the further batches of its chain.
+    Batch(RunningBatch),
+}
+
+/// What one worker keeps between and during its turns.
+pub(super) struct Hands<'a> {
+    shared: &'a Arc<Shared>,
+    post: Post,
+    /// The batches it ran, with their settlements.
+    batches: Vec<Finished>,
+    /// The source was pulled; and its end, if it has ended.
+    pulled: Option<Option<PullEnd>>,
+    /// The rows that a pull fills, and the staging it pushes them to.
+    rows: Vec<Row>,
+    staging: Arc<Staging>,
+    pocket: Pocket,
+    /// Settlements for reuse.
+    settlements: Vec<Settlement>,
+    /// The position of its turn, for threads that look at the flow.
+    chain: Option<Arc<Chain>>,
+    /// The time at which the worker last read the clock.
+    now: u64,
+}
+
+impl<'a> Hands<'a> {
+    pub(super) fn new(shared: &'a Arc<Shared>, post: Post) -> Self {
+        Hands {
+            shared,
+            post,
+            batches: Vec::new(),
+            pulled: None,
+            rows: Vec::new(),
+            staging: Arc::new(Staging::new()),
+            pocket: Pocket::default(),
+            settlements: Vec::new(),
+            chain: (post == Post::Shared).then(Arc::default),
+            now: shared.now(),
+        }
+    }
+
+    /// The time at which the worker last read the clock: after its last run, or when it woke.
+    #[inline]
+    pub(super) fn now(&self) -> u64 {
+        self.now
+    }
+
+    pub(super) fn read_clock(&mut self) {
+        self.now = self.shared.now();
+    }
+
+    pub(super) fn chain(&self) -> Option<&Arc<Chain>> {
+        self.chain.as_ref()
+    }
+
+    /// Locks the state and lends it the worker's pocket.
+    #[inline]
+    pub(super) fn lock(&mut self) -> Locked<'a> {
+        let mut state = self.shared.lock();
+        state.swap_pocket(&mut self.pocket);
+        state
+    }
+
+    /// Takes the worker's pocket out of the state, before it is unlocked.
+    #[inline]
+    pub(super) fn take_pocket(&mut self, state: &mut State) {
+        state.swap_pocket(&mut self.pocket);
+    }
+
+    /// Lends the pocket again to a state that was locked without it.
+    pub(super) fn lend_pocket(&mut self, state: &mut State) {
+        state.swap_pocket(&mut self.pocket);
+    }
+
+    /// The rows of a worker that ends go back to the flow.
+    pub(super) fn retire(mut self) {
+        self.shared.lock().units.empty_pocket(&mut self.pocket);
+    }
+
+    /// Takes the next work: a pull, or a batch, or several batches of a stage if they are short. More units then share
+    /// the cost of coming here, and fewer visits disturb the scheduler's state for the other workers in between.
+    #[inline]
+    pub(super) fn dispatch(&mut self, state: &mut State) -> Option<Task> {
+        let now = self.now;
+        let stage = match state.choose(self.post, now)? {
+            Job::Batch(stage) => stage,
+            Job::Pull { seated } => {
+                return state.begin_pull(&mut self.rows, &self.staging, seated, now).map(Task::Pull);
+            }
+        };
+        let lead = state.dispatch(stage, self.chain.as_ref(), true, now)?;
+        if let Some(chain) = lead.chain.as_ref().filter(|_| lead.soon && lead.plain) {
+            let (mut turn_ns, mut units) = (state.stages.at(stage).takes_ns(lead.units), lead.units);
+            for _ in 1..TURN_BATCHES {
+                if turn_ns >= TURN_NS || !state.stages.at(stage).has_more(units, now) {
+                    break;
+                }
+                let Some(batch) = state.dispatch(stage, Some(chain), false, now) else { break };
+                turn_ns = turn_ns.saturating_add(state.stages.at(stage).takes_ns(batch.units));
+                units += batch.units;
+                debug_assert!(batch.chain.is_some(), "a further batch holds nothing, or the turn would end at it");
+                chain.add(batch);
+            }
+        }
+        state.grant_behind(stage, now);
+        Some(Task::Batch(lead))
+    }
+
+    /// Does the work of a turn, without the mutex.
+    #[inline]
+    pub(super) fn run(&mut self, task: Task) {
+        match task {
+            Task::Pull(order) => {
+                self.pulled = Some(self.shared.source().pull(order, &mut self.rows, &self.staging));
+                self.read_clock();
+            }
+            Task::Batch(lead) => self.run_batches(lead),
+        }
+    }
+
+    /// Runs the batches of a turn.
+    fn run_batches(&mut self, lead: RunningBatch) {
+        let mut now = self.shared.now();
+        let mut next = Some(lead);
+        while let Some(mut batch) = next {
+            let mut settlement = self.settlements.pop().unwrap_or_default();
+            run_through(self.shared, &mut batch, &mut settlement, now);
+            now = settlement.ended_ns;
+            if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
+                leave_early(&mut batch.rows, &mut settlement, self.shared.site().stamps(), &mut self.pocket);
+            }
+            let chain = self.chain.as_ref().filter(|_| batch.chain.is_some());
+            let finished = (batch, Some(settlement));
+            next = match chain {
+                Some(chain) => chain.next(finished, &mut self.batches),
+                None => {
+                    self.batches.push(finished);
+                    None
+                }
+            };
+        }
+        self.now = now;
+    }
+
+    /// Brings back the results of a turn. Returns the end of the source, if it has ended.
+    #[inline]
+    pub(super) fn settle(&mut self, state: &mut State) -> Option<PullEnd> {
+        let now = self.now;
+        if let Some(end) = self.pulled.take() {
+            state.end_pull(&mut self.rows, end.is_none(), now);
+            return end;
+        }
+        for (batch, settlement) in self.batches.drain(..) {
+            match settlement {
+                Some(mut settlement) => {
+                    state.settle(batch, &mut settlement, now);
+                    self.settlements.push(settlement);
+                }
+                // The timekeeper has settled the batch meanwhile.
+                None => state.end_run(&batch),
+            }
+        }
+        state.units.share_surplus();
+        None
+    }
+}
+
+/// Runs a batch in its stage, and on through the open stages that follow.
+fn run_through(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settlement, began_ns: u64) {
+    let site = shared.site();
+    let mut started_ns = began_ns;
+    settlement.plain = batch.plain;
+    settlement.lighter = false;
+    let mut stage = batch.stage;
+    if let Some(chain) = &batch.chain {
+        chain.go(stage);
+    }
+    let rows = batch.rows.make_contiguous();
+    loop {
+        // A time limit counts from the unit's own start.
+        let time_each = batch.time_each || site.stage(stage).timeout.is_some();
+        let plain = batch.plain && settlement.plain;
+        let mut run = Run { site, growth: shared, stage, plain, time_each, started_ns, settlement };
+        shared.lane(stage).run(rows, &mut run);
+        let Some(chain) = &batch.chain else { return };
+        let next = settlement.to;
+        let goes_on = settlement.exceptions.is_empty()
+            && next != NO_STAGE
+            && settlement.ended_ns - began_ns < CHAIN_NS
+            && settlement.stage_runs.len() < MAX_STAGE_RUNS
+            && shared.open_stages().is_open(next, rows.len());
+        if !goes_on {
+            return;
+        }
+        chain.go(next);
+        started_ns = settlement.ended_ns;
+        stage = next;
+    }
+}

@@ -1,0 +1,15 @@
+//! Units in flight: a row for each, with its payload, record and stamp in columns.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `column` | the table: rows, and a column for each type of data |
+//! | `record` | the engine's record of a unit that is not plain |
+//! | `stamp` | the number and time of a unit's admission |
+//! | `pocket` | rows and lists that a worker keeps for reuse |
+//! | `table` | the part's face: free rows, records and stamps |
+
+pub(crate) mod column;
+pub(crate) mod pocket;
+pub(crate) mod record;
+pub(crate) mod stamp;
+pub(crate) mod table;

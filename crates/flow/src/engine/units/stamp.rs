@@ -1,0 +1,54 @@
+//! The stamp that every unit gets when it is admitted: its number, and the time.
+
+use std::num::NonZeroU64;
+
+use super::column::{Column, Row};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    id: u64,
+    admitted_ns: NonZeroU64,
+}
+
+impl Stamp {
+    #[inline]
+    pub(crate) fn new(id: u64, now: u64) -> Self {
+        Stamp { id, admitted_ns: NonZeroU64::new(now).unwrap_or(NonZeroU64::MIN) }
+    }
+
+    /// The stamp of the next unit that is admitted at the same time.
+    #[inline]
+    pub(crate) fn next(self) -> Self {
+        Stamp { id: self.id + 1, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    #[inline]
+    pub(crate) fn admitted_ns(&self) -> u64 {
+        self.admitted_ns.get()
+    }
+}
+
+impl Column<Stamp> {
+    #[inline]
+    pub(crate) fn stamp(&self, row: &Row) -> Stamp {
+        // SAFETY: the column of stamps is private to its flow's engine, which sees no rows but the flow's own.
+        *unsafe { self.peek(row) }.expect("a unit is stamped when it is pulled or admitted")
+    }
+
+    /// The unit's number; 0 if it has none yet.
+    pub(crate) fn id(&self, row: &Row) -> u64 {
+        // SAFETY: the column of stamps is private to its flow's engine, which sees no rows but the flow's own.
+        unsafe { self.peek(row) }.map_or(0, Stamp::id)
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, row: &mut Row, stamp: Stamp) {
+        // SAFETY: the column of stamps is private to its flow's engine, which sees no rows but the flow's own.
+        *unsafe { self.cell(row) } = Some(stamp);
+    }
+}

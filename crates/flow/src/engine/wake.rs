@@ -1,0 +1,293 @@
+//! Wake-ups: the threads that a change concerns.
+//!
+//! Every change ends in a plan of wake-ups. [`State::plan_wakeups`] decides and changes nothing; [`State::mark`] notes
+//! what the plan promises; the flow's threads send the wake-ups after the mutex is unlocked. The plan names at most one
+//! thread of each kind that now has work, and none where a thread of that kind already looks for work: that one will
+//! find it, and will wake the next.
+
+use super::crew::threads::Post;
+use super::crew::wakeups::{Call, EntranceCall, Wakeups};
+use super::intake::pull::SourceState;
+use super::pace::WAKE_NS;
+use super::state::State;
+use super::timers::TimerAction;
+
+impl State {
+    /// Decides whom to wake. `now` is the time, where the age of a batch matters; `gate_is_empty` is asked only if the
+    /// flow could be over.
+    pub(super) fn plan_wakeups(&self, gate_is_empty: impl FnOnce() -> bool, now: u64) -> Wakeups {
+        let mut wakeups = Wakeups { entrance: self.plan_entrance(), ..Wakeups::default() };
+        if self.crew.threads(Post::Shared).looking(self.crew.busy()) == 0 && self.wants_shared_thread(now) {
+            wakeups.acts_on_watch = true;
+            wakeups.workers.extend(self.call(Post::Shared));
+        }
+        for &stage in self.stages.blocking() {
+            let post = Post::Stage(stage);
+            let looking = self.crew.threads(post).looking(self.stages.at(stage).busy());
+            if looking == 0 && self.choose(post, now).is_some() {
+                wakeups.workers.extend(self.call(post));
+            }
+        }
+        let next_timer = self.timers.next_at();
+        wakeups.clock = self.crew.clock_sleeps_beyond(next_timer).then_some(next_timer);
+        wakeups.closes_source = self.is_closed() && !self.intake.source().is_none_or(SourceState::is_closed);
+        wakeups.over = (self.is_over() && gate_is_empty()) || (self.life.is_abandoned() && self.no_stage_runs());
+        wakeups
+    }
+
+    /// The way in which a worker of the post comes to its work, if there is one.
+    fn call(&self, post: Post) -> Option<(Post, Call)> {
+        let threads = self.crew.threads(post);
+        if threads.has_sleepers() {
+            return Some((post, Call::Wake { sleepers: threads.sleepers_to_wake() }));
+        }
+        self.crew.may_spawn().then_some((post, Call::Start))
+    }
+
+    /// Whether a further shared thread would find work, and enough of it to be worth a wake-up: a small backlog is left
+    /// to the worker that will be back soon.
+    fn wants_shared_thread(&self, now: u64) -> bool {
+        self.choose(Post::Shared, now).is_some()
+            && (self.crew.threads(Post::Shared).has_alert()
+                || !self.crew.expects_one_soon()
+                || self.crew.watch_has_ended()
+                || self.backlog_ns() > WAKE_NS)
+    }
+
+    #[inline]
+    fn plan_entrance(&self) -> EntranceCall {
+        if self.is_closed() {
+            return if self.intake.has_sleepers() { EntranceCall::All } else { EntranceCall::None };
+        }
+        let may_enter = |bytes, is_source: bool| self.has_room(bytes) && (!is_source || self.wants_more());
+        if self.intake.head_may_enter(may_enter) { EntranceCall::Head } else { EntranceCall::None }
+    }
+
+    /// Whether the flow has ended, whatever waits at the gate: nothing further can happen. A pull that blocks loses its
+    /// seat soon; the end of the flow waits a little longer for it.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_closed()
+            && self.intake.budget().in_flight() == 0
+            && !self.intake.has_pulled()
+            && self.intake.seated_pulls() == 0
+    }
+
+    /// Notes what the plan promises, and fills in what it takes out of the state.
+    pub(super) fn mark(&mut self, wakeups: &mut Wakeups) {
+        for &(post, call) in &wakeups.workers {
+            let threads = self.crew.threads_mut(post);
+            match call {
+                Call::Wake { .. } => threads.mark_woken(),
+                Call::Start => threads.count_start(),
+            }
+        }
+        if wakeups.acts_on_watch {
+            self.crew.act_on_watch();
+        }
+        if let Some(at_ns) = wakeups.clock {
+            self.crew.set_clock_until(at_ns);
+        }
+        wakeups.entering = match wakeups.entrance {
+            EntranceCall::None => Vec::new(),
+            EntranceCall::Head => self.intake.wake_head(),
+            EntranceCall::All => self.intake.wake_all(),
+        };
+        if wakeups.closes_source {
+            wakeups.tells_source = self.intake.source_mut().is_some_and(SourceState::close);
+        }
+    }
+
+    /// Plans and marks the submitters to wake after some have left the line.
+    pub(super) fn expel(&mut self, places: &[u64]) -> Wakeups {
+        self.intake.expel(places);
+        let mut wakeups = Wakeups { entrance: self.plan_entrance(), ..Wakeups::default() };
+        self.mark(&mut wakeups);
+        wakeups
+    }
+
+    // ---- sleepers -------------------------------------------------------------------------------------
+
+    /// Counts the calling thread as asleep. Returns whether it should poll for work first: one such thread is enough,
+    /// and only if another worker is expected.
+    pub(super) fn fall_asleep(&mut self, post: Post, now: u64) -> bool {
+        self.crew.watch_sooner(&mut self.timers, now);
+        let is_expected = post == Post::Shared && self.crew.expects_one_soon();
+        let threads = self.crew.threads_mut(post);
+        let alert = is_expected && !threads.has_alert();
+        threads.fall_asleep(alert);
+        alert
+    }
+
+    /// Whether a wake-up was meant for the calling thread, or the flow is joined.
+    pub(super) fn has_woken(&mut self, post: Post, was_alert: bool) -> bool {
+        let finished = self.life.is_finished();
+        let threads = self.crew.threads_mut(post);
+        if was_alert {
+            threads.stop_polling();
+        }
+        // A wake-up has already counted its sleeper as awake.
+        if threads.take_signal() {
+            return true;
+        }
+        if finished {
+            threads.wake_by_itself();
+        }
+        finished
+    }
+
+    // ---- the timekeeper -------------------------------------------------------------------------------
+
+    /// Runs every timer that is due, and grants what that makes possible.
+    pub(super) fn fire_timers(&mut self, now: u64) {
+        while let Some((at_ns, action)) = self.timers.next_due(now) {
+            match action {
+                TimerAction::Enqueue(row, stage) => self.stages.enqueue(row, stage, self.units.spares(), now),
+                TimerAction::Batch(stage) => self.stages.at_mut(stage).batch_timer_fired(&mut self.timers, now),
+                TimerAction::Memory => self.grants.memory_mut().timer_fired(&mut self.timers, now),
+                TimerAction::RetrySpawn => self.crew.resume_spawning(),
+                TimerAction::Keys(resource) => self.grants.keys_timer_fired(resource),
+                TimerAction::Rate(instance) => self.grants.rate_timer_fired(instance, at_ns),
+                TimerAction::Watch => {
+                    if self.crew.end_watch(at_ns) {
+                        self.watch_pull(now);
+                        self.take_turns_back(at_ns, now);
+                        self.follow_chains();
+                    }
+                }
+            }
+        }
+        self.flow_on(now);
+        self.note_room(now);
+    }
+
+    /// Sets another watch after one has ended, if workers are still expected.
+    pub(super) fn watch_again(&mut self, now: u64) {
+        if self.crew.expects_one_soon() {
+            self.crew.watch(&mut self.timers, now);
+        }
+    }
+
+    /// Counts a thread that the system has refused.
+    pub(super) fn spawn_failed(&mut self, post: Post, now: u64) {
+        self.crew.spawn_failed(post, &mut self.timers, now);
+    }
+
+    /// The time of the next timer, which the timekeeper is about to sleep for.
+    pub(super) fn sleep_clock(&mut self) -> u64 {
+        let next = self.timers.next_at();
+        self.crew.set_clock_until(next);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::claims::{NO_STAGE, Wants};
+    use crate::engine::intake::candidate::Candidate;
+    use crate::engine::run::settlement::Settlement;
+    use crate::engine::settings::{Settings, Workers};
+    use crate::engine::stages::stage::StageSetup;
+    use crate::policy::Batch;
+
+    /// A flow of stages that need nothing, the last one nearest to the exit; `true` stands for a blocking stage.
+    fn flow(stages: &[bool]) -> State {
+        let setup = |(number, &blocking): (usize, &bool)| StageSetup {
+            name: number.to_string().into(),
+            blocking,
+            dynamic: false,
+            wants: Wants::new(),
+            permits: Wants::new(),
+            places: [].into(),
+            batch: Batch::of(1),
+            resources: 0,
+        };
+        let workers = stages.iter().map(|_| Workers { floor: 0, ceiling: 2, follows_shared: true }).collect();
+        let settings = Settings { inflight: 10, memory: 100, shared_workers: 2, workers };
+        let order = (0..stages.len() as u16).rev().collect();
+        let mut state = State::new(&settings, stages.iter().enumerate().map(setup).collect(), &[], &[], order, 0, None);
+        state.open(1);
+        state
+    }
+
+    /// Admits a unit and grants it.
+    fn admit(state: &mut State) {
+        let mut arrivals = state.units.take_list();
+        let plain = state.admit(Candidate::new(0), &mut arrivals, 1, |_| ());
+        state.enter(arrivals, plain, 1);
+        state.flow_on(1);
+    }
+
+    fn plan(state: &State) -> Wakeups {
+        state.plan_wakeups(|| true, 1)
+    }
+
+    #[test]
+    fn an_idle_flow_wakes_no_thread() {
+        let wakeups = plan(&flow(&[false]));
+        assert!(wakeups.workers.is_empty() && wakeups.clock.is_none() && !wakeups.over);
+        assert_eq!(wakeups.entrance, EntranceCall::None);
+    }
+
+    #[test]
+    fn the_first_unit_starts_a_worker_and_the_next_one_wakes_it() {
+        let mut state = flow(&[false]);
+        admit(&mut state);
+        let mut wakeups = plan(&state);
+        assert_eq!(wakeups.workers[..], [(Post::Shared, Call::Start)]);
+        state.mark(&mut wakeups);
+        assert!(plan(&state).workers.is_empty(), "the new thread will look for work");
+        state.crew.threads_mut(Post::Shared).fall_asleep(false);
+        let mut wakeups = plan(&state);
+        assert_eq!(wakeups.workers[..], [(Post::Shared, Call::Wake { sleepers: 1 })]);
+        state.mark(&mut wakeups);
+        assert!(plan(&state).workers.is_empty(), "the sleeper counts as awake");
+    }
+
+    #[test]
+    fn a_plan_changes_nothing() {
+        let mut state = flow(&[false]);
+        admit(&mut state);
+        assert_eq!(plan(&state).workers, plan(&state).workers);
+    }
+
+    #[test]
+    fn a_blocking_stage_gets_a_thread_of_its_own() {
+        let mut state = flow(&[true]);
+        admit(&mut state);
+        assert_eq!(plan(&state).workers[..], [(Post::Stage(0), Call::Start)]);
+    }
+
+    #[test]
+    fn no_thread_is_started_after_the_system_has_refused_one() {
+        let mut state = flow(&[false]);
+        admit(&mut state);
+        state.crew.threads_mut(Post::Shared).count_start();
+        state.crew.spawn_failed(Post::Shared, &mut state.timers, 1);
+        let wakeups = plan(&state);
+        assert!(wakeups.workers.is_empty() && wakeups.clock.is_some(), "the timekeeper will try again");
+    }
+
+    #[test]
+    fn a_closed_flow_is_over_when_its_last_unit_and_the_gate_are_gone() {
+        let mut state = flow(&[false]);
+        admit(&mut state);
+        state.life.drain();
+        assert!(!plan(&state).over);
+        let batch = state.dispatch(0, None, true, 2).unwrap();
+        let mut settlement = Settlement { to: NO_STAGE, plain: true, ..Settlement::default() };
+        state.settle(batch, &mut settlement, 3);
+        assert!(plan(&state).over && !state.plan_wakeups(|| false, 3).over);
+    }
+
+    #[test]
+    fn a_flow_that_closes_ends_its_source_once() {
+        let mut state = flow(&[false]);
+        state.attach_source();
+        state.life.stop();
+        let mut wakeups = plan(&state);
+        assert!(wakeups.closes_source);
+        state.mark(&mut wakeups);
+        assert!(wakeups.tells_source && !plan(&state).closes_source);
+    }
+}

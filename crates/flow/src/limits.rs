@@ -1,0 +1,15 @@
+//! Limits and defaults of a flow.
+
+/// The default cap on units in flight.
+pub const DEFAULT_INFLIGHT: u64 = 256;
+/// The default bound on the number of keys of one keyed resource.
+pub const DEFAULT_MAX_KEYS: usize = 65_536;
+/// The maximum number of workers of a flow, or of one stage.
+///
+/// Linux lets a process have some 32,000 threads by default: each takes two mappings, its stack and the guard page, and
+/// `vm.max_map_count` is 65,530. This limit leaves room for the other threads of the process, and for its files.
+pub const MAX_WORKERS: usize = 4096;
+/// The default ceiling of workers of a blocking stage whose needs set no bound.
+pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
+/// The default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
+pub const MAX_WORKERS_BY_NEEDS: usize = 1024;
