@@ -8,6 +8,7 @@ use crate::models::{self, LOOM_PACKAGES};
 use crate::msrv;
 use crate::promises;
 use crate::python;
+use crate::rooms;
 use crate::seeds;
 use crate::step::Step;
 use crate::tools::Tool;
@@ -45,6 +46,12 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         Step::inspect("figures", "pages repeat measured figures as docs/measured.md has them", measured::check).fast(),
         Step::inspect("words", "comments, pages and names read as native English, and links resolve", words::check)
             .fast(),
+        Step::inspect(
+            "rooms",
+            "the engine's files import in no circle, and its parts keep to themselves",
+            rooms::check,
+        )
+        .fast(),
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
         // In the workspace build the command turns optional features on; in a user's build they are off.

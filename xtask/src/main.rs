@@ -17,6 +17,7 @@ mod names;
 mod promises;
 mod prose;
 mod python;
+mod rooms;
 mod seeds;
 mod soak;
 mod step;
@@ -44,11 +45,12 @@ Commands:
   bench [ARG]...    Print the benchmark report; the arguments go to the bench program
                     (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
                     also writes docs/measured.md
+  rooms             Print which file of the engine imports which, and check its rooms
   words             Check the English of comments, pages and names, and the links of pages
   help              Show this text
 ";
 
-const COMMANDS: [&str; 6] = ["test", "setup", "soak", "bench", "words", "help"];
+const COMMANDS: [&str; 7] = ["test", "setup", "soak", "bench", "rooms", "words", "help"];
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Some("setup") => tools::setup(&rest, root()),
         Some("bench") => bench(rest),
         Some("soak") => soak::soak(&rest, root()),
+        Some("rooms") => rooms::show(root()),
         Some("words") => words::check(root()),
         Some(other) => Err(names::unknown("command", other, &COMMANDS)),
     };
