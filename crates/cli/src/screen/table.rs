@@ -153,7 +153,6 @@ fn bare(heading: &[&str], look: Look) -> Table {
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(look.columns).unwrap_or(u16::MAX))
-        .force_no_tty()
         .set_header(aligned(heading.iter().map(|text| (*text).to_owned())));
     table
 }

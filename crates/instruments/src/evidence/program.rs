@@ -16,7 +16,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use millstream_command::program::{GRACE, Group, MAX_LOOK, LOOK, Tail, find};
+use millstream_command::program::{GRACE, Group, LOOK, MAX_LOOK, Tail, find};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;

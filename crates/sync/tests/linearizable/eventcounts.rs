@@ -2,6 +2,7 @@
 
 use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
+use millstream_recorder::{Log, Preemption, Recorder};
 use millstream_sync::eventcount::parameters::{Kind as CountKind, Sole, SoleKind, TwoWord};
 use millstream_sync::eventcount::{Count, EventCount, EventCount64, SpinPolicy, Waited};
 use millstream_verify_random::stress;
