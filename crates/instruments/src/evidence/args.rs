@@ -177,6 +177,7 @@ pub enum SloCommand {
 
 /// `millstream slo plan`.
 #[derive(Debug, Args)]
+#[command(after_help = SLO_PLAN_STATUS)]
 pub struct SloPlanArgs {
     /// The claim.
     #[command(flatten)]
