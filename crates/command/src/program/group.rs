@@ -29,7 +29,7 @@ pub const MAX_LOOK: Duration = Duration::from_millis(10);
 /// This side of a program's standard streams.
 pub type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
 
-/// See the [module](self).
+/// A program in a process group of its own; dropped, it kills all of the group and reaps the program.
 pub struct Group {
     leader: Pid,
     /// Opened when the first wait needs it.
