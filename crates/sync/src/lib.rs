@@ -34,7 +34,8 @@ extern crate alloc;
 pub mod counter;
 #[cfg(feature = "std")]
 pub mod eventcount;
-#[cfg(feature = "std")]
+// Under loom, only the models of the locks need them.
+#[cfg(all(feature = "std", any(test, not(loom))))]
 pub mod lock;
 #[cfg(all(feature = "std", not(loom)))]
 pub mod percpu;
