@@ -37,8 +37,8 @@ impl State {
     /// Whether a unit of `bytes` may enter now. A unit larger than the whole budget enters alone.
     #[inline]
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.intake.budget().has_room_beside(0, 0, bytes)
-            && self.intake.entry_place().is_none_or(|place| self.grants.has_place_beside(place, 0))
+        self.intake.budget().has_room(bytes)
+            && self.intake.entry_place().is_none_or(|place| self.grants.has_place(place))
             // No newcomer passes a unit that waits for memory.
             && self.grants.memory().is_empty()
     }

@@ -28,6 +28,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
         state.join_crew(chain.clone());
     }
     loop {
+        // Admit, grant, dispatch.
         state.admit_arrivals(shared.gate(), hands.now());
         state.grant(hands.now());
         let task = hands.dispatch(&mut state);
@@ -46,10 +47,12 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             continue;
         };
 
-        shared.unlock(state); // plans the wake-ups, and sends them
+        // Wake others for what is left, and run.
+        shared.unlock(state);
         hands.run(task);
         state = hands.lock();
 
+        // Settle.
         if let Some(end) = hands.settle(&mut state) {
             state.grant(hands.now());
             hands.take_pocket(&mut state);

@@ -5,7 +5,7 @@
 
 use super::ledger::bottleneck;
 use super::ledger::ledger::Counts;
-use super::stages::stage::StageState;
+use super::stages::stage::{StageState, Waits};
 use super::state::State;
 use crate::report::{Report, ResourceReport, StageReport};
 use crate::snapshot::{ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting};
@@ -63,7 +63,7 @@ impl State {
 
     /// The waits of the stage's units, longest first.
     fn waited_for(&self, stage: &StageState) -> Vec<WaitedFor> {
-        let (for_resources, for_memory, (queued, units)) = stage.waits();
+        let Waits { for_resources, for_memory, for_worker: (queued, units) } = stage.waits();
         let named =
             |resource: &str, (total_ns, units): (u64, u64)| WaitedFor { resource: resource.into(), total_ns, units };
         let resources = self.grants.specs().zip(for_resources).map(|(spec, &waited)| named(&spec.name, waited));

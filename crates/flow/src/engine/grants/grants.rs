@@ -59,11 +59,10 @@ impl Grants {
         &mut self.memory
     }
 
-    /// Whether a newcomer could have a place of this resource beside the present holders and this many more.
-    pub(crate) fn has_place_beside(&self, resource: u16, units: usize) -> bool {
+    /// Whether a newcomer could have a place of this resource.
+    pub(crate) fn has_place(&self, resource: u16) -> bool {
         let instance = &self.instances[usize::from(resource)];
-        let capacity = self.resources[usize::from(resource)].capacity();
-        instance.in_use + (units as u64) < capacity && instance.line.is_empty()
+        instance.in_use < self.resources[usize::from(resource)].capacity() && instance.line.is_empty()
     }
 
     /// The number of units, or of batches that need permits, that the tokens let run at once, if each has its own.

@@ -88,13 +88,10 @@ impl Budget {
         self.in_flight + units as u64 <= self.max_in_flight && self.fits(bytes.into())
     }
 
-    /// Whether a unit of `bytes` could enter if `units` units with `their_bytes` were in flight beside the present
-    /// ones. A unit larger than the whole budget enters alone.
+    /// Whether a unit of `bytes` could enter. A unit larger than the whole budget enters alone.
     #[inline]
-    pub(crate) fn has_room_beside(&self, units: usize, their_bytes: u64, bytes: u64) -> bool {
-        let in_flight = self.in_flight + units as u64;
-        let fits = self.fits(u128::from(their_bytes) + u128::from(bytes));
-        in_flight < self.max_in_flight && (fits || in_flight == 0)
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.in_flight < self.max_in_flight && (self.fits(bytes.into()) || self.in_flight == 0)
     }
 
     /// Whether a unit of `bytes` could enter in the place of one of `their_bytes`.
@@ -165,11 +162,10 @@ mod tests {
     #[test]
     fn a_unit_larger_than_the_budget_enters_alone() {
         let mut budget = Budget::new(3, 100);
-        assert!(budget.has_room_beside(0, 0, 1000));
+        assert!(budget.has_room(1000));
         budget.add_units(1);
         budget.admit_bytes(60);
-        assert!(!budget.has_room_beside(0, 0, 41) && budget.has_room_beside(0, 0, 40));
-        assert!(!budget.has_room_beside(1, 30, 11), "others at the gate come first");
+        assert!(!budget.has_room(41) && budget.has_room(40));
         assert!(budget.has_room_instead_of(60, 100) && budget.room_for_bytes() == 40);
         budget.admit_bytes(1000);
         assert_eq!((budget.oversize(), budget.room_for_bytes()), (1, 0));
@@ -180,7 +176,7 @@ mod tests {
         let mut budget = Budget::new(3, 100);
         budget.add_units(3);
         budget.follow(2, 100);
-        assert!(budget.room() == 0 && !budget.has_room_beside(0, 0, 0));
+        assert!(budget.room() == 0 && !budget.has_room(0));
         budget.subtract_units(2);
         assert!(budget.room() == 1 && budget.peak_in_flight() == 3);
     }

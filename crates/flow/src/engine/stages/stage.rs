@@ -28,6 +28,13 @@ pub(crate) struct StageSetup {
     pub(crate) resources: usize,
 }
 
+/// The waits of a stage's units, each as the sum of nanoseconds and the number of waits.
+pub(crate) struct Waits<'a> {
+    pub(crate) for_resources: &'a [(u64, u64)],
+    pub(crate) for_memory: (u64, u64),
+    pub(crate) for_worker: (u64, u64),
+}
+
 /// A stage as the scheduler sees it.
 pub(crate) struct StageState {
     name: Arc<str>,
@@ -571,9 +578,9 @@ impl StageState {
         self.stats.waited_for_memory(ns);
     }
 
-    /// The sums and numbers of waits: for each resource, for memory, for a worker.
-    pub(crate) fn waits(&self) -> (&[(u64, u64)], (u64, u64), (u64, u64)) {
-        (&self.stats.waited, self.stats.waited_memory, self.stats.waited_worker)
+    pub(crate) fn waits(&self) -> Waits<'_> {
+        let StageStats { waited, waited_memory, waited_worker, .. } = &self.stats;
+        Waits { for_resources: waited, for_memory: *waited_memory, for_worker: *waited_worker }
     }
 
     /// The stage's own part of its snapshot; what its units wait for is left empty.
