@@ -36,6 +36,13 @@ Exit status:
 
 0 and 1 are together wrong at most with the probability given by --error, however often and whenever one looks.";
 
+/// The end of `millstream slo plan --help`.
+const SLO_PLAN_STATUS: &str = "\
+Exit status:
+  0  answered
+  2  the arguments are wrong
+  4  the answer could not be written";
+
 /// The claim.
 #[derive(Debug, Clone, Args)]
 #[command(group = ArgGroup::new("claim").required(true).multiple(true).args(["at_least", "at_most", "between"]))]
