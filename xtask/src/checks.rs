@@ -14,7 +14,7 @@ use crate::step::Step;
 use crate::tools::Tool;
 use crate::words;
 
-/// What a run is about.
+/// The packages and the depth of a run.
 pub(crate) struct Scope<'a> {
     /// The chosen packages, or every package of the workspace.
     pub(crate) members: &'a [Member],

@@ -85,7 +85,7 @@ impl Choice {
     }
 }
 
-/// What a fast run did not do.
+/// The steps that a fast run left out.
 fn left_out(fast: &[Step], whole: &[Step]) -> String {
     let steps: Vec<&str> =
         whole.iter().map(|step| step.name).filter(|name| fast.iter().all(|step| step.name != *name)).collect();

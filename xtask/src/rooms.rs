@@ -16,7 +16,7 @@ use std::path::Path;
 /// The parts that the state composes: folders or files of `engine`.
 const PARTS: [&str; 8] = ["units", "stages", "grants", "intake", "crew", "ledger", "timers", "life"];
 
-/// What a part may import of the engine besides other parts: plain values, and the code that runs without the mutex.
+/// The files that every part may import: plain values, and the code that runs without the mutex.
 const WORDS: [&str; 6] = ["claims", "pace", "settings", "histogram", "identity", "run"];
 
 /// The maximum number of fields of the composing struct.

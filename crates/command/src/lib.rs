@@ -1,4 +1,4 @@
-//! What the commands of `millstream` share: flows and instruments stand on it, and it knows neither.
+//! The common ground of the commands of `millstream`: flows and instruments stand on it, and it knows neither.
 //!
 //! | module | holds |
 //! | --- | --- |

@@ -12,13 +12,13 @@ use crate::history::history;
 use crate::slab::args::SlabArgs;
 use crate::slab::slab;
 
-/// What `millstream barrierd --help` says after the options.
+/// The end of `millstream barrierd --help`.
 const BARRIERD_STATUS: &str = "\
 Exit status, unless a signal ends it:
   1  it cannot run; the reason is printed
   2  the arguments are wrong";
 
-/// What `millstream doctor --help` says after the options.
+/// The end of `millstream doctor --help`.
 const DOCTOR_STATUS: &str = "\
 Exit status:
   0  printed

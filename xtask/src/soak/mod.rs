@@ -69,7 +69,7 @@ fn all(root: &Path) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// What the command line asks for.
+/// The request on the command line.
 struct Choice {
     minutes: u64,
     jobs: usize,

@@ -195,7 +195,7 @@ fn several_runs_are_listed_and_must_be_named() {
     }
 }
 
-/// A connection, unless so many wait to be accepted already that this one would have to wait for a place.
+/// A connection, unless the queue of connections to be accepted is full and this one would have to wait.
 fn connect_at_once(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

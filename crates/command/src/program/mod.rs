@@ -17,5 +17,5 @@ pub use self::tail::{STDERR_TAIL, Tail};
 /// Pause between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// How often a program that says nothing is left alone to look whether it is still wanted.
+/// The pause between two checks, beside a silent program, whether its output is still wanted.
 pub const LOOK: Duration = Duration::from_millis(100);

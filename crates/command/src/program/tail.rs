@@ -1,4 +1,4 @@
-//! What a program said last on standard error.
+//! The end of a program's standard error.
 
 use std::fmt;
 use std::io;

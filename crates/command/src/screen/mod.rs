@@ -1,4 +1,4 @@
-//! What a command writes.
+//! The output of a command.
 //!
 //! | module | holds |
 //! | --- | --- |

@@ -128,6 +128,7 @@ impl<T: Into<Ball>> Mul<T> for Ball {
 
 #[cfg(test)]
 mod tests {
+    use millstream_verify_random::cases;
     use num_rational::BigRational;
     use proptest::prelude::*;
 
@@ -143,6 +144,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn every_operation_propagates_its_arguments_errors(
             x in -2.0f64..2.0, y in -2.0f64..2.0, (off_x, off_y) in (-1.0f64..1.0, -1.0f64..1.0), size in 0i32..60

@@ -102,7 +102,7 @@ mod tests {
     use crate::exactly::rational::{of, power};
     use crate::exactly::size::at_least_one;
 
-    const MOST: u32 = 60;
+    const MAX_N: u32 = 60;
 
     const RATES: [f64; 8] = [0.5, 0.98, 1.0 / 3.0, 0.01, 0.999_999, 1e-300, 5e-324, 1.0 - f64::EPSILON / 2.0];
 
@@ -114,13 +114,13 @@ mod tests {
             let q = (BigInt::one() << bits) - &p;
             let processes = [Direction::Above, Direction::Below]
                 .map(|direction| UniformTail::new(Threshold::new(alpha).expect("a threshold"), direction));
-            // For rates with so many bits that the integers take long, only small numbers of trials.
+            // The integers take long for rates with many bits, so these get only small numbers of trials.
             let trials =
-                (0..=MOST).chain([90, 150, 300].into_iter().filter(|_| bits < 100)).filter(|&n| n < 20 || bits < 100);
+                (0..=MAX_N).chain([90, 150, 300].into_iter().filter(|_| bits < 100)).filter(|&n| n < 20 || bits < 100);
             for n in trials {
                 let (coefficients, next) = (pascal(n), pascal(n + 1));
                 let all = BigInt::one() << (bits * (n + 1));
-                for s in (0..=n).step_by(if n > MOST { 7 } else { 1 }) {
+                for s in (0..=n).step_by(if n > MAX_N { 7 } else { 1 }) {
                     let likelihood = &coefficients[s as usize] * (n + 1) * p.pow(s) * q.pow(n - s);
                     // A Beta(s + 1, n - s + 1) variable is above alpha with the probability of s successes or fewer in n +
                     // 1.

@@ -127,9 +127,10 @@ mod tests {
     use super::*;
     use crate::Method;
     use crate::random::Random;
+    use millstream_verify_random::cases;
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(150))]
+        #![proptest_config(cases(150))]
 
         #[test]
         fn a_watch_stops_after_the_same_trial_as_its_test(

@@ -27,7 +27,7 @@ pub(super) enum Task {
     Batch(RunningBatch),
 }
 
-/// What one worker keeps between and during its turns.
+/// The possessions of one worker, between and during its turns.
 pub(super) struct Hands<'a> {
     shared: &'a Arc<Shared>,
     post: Post,

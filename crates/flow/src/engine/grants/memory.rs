@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn after_one_unit_exceeds_the_budget_the_next_waits_until_it_is_kept_or_as_long_again() {
+    fn after_one_unit_exceeds_the_budget_the_next_one_waits() {
         let (mut line, mut timers) = parked(&[0, 0]);
         assert!(!line.head_is_due(true, PATIENCE_NS - 1) && line.head_is_due(false, PATIENCE_NS));
         assert!(line.pop(true, &mut timers, PATIENCE_NS).is_some());

@@ -10,7 +10,7 @@ use crate::engine::units::column::{Column, Row};
 use crate::engine::units::pocket::Pocket;
 use crate::engine::units::stamp::Stamp;
 
-/// What follows for a unit after its run in a stage.
+/// The outcome of a unit's run in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The unit goes to another stage; `bytes` is its weight there, if that changes.

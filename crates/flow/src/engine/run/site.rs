@@ -1,4 +1,4 @@
-//! What running code may reach of its flow, without the scheduler's mutex.
+//! The parts of a flow that running code may reach without the scheduler's mutex.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

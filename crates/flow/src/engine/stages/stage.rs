@@ -62,7 +62,7 @@ pub(crate) struct StageState {
     batches: VecDeque<GrantedBatch>,
     /// Units in `batches`, and those counted by `in_turns`.
     granted: usize,
-    /// Units that workers have taken besides the batch that counts as running.
+    /// Units that workers have taken in addition to the batch that counts as running.
     in_turns: usize,
     /// Units that wait for a resource, by resource.
     parked: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What all threads of a flow share: the scheduler's state behind its mutex, and the ways to wait for it.
+//! The flow as all its threads share it: the scheduler's state behind its mutex, and the ways to wait for it.
 //!
 //! Every change ends in [`Shared::unlock`]: it plans the wake-ups, unlocks the mutex, and sends them.
 
@@ -92,7 +92,7 @@ impl Shared {
         })
     }
 
-    /// What running code may reach of the flow.
+    /// The parts of the flow that running code may reach.
     #[inline]
     pub(crate) fn site(&self) -> &Site {
         &self.site
