@@ -39,6 +39,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::leftovers;
 use crate::ops::line_file::LineFile;
 use crate::ops::patience::Patience;
 use crate::ops::turn::Turn;
@@ -95,7 +96,7 @@ impl DeadLetters {
     /// # Errors
     /// [`NotWritable`], if a letter could not be written there.
     pub(crate) fn check(path: PathBuf, run: String, origin: Origin) -> Result<Self, NotWritable> {
-        writable::check(&path, Way::Append)?;
+        writable::check_listed(&path, Way::Append, leftovers::note)?;
         let state = Mutex::new(State { path, tally: Tally { written: 0, refused: 0 } });
         let (started, file) = (unix_time().floor() as u64, Turn::new(None));
         Ok(Self { run, started, origin, file, state, given_up: AtomicBool::new(false) })

@@ -36,6 +36,15 @@ pub enum Way {
 /// # Errors
 /// [`NotWritable`], which says what to do.
 pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
+    check_listed(path, way, |_| ())
+}
+
+/// As [`check`], for a command that lists its temporary files: `list` notes the one that is about to be made. The entry is
+/// dropped when the file is gone, and forgotten, so that the file stays listed, when it could not be removed.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_listed<E>(path: &Path, way: Way, list: impl FnOnce(&Path) -> E) -> Result<(), NotWritable> {
     let refuse = |source: io::Error, help: String| Err(NotWritable { path: path.to_owned(), source, help });
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -59,21 +68,24 @@ pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
             return Ok(());
         }
     }
-    match try_beside(path) {
+    match try_beside(path, list) {
         Ok(()) => Ok(()),
         Err(error) => refuse(error, format!("choose another folder than {}", shown::path(folder))),
     }
 }
 
 /// Makes a file in the folder of `path`, and removes it.
-fn try_beside(path: &Path) -> io::Result<()> {
+fn try_beside<E>(path: &Path, list: impl FnOnce(&Path) -> E) -> io::Result<()> {
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
     }
     let trial = path.with_file_name(temporary::name());
+    let entry = list(&trial);
     File::create_new(&trial)?;
     // The answer is known; a file system that cannot take the file away again has no bearing on it.
-    let _ = fs::remove_file(&trial);
+    if fs::remove_file(&trial).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+        std::mem::forget(entry);
+    }
     Ok(())
 }
 

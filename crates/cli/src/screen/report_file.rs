@@ -9,6 +9,7 @@ use millstream_command::writable::{self, NotWritable, Way};
 
 use super::run_report::RunReport;
 use super::{html, json};
+use crate::leftovers;
 use crate::ops::place::{Existing, Placing};
 
 /// Why a report cannot go where it was asked to.
@@ -55,7 +56,7 @@ impl ReportFile {
                 return Err(ReportFileError::Ending { path: path.to_owned(), found });
             }
         };
-        writable::check(path, Way::Replace)?;
+        writable::check_listed(path, Way::Replace, leftovers::note)?;
         Ok(Self { path: path.to_owned(), form })
     }
 
