@@ -1,19 +1,24 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use millstream_command::screen::look::Look;
 use millstream_command::screen::{out, text};
-use millstream_command::size;
+use millstream_command::{size, time};
 
 use crate::families::by_family;
 use crate::file::model::MAX_WORKERS;
-use crate::file::{self, FlowError, FlowFile, suggest};
+use crate::file::{self, FlowError, FlowFile, Template, suggest};
 use crate::run::{NOT_WRITTEN, WRONG};
+
+/// The most programs that `millstream each` runs at once: a stage has no more threads for its needs.
+const MAX_JOBS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
 
 /// The end of `millstream plan -h`.
 const PLAN_STATUS: &str = "\
@@ -71,6 +76,11 @@ pub(crate) enum Command {
     /// place, the reason and what to do, and exit status 2.
     #[command(after_help = PLAN_STATUS, after_long_help = PLAN_HELP)]
     Plan(PlanArgs),
+    /// Run one program for each of many items, without a flow file.
+    ///
+    /// Items are lines of standard input, files below a folder, or words after `:::`. An argument with `{}` in it gets the item
+    /// there; without one, the item is the last argument. No shell sees the item.
+    Each(Box<EachArgs>),
     /// Run the units of a file of dead letters again.
     ///
     /// The flow, its parameters, INPUTs, caps and folder are those of the run that gave the units up; each unit starts over at
@@ -97,6 +107,9 @@ pub(crate) enum Command {
 pub(crate) struct FlowArgs {
     /// The flow file (TOML).
     pub flow: PathBuf,
+    /// The text of a flow that stands in no file; `flow` is then its name in messages.
+    #[arg(skip)]
+    pub text: Option<String>,
     /// Set a parameter of the flow, in place of its default under `[params]`.
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
     pub param: Vec<(String, String)>,
@@ -117,7 +130,10 @@ impl FlowArgs {
     /// # Errors
     /// The file cannot be read or is not a flow.
     pub(crate) fn load(&self) -> Result<FlowFile, FlowError> {
-        let mut flow = file::load(&self.flow, &self.param)?;
+        let mut flow = match &self.text {
+            Some(text) => file::parse(&self.flow, text, &self.param)?,
+            None => file::load(&self.flow, &self.param)?,
+        };
         flow.inflight = self.inflight.unwrap_or(flow.inflight);
         flow.memory = self.memory.or(flow.memory);
         flow.workers = self.workers.or(flow.workers);
@@ -155,6 +171,121 @@ pub(crate) struct RunArgs {
     /// The options for output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `millstream each`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+In the program's arguments:
+  {} or {path}   the item
+  {/}  {name}    its last component        a/b.tar.gz -> b.tar.gz
+  {/.} {stem}    that without extension    a/b.tar.gz -> b.tar
+  {//} {dir}     the rest                  a/b.tar.gz -> a
+  {host} {url}   of an item that is a URL; and every other field of flow files
+
+Examples:
+  millstream each gzip -9 ::: *.log
+  millstream each -j4 --walk photos convert {} -resize 200 thumbs/{/}
+  millstream each --needs 'host:{host}=2' --rate 20/s --retry 3 curl -fsSO {} < urls.txt
+  find . -name '*.wav' -print0 | millstream each -0 --timeout 5m flac {}
+  millstream each --shell 'wc -l < \"$1\" | tr -d \" \"' {} ::: *.txt
+
+`--save FLOW.toml` writes the flow file that the line stands for. While it runs, `millstream status` and `millstream set RUN resource.jobs=8` reach it.
+
+Exit status:
+  0  the program succeeded for every item
+  1  it failed for some: their number and the file of dead letters are printed; `millstream retry` runs them again
+  2  the arguments are wrong: nothing was run
+  3  the run was interrupted
+  4  the report, dead letters or the dry run could not be written")]
+pub(crate) struct EachArgs {
+    /// Programs at once [default: the machine's cores].
+    #[arg(short, long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<u64>,
+    /// Items end with a NUL byte, as `find -print0` writes them.
+    #[arg(short = '0', long, conflicts_with = "walk")]
+    pub null: bool,
+    /// Read items from a file, one a line, in place of standard input; `-` is standard input.
+    #[arg(short = 'a', long, value_name = "FILE", conflicts_with = "walk")]
+    pub lines: Vec<PathBuf>,
+    /// Take every regular file below a folder as an item.
+    #[arg(long, value_name = "DIR")]
+    pub walk: Vec<PathBuf>,
+    /// Run a program only when it gets one of N tokens: `gpu=2`; with a key, N for each value of it: `host:{host}=2`.
+    #[arg(long, value_name = "NAME[:KEY]=N", value_parser = need)]
+    pub needs: Vec<EachNeed>,
+    /// Start no more programs than this: 20/s, 600/m.
+    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "delay")]
+    pub rate: Option<String>,
+    /// Let this time pass between two starts: 250ms, 2s.
+    #[arg(long, value_name = "TIME", value_parser = pause)]
+    pub delay: Option<Duration>,
+    /// Try a program that fails this many times more.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub retry: Option<u32>,
+    /// The pause before the second attempt, and the longest one [default: 100ms..5s].
+    #[arg(long, value_name = "TIME..TIME", value_parser = time::parse_range, requires = "retry")]
+    pub backoff: Option<Range<Duration>>,
+    /// Kill a program, and all it has started, that takes longer.
+    #[arg(long, value_name = "TIME", value_parser = pause)]
+    pub timeout: Option<Duration>,
+    /// Start no more programs when one has failed for good.
+    #[arg(long)]
+    pub stop: bool,
+    /// The first argument is a script for /bin/sh; the others are its $1, $2, …
+    #[arg(long)]
+    pub shell: bool,
+    /// Precede every line of output with its item and a tab.
+    #[arg(long, conflicts_with_all = ["results", "ungroup"])]
+    pub tag: bool,
+    /// Pass output on as it comes, where lines of several programs may mix.
+    #[arg(short, long, conflicts_with = "results")]
+    pub ungroup: bool,
+    /// Write a program's output to DIR/ITEM/stdout, which appears when the program has succeeded.
+    #[arg(long, value_name = "DIR")]
+    pub results: Option<PathBuf>,
+    /// Hold at most this much output in memory: 64MiB, 1GB, …
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub memory: Option<u64>,
+    /// Print the command lines and run none of them.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Write the flow file that this line stands for, and run nothing.
+    #[arg(long, value_name = "FLOW.toml", conflicts_with = "dry_run")]
+    pub save: Option<PathBuf>,
+    /// Write dead letters to this file, as JSON lines [default: beside the report, or PROGRAM.dead-letters.jsonl here].
+    #[arg(long, value_name = "FILE")]
+    pub dead_letters: Option<PathBuf>,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// The program and its arguments; then, behind `:::`, items.
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+impl EachArgs {
+    /// Whether programs write to the command's own standard output.
+    pub(crate) fn inherits(&self) -> bool {
+        self.ungroup
+    }
+
+    /// The rate of starts, as a flow file writes it.
+    pub(crate) fn starts_per_second(&self) -> Option<String> {
+        let of_delay = |delay: Duration| format!("{}/s", 1.0 / delay.as_secs_f64());
+        self.rate.clone().or_else(|| self.delay.map(of_delay))
+    }
+}
+
+/// `--needs`: a resource with tokens, perhaps for each key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EachNeed {
+    /// The resource's name.
+    pub resource: String,
+    /// The template of the key.
+    pub key: Option<String>,
+    /// The tokens, for each key if there are keys.
+    pub capacity: u64,
 }
 
 /// The output of a run or a retry, and the path of its control socket.
@@ -324,6 +455,48 @@ fn workers(text: &str) -> Result<usize, String> {
         Ok(count) if count <= MAX_WORKERS => Ok(count),
         Ok(_) => Err(format!("at most {MAX_WORKERS} workers")),
         Err(_) => Err("expected a number of threads".to_owned()),
+    }
+}
+
+fn jobs(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("zero programs at once would run nothing".to_owned()),
+        Ok(count) if count <= MAX_JOBS => Ok(count),
+        Ok(_) => Err(format!("at most {MAX_JOBS} programs at once")),
+        Err(_) => Err("expected a number of programs".to_owned()),
+    }
+}
+
+fn rate(text: &str) -> Result<String, String> {
+    time::parse_rate(text).map(|_| text.to_owned())
+}
+
+fn pause(text: &str) -> Result<Duration, String> {
+    match time::parse(text)? {
+        Duration::ZERO => Err("zero is no time to wait".to_owned()),
+        time => Ok(time),
+    }
+}
+
+fn need(text: &str) -> Result<EachNeed, String> {
+    let expected = || "expected NAME=N, or NAME:KEY=N with a template as the key, such as `host:{host}=2`".to_owned();
+    let (need, capacity) = text.rsplit_once('=').ok_or_else(expected)?;
+    let (resource, key) = need.split_once(':').map_or((need, None), |(name, key)| (name, Some(key)));
+    if resource.is_empty() || resource.contains(['{', '}', '*']) || key.is_some_and(str::is_empty) {
+        return Err(expected());
+    }
+    if ["jobs", "starts"].contains(&resource) {
+        return Err(format!("`{resource}` is what `--{}` sets", if resource == "jobs" { "jobs" } else { "rate" }));
+    }
+    if let Some(key) = key {
+        Template::parse(key).map_err(|error| format!("{}; {}", error.message, error.help))?;
+    }
+    match capacity.parse() {
+        Ok(0) => Err("zero tokens would let nothing run".to_owned()),
+        Ok(capacity) => {
+            Ok(EachNeed { resource: resource.to_owned(), key: key.map(str::to_owned), capacity })
+        }
+        Err(_) => Err(expected()),
     }
 }
 

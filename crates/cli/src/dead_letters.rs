@@ -331,6 +331,7 @@ mod tests {
     fn check(path: &Path, run: &str) -> DeadLetters {
         let origin = Origin {
             first: run.into(),
+            flow_text: None,
             flow: Bytes::Text("/flow.toml".into()),
             flow_blake3: "00".into(),
             dir: Bytes::Text("/".into()),

@@ -9,6 +9,7 @@
 //! - `wire`: the model as an engine flow;
 //! - `plan`: `millstream plan`;
 //! - `run`: `millstream run`, with its `screen`, its `dead_letters` and their `causes`;
+//! - `each`: `millstream each`, a command line as the text of a flow file;
 //! - `retry`: `millstream retry`;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
 //! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects.
@@ -19,6 +20,7 @@ mod args;
 mod causes;
 mod dead_letters;
 mod descriptors;
+mod each;
 mod families;
 mod file;
 #[cfg(any(fuzzing, test))]
@@ -60,6 +62,7 @@ pub fn main() -> ExitCode {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),
+        Command::Each(args) => each::each(&args),
         Command::Retry(args) => retry::retry(&args),
         Command::Status(args) => steer::client::status(args.run.as_deref(), args.json),
         Command::Set(args) => steer::client::set(&args.run, &args.settings),

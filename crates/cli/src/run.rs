@@ -133,7 +133,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         Some(again) => again.origin().retried(&file.text),
     };
     let letters = Arc::new(DeadLetters::check(letters_path, name.clone(), origin)?);
-    let identity = Identity::new(&name, &file, &args.input);
+    let identity = Identity::new(&name, &file, args);
     let causes = Arc::new(Causes::default());
     descriptors::raise(&file);
     let (wired, source) = match again {

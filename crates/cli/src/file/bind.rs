@@ -127,6 +127,7 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
             templates.push(url);
             templates.extend(headers.iter_mut().map(|(_, value)| value));
         }
+        OpSpec::Print { tag } => templates.extend(tag),
         OpSpec::Filter { when } => condition_templates(when, templates),
         OpSpec::Check { equals, .. } => templates.push(equals),
         OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {

@@ -324,6 +324,11 @@ pub(crate) enum OpSpec {
         /// The condition.
         when: Condition,
     },
+    /// `print`: the payload goes to the command's standard output.
+    Print {
+        /// Precedes every line, with a tab.
+        tag: Option<Template>,
+    },
     /// `append`: adds one line a unit to one file, in order of arrival; each batch is flushed.
     Append {
         /// The file, the same for all units.

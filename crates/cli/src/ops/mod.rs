@@ -19,6 +19,7 @@ mod once;
 mod parse;
 pub(crate) mod patience;
 pub(crate) mod place;
+mod print;
 mod read;
 mod redirect;
 mod retry_after;
@@ -113,6 +114,7 @@ pub(crate) fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, O
         OpSpec::HttpGet(spec) => Box::new(http_get::HttpGet::new(spec)?),
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
+        OpSpec::Print { tag } => Box::new(print::Print::new(tag.as_ref())),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
         OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
     };

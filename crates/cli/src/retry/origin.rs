@@ -18,6 +18,9 @@ pub(crate) struct Origin {
     pub first: String,
     /// The flow file's absolute path.
     pub flow: Bytes,
+    /// The flow's text, if it stands in no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_text: Option<String>,
     /// The BLAKE3 hash of its text.
     pub flow_blake3: String,
     /// The folder that the run's relative paths start at.
@@ -83,7 +86,11 @@ impl Origin {
         let bytes = |path: &Path| Bytes::of(path.as_os_str().as_bytes());
         Ok(Self {
             first: first_of(run),
-            flow: bytes(&std::path::absolute(&args.flow.flow)?),
+            flow: match &args.flow.text {
+                Some(_) => bytes(&args.flow.flow),
+                None => bytes(&std::path::absolute(&args.flow.flow)?),
+            },
+            flow_text: args.flow.text.clone(),
             flow_blake3: hash(text),
             dir: bytes(&std::env::current_dir()?),
             params: args.flow.param.iter().cloned().collect(),
@@ -98,6 +105,7 @@ impl Origin {
     pub(crate) fn flow_args(&self) -> Option<FlowArgs> {
         Some(FlowArgs {
             flow: self.flow.to_path()?,
+            text: self.flow_text.clone(),
             param: self.params.clone().into_iter().collect(),
             inflight: self.inflight,
             memory: self.memory,
@@ -112,7 +120,7 @@ impl Origin {
 
     /// Whether both are of one run or of retries of it, whose flow file may have changed in between.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
-        let Self { first, flow, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } = self;
+        let Self { first, flow, flow_text: _, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } = self;
         (first, flow, dir, params, inputs) == (&other.first, &other.flow, &other.dir, &other.params, &other.inputs)
     }
 

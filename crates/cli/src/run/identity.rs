@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsString;
 use std::path::absolute;
 use std::time::SystemTime;
 
 use serde::Serialize;
 
+use crate::args::RunArgs;
 use crate::file::FlowFile;
 use crate::web_url;
 
@@ -34,14 +34,16 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// A run of `file` that begins now.
-    pub(crate) fn new(name: &str, file: &FlowFile, inputs: &[OsString]) -> Self {
-        let path = absolute(&file.path).unwrap_or_else(|_| file.path.clone());
+    pub(crate) fn new(name: &str, file: &FlowFile, args: &RunArgs) -> Self {
+        // A flow that stands in no file has a name, and no place.
+        let absolute = if args.flow.text.is_none() { absolute(&file.path).ok() } else { None };
+        let path = absolute.unwrap_or_else(|| file.path.clone());
         Self {
             name: name.to_owned(),
             flow_file: path.to_string_lossy().into_owned(),
             folder: env::current_dir().map_or_else(|_| String::new(), |folder| folder.to_string_lossy().into_owned()),
             params: file.params.iter().map(|(name, value)| (name.clone(), shown(value.as_bytes()))).collect(),
-            inputs: inputs.iter().map(|input| shown(input.as_encoded_bytes())).collect(),
+            inputs: args.input.iter().map(|input| shown(input.as_encoded_bytes())).collect(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

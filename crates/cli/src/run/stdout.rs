@@ -27,7 +27,7 @@ pub(super) fn is_shared_terminal(file: &FlowFile) -> bool {
 fn writes_to_a_stream(stage: &StageSpec) -> bool {
     let names_stream = |path: &Template| path.constant().is_some_and(|path| STREAMS.contains(&path));
     match &stage.op {
-        OpSpec::Exec { stdout: ExecStdout::Inherit, .. } => true,
+        OpSpec::Exec { stdout: ExecStdout::Inherit, .. } | OpSpec::Print { .. } => true,
         OpSpec::Append { path, .. } => names_stream(path),
         _ => false,
     }

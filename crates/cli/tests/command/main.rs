@@ -7,6 +7,7 @@ mod adversity;
 mod blocked;
 mod control;
 mod doctor;
+mod each;
 mod evidence;
 mod evidence_compare;
 mod evidence_docs;

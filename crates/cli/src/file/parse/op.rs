@@ -18,8 +18,8 @@ pub(super) const FILTER: &str = "filter";
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 11] =
-    ["read", "write", "append", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse"];
+const OPS: [&str; 12] =
+    ["read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse"];
 
 /// Reads the op named by the stage's `op`.
 pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
@@ -41,6 +41,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             let fresh = section.or("fresh", Fresh::No, fresh);
             Some(OpSpec::Append { path: path?, line: line?, fresh: fresh? })
         }
+        "print" => Some(OpSpec::Print { tag: section.optional("tag", Entry::template)? }),
         "blake3" => Some(OpSpec::Blake3),
         "sha256" => Some(OpSpec::Sha256),
         "check" => {

@@ -1,0 +1,79 @@
+//! `each --dry-run`: the command line of every program, none of which runs.
+//!
+//! Lines are quoted for a shell, so that `| sh` runs them and a reader sees where an argument ends.
+
+use std::fmt::Write as _;
+use std::io;
+
+use crate::file::FlowFile;
+use crate::file::model::OpSpec;
+use crate::record::Record;
+use millstream_command::screen::{out, text};
+
+/// Prints a line for each unit.
+///
+/// # Errors
+/// Those of standard output.
+pub(super) fn print(flow: &FlowFile, units: impl Iterator<Item = Record>) -> io::Result<()> {
+    let OpSpec::Exec { argv, shell, .. } = &flow.stages[0].op else {
+        unreachable!("the first stage of such a flow runs the program")
+    };
+    out::print_with(|out| {
+        for unit in units {
+            if let Some(fault) = &unit.fault {
+                out.write_all(format!("# {}\n", text::printable(fault)).as_bytes())?;
+                continue;
+            }
+            let words: Result<Vec<String>, _> =
+                argv.iter().map(|word| word.render(&unit).map(|bytes| quoted(&bytes))).collect();
+            let line = match words {
+                Ok(words) if *shell => format!("sh -c {} sh {}\n", words[0], words[1..].join(" ")),
+                Ok(words) => format!("{}\n", words.join(" ")),
+                Err(error) => format!("# {}: {error}\n", text::printable(&String::from_utf8_lossy(unit.text()))),
+            };
+            out.write_all(line.as_bytes())?;
+        }
+        Ok(())
+    })
+}
+
+/// A word as a shell reads it back: bare if it can be, otherwise between quotes.
+fn quoted(word: &[u8]) -> String {
+    let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
+    match std::str::from_utf8(word) {
+        Ok(text) if !word.is_empty() && word.iter().all(is_bare) => text.to_owned(),
+        Ok(text) if !text.chars().any(text::is_hidden) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => {
+            let mut quoted = "$'".to_owned();
+            for byte in word {
+                let _ = match byte {
+                    b'\'' | b'\\' => write!(quoted, "\\{}", char::from(*byte)),
+                    b' '..=b'~' => write!(quoted, "{}", char::from(*byte)),
+                    other => write!(quoted, "\\x{other:02x}"),
+                };
+            }
+            quoted.push('\'');
+            quoted
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_as_far_as_they_need() {
+        for (word, line) in [
+            (&b"a-1.txt"[..], "a-1.txt"),
+            (b"", "''"),
+            (b"two words", "'two words'"),
+            (b"it's", r"'it'\''s'"),
+            (b"$(reboot)", "'$(reboot)'"),
+            (b"a\nb", r"$'a\x0ab'"),
+            (b"\xffe'", r"$'\xffe\''"),
+        ] {
+            assert_eq!(quoted(word), line);
+        }
+    }
+}

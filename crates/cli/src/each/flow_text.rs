@@ -1,0 +1,165 @@
+//! The flow file that a command line stands for.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::words::{Command, WordsError, template_of};
+use crate::args::EachArgs;
+use crate::file::model::DEFAULT_INFLIGHT;
+use millstream_command::screen::shown;
+use millstream_command::time;
+
+/// Where items come from.
+pub(super) enum Source {
+    /// The command line.
+    Items(Vec<OsString>),
+    /// Lines of files, or of standard input.
+    Lines { files: Vec<PathBuf>, null: bool },
+    /// Files below folders.
+    Walk(Vec<PathBuf>),
+}
+
+impl Source {
+    /// The source that the arguments name.
+    ///
+    /// # Errors
+    /// They name two.
+    pub(super) fn of(args: &EachArgs, command: &Command) -> Result<Self, WordsError> {
+        match &command.items {
+            Some(_) if !args.walk.is_empty() => Err(WordsError::TwoSources("--walk")),
+            Some(_) if !args.lines.is_empty() => Err(WordsError::TwoSources("--lines")),
+            Some(_) if args.null => Err(WordsError::TwoSources("--null")),
+            Some(items) => Ok(Self::Items(items.clone())),
+            None if !args.walk.is_empty() => Ok(Self::Walk(args.walk.clone())),
+            None => Ok(Self::Lines { files: args.lines.clone(), null: args.null }),
+        }
+    }
+
+    /// The run's INPUTs.
+    pub(super) fn inputs(&self) -> Vec<OsString> {
+        match self {
+            Self::Items(items) => items.clone(),
+            Self::Lines { files: paths, .. } | Self::Walk(paths) => {
+                paths.iter().map(|path| path.clone().into_os_string()).collect()
+            }
+        }
+    }
+
+    /// The INPUTs as they follow `millstream run FLOW.toml`.
+    pub(super) fn usage(&self) -> String {
+        let mut usage = String::new();
+        for input in self.inputs().iter().take(3) {
+            let _ = write!(usage, " {}", shown::path(input.as_ref()));
+        }
+        if self.inputs().len() > 3 {
+            usage.push_str(" …");
+        }
+        usage
+    }
+
+    /// Whether items are lines of standard input.
+    pub(super) fn reads_stdin(&self) -> bool {
+        matches!(self, Self::Lines { files, .. } if files.is_empty() || files.iter().any(|file| file.as_os_str() == "-"))
+    }
+}
+
+/// The flow file's text.
+pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String {
+    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from) as u64);
+    let mut text = String::new();
+    let name = command.name();
+    text += &format!("# Runs `{}` for each item.\n\n", comment(&name));
+    text += &format!("name = {}\n", quoted(&name));
+    // Twice the programs keep the queue filled while lines are read.
+    text += &format!("inflight = {}\n\n", DEFAULT_INFLIGHT.max(jobs.saturating_mul(2)));
+    resources(&mut text, args, jobs);
+    text += "[source]\n";
+    text += match source {
+        Source::Items(_) => "args = true                     # one unit an INPUT\n",
+        Source::Lines { null: false, .. } => "lines = \"-\"                     # one unit a line\n",
+        Source::Lines { null: true, .. } => "lines = \"-\"                     # one unit a record that ends with NUL\nnull = true\n",
+        Source::Walk(_) => "walk = \"{input}\"                # one unit a file below the INPUT\n",
+    };
+    stage(&mut text, args, command);
+    if !args.inherits() && args.results.is_none() {
+        text += "\n[[stage]]\nname = \"print\"\nop = \"print\"                    # a program's output comes whole\n";
+        if args.tag {
+            text += "tag = \"{path}\"\n";
+        }
+    }
+    text
+}
+
+fn resources(text: &mut String, args: &EachArgs, jobs: u64) {
+    *text += "[resources]\n";
+    *text += &format!("jobs = {jobs:<25}# programs at once\n");
+    if let Some(rate) = args.starts_per_second() {
+        *text += &format!("starts = {{ rate = {} }}\n", quoted(&rate));
+    }
+    for need in &args.needs {
+        let name = if need.key.is_some() { format!("{}:*", need.resource) } else { need.resource.clone() };
+        *text += &format!("{} = {}\n", quoted(&name), need.capacity);
+    }
+    text.push('\n');
+}
+
+fn stage(text: &mut String, args: &EachArgs, command: &Command) {
+    let argv: Vec<String> = command.argv.iter().map(|word| quoted(word)).collect();
+    *text += "\n[[stage]]\nname = \"run\"\nop = \"exec\"\n";
+    *text += &format!("exec = [{}]\n", argv.join(", "));
+    if args.shell {
+        *text += "shell = true\n";
+    }
+    if let Some(folder) = &args.results {
+        let file = format!("{}/{{path}}/stdout", template_of(&folder.to_string_lossy()));
+        *text += &format!("stdout = {{ file = {} }}\n", quoted(&file));
+    } else if args.inherits() {
+        *text += "stdout = \"inherit\"\n";
+    }
+    let mut needs = vec!["jobs = 1".to_owned()];
+    if args.starts_per_second().is_some() {
+        needs.push("starts = 1".to_owned());
+    }
+    for need in &args.needs {
+        let name = need.key.as_ref().map_or_else(|| need.resource.clone(), |key| format!("{}:{key}", need.resource));
+        needs.push(format!("{} = 1", quoted(&name)));
+    }
+    *text += &format!("needs = {{ {} }}\n", needs.join(", "));
+    if let Some(timeout) = args.timeout {
+        *text += &format!("timeout = {}\n", quoted(&time::show(timeout)));
+    }
+    if let Some(times) = args.retry {
+        let backoff = args.backoff.as_ref().map(|backoff| {
+            format!(", backoff = {}", quoted(&format!("{}..{}", time::show(backoff.start), time::show(backoff.end))))
+        });
+        *text += &format!("retry = {{ times = {times}{} }}\n", backoff.unwrap_or_default());
+    }
+    if args.stop {
+        *text += "after_failure = \"stop\"\n";
+    }
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Text that stays in its comment.
+fn comment(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}

@@ -1,0 +1,120 @@
+//! `millstream each`: one program for each of many items, without a flow file.
+//!
+//! The options and the program's words become the text of a flow file ([`flow_text`]), which is then read and run like any
+//! other, or is written down by `--save`. So a line that has grown too long goes on as a file that means the same.
+
+mod dry_run;
+mod flow_text;
+mod words;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use self::words::{Command, WordsError};
+use crate::args::{EachArgs, FlowArgs, RunArgs};
+use crate::file::{self, FlowError};
+use crate::run;
+use millstream_command::screen::out::{self, complain};
+use millstream_command::screen::shown;
+use crate::source::{self, SourceError};
+
+/// The name under which errors and reports know the flow's text.
+const NAME: &str = "millstream each";
+
+/// Why no program was run.
+#[derive(Debug, thiserror::Error)]
+enum EachError {
+    /// The program's words make no sense.
+    #[error(transparent)]
+    Words(#[from] WordsError),
+    /// The flow that they stand for is refused.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+    /// The items cannot be opened.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The flow file cannot be written.
+    #[error("--save {}: {error}", shown::path(path))]
+    Save {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        error: std::io::Error,
+    },
+    /// The programs cannot be listed.
+    #[error("cannot write to standard output: {0}")]
+    Print(std::io::Error),
+}
+
+/// Runs the program for each item, and gives the exit status.
+pub(crate) fn each(args: &EachArgs) -> ExitCode {
+    match prepare(args) {
+        Ok(Some(run)) => run::run(&run),
+        Ok(None) => ExitCode::from(run::ALL_RETIRED),
+        Err(EachError::Flow(error)) => {
+            out::complain_page(&error.render());
+            ExitCode::from(run::WRONG)
+        }
+        Err(EachError::Print(error)) => {
+            complain(format!("error: {}", EachError::Print(error)));
+            ExitCode::from(run::NOT_WRITTEN)
+        }
+        Err(error) => {
+            complain(format!("error: {error}"));
+            ExitCode::from(run::WRONG)
+        }
+    }
+}
+
+/// The run that the arguments stand for; `None` if they ask for something else, which is done.
+fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
+    let command = Command::read(&args.words)?;
+    let source = flow_text::Source::of(args, &command)?;
+    if matches!(&source, flow_text::Source::Items(items) if items.is_empty()) {
+        // As with a pattern of the shell that matches no file.
+        if !args.output.quiet {
+            complain("no items follow `:::`: there is nothing to do");
+        }
+        return Ok(None);
+    }
+    let text = flow_text::of(args, &command, &source);
+    let name = PathBuf::from(NAME);
+    // A slip is reported before anything is saved.
+    let mut flow = file::parse(&name, &text, &[])?;
+    let inputs = source.inputs();
+    flow.bind_inputs(&inputs)?;
+    if let Some(path) = &args.save {
+        save(path, &text).map_err(|error| EachError::Save { path: path.clone(), error })?;
+        complain(format!("saved; `millstream run {}{}` does the same", shown::path(path), source.usage()));
+        return Ok(None);
+    }
+    if args.dry_run {
+        let units = source::open(&flow, &inputs)?;
+        dry_run::print(&flow, units).map_err(EachError::Print)?;
+        return Ok(None);
+    }
+    if source.reads_stdin() && std::io::stdin().is_terminal() && !args.output.quiet {
+        complain("items are read from this terminal, one a line; `::: ITEM…` after the program names them instead");
+    }
+    Ok(Some(RunArgs {
+        flow: FlowArgs {
+            flow: name,
+            text: Some(text),
+            param: Vec::new(),
+            inflight: None,
+            memory: args.memory,
+            workers: None,
+        },
+        input: inputs,
+        dead_letters: args.dead_letters.clone(),
+        output: args.output.clone(),
+    }))
+}
+
+/// Writes a flow file that is not there yet.
+fn save(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut file = std::fs::File::options().write(true).create_new(true).open(path)?;
+    file.write_all(text.as_bytes())
+}

@@ -1,0 +1,201 @@
+//! The words after the options: a program with its arguments, and perhaps items after `:::`.
+//!
+//! An argument is a template, as in a flow file, with the shorthands that users of `parallel` and `xargs` know. Braces that
+//! can be no field stay what they are, because `awk '{print $1}'` and `${HOME}` are more common on a command line than
+//! doubled braces.
+
+use std::ffi::OsString;
+
+use crate::file::Template;
+use millstream_command::screen::text::printable;
+
+/// What separates the program from the items.
+const ITEMS: &str = ":::";
+
+/// Shorthands for fields.
+const SHORTHANDS: [(&str, &str); 4] = [("", "path"), ("/", "name"), ("//", "dir"), ("/.", "stem")];
+
+/// A program with its arguments, and the items that the command line names.
+#[derive(Debug)]
+pub(super) struct Command {
+    /// Templates in the syntax of flow files; the first is the program.
+    pub(super) argv: Vec<String>,
+    /// The items after `:::`, if it is there.
+    pub(super) items: Option<Vec<OsString>>,
+}
+
+/// Why the words make no command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WordsError {
+    /// `:::` comes first.
+    #[error("no program before `:::`: write `millstream each PROGRAM ARGUMENT… ::: ITEM…`")]
+    NoProgram,
+    /// `:::` comes twice.
+    #[error("a second `:::`: `each` takes one list of items")]
+    SecondList,
+    /// `::::` and the like, which `parallel` has.
+    #[error("`{0}` is not an option of `each`: `--lines FILE` reads items from a file, one a line")]
+    OtherList(String),
+    /// A word is not UTF-8.
+    #[error("the argument `{0}` is not UTF-8; items may be any bytes, the program's own words may not")]
+    NotText(String),
+    /// A brace opens no field.
+    #[error("in the argument `{word}`: {message}; {help}")]
+    Template {
+        /// The word.
+        word: String,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: String,
+    },
+    /// Items come from two places.
+    #[error("items come from `:::` and from `{0}`: leave one of them out")]
+    TwoSources(&'static str),
+}
+
+impl Command {
+    /// Reads the words.
+    ///
+    /// # Errors
+    /// There is no program, or a word cannot be a template.
+    pub(super) fn read(words: &[OsString]) -> Result<Self, WordsError> {
+        let mut lists = words.split(|word| word == ITEMS);
+        let program = lists.next().unwrap_or_default();
+        let items = lists.next().map(<[OsString]>::to_vec);
+        if lists.next().is_some() {
+            return Err(WordsError::SecondList);
+        }
+        if let Some(other) = program.iter().find(|word| ["::::", ":::+", "::::+"].iter().any(|list| *word == list)) {
+            return Err(WordsError::OtherList(other.to_string_lossy().into_owned()));
+        }
+        if program.is_empty() {
+            return Err(WordsError::NoProgram);
+        }
+        let mut argv = program.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
+        let has_field = |text: &String| Template::parse(text).is_ok_and(|template| template.fields().next().is_some());
+        if !argv.iter().any(has_field) {
+            argv.push("{path}".to_owned());
+        }
+        Ok(Self { argv, items })
+    }
+
+    /// The program's name, as the run is called.
+    pub(super) fn name(&self) -> String {
+        let program = Template::parse(&self.argv[0]).ok().and_then(|word| word.constant().map(<[u8]>::to_vec));
+        let program = program.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let name = program.rsplit('/').next().unwrap_or_default();
+        let name: String = name.chars().filter(|c| !c.is_control()).collect();
+        if name.is_empty() { "each".to_owned() } else { name }
+    }
+}
+
+/// One word as a template of a flow file.
+fn argument(word: &OsString) -> Result<String, WordsError> {
+    let word = word.to_str().ok_or_else(|| WordsError::NotText(printable(&word.to_string_lossy()).into_owned()))?;
+    let text = template_of(word);
+    match Template::parse(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(WordsError::Template {
+            word: printable(word).into_owned(),
+            message: error.message,
+            help: error.help,
+        }),
+    }
+}
+
+/// The word with shorthands spelled out, and with braces doubled that can be no field's.
+pub(super) fn template_of(word: &str) -> String {
+    let mut text = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, braces) = rest.split_at(at);
+        text.push_str(before);
+        let inner = braces.strip_prefix('{').and_then(|inner| inner.split_once('}')).map(|(inner, _)| inner);
+        let is_variable = text.ends_with('$');
+        match inner {
+            Some(inner) if !is_variable && is_field(inner) => {
+                let long = SHORTHANDS.iter().find(|(short, _)| *short == inner).map_or(inner, |(_, long)| long);
+                text.extend(["{", long, "}"]);
+                rest = &braces[inner.len() + 2..];
+            }
+            _ => {
+                // Doubled braces are a flow file's way to write one.
+                let brace = &braces[..1];
+                text.extend([brace, brace]);
+                let doubled = braces[1..].starts_with(brace);
+                rest = &braces[if doubled { 2 } else { 1 }..];
+            }
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+/// Whether what stands between braces is a field, or a slip in the name of one.
+fn is_field(inner: &str) -> bool {
+    SHORTHANDS.iter().any(|(short, _)| *short == inner)
+        || inner.starts_with(|c: char| c.is_ascii_lowercase())
+            && inner.chars().all(|c| c.is_ascii_alphanumeric() || "_-.:[]".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Command, WordsError> {
+        Command::read(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn shorthands_and_fields_are_templates_and_other_braces_are_text() {
+        for (word, text) in [
+            ("{}", "{path}"),
+            ("out/{/.}.png", "out/{stem}.png"),
+            ("{//}/{/}", "{dir}/{name}"),
+            ("{host}", "{host}"),
+            ("{json:path}", "{json:path}"),
+            ("{blake3[..2]}", "{blake3[..2]}"),
+            ("{print $1}", "{{print $1}}"),
+            ("${HOME}/${x}", "${{HOME}}/${{x}}"),
+            ("{a,b}", "{{a,b}}"),
+            ("{{line}}", "{{line}}"),
+            ("}{", "}}{{"),
+            ("{", "{{"),
+        ] {
+            assert_eq!(template_of(word), text, "{word}");
+            assert!(Template::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_program_without_a_field_gets_the_item_as_its_last_argument() {
+        assert_eq!(read(&["gzip", "-9"]).unwrap().argv, ["gzip", "-9", "{path}"]);
+        assert_eq!(read(&["mv", "{}", "old/"]).unwrap().argv, ["mv", "{path}", "old/"]);
+    }
+
+    #[test]
+    fn items_follow_three_colons() {
+        let command = read(&["echo", ":::", "a", "-b", "{}"]).unwrap();
+        assert_eq!(command.argv, ["echo", "{path}"]);
+        assert_eq!(command.items.unwrap(), ["a", "-b", "{}"]);
+        assert!(read(&["echo"]).unwrap().items.is_none());
+        assert_eq!(read(&["echo", ":::"]).unwrap().items.unwrap().len(), 0);
+    }
+
+    #[test]
+    fn slips_are_named() {
+        assert_eq!(read(&[":::", "a"]).unwrap_err(), WordsError::NoProgram);
+        assert_eq!(read(&["a", ":::", "b", ":::", "c"]).unwrap_err(), WordsError::SecondList);
+        let error = read(&["echo", "{nmae}"]).unwrap_err().to_string();
+        assert!(error.contains("`{nmae}`") && error.contains("did you mean `{name}`?"), "{error}");
+        let error = read(&["echo", "::::", "list"]).unwrap_err().to_string();
+        assert!(error.contains("--lines"), "{error}");
+    }
+
+    #[test]
+    fn the_run_is_called_as_its_program() {
+        assert_eq!(read(&["/usr/bin/convert", "x"]).unwrap().name(), "convert");
+        assert_eq!(read(&["{}"]).unwrap().name(), "each");
+    }
+}

@@ -1,0 +1,84 @@
+//! `print`: the payload goes to standard output, whole.
+//!
+//! Outputs of different units never interleave: a worker has the stream for itself while it writes a payload. The stream is
+//! opened anew (`/dev/stdout`), so waiting for a slow reader changes no flag of the descriptor that other processes share.
+
+use std::path::Path;
+
+use millstream_flow::{Cx, Failure};
+
+use super::Op;
+use super::line_file::LineFile;
+use super::turn::Turn;
+use crate::file::template::Template;
+use crate::record::Record;
+
+/// The path of standard output.
+const STDOUT: &str = "/dev/stdout";
+
+/// See the [module](self).
+pub(super) struct Print {
+    /// Precedes every line, with a tab.
+    tag: Option<Template>,
+    /// Opened by the first unit that has something to print.
+    opened: Turn<Option<LineFile>>,
+}
+
+impl Print {
+    pub(super) fn new(tag: Option<&Template>) -> Self {
+        Self { tag: tag.cloned(), opened: Turn::new(None) }
+    }
+}
+
+impl Op for Print {
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        if record.payload.is_empty() {
+            return Ok(());
+        }
+        let made = record.payload.to_make(cx)?;
+        if made > 0 {
+            cx.reserve_first(record.held() + made)?;
+        }
+        let content = record.payload.in_memory(made, cx)?;
+        let tagged = match &self.tag {
+            None => None,
+            Some(tag) => {
+                let mut prefix = Vec::new();
+                tag.render_into(record, &mut prefix).map_err(|error| Failure::from(error).to_permanent())?;
+                prefix.push(b'\t');
+                Some(with_tags(&content, &prefix))
+            }
+        };
+        let mut opened = self.opened.take(cx)?;
+        let stdout = match &mut *opened {
+            Some(stdout) => stdout,
+            none => none.insert(LineFile::open(Path::new(STDOUT), cx)?),
+        };
+        stdout.write(tagged.as_deref().unwrap_or(&content), cx)
+    }
+}
+
+/// The content with `prefix` before each of its lines, and the last line ended.
+fn with_tags(content: &[u8], prefix: &[u8]) -> Vec<u8> {
+    let lines = content.split_inclusive(|byte| *byte == b'\n');
+    let mut tagged = Vec::with_capacity(content.len() + prefix.len());
+    for line in lines {
+        tagged.extend_from_slice(prefix);
+        tagged.extend_from_slice(line);
+    }
+    if !tagged.ends_with(b"\n") {
+        tagged.push(b'\n');
+    }
+    tagged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_tags;
+
+    #[test]
+    fn every_line_bears_the_tag_and_the_last_one_ends() {
+        assert_eq!(with_tags(b"one\ntwo", b"a\t"), b"a\tone\na\ttwo\n");
+        assert_eq!(with_tags(b"one\n\n", b"a\t"), b"a\tone\na\t\n");
+    }
+}

@@ -1,0 +1,203 @@
+//! `millstream each`: one program for each of many items.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Room, ended};
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Runs `millstream each ARGS…` with the file `items` as its standard input.
+fn each_of(room: &Room, items: &[u8], args: &[&str]) -> Output {
+    room.write("items", items);
+    let mut command = room.command(&["each"]);
+    command.args(args).stdin(Stdio::from(fs::File::open(room.path("items")).unwrap()));
+    command.output().unwrap()
+}
+
+#[test]
+fn a_program_runs_once_for_each_item() {
+    let room = Room::new("");
+    let (out, err) = ended(&room.run(&["each", "echo", "<{}>", ":::", "a", "b c", "-n"]), 0);
+    assert_eq!(sorted(&out), ["<-n>", "<a>", "<b c>"]);
+    assert!(err.contains("echo: complete") && err.contains("admitted 3 = retired 3"), "{err}");
+    let (out, _) = ended(&each_of(&room, b"one\ntwo\n", &["-q", "echo"]), 0);
+    assert_eq!(sorted(&out), ["one", "two"]);
+    let (out, _) = ended(&each_of(&room, b"a\nb\0c\0", &["-q", "-0", "printf", "[%s]", "{}"]), 0);
+    assert!(["[a\nb][c]", "[c][a\nb]"].contains(&out.as_str()), "{out}");
+}
+
+#[test]
+fn no_items_are_nothing_to_do() {
+    let room = Room::new("");
+    let (out, err) = ended(&room.run(&["each", "echo", ":::"]), 0);
+    assert!(out.is_empty() && err.contains("nothing to do"), "{err}");
+    let (out, _) = ended(&each_of(&room, b"", &["-q", "echo"]), 0);
+    assert_eq!(out, "");
+}
+
+#[test]
+fn an_item_is_never_a_command() {
+    let room = Room::new("");
+    let (out, _) = ended(&room.run(&["each", "-q", "echo", ":::", "$(touch oops)", "; touch oops"]), 0);
+    assert_eq!(sorted(&out), ["$(touch oops)", "; touch oops"]);
+    assert!(!room.path("oops").exists());
+    let refused = room.run(&["each", "--shell", "wc -l < {}", ":::", "a"]);
+    let (_, err) = ended(&refused, 2);
+    assert!(err.contains("in a shell script would let the unit's value run commands"), "{err}");
+    room.write("a", "1\n2\n");
+    let (out, _) = ended(&room.run(&["each", "-q", "--shell", "wc -l < \"$1\"", "{}", ":::", "a"]), 0);
+    assert_eq!(out.trim(), "2");
+}
+
+#[test]
+fn parts_of_an_item_have_names_and_other_braces_stay() {
+    let room = Room::new("");
+    let (out, _) = ended(&room.run(&["each", "-q", "echo", "{/}", "{/.}", "{//}", "{ext}", "{print $1}", ":::", "a/b.tar.gz"]), 0);
+    assert_eq!(out, "b.tar.gz b.tar a gz {print $1}\n");
+    let (_, err) = ended(&room.run(&["each", "echo", "{nmae}", ":::", "a"]), 2);
+    assert!(err.contains("did you mean `{name}`?"), "{err}");
+}
+
+#[test]
+fn outputs_do_not_mix_and_may_bear_their_item() {
+    let room = Room::new("");
+    let script = "for i in 1 2 3 4 5 6 7 8; do echo \"$1\"; done";
+    let items: Vec<String> = (0..40).map(|item| format!("{item}\n")).collect();
+    let (out, _) = ended(&each_of(&room, items.concat().as_bytes(), &["-q", "-j8", "sh", "-c", script, "sh", "{}"]), 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 320);
+    assert!(lines.chunks(8).all(|chunk| chunk.iter().all(|line| *line == chunk[0])), "{out}");
+    let (out, _) = ended(&room.run(&["each", "-q", "--tag", "printf", "1\n2", ":::", "x"]), 0);
+    assert_eq!(out, "x\t1\nx\t2x\n");
+}
+
+#[test]
+fn jobs_and_needs_bound_what_runs_at_once() {
+    let room = Room::new("");
+    // Each program leaves a file while it runs, and tells how many there are.
+    let script = "touch run.$1; ls run.* | wc -l; sleep 0.05; rm run.$1";
+    for (args, most) in [(&["-j3"][..], 3), (&["-j8", "--needs", "gpu=2"], 2), (&["-j8", "--needs", "k:{ext}=1"], 1)] {
+        let mut all = args.to_vec();
+        all.extend(["-q", "sh", "-c", script, "sh", "{}"]);
+        let items: String = (0..16).map(|item| format!("{item}.a\n")).collect();
+        let (out, err) = ended(&each_of(&room, items.as_bytes(), &all), 0);
+        let seen = out.lines().map(|line| line.trim().parse::<u32>().unwrap()).max().unwrap();
+        assert!(seen <= most, "{args:?}: {seen} at once; {err}");
+    }
+}
+
+#[test]
+fn starts_keep_their_distance() {
+    let room = Room::new("");
+    for limit in [&["--rate", "20/s"][..], &["--delay", "50ms"]] {
+        let began = Instant::now();
+        let mut args = vec!["each", "-q", "-j4"];
+        args.extend(limit);
+        args.extend(["true", ":::", "1", "2", "3", "4", "5"]);
+        ended(&room.run(&args), 0);
+        assert!(began.elapsed() >= Duration::from_millis(190), "{limit:?}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn what_fails_is_tried_again_and_then_kept_for_a_retry() {
+    let room = Room::new("");
+    let script = "echo x >> tries.$1; test -e mended || test \"$1\" != bad";
+    let args = ["each", "--retry", "2", "--backoff", "1ms..2ms", "sh", "-c", script, "sh", "{}", ":::", "good", "bad"];
+    let (_, err) = ended(&room.run(&args), 1);
+    assert!(err.contains("sh.dead-letters.jsonl"), "{err}");
+    assert_eq!(room.read("tries.bad").lines().count(), 3);
+    room.write("mended", "");
+    let (_, err) = ended(&room.run(&["retry"]), 0);
+    assert!(err.contains("retrying 1 unit of sh-"), "{err}");
+    assert_eq!(room.read("tries.bad").lines().count(), 4);
+    assert_eq!(room.read("tries.good").lines().count(), 1);
+}
+
+#[test]
+fn a_program_that_takes_too_long_is_killed() {
+    let room = Room::new("");
+    let began = Instant::now();
+    let (_, err) = ended(&room.run(&["each", "--timeout", "100ms", "sleep", ":::", "600"]), 1);
+    assert!(began.elapsed() < Duration::from_secs(30), "{err}");
+    assert_eq!(room.json_lines("sleep.dead-letters.jsonl")[0]["cause"], "timeout");
+}
+
+#[test]
+fn the_first_failure_may_stop_the_rest() {
+    let room = Room::new("");
+    let items: String = (0..2000).map(|item| format!("{item}\n")).collect();
+    ended(&each_of(&room, items.as_bytes(), &["-q", "-j1", "--stop", "sh", "-c", "echo $1 >> ran; exit 1", "sh", "{}"]), 1);
+    assert!(room.read("ran").lines().count() < 2000);
+}
+
+#[test]
+fn results_are_kept_by_item() {
+    let room = Room::new("");
+    ended(&room.run(&["each", "-q", "--results", "out", "echo", "hello", "{}", ":::", "a/b", "c"]), 0);
+    assert_eq!(room.read("out/a/b/stdout"), "hello a/b\n");
+    assert_eq!(room.read("out/c/stdout"), "hello c\n");
+}
+
+#[test]
+fn a_dry_run_prints_what_a_shell_could_run() {
+    let room = Room::new("");
+    let (out, _) = ended(&room.run(&["each", "-n", "mv", "{}", "old/{/}", ":::", "a b", "it's", "c"]), 0);
+    assert_eq!(out, "mv 'a b' 'old/a b'\nmv 'it'\\''s' 'old/it'\\''s'\nmv c old/c\n");
+    assert!(!room.path("old").exists());
+}
+
+#[test]
+fn a_saved_line_is_a_flow_that_does_the_same() {
+    let room = Room::new("");
+    let line = [
+        "each", "-j3", "--needs", "host:{host}=2", "--rate", "50/s", "--retry", "3", "--timeout", "30s", "--tag", "--save",
+        "line.toml", "printf", "%s {a}\n", "{}",
+    ];
+    let (_, err) = ended(&room.run(&line), 0);
+    assert!(err.contains("millstream run line.toml"), "{err}");
+    ended(&room.run(&["plan", "line.toml"]), 0);
+    room.write("urls", "http://x/1\nhttp://y/2\n");
+    let (out, _) = ended(&room.run(&["run", "-q", "line.toml", "urls"]), 0);
+    assert_eq!(sorted(&out), ["http://x/1\thttp://x/1 {a}", "http://y/2\thttp://y/2 {a}"]);
+    let (_, err) = ended(&room.run(&line), 2);
+    assert!(err.contains("--save line.toml: File exists"), "{err}");
+}
+
+#[test]
+fn files_of_a_walk_are_items_whatever_their_names() {
+    let room = Room::new("");
+    fs::create_dir(room.path("in")).unwrap();
+    room.write(OsStr::from_bytes(b"in/\xff\n"), "x");
+    room.write("in/a", "y");
+    let (out, _) = ended(&room.run(&["each", "-q", "--walk", "in", "cat", "{}"]), 0);
+    assert!(out == "xy" || out == "yx", "{out}");
+}
+
+#[test]
+fn slips_are_refused_before_anything_runs() {
+    let room = Room::new("");
+    for (args, reason) in [
+        (&["each"][..], "PROGRAM"),
+        (&["each", ":::", "a"], "no program before `:::`"),
+        (&["each", "echo", ":::", "a", ":::", "b"], "a second `:::`"),
+        (&["each", "no-such-program-here", ":::", "a"], "no program `no-such-program-here` is on the search path"),
+        (&["each", "--walk", ".", "echo", ":::", "a"], "leave one of them out"),
+        (&["each", "-j0", "echo", ":::", "a"], "zero programs"),
+        (&["each", "--needs", "gpu", "echo", ":::", "a"], "expected NAME=N"),
+        (&["each", "--needs", "jobs=2", "echo", ":::", "a"], "`--jobs` sets"),
+        (&["each", "--rate", "fast", "echo", ":::", "a"], "is not a rate"),
+        (&["each", "--retry", "0", "echo", ":::", "a"], "0"),
+    ] {
+        let (out, err) = ended(&room.run(args), 2);
+        assert!(err.contains(reason) && out.is_empty(), "{args:?}: {err}");
+    }
+}
