@@ -493,9 +493,7 @@ fn need(text: &str) -> Result<EachNeed, String> {
     }
     match capacity.parse() {
         Ok(0) => Err("zero tokens would let nothing run".to_owned()),
-        Ok(capacity) => {
-            Ok(EachNeed { resource: resource.to_owned(), key: key.map(str::to_owned), capacity })
-        }
+        Ok(capacity) => Ok(EachNeed { resource: resource.to_owned(), key: key.map(str::to_owned), capacity }),
         Err(_) => Err(expected()),
     }
 }

@@ -86,7 +86,9 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
         false => stage.workers.map_or(0, |(floor, _)| floor.resolve(workers) as u64) * each,
     });
     let wanted = shared + beside.sum::<u64>();
-    let lists = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Append { .. } | OpSpec::Print { .. })).count() as u64;
+    let lists =
+        file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Append { .. } | OpSpec::Print { .. })).count()
+            as u64;
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::HttpGet(_))).count() as u64;
     let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);
     let left = limit.saturating_sub(in_use + BESIDE + 2 * lists + idle);

@@ -8,7 +8,7 @@ use std::io;
 use crate::file::FlowFile;
 use crate::file::model::OpSpec;
 use crate::record::Record;
-use millstream_command::screen::{out, text};
+use millstream_command::screen::{out, shown, text};
 
 /// Prints a line for each unit.
 ///
@@ -42,7 +42,7 @@ fn quoted(word: &[u8]) -> String {
     let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
     match std::str::from_utf8(word) {
         Ok(text) if !word.is_empty() && word.iter().all(is_bare) => text.to_owned(),
-        Ok(text) if !text.chars().any(text::is_hidden) => format!("'{}'", text.replace('\'', r"'\''")),
+        Ok(text) if !text.chars().any(shown::is_hidden) => format!("'{}'", text.replace('\'', r"'\''")),
         _ => {
             let mut quoted = "$'".to_owned();
             for byte in word {

@@ -78,7 +78,9 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     text += match source {
         Source::Items(_) => "args = true                     # one unit an INPUT\n",
         Source::Lines { null: false, .. } => "lines = \"-\"                     # one unit a line\n",
-        Source::Lines { null: true, .. } => "lines = \"-\"                     # one unit a record that ends with NUL\nnull = true\n",
+        Source::Lines { null: true, .. } => {
+            "lines = \"-\"                     # one unit a record that ends with NUL\nnull = true\n"
+        }
         Source::Walk(_) => "walk = \"{input}\"                # one unit a file below the INPUT\n",
     };
     stage(&mut text, args, command);

@@ -15,9 +15,9 @@ use self::words::{Command, WordsError};
 use crate::args::{EachArgs, FlowArgs, RunArgs};
 use crate::file::{self, FlowError};
 use crate::run;
+use crate::source::{self, SourceError};
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::shown;
-use crate::source::{self, SourceError};
 
 /// The name under which errors and reports know the flow's text.
 const NAME: &str = "millstream each";

@@ -96,11 +96,9 @@ fn argument(word: &OsString) -> Result<String, WordsError> {
     let text = template_of(word);
     match Template::parse(&text) {
         Ok(_) => Ok(text),
-        Err(error) => Err(WordsError::Template {
-            word: printable(word).into_owned(),
-            message: error.message,
-            help: error.help,
-        }),
+        Err(error) => {
+            Err(WordsError::Template { word: printable(word).into_owned(), message: error.message, help: error.help })
+        }
     }
 }
 

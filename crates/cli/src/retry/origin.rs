@@ -120,7 +120,8 @@ impl Origin {
 
     /// Whether both are of one run or of retries of it, whose flow file may have changed in between.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
-        let Self { first, flow, flow_text: _, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } = self;
+        let Self { first, flow, flow_text: _, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } =
+            self;
         (first, flow, dir, params, inputs) == (&other.first, &other.flow, &other.dir, &other.params, &other.inputs)
     }
 

@@ -60,7 +60,8 @@ fn an_item_is_never_a_command() {
 #[test]
 fn parts_of_an_item_have_names_and_other_braces_stay() {
     let room = Room::new("");
-    let (out, _) = ended(&room.run(&["each", "-q", "echo", "{/}", "{/.}", "{//}", "{ext}", "{print $1}", ":::", "a/b.tar.gz"]), 0);
+    let (out, _) =
+        ended(&room.run(&["each", "-q", "echo", "{/}", "{/.}", "{//}", "{ext}", "{print $1}", ":::", "a/b.tar.gz"]), 0);
     assert_eq!(out, "b.tar.gz b.tar a gz {print $1}\n");
     let (_, err) = ended(&room.run(&["each", "echo", "{nmae}", ":::", "a"]), 2);
     assert!(err.contains("did you mean `{name}`?"), "{err}");
@@ -135,7 +136,10 @@ fn a_program_that_takes_too_long_is_killed() {
 fn the_first_failure_may_stop_the_rest() {
     let room = Room::new("");
     let items: String = (0..2000).map(|item| format!("{item}\n")).collect();
-    ended(&each_of(&room, items.as_bytes(), &["-q", "-j1", "--stop", "sh", "-c", "echo $1 >> ran; exit 1", "sh", "{}"]), 1);
+    ended(
+        &each_of(&room, items.as_bytes(), &["-q", "-j1", "--stop", "sh", "-c", "echo $1 >> ran; exit 1", "sh", "{}"]),
+        1,
+    );
     assert!(room.read("ran").lines().count() < 2000);
 }
 
@@ -159,8 +163,22 @@ fn a_dry_run_prints_what_a_shell_could_run() {
 fn a_saved_line_is_a_flow_that_does_the_same() {
     let room = Room::new("");
     let line = [
-        "each", "-j3", "--needs", "host:{host}=2", "--rate", "50/s", "--retry", "3", "--timeout", "30s", "--tag", "--save",
-        "line.toml", "printf", "%s {a}\n", "{}",
+        "each",
+        "-j3",
+        "--needs",
+        "host:{host}=2",
+        "--rate",
+        "50/s",
+        "--retry",
+        "3",
+        "--timeout",
+        "30s",
+        "--tag",
+        "--save",
+        "line.toml",
+        "printf",
+        "%s {a}\n",
+        "{}",
     ];
     let (_, err) = ended(&room.run(&line), 0);
     assert!(err.contains("millstream run line.toml"), "{err}");
