@@ -14,7 +14,8 @@ use millstream_command::{size, time};
 
 use crate::families::by_family;
 use crate::file::model::MAX_WORKERS;
-use crate::file::{self, FlowError, FlowFile, Template, suggest};
+use crate::file::template::Template;
+use crate::file::{self, FlowError, FlowFile, suggest};
 use crate::run::{NOT_WRITTEN, WRONG};
 
 /// The most programs that `millstream each` runs at once: a stage has no more threads for its needs.
@@ -131,7 +132,7 @@ impl FlowArgs {
     /// The file cannot be read or is not a flow.
     pub(crate) fn load(&self) -> Result<FlowFile, FlowError> {
         let mut flow = match &self.text {
-            Some(text) => file::parse(&self.flow, text, &self.param)?,
+            Some(text) => file::parse::parse(&self.flow, text, &self.param)?,
             None => file::load(&self.flow, &self.param)?,
         };
         flow.inflight = self.inflight.unwrap_or(flow.inflight);
@@ -260,7 +261,7 @@ pub(crate) struct EachArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     /// The program and its arguments; then, behind `:::`, items.
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     pub words: Vec<OsString>,
 }
 

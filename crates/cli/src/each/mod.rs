@@ -81,7 +81,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
     let text = flow_text::of(args, &command, &source);
     let name = PathBuf::from(NAME);
     // A slip is reported before anything is saved.
-    let mut flow = file::parse(&name, &text, &[])?;
+    let mut flow = file::parse::parse(&name, &text, &[])?;
     let inputs = source.inputs();
     flow.bind_inputs(&inputs)?;
     if let Some(path) = &args.save {

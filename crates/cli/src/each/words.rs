@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 
-use crate::file::Template;
+use crate::file::template::Template;
 use millstream_command::screen::text::printable;
 
 /// What separates the program from the items.

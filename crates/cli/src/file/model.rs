@@ -367,6 +367,7 @@ impl OpSpec {
             Self::Append { .. } => "append",
             Self::Check { .. } => "check",
             Self::Parse { .. } => "parse",
+            Self::Print { .. } => "print",
         }
     }
 
