@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use crate::file::template::Template;
 use millstream_command::screen::text::printable;
 
-/// What separates the program from the items.
+/// The word between the program and the items.
 const ITEMS: &str = ":::";
 
 /// Shorthands for fields.
@@ -44,9 +44,9 @@ pub(super) enum WordsError {
     Template {
         /// The word.
         word: String,
-        /// What is wrong.
+        /// The mistake.
         message: String,
-        /// What to do.
+        /// The remedy.
         help: String,
     },
     /// Items come from two places.

@@ -1,7 +1,7 @@
 //! `print`: the payload goes to standard output, whole.
 //!
-//! Outputs of different units never interleave: a worker has the stream for itself while it writes a payload. The stream is
-//! opened anew (`/dev/stdout`), so waiting for a slow reader changes no flag of the descriptor that other processes share.
+//! Outputs of different units never interleave: a worker has the stream for itself while it writes a payload. The op
+//! opens the stream a second time (`/dev/stdout`), so waiting for a slow reader changes no flag of the descriptor that other processes share.
 
 use std::path::Path;
 
