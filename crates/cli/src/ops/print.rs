@@ -1,13 +1,18 @@
 //! `print`: the payload goes to standard output, whole.
 //!
-//! Outputs of different units never interleave: a worker has the stream for itself while it writes a payload. The op
-//! opens the stream a second time (`/dev/stdout`), so waiting for a slow reader changes no flag of the descriptor that other processes share.
+//! Outputs of different units never interleave: a worker has the stream for itself while it writes a payload. A regular
+//! file is written to at the position that other programs share. A pipe or a terminal is opened a second time, so that
+//! waiting for a slow reader changes no flag of the descriptor that others use.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use millstream_flow::{Cx, Failure};
 
 use super::Op;
+use super::failing::io_failure;
 use super::line_file::LineFile;
 use super::turn::Turn;
 use crate::file::template::Template;
@@ -21,7 +26,37 @@ pub(super) struct Print {
     /// Precedes every line, with a tab.
     tag: Option<Template>,
     /// Opened by the first unit that has something to print.
-    opened: Turn<Option<LineFile>>,
+    opened: Turn<Option<Stdout>>,
+}
+
+/// Standard output.
+#[derive(Debug)]
+enum Stdout {
+    /// A regular file, at the position that all programs share which were started with it.
+    File(File),
+    /// A pipe, a terminal, a device: waiting for room needs a descriptor of its own.
+    Stream(LineFile),
+}
+
+impl Stdout {
+    #[expect(clippy::disallowed_methods, reason = "payloads are the stages' own and do not pass the door")]
+    fn open(cx: &Cx<'_>) -> Result<Self, Failure> {
+        let failed = |error| io_failure("write to", Path::new(STDOUT), &error);
+        let file = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
+        if file.metadata().map_err(failed)?.is_file() {
+            return Ok(Self::File(file));
+        }
+        LineFile::open(Path::new(STDOUT), cx).map(Self::Stream)
+    }
+
+    fn write(&mut self, content: &[u8], cx: &Cx<'_>) -> Result<(), Failure> {
+        match self {
+            Self::File(file) => {
+                file.write_all(content).map_err(|error| io_failure("write to", Path::new(STDOUT), &error))
+            }
+            Self::Stream(stream) => stream.write(content, cx),
+        }
+    }
 }
 
 impl Print {
@@ -52,7 +87,7 @@ impl Op for Print {
         let mut opened = self.opened.take(cx)?;
         let stdout = match &mut *opened {
             Some(stdout) => stdout,
-            none => none.insert(LineFile::open(Path::new(STDOUT), cx)?),
+            none => none.insert(Stdout::open(cx)?),
         };
         stdout.write(tagged.as_deref().unwrap_or(&content), cx)
     }

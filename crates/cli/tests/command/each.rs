@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -78,6 +79,21 @@ fn outputs_do_not_mix_and_may_bear_their_item() {
     assert!(lines.chunks(8).all(|chunk| chunk.iter().all(|line| *line == chunk[0])), "{out}");
     let (out, _) = ended(&room.run(&["each", "-q", "--tag", "printf", "1\n2", ":::", "x"]), 0);
     assert_eq!(out, "x\t1\nx\t2\n");
+}
+
+#[test]
+fn output_to_a_file_goes_on_where_others_stopped() {
+    let room = Room::new("");
+    let out = fs::File::create(room.path("out")).unwrap();
+    for items in [["a", "b"], ["c", "d"]] {
+        let mut command = room.command(&["each", "-q", "echo", ":::"]);
+        command.args(items).stdout(out.try_clone().unwrap());
+        assert!(command.status().unwrap().success());
+        (&out).write_all(b"-\n").unwrap();
+    }
+    let text = room.read("out");
+    assert_eq!(text.len(), 12, "{text:?}");
+    assert_eq!((sorted(&text[..4]), sorted(&text[6..10])), (vec!["a", "b"], vec!["c", "d"]), "{text:?}");
 }
 
 #[test]
