@@ -7,18 +7,18 @@
 //!             second … last
 //! ```
 //!
-//! Treiber's list, with a chain of objects at each node, so that one exchange moves a whole magazine. The head is 128
-//! bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange raises. The tag
-//! is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. At 64 bits it never wraps: at
-//! 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave it 32 bits, which wrap within
-//! minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
+//! The depot is Treiber's list with a chain of objects at each node, so one exchange moves a whole chain. The head is
+//! 128 bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange raises. The
+//! tag is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. At 64 bits it never wraps:
+//! at 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave it 32 bits, which wrap
+//! within minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
 //!
 //! # A kill between two instructions
 //! A process may die with a chain in its hands, just before its exchange of the head or just after it. From the outside
 //! the two look the same, unless the exchange leaves a trace. So each cache announces in its slot the operation that it
-//! is about to do and the tag that the head will have, and the head names the cache that exchanged it last. The cache
-//! that exchanges the head next first notes that tag in the slot of the cache named there. So a dead cache's exchange
-//! happened if and only if
+//! is about to do and the tag that the head will have, and the head names the cache that exchanged it last. Before
+//! another cache exchanges the head, it notes the head's tag in the slot of the cache that the head names. So a dead
+//! cache's exchange happened if and only if
 //!
 //! - the head still carries its tag and its name, or
 //! - its slot records that the tag was seen.
@@ -82,7 +82,8 @@ pub(crate) fn next_chain(link: u64) -> u32 {
     (link >> 32) as u32
 }
 
-/// The depot, wherever its parts lie. An exchange adds `STEP` to the tag; a model shows the ABA problem with 0.
+/// The depot, wherever its parts lie. An exchange adds `STEP` to the tag; with a `STEP` of 0, a model shows the ABA
+/// problem.
 #[derive(Clone, Copy)]
 pub(crate) struct Depot<'a, const STEP: u64 = 1> {
     pub(crate) head: &'a AtomicU128,
@@ -162,17 +163,17 @@ impl<const STEP: u64> Depot<'_, STEP> {
             keep(Entry { generation, index });
             Ok(())
         });
-        // Also after an error: the kept objects are in use already, and a later survivor of this cache must not take
-        // them back.
+        // The announcement ends after an error, too: the kept objects are in use already, and a later survivor of this
+        // cache must not take them back.
         own.settle();
-        // Pairs with the acquire fence of a reader: one that sees what an object's next holder writes sees the words of
-        // this chain.
+        // Pairs with the acquire fence of a reader: a reader that sees what an object's next holder writes also sees
+        // the words of this chain.
         fence(Ordering::Release);
         taken
     }
 
     /// Completes the announced operation of a dead cache. Afterwards the words of all objects that the cache had in its
-    /// hands say so. May be repeated from the beginning. Only the caller has the slot.
+    /// hands name its slot. The call may be repeated from the beginning. The caller must be the slot's only owner.
     ///
     /// # Errors
     /// When the chain leads outside the slab.
@@ -185,7 +186,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
         let damage = Damage { what: "a cache was about to do something that there is not", at: word };
         let intent = Intent::read(word).ok_or(damage)?;
         let target = own.target.load(Ordering::Acquire);
-        // The head first, then the note; the top of this file says why.
+        // The head is read first, then the note; the top of this file says why.
         let head = Head::unpack(self.head.load(Ordering::Acquire));
         let done = (head.by == u32::from(slot) + 1 && head.tag == target) || own.done.load(Ordering::Acquire) == target;
         let in_hand = match intent {
@@ -197,7 +198,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
                 if !matches!(word.state(), Some(State::Free | State::Cached(_))) {
                     return Err(Damage { what: "an object on its way to or from the depot is not free", at: index });
                 }
-                // Some of the words say so already, if the cache or an earlier survivor died half-way.
+                // Some of the words name the slot already, if the cache or an earlier survivor died half-way.
                 self.words[index as usize].store(word.generation().cached(slot), Ordering::Release);
                 Ok(())
             })?;
@@ -214,7 +215,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         }
         let by = head.by as usize - 1;
         let other = self.slots.get(by).ok_or(Damage { what: "the head names no cache", at: by as u64 })?;
-        // The maximum, because this note may be late. AcqRel: pairs with `settle`, which reads the head first.
+        // The maximum keeps a late note from replacing a newer one. AcqRel: pairs with `settle`, which reads the head
+        // first.
         other.done.fetch_max(head.tag, Ordering::AcqRel);
         Ok(())
     }

@@ -48,12 +48,12 @@
 //! - A *cache* has a magazine of free objects in its own process's memory. Only the cache changes the words of the
 //!   objects that it has, with plain stores, so neither an allocation nor the free of a private object takes an atomic
 //!   read-modify-write.
-//! - A published object's word is changed by compare-and-swap. Of several threads that free the same object one
-//!   succeeds, and the generation exposes a stale handle.
+//! - A published object's word is changed by compare-and-swap. If several threads free the same object, only one of
+//!   them succeeds, and the generation exposes a stale handle.
 //! - The *depot* is a lock-free list of chains of free objects (Treiber's list with a generation, as in Nathan Taylor's
 //!   talk). Before a cache moves a chain it announces the move in its slot, so that a survivor can tell whether the
 //!   move happened.
-//! - *Recovery* means to become the dead cache: the survivor takes over its slot, completes the announced move, finds
+//! - *Recovery* means becoming the dead cache: the survivor takes over its slot, completes the announced move, finds
 //!   the cache's objects by their words, and gives them up as the cache would have done. Recovery takes no lock, so a
 //!   stopped survivor keeps no other process from recovering, opening or allocating.
 //!
@@ -62,7 +62,7 @@
 //! # Assumptions
 //!
 //! - Every process that can write to the file is trusted not to write garbage while others use it. A value read from
-//!   the file is checked before it serves as an index, so garbage ends in errors; but objects can be lost to it.
+//!   the file is checked before it serves as an index, so garbage leads to errors, but it can also lose objects.
 //! - All users run on one machine and see each other's process numbers (one PID namespace, one time namespace).
 //!   Processes of other namespaces are refused.
 //! - A program drops its caches before it replaces itself (`exec`). It continues as the same process, so no survivor

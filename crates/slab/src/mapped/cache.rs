@@ -5,7 +5,7 @@
 //! moment of the allocation for a survivor, too: no other data in shared memory has to agree with it. The same holds
 //! for the free of a private object.
 //!
-//! A full magazine gives a chain to the depot, and an empty one takes one.
+//! A full magazine gives a chain to the depot, and an empty magazine takes a chain from it.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -139,8 +139,8 @@ impl RawCache {
         Ok(())
     }
 
-    /// Makes a published object, or an orphan, private to this cache: the way to change it. Its handles stay valid, and
-    /// return [`Error::Held`] until it is published again.
+    /// Makes a published object, or an orphan, private to this cache, so that its contents can be changed. Its handles
+    /// stay valid, but calls with them return [`Error::Held`] until the object is published again.
     ///
     /// Linearizable at its compare-and-swap. Lock-free.
     ///
@@ -208,8 +208,8 @@ impl RawCache {
 
     #[inline(always)]
     fn word(&self, index: u64) -> &AtomicU64 {
-        // SAFETY: `words` has an entry for every index of the slab; the indices of the magazine and of private objects
-        // are such.
+        // SAFETY: `words` has an entry for every index of the slab, and the magazine and private objects have only
+        // indices of the slab.
         unsafe { self.words.add(index as usize).as_ref() }
     }
 
@@ -253,7 +253,7 @@ impl RawCache {
 
     /// Takes objects that were never used, up to a chain of them.
     ///
-    /// Each by an exchange of its word, so a kill half-way leaves an object either to this cache or unused.
+    /// An exchange of its word takes each object, so a kill half-way leaves an object either to this cache or unused.
     fn fetch_fresh(&self) -> Result<bool, Error> {
         let mapping = &self.mapping;
         loop {
@@ -271,7 +271,7 @@ impl RawCache {
                     self.push(index);
                 }
             }
-            // After the words: an object below the number always has a holder.
+            // The number rises after the words have changed, so an object below it has always been taken by a cache.
             mapping.fresh().fetch_max(until, Ordering::AcqRel);
             if self.count.get() > 0 {
                 return Ok(true);
@@ -283,8 +283,8 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn spill(&self) {
-        // A damaged depot can't take them. This cache has forgotten them then; by their words they are still its own,
-        // and the next process that opens the slab alone finds them.
+        // A damaged depot can't take the objects. Then they are no longer in this magazine, but their words still name
+        // this cache, and the next process that opens the slab alone finds them.
         drop(self.give(self.magazine.len() / 2));
     }
 
@@ -306,7 +306,7 @@ impl RawCache {
     /// Ends the life of a private object.
     #[inline(always)]
     pub(crate) fn free_private(&self, index: u64) {
-        // In a child it is the parent's.
+        // In the child of a `fork`, the object is the parent's to free.
         if !self.is_ours() {
             return;
         }
@@ -332,8 +332,8 @@ impl RawCache {
         self.push(index);
     }
 
-    /// Allocates an object for the holder with another slot. One store: before it the object is free and this cache's,
-    /// after it allocated and the other holder's.
+    /// Allocates an object for the holder with another slot. It takes one store: before the store the object is free
+    /// and belongs to this cache; after it the object is allocated and belongs to the other holder.
     #[inline(always)]
     pub(crate) fn alloc_for(&self, slot: u16) -> Result<u64, Error> {
         let index = self.pop()?;
@@ -341,8 +341,8 @@ impl RawCache {
         Ok(index)
     }
 
-    /// Leaves an object of this cache to the holder with another slot. One store: before it the object is this cache's,
-    /// after it the other holder's.
+    /// Leaves an object of this cache to the holder with another slot. It takes one store: before the store the object
+    /// belongs to this cache, after it to the other holder.
     #[inline(always)]
     pub(crate) fn hand_over(&self, index: u64, slot: u16) {
         let word = self.word(index);
@@ -391,10 +391,11 @@ impl RawCache {
         &self.mapping
     }
 
-    /// Makes a private object public. One store: before it the object is this cache's, after it every process's.
+    /// Makes a private object public. It takes one store: before the store the object belongs to this cache, after it
+    /// to every process.
     #[inline(always)]
     pub(crate) fn publish(&self, index: u64) -> Handle {
-        // In a child it is the parent's to publish.
+        // In the child of a `fork`, the object is the parent's to publish.
         if !self.is_ours() {
             return self.handle(index);
         }

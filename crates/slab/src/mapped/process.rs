@@ -20,8 +20,8 @@ const PID: u64 = (1 << PID_BITS) - 1;
 /// Set while a survivor acts for a dead cache.
 const RECOVERING: u64 = 1 << 63;
 
-/// A process, in one word so that one exchange writes it: bit 63 says that the process acts for a dead cache, then
-/// follow the clock ticks from the boot to its start, and the lowest 22 bits are its number.
+/// A process, in one word so that one exchange writes it. Bit 63 says that the process acts for a dead cache, the next
+/// 41 bits count the clock ticks from the boot to its start, and the lowest 22 bits are its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(u64);
 
@@ -80,8 +80,8 @@ impl Identity {
 
     /// Whether the process still runs. A zombie, which has ended and awaits its parent, does not.
     ///
-    /// A process whose state can't be found out counts as alive: to wait for a dead process costs some objects, to
-    /// recover a live one's objects would lose them.
+    /// A process whose state can't be found out counts as alive. Waiting for a dead process only withholds some
+    /// objects, whereas recovering the objects of a live process would lose them.
     pub(crate) fn is_alive(self) -> bool {
         let Some(pid) = Pid::from_raw(self.pid() as i32) else { return false };
         // The descriptor comes first: it names the process that has the number now, so that the fields read below are
@@ -91,8 +91,8 @@ impl Identity {
             other => other.ok(),
         };
         match stat(&self.pid().to_string()) {
-            // Reaped, or hidden from this user: the descriptor tells which. Without a descriptor only the number is
-            // left to ask for.
+            // The process is reaped, or hidden from this user: the descriptor tells which. Without a descriptor, the
+            // kernel can only be asked whether the number is in use.
             Ok(None) if descriptor.is_none() => return test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
             Ok(Some(stat)) if Self::new(self.pid(), stat.started).started() != self.started() => return false,
             Ok(Some(stat)) if descriptor.is_none() => return !stat.is_over,
@@ -111,7 +111,7 @@ struct Stat {
     pid: u32,
     /// The clock ticks from the boot to its start.
     started: u64,
-    /// Whether it has ended, with all its threads, and only its parent has not reaped it yet.
+    /// Whether it has ended, with all its threads, although its parent has not reaped it yet.
     is_over: bool,
     is_stopped: bool,
 }

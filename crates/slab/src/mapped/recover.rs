@@ -6,7 +6,7 @@
 //! survivor dies in the middle, the next one acts for it by the same rules.
 //!
 //! No lock is needed: a compare-and-swap takes a slot over, and only a slot's owner changes its objects. Several
-//! survivors share the dead caches among them. A stopped survivor keeps the slots that it has taken over, and no
+//! survivors divide the dead caches among themselves. A stopped survivor keeps the slots that it has taken over, and no
 //! others, until it continues or dies.
 
 use std::ops::AddAssign;
@@ -53,13 +53,13 @@ pub(crate) enum Passage {
 
 impl Mapping {
     /// Gives the free objects of dead processes to the depot, and marks the held ones as orphans. If `thoroughly`, also
-    /// marks the objects that ended caches have left, because they were forgotten (`std::mem::forget`), which takes a
-    /// look at all words though no process has died. `None` if a process holds the rebuild lock, or the slab was not
-    /// used since the last boot.
+    /// marks the forgotten objects (`std::mem::forget`) of caches that have ended; for that it reads all words even if
+    /// no process has died. Returns `None` if a process holds the rebuild lock, or if the slab was not used since the
+    /// last boot.
     pub(crate) fn recover_beside(&self, thoroughly: bool, passage: Passage) -> Result<Option<Recovered>, Error> {
         let namespace = process::namespace()?;
-        // Processes that came after this one opened the slab, while no process had a cache, may be of another
-        // namespace.
+        // While no process has a cache, a process of another namespace may open the slab. That may have happened since
+        // this process opened it.
         self.check_namespace(namespace)?;
         if !self.may_recover(namespace, passage) {
             return Ok(None);
@@ -67,7 +67,7 @@ impl Mapping {
         let mut wards =
             Wards { mapping: self, own: Identity::own()?.recovering().word(), namespace, passage, slots: Vec::new() };
         wards.take_over_the_dead();
-        // Again, now that this process owns the slots; `attach.rs` says why.
+        // The check is repeated now that this process owns the slots; `attach.rs` says why.
         if !self.may_recover(namespace, passage) {
             return Ok(None);
         }
@@ -112,8 +112,8 @@ impl<'s> Wards<'s> {
             if !alive.contains(&owner) && !dead.contains(&owner) {
                 if mapping.lives(owner) { alive.push(owner) } else { dead.push(owner) }
             }
-            // The namespace after the owner: it can't change while any slot has an owner, so the owner was looked up in
-            // the right one.
+            // The namespace is read after the owner: it can't change while any slot has an owner, so the process was
+            // looked up in the right namespace.
             if dead.contains(&owner) && mapping.namespace_word().load(Ordering::SeqCst) == self.namespace {
                 self.take_over(number, found);
             }
@@ -134,8 +134,8 @@ impl<'s> Wards<'s> {
 
     fn recover(mut self, thoroughly: bool) -> Recovered {
         let mut recovered = Recovered::default();
-        // The announced operations first: they give each object of a chain in the hands of a dead cache the word of
-        // that cache, by which the scan below finds it.
+        // The announced operations are completed first. This writes the dead cache's slot into the words of the chain
+        // that it had in its hands, so the scan below finds these objects.
         for (number, ward) in (0..).zip(&mut self.slots) {
             if let Some(ward) = ward {
                 ward.is_damaged = self.mapping.depot().settle(number).is_err();
@@ -147,7 +147,7 @@ impl<'s> Wards<'s> {
         for ward in self.slots.iter_mut().flatten().filter(|ward| !ward.is_damaged) {
             ward.is_damaged = ward.chains.finish().is_err();
         }
-        // The slots last: until then a survivor of this process finds the remaining objects by them.
+        // The slots are given up last: until then a survivor of this process finds the remaining objects by them.
         self.give_up(&mut recovered);
         recovered
     }
@@ -182,7 +182,7 @@ impl<'s> Wards<'s> {
         self.ward(number).is_some()
     }
 
-    /// Has a free object given to the depot if it belongs to a dead cache.
+    /// Puts a free object on its way to the depot if it belongs to a dead cache; returns whether it does.
     fn free(&mut self, number: u16, entry: Entry) -> bool {
         let Some(ward) = self.ward(number) else { return false };
         if ward.is_damaged || ward.before == Identity::NONE {
@@ -198,7 +198,7 @@ impl<'s> Wards<'s> {
         if slot.is_none_or(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NONE) {
             return false;
         }
-        // As for dead caches: first the slot, then the lock.
+        // The order is the same as for dead caches: the slot is taken first, and the lock is checked afterwards.
         if !self.take_over(number, Identity::NONE) {
             return false;
         }
@@ -231,8 +231,8 @@ impl<'s> Wards<'s> {
         }
     }
 
-    /// An exchange rather than a store, because a newcomer of another namespace may have taken this process for a dead
-    /// one, and the slot with it, and is about to step back.
+    /// Sets the owner of a slot if it is still this process. A store would not do: a newcomer of another namespace may
+    /// have mistaken this process for a dead one and taken the slot over, and it is about to step back.
     fn replace_owner(&self, number: usize, new: u64) {
         let owner = &self.mapping.slots()[number].owner;
         let _ = owner.compare_exchange(self.own, new, Ordering::Release, Ordering::Relaxed);
