@@ -13,10 +13,11 @@ use super::model::{
 use super::template::{Field, Template};
 
 impl FlowFile {
-    /// Fills `{input}` in with the first INPUT.
+    /// Fills in `{input}` with the first INPUT.
     ///
     /// A source that is exactly `{input}` (`walk = "{input}"`, `lines = "{input}"`) keeps it, because it takes every INPUT. Lines
-    /// of standard input (`lines = "-"`) are read from the INPUTs instead, if there are any that `{input}` does not stand for.
+    /// of standard input (`lines = "-"`) are read from the INPUTs instead, if there are any and the flow does not use
+    /// `{input}`.
     /// For lines, an INPUT `-` is standard input.
     ///
     /// # Errors

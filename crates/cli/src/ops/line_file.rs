@@ -1,16 +1,16 @@
-//! A file to whose end lines are written, each of them whole.
+//! A file that takes lines at its end, each of them whole.
 //!
-//! **A regular file** is written to at its end (`O_APPEND`), wherever that is by now. A line of which only a part
-//! fitted on the disk is taken back, and as long as the part cannot be taken back nothing is written behind it. Several
+//! **A regular file** is written to at its end (`O_APPEND`), wherever that is by now. If only a part of a line fits on
+//! the disk, the part is taken back, and nothing is written behind it before that. Several
 //! runs may write to one file: a lock on it (`fcntl`'s, which belongs to the open file) keeps their lines apart and lets
 //! one be taken back without another's. Where there are no locks, where another program has written behind the part, or
-//! where the file cannot be shortened, the part becomes a blank line. A line in whose middle another program has written
-//! begins again behind that.
+//! where the file cannot be shortened, the part becomes a blank line. If another program writes in the middle of a
+//! line, the line begins again behind that.
 //!
-//! **A pipe or a terminal** takes as much as it has room for, and room for the rest is waited for with the unit's patience. A line
-//! that was given up on in its middle is ended before the next one begins.
+//! **A pipe or a terminal** takes as much as it has room for, and the worker waits for room for the rest with the
+//! unit's patience. A line that was given up halfway is completed before the next one begins.
 //!
-//! Nothing here blocks but a file system that does not answer.
+//! Only a file system that does not answer can block a worker here.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -39,7 +39,8 @@ pub(crate) struct LineFile {
     file: File,
     path: PathBuf,
     kind: Kind,
-    /// Where parts of a line are that could not be taken back yet; several if other programs have written in between.
+    /// The parts of a line that could not be taken back yet; there are several if other programs have written in
+    /// between.
     torn: Vec<Range<u64>>,
     /// The rest of a line that a pipe has not taken yet.
     unsent: Vec<u8>,
@@ -56,7 +57,7 @@ enum Kind {
 }
 
 impl LineFile {
-    /// Opens the file at `path`, or makes it and its folders. A pipe's reader is waited for.
+    /// Opens the file at `path`, or makes it and its folders. Waits for a pipe's reader.
     ///
     /// # Errors
     /// The file system's refusal, or the patience is over.
@@ -118,10 +119,11 @@ impl LineFile {
     /// # Errors
     /// Those of the file system, which may say only now that something could not be written.
     pub(crate) fn close(mut self) -> io::Result<()> {
+        // One attempt: the end of a run waits for no other run, and without it a part becomes a blank line.
         let alone = self.kind == Kind::Own || !self.torn.is_empty() && set_lock(&self.file, libc::F_WRLCK).is_ok();
         self.mend(alone)?;
         if !self.unsent.is_empty() {
-            // Room for it is not waited for any more.
+            // The end of a run waits for no reader, so the rest gets one attempt.
             let _ = rustix::io::write(&self.file, &self.unsent);
         }
         place::close(self.file)
@@ -155,7 +157,7 @@ impl LineFile {
                 Err(error) => break error,
             }
         };
-        // A part that stays is met by the next line.
+        // The next line deals with a part that stays.
         let _ = self.mend(alone);
         Err(error)
     }
@@ -180,7 +182,7 @@ impl LineFile {
             if !taken_back && length >= end {
                 self.blank(start, end)?;
             }
-            // Of a file that is shorter than that, another program has taken its content away.
+            // If the file is shorter than that, another program has removed the part with the content around it.
             self.torn.pop();
         }
         Ok(())
@@ -237,7 +239,7 @@ impl LineFile {
 
     fn wait_for_room(&self, most: Duration) {
         let most = Timespec::try_from(most).expect("a look is short");
-        // Whatever the answer, the next write tells.
+        // The answer does not matter: the next write shows whether there is room.
         let _ = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::OUT)], Some(&most));
     }
 }
@@ -266,7 +268,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         File::options().append(true).create(create).custom_flags(flags).open(path)
     };
-    // In a folder that many may write to, such as /tmp, Linux refuses to "create" a file that is there and another user's.
+    // In a folder that many may write to, such as /tmp, Linux refuses to "create" an existing file of another user.
     match open(false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
@@ -285,7 +287,7 @@ fn awaits_a_reader(path: &Path, error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENXIO) && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// Locks the file against other runs that write to it; whether it has a lock now, which not every file system gives.
+/// Locks the file against other runs that write to it; returns `false` if the file system has no locks.
 fn lock(file: &File, patience: &dyn Patience) -> Result<bool, Failure> {
     let mut pauses = Pauses::new(patience);
     loop {
@@ -299,14 +301,14 @@ fn lock(file: &File, patience: &dyn Patience) -> Result<bool, Failure> {
 }
 
 fn unlock(file: &File) {
-    // A lock that cannot be given back goes with the file.
+    // A lock that cannot be given back ends with the file.
     let _ = set_lock(file, libc::F_UNLCK);
 }
 
 /// Sets a lock on all of the file that belongs to the open file, not to the process: two stages of one run, too, may
 /// write to one file.
 fn set_lock(file: &File, kind: libc::c_int) -> Result<(), Errno> {
-    // SAFETY: zeros are a lock: all of the file, from its start on.
+    // SAFETY: an all-zero `flock` is valid, and stands for the whole file.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     // SAFETY: the descriptor is open, and the call reads a lock.

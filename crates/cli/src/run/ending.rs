@@ -36,7 +36,7 @@ pub(super) struct Closing<'a> {
     pub(super) report_file: Option<&'a ReportFile>,
     /// The table is printed.
     pub(super) table: bool,
-    /// Nothing but what needs attention is said.
+    /// Only what needs attention is printed.
     pub(super) quiet: bool,
 }
 
@@ -69,7 +69,7 @@ impl Closing<'_> {
             complain(format!("{kept} not retried: {}", shown::path(&path)));
         }
         for (stage, file) in self.run.gathered {
-            // That a file is not the new one is no matter of taste.
+            // A file that is not the new one needs attention, even with `--quiet`.
             if !self.quiet || matches!(file.fate, Fate::Kept { .. }) {
                 complain(format!("{}: {file}", text::printable(stage)));
             }
@@ -90,7 +90,7 @@ impl Closing<'_> {
     }
 }
 
-/// How many units are left, and where those were that were in flight when the flow was abandoned.
+/// The number of units left, and the places of those in flight when the flow was abandoned.
 fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     let units = text::counted(left, "unit");
     match abandoned.filter(|then| then.in_flight > 0) {
@@ -107,7 +107,7 @@ fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     }
 }
 
-/// The report of a flow that was abandoned and did not end, from the last that was seen of it.
+/// The report of a flow that was abandoned and did not end, from its last snapshot.
 pub(super) fn unfinished(now: &Snapshot) -> Report {
     let stages = now
         .stages

@@ -1,13 +1,13 @@
-//! `walk`: one unit a regular file below a folder.
+//! `walk`: one unit for each regular file below a folder.
 //!
 //! Files come in the order of their names, folder by folder, so two walks over the same tree give the same units in the
 //! same order. The kernel says with each name whether it is a file or a folder; a file's size is asked for only when
 //! the flow reads it, and relative to its open folder, so that long paths cost no more than short ones. Symbolic links
 //! are followed only when that is asked for, and no folder through more than one of them ([`linked`](super::linked)); sockets,
-//! pipes and devices are no units.
+//! pipes and devices are not units.
 //!
-//! Rules of `.gitignore` and its kin are what the `ignore` crate is for: a walk that leaves ignored files out goes
-//! through it, and pays about twice as much for a file.
+//! The `ignore` crate applies the rules of `.gitignore` and its kin: a walk that leaves ignored files out goes through
+//! it, and pays about twice as much for a file.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -55,7 +55,7 @@ pub(super) struct Options {
 pub(super) fn check(root: &Path) -> io::Result<()> {
     let found = root.metadata()?;
     if found.is_file() {
-        // Whether its content can be read is for the stage to find out that wants it.
+        // The stage that wants its content finds out whether it can be read.
         return Ok(());
     }
     if !found.is_dir() {
@@ -65,7 +65,8 @@ pub(super) fn check(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a walk, which does not enter what `except` covers. A root that cannot be read (any more) is one record that says so.
+/// Starts a walk, which does not enter what `except` covers. A root that cannot be read (any more) becomes one record
+/// with a fault.
 pub(super) fn open(root: &Path, options: Options, except: Except) -> Box<dyn Iterator<Item = Record> + Send> {
     try_open(root, options, except).unwrap_or_else(|error| {
         let record = Record::file(root.as_os_str().as_bytes().to_vec(), 0);
@@ -107,8 +108,8 @@ impl Again {
         Self { options, named, root: None }
     }
 
-    /// The file at `path`, whose part relative to the walk's folder starts at `rel_at`, with the size it has now. What
-    /// is wrong with it is for the stage to find out that wants it.
+    /// The file at `path`, whose part relative to the walk's folder starts at `rel_at`, with the size it has now. The
+    /// stage that wants the file finds out what is wrong with it.
     pub(super) fn file(&mut self, path: Vec<u8>, rel_at: usize) -> Record {
         let is_named = || self.named.iter().any(|named| named.as_os_str().as_bytes() == path);
         let follows = self.options.follow || is_named();
@@ -166,9 +167,9 @@ struct Walk {
 
 /// A folder whose names are being visited.
 struct Folder {
-    /// The open folder, for as many as may be open.
+    /// The open folder; `None` beyond the maximum number of open ones.
     fd: Option<OwnedFd>,
-    /// Device and number, to find out when a link leads back to it. Known when links are followed.
+    /// Device and number, to find out when a link leads back to it; known only if links are followed.
     identity: Option<Identity>,
     /// Entries still to visit; the next is the last.
     entries: Vec<Entry>,
@@ -229,7 +230,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Visits the entry that `self.path` ends with; a record when it is a unit.
+    /// Visits the entry that `self.path` ends with. Returns a record if it is a unit.
     fn visit(&mut self, entry: &Entry) -> Result<Option<Record>, String> {
         let mut kind = entry.kind;
         let mut size = None;
@@ -344,7 +345,7 @@ fn selective(
             Some(Record::file(path, 0).with_fault(format!("cannot visit: {error}")))
         }
     };
-    // A step of the walk can leave faults behind, the last one, too.
+    // Any step of the walk can leave faults behind, including the last one.
     std::iter::from_fn(move || fault().map(Some).or_else(|| walk.next().map(&found)).or_else(|| fault().map(Some)))
         .flatten()
 }
@@ -618,7 +619,7 @@ mod tests {
         let folder = tree();
         let closed = folder.path().join("b/c");
         fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
-        // Whoever may read everything sees no fault.
+        // A user who may read everything sees no fault.
         let may_read_all = fs::read_dir(&closed).is_ok();
         let found = rels(folder.path(), ALL);
         fs::set_permissions(&closed, PermissionsExt::from_mode(0o755)).unwrap();

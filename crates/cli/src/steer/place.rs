@@ -4,7 +4,7 @@
 //! shared: the folder is used only if it is a folder (no link), belongs to the user and admits no other user, and if the folder
 //! around it keeps other users from replacing it.
 //!
-//! A socket is called after its run, flow name and process id: `archive-4711`. A run that was killed leaves its
+//! A socket is named after its run's flow and process id: `archive-4711`. A run that was killed leaves its
 //! socket behind; such a socket refuses connections and its process is gone. The next run removes it, and so does a
 //! list of the runs.
 
@@ -23,10 +23,10 @@ use rustix::process::{Pid, getuid, test_kill_process};
 
 use super::socket;
 
-/// The owner of what belongs to a user without a number in this user namespace.
+/// The owner that the system shows for files of users without a number in this user namespace.
 const NO_NUMBER: u32 = 65_534;
 
-/// A socket's path may not be longer than about 100 bytes; so much of a flow's name fits beside the folder's.
+/// A socket's path may not be longer than about 100 bytes; this much of a flow's name fits beside the folder's path.
 const NAME_BYTES: usize = 40;
 
 /// The folders a control socket may lie in, the preferred first.
@@ -53,8 +53,8 @@ pub(crate) fn make_folder() -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// Makes the folder if it is not there, and checks that it is the user's own, in a place where no other user can put another in
-/// its stead.
+/// Makes the folder if it is not there, and checks that it is the user's own, in a place where no other user can
+/// replace it.
 fn private(folder: &Path) -> io::Result<()> {
     let refuse = |what: String| {
         let help = "remove it, or choose a path with --control";
@@ -68,6 +68,7 @@ fn private(folder: &Path) -> io::Result<()> {
     let parent_end = open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
     let found = fstat(&parent_end)?;
     let is_sticky = found.st_mode & 0o1000 != 0;
+    // In a user namespace, the root that owns `/tmp` may have no number.
     let is_trusted = found.st_uid == owner || found.st_uid == 0 || found.st_uid == NO_NUMBER && is_sticky;
     if !is_trusted || found.st_mode & 0o022 != 0 && !is_sticky {
         return refuse(format!(
@@ -104,7 +105,8 @@ pub(crate) fn own_folders() -> Vec<PathBuf> {
     folders().into_iter().filter(|folder| folder.exists() && private(folder).is_ok()).collect()
 }
 
-/// Removes the sockets of runs that were killed. Those of living processes are not even asked.
+/// Removes the sockets of runs that were killed. A connection shows that a socket is dead; sockets of living processes
+/// are left alone.
 pub(crate) fn remove_dead_sockets() {
     for folder in own_folders() {
         for run in sockets_in(&folder).filter(Run::is_gone) {
@@ -188,7 +190,7 @@ pub(crate) fn runs() -> Vec<Run> {
 }
 
 fn runs_in(folder: &Path) -> Vec<Run> {
-    // Somebody else's folder is as good as none.
+    // Another user's folder counts as absent.
     if !folder.exists() || private(folder).is_err() {
         return Vec::new();
     }
