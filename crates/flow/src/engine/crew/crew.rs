@@ -1,4 +1,4 @@
-//! The part's face: threads by post, shared workers that are busy, their turns, and the watch over them.
+//! The interface of this part: threads by post, shared workers that are busy, their turns, and the watch over them.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl Crew {
         self.watch.count_turn();
     }
 
-    /// Counts on a busy worker no longer to be back soon.
+    /// Stops counting on a busy worker to be back soon.
     pub(crate) fn expect_no_longer(&mut self) {
         self.busy_soon -= 1;
     }
@@ -140,7 +140,7 @@ impl Crew {
         chain.take_back(watched_ns).map(|taken| (chain.clone(), taken))
     }
 
-    /// The workers that have gone to other stages since the counts of these were brought up to date.
+    /// The workers that have gone to other stages since the stages' counts were last brought up to date.
     pub(crate) fn moves(&self) -> impl Iterator<Item = Move> {
         self.chains.iter().filter_map(|chain| chain.follow())
     }
@@ -156,7 +156,7 @@ impl Crew {
         self.watch.set(if all_busy { STALL_NS } else { WATCH_NS }, timers, now);
     }
 
-    /// Brings a watch that is set forward: from now on a free worker could take a busy one's place.
+    /// Brings forward a watch that is set, because from now on a free worker could take a busy one's place.
     pub(crate) fn watch_sooner(&mut self, timers: &mut Timers, now: u64) {
         self.watch.bring_forward(timers, now);
     }
@@ -216,6 +216,7 @@ impl Crew {
     /// Counts a thread that the system has refused, and starts none for a while.
     pub(crate) fn spawn_failed(&mut self, post: Post, timers: &mut Timers, now: u64) {
         self.threads_mut(post).count_end();
+        // One timer ends the pause, however many threads are refused in it.
         if !std::mem::replace(&mut self.spawning_paused, true) {
             timers.set(now + SPAWN_RETRY_NS, TimerAction::RetrySpawn);
         }

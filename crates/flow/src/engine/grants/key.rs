@@ -3,8 +3,8 @@
 //! A key lives while a unit holds it, stands in its line, or is being granted; a rate's key also until its tokens are
 //! back. A unit that needs a new key when there are [`max_keys`](crate::builder::FlowBuilder::max_keys) waits for one to
 //! be forgotten, first come, first served: while it waits no newcomer makes a key, however many keys the unit needs. If
-//! its own stage needs several new keys, they are made together. The place of a key among a resource's keys thus is
-//! itself a resource with a line.
+//! its own stage needs several new keys, they are made together. A key's place among a resource's keys is thus itself a
+//! resource with a line.
 
 use super::grants::Grants;
 use super::instance::Instance;
@@ -119,7 +119,7 @@ impl Grants {
         self.instances[instance as usize].users += 1;
     }
 
-    /// Counts one user of a key less; the key is forgotten with its last user.
+    /// Counts one user of a key fewer; the key is forgotten with its last user.
     pub(crate) fn forget(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
         let state = &mut self.instances[instance as usize];
         if state.key.is_some() {
@@ -140,7 +140,7 @@ impl Grants {
         }
         let resource = &mut self.resources[usize::from(state.resource)];
         if state.full_at_ns > now {
-            // A key that was forgotten with tokens owed would be made again with a full burst.
+            // A key that is forgotten while it owes tokens would be made again with a full burst.
             if !std::mem::replace(&mut state.listed_idle, true) {
                 resource.idle_rates.push_back(instance);
                 resource.idle_until_ns = resource.idle_until_ns.min(state.full_at_ns);
@@ -202,7 +202,8 @@ impl Grants {
         self.can_make_keys(resource, keys_of(asks, resource), true, timers, now)
     }
 
-    /// Puts a unit that must wait on back at the front of the line, with a timer for the moment at which an idle key may
+    /// Returns a unit that has to go on waiting to the front of the line, with a timer for the moment at which an idle
+    /// key may
     /// be forgotten.
     pub(crate) fn put_back_for_keys(&mut self, waiter: KeyWaiter, resource: u16, timers: &mut Timers, now: u64) {
         self.resources[usize::from(resource)].key_waiters.push_front(waiter);

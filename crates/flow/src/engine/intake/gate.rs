@@ -2,8 +2,9 @@
 //!
 //! Admitting one unit at a time would take the flow's mutex once for each. So while the gate is *attended*,
 //! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a batch
-//! admits all that have come. The gate is attended while at least one shared worker has a batch that will end within
-//! [`SOON_NS`](crate::engine::pace::SOON_NS) by the slowest recent unit of its stage, or has just been woken. If that
+//! admits all that have come. The gate is attended while at least one shared worker has just been woken, or has a batch
+//! that, judged by the slowest recent unit of its stage, will end within [`SOON_NS`](crate::engine::pace::SOON_NS). If
+//! that
 //! worker takes longer after all, the timekeeper comes by. In a flow of longer units the gate is never used: there the mutex costs
 //! nothing.
 //!
@@ -155,7 +156,7 @@ impl<In: Send> TypedGate<In> {
         self.sender.len() + self.held.load(Ordering::Relaxed)
     }
 
-    /// The bytes of at least all units that [`waiting`](Self::waiting) has counted.
+    /// At least the bytes of all units that [`waiting`](Self::waiting) has counted.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         // Pairs with the release of a sender that took its place after its bytes: the bytes of every counted unit are
         // counted, too.
@@ -202,7 +203,7 @@ impl<In: Send> FarEnd<In> {
         self.held.take().or_else(|| self.receiver.try_recv().ok())
     }
 
-    /// Puts the unit that was taken last back.
+    /// Puts back the unit that was taken last.
     pub(crate) fn hold(&mut self, unit: Sent<In>) {
         self.held = Some(unit);
     }

@@ -122,7 +122,7 @@ pub(crate) struct TypedLane<In, B, X> {
     pub(crate) entry: Arc<Entry<In>>,
     pub(crate) body: B,
     pub(crate) exit: X,
-    /// Writes the dead letter of a ticketed unit to its ticket; gives it back if there is none.
+    /// Writes the dead letter of a ticketed unit to its ticket; gives the letter back if there is no ticket.
     pub(crate) tickets: Arc<dyn TicketBook>,
     pub(crate) takes: PhantomData<fn(In)>,
 }
@@ -281,10 +281,12 @@ where
             Err(failure) => return Ended::As(self.fail(&failure, row, run)),
         };
         let aim = self.exit.aim(B::view(&made, input), &mut unit);
+        // Only an idempotent stage is cancelled for the byte budget, because it runs again when there is room.
         let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes());
         if let Some(bytes) = grows.filter(|&bytes| !run.growth.grow(unit.change(), bytes, true)) {
             return Ended::As(self.fail(&Failure::over_budget(bytes), row, run));
         }
+        // The result of a last stage is delivered even after the flow was abandoned; any other unit goes no further.
         if aim.stage != NO_STAGE && site.is_abandoned() {
             self.tickets.abandoned(row);
             return Ended::As(Verdict::Left);
@@ -382,7 +384,7 @@ where
 /// The end of a unit's run.
 #[derive(Clone, Copy)]
 enum Ended {
-    /// The unit succeeded and only has to move on; [`NO_STAGE`]: to retire.
+    /// The unit succeeded and only has to move on; with [`NO_STAGE`], it retires.
     Moves { to: u16 },
     /// The unit ended with another outcome.
     As(Verdict),
@@ -435,8 +437,8 @@ impl Progress {
     }
 }
 
-/// Whether the unit goes back to its queue for other needs. That is no result which could come too late, and a retry would
-/// run with grants that the unit no longer needs.
+/// Whether the unit goes back to its queue for other needs. Such an end is not a result that could come too late, and a
+/// retry would run with grants that the unit no longer needs.
 fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
     result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
 }

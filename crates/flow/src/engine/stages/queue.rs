@@ -53,7 +53,7 @@ impl Queue {
         self.arrivals.push_back(Arrival { queued_ns, rows, plain });
     }
 
-    /// Adds a unit that may not be plain.
+    /// Adds a unit that is perhaps not plain.
     pub(super) fn push_back(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
         match self.arrivals.back_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
