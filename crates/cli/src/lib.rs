@@ -4,7 +4,7 @@
 //!
 //! - `args` and `families`: the command line and its help; the instruments are in `millstream_instruments`;
 //! - `file`: flow files, from text to a checked model;
-//! - `source` and `record`: where units come from, and what they are;
+//! - `source`, `record` and `payload`: where units come from, what they are, and their bytes;
 //! - `ops`: what stages do to them;
 //! - `wire`: the model as an engine flow;
 //! - `plan`: `millstream plan`;
@@ -12,6 +12,9 @@
 //! - `each`: `millstream each`, a command line as the text of a flow file;
 //! - `retry`: `millstream retry`;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
+//! - `descriptors`: the limit on open files, as a resource;
+//! - `leftovers`: the temporary files of a killed run;
+//! - `regular` and `web_url`: files and servers whose names come from data;
 //! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -152,7 +152,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     /// Sets the maximum number of keys of a keyed resource that may exist at once (default [`DEFAULT_MAX_KEYS`]); a
-    /// unit with a further key waits until one is forgotten.
+    /// unit with a further key waits until one is forgotten. If all of them are in use without a pause, that unit waits
+    /// as long: choose more keys than are busy at once.
     pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
         if let Some(spec) =
             self.draft.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.draft.id)

@@ -88,6 +88,9 @@ impl<T, F> fmt::Debug for Select<T, F> {
 }
 
 /// The receiving side of a stage: the column of its payloads, and their needs there.
+///
+/// The thread that hands a unit over (the worker that finished the stage before, or the submitter) computes what the
+/// unit weighs and needs here, and never under the flow's mutex.
 pub(crate) struct Entry<T> {
     pub(crate) index: u16,
     pub(crate) column: Arc<Column<T>>,

@@ -10,6 +10,9 @@
 //! they have it from their first instruction on: there is no list to keep, no moment between start and entry, and no
 //! number that another process may have got meanwhile. A process in the group of a marked one dies with it.
 //!
+//! The kernel's own means, `PR_SET_PDEATHSIG`, reaches the program alone and not its children. It also has to be set in
+//! the new process after a `fork`, which copies page tables, where a program starts without one here.
+//!
 //! Some processes are not followed: those that have left the session (`setsid`, a daemon), a program whose whole group
 //! has cleared its environment (`env -i`), and those of another user.
 

@@ -1,5 +1,8 @@
 //! Acquisition of needs one after the other, along the resource order, for a unit that missed its moment too often (see
 //! `grant`).
+//!
+//! It is the second choice, because a unit that acquires in order holds tokens while it waits for others, which wastes
+//! them. Taking all at once wastes none, but alone it could starve a unit with many needs.
 
 use super::claims::{NO_STAGE, Step};
 use super::grant::Woken;

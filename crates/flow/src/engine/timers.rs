@@ -1,4 +1,4 @@
-//! Timers: the moments at which the timekeeper acts. The lowest part: it knows no other one.
+//! Timers: the moments at which the timekeeper acts. Of the other parts they know only the rows of `units`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -11,6 +11,10 @@
 //! [hurry](Staging::hurry): from then on it hands over every unit at once.
 //!
 //! When all workers are busy with long units, an additional thread pulls, so that other stages do not starve.
+//!
+//! A thread of its own for the source would be simpler, but also one more thread than cores, and every unit would cross
+//! from its core to a worker's: two thirds of a short unit's cost. The price of pulling is that a source is `Send`; a
+//! source that is bound to a thread sends its units from there, through a [`Submitter`](crate::service::Submitter).
 
 use std::any::Any;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 //!
 //! Queues hold rows (numbers), never payloads: a unit moves from stage to stage without its payload being
 //! copied, boxed or allocated, and a million waiting units are a million small integers. Every payload type
-//! has one column; a unit's payload lies in the column of the type its stage takes, at the unit's row.
+//! has one column; a unit's payload lies in the column of the type its stage takes, at the unit's row. A stage that
+//! makes a new value moves it into the next column once; a stage that changes its input in place moves nothing.
 //!
 //! **Ownership.** A [`Row`] can be neither copied nor cloned, and the engine makes exactly one for each number. The
 //! owner of the `Row` owns the unit, so access to a cell needs no lock and no atomic operation: rows change hands only
@@ -10,6 +11,10 @@
 //!
 //! **Growth.** A column is a list of buckets that double in size, each allocated when its first row is
 //! used; a cell never moves. Cost of access: one acquire load (a plain load on x86-64) and some arithmetic.
+//!
+//! **Why not objects of `millstream-slab`.** An object there would cost every unit an allocation, a free and a word, for
+//! two properties that a flow has no use for. Payloads are Rust values, which mean nothing in another process, and they
+//! end with theirs.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
