@@ -2,7 +2,7 @@
 //!
 //! They hand values over in order, from thread to thread or from process to process. Millstream's own engine uses one,
 //! at the gate through which units come in; the queues of its stages are lists under a mutex, because a grant takes
-//! from several at once (see "One mutex instead of lock-free queues" in `ARCHITECTURE.md`).
+//! from several resources at once (`engine/state.rs` of `millstream-flow` has the reason at length).
 //!
 //! | I want | look at |
 //! | --- | --- |

@@ -33,8 +33,8 @@
 //! is running, waiting for a worker or for a moment, and will give back what it holds. Bytes come last in the order and
 //! have their own rule (see `grants/memory`).
 //!
-//! Waits inside a stage's own code are beyond this proof: [`Submitter`](crate::service::Submitter) says which of them the
-//! engine refuses, and which it forbids without detecting them.
+//! Waits inside a stage's own code are beyond this proof: [`Submitter`](crate::service::Submitter) says which of them
+//! the engine refuses, and which it forbids without detecting them.
 
 use super::claims::{GrantList, InstanceId, Want, Wants};
 use super::grants::instance::Party;

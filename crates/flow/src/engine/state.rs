@@ -6,11 +6,11 @@
 //! Each step costs O(units it moves + stages), however many units wait elsewhere.
 //!
 //! # Why one mutex
-//! A grant looks at several resources and at the lines of each, and takes all of them or none. That needs one consistent
-//! view; lock-free queues would need a protocol on top of them that is as serial as a mutex and harder to prove. So the
-//! mutex is taken rarely, once for a turn of several batches through several stages, and little is done under it: rows
-//! change hands, and no payload is touched. The cost shows where a stage's units take a microsecond and are forced into
-//! batches of one.
+//! A grant looks at several resources and at the lines of each, and takes all of them or none. That needs one
+//! consistent view; lock-free queues would need a protocol on top of them that is as serial as a mutex and harder to
+//! prove. So the mutex is taken rarely, once for a turn of several batches through several stages, and little is done
+//! under it: rows change hands, and no payload is touched. The cost shows where a stage's units take a microsecond and
+//! are forced into batches of one.
 
 use std::sync::Arc;
 

@@ -17,10 +17,10 @@
 //! its place before it, and then its unit is counted, or gets its unit back.
 //!
 //! The gate holds at most [`MAX_STAGED`] units and a sixteenth of the byte budget. A sender that finds the ring full
-//! waits in the ring: hundreds may, and none of them is woken for a single unit. (A mutex with a line of sleepers in the
-//! ring's place would wake one sender for each place that comes free, at a hundred times the cost.) A sender whose unit
-//! has too many bytes waits for admission, at the entrance. A submitter at the entrance goes in after the units that
-//! were before the gate when it came, and before those that came later. The senders in the ring have no order: the
+//! waits in the ring: hundreds may, and none of them is woken for a single unit. (A mutex with a line of sleepers in
+//! the ring's place would wake one sender for each place that comes free, at a hundred times the cost.) A sender whose
+//! unit has too many bytes waits for admission, at the entrance. A submitter at the entrance goes in after the units
+//! that were before the gate when it came, and before those that came later. The senders in the ring have no order: the
 //! first to find a free place takes it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};

@@ -1,7 +1,7 @@
 //! Counts and distributions of a stage's queue and workers.
 //!
-//! They are plain words, changed under the scheduler's mutex once for a batch, so a snapshot is one moment of one state.
-//! The counters of `millstream-sync` are for words that several threads add to at once; here they were slower.
+//! They are plain words, changed under the scheduler's mutex once for a batch, so a snapshot is one moment of one
+//! state. The counters of `millstream-sync` are for words that several threads add to at once; here they were slower.
 
 use hdrhistogram::Histogram;
 

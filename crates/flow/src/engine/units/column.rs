@@ -12,9 +12,9 @@
 //! **Growth.** A column is a list of buckets that double in size, each allocated when its first row is
 //! used; a cell never moves. Cost of access: one acquire load (a plain load on x86-64) and some arithmetic.
 //!
-//! **Why not objects of `millstream-slab`.** An object there would cost every unit an allocation, a free and a word, for
-//! two properties that a flow has no use for. Payloads are Rust values, which mean nothing in another process, and they
-//! end with theirs.
+//! **Why not objects of `millstream-slab`.** An object there would cost every unit an allocation, a free and a word,
+//! for life after a crash and use by several processes. Payloads are Rust values: they mean nothing in another process,
+//! and end with their own.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
