@@ -51,6 +51,9 @@ impl Default for Options {
 /// The default of [`Options::explain_time`] after a quick verdict.
 const EXPLAIN_TIME: Duration = Duration::from_secs(1);
 
+/// The memory that a hash table takes for each byte of an entry, when it has just grown and is a third full.
+pub(crate) const HASH_FACTOR: usize = 3;
+
 /// The limit that was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted(pub(crate) Limit);

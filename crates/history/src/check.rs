@@ -9,7 +9,7 @@ use crate::budget::{Budget, Exhausted, Options, thread_time};
 use crate::history::History;
 use crate::model::{Kind, Model};
 use crate::part::Part;
-use crate::spec::{self, Call, Misuse, Object, Own, Spec, Subject};
+use crate::spec::{self, Call, Misuse, Object, Spec, Subject};
 use crate::split::Split;
 use crate::verdict::{Progress, Verdict};
 
@@ -51,17 +51,22 @@ pub struct CheckError {
 /// ```
 pub fn check(history: &History, model: &Model, options: &Options) -> Result<Verdict, CheckError> {
     validate(history, model.kind)?;
-    Ok(run(&Part::whole(history), model, |call| [call.key, None], options))
+    Ok(run(&Part::whole(history), Subject::Model(model), |call| [call.key, None], options))
 }
 
 /// Decides whether the history is linearizable by a custom specification: see [`spec`](crate::spec).
 pub fn check_spec<S: Spec>(history: &History, spec: &S, options: &Options) -> Verdict {
     // Only the specification tells objects apart.
-    run(&Part::whole(history), &Own(spec), |_| [None, None], options)
+    run(&Part::whole(history), Subject::Own(spec), |_| [None, None], options)
 }
 
 /// Decides the keys of the whole and explains a failure.
-fn run(whole: &Part<'_>, subject: &impl Subject, key: impl Fn(&Call<'_>) -> Object, options: &Options) -> Verdict {
+pub(crate) fn run(
+    whole: &Part<'_>,
+    subject: Subject<'_>,
+    key: impl Fn(&Call<'_>) -> Object,
+    options: &Options,
+) -> Verdict {
     let began = thread_time();
     let mut budget = Budget::new(options);
     let keys = match Split::new(whole, key, &mut budget) {

@@ -20,7 +20,7 @@ use crate::history::{History, PENDING};
 use crate::model::Model;
 use crate::part::Part;
 use crate::search::{Outcome, Reach, decide_by_process};
-use crate::spec::{Product, Spec, Task, with_spec};
+use crate::spec::{DynSpec, with_spec};
 use crate::verdict::{Counterexample, Progress, Verdict, Witness};
 
 /// Checks that each operation returned before the next was called, so that the history is one operation after the
@@ -77,7 +77,7 @@ pub fn sequential(history: &History) -> Result<(), (u32, u32)> {
 pub fn sequentially_consistent(history: &History, model: &Model, options: &Options) -> Result<Verdict, CheckError> {
     validate(history, model.kind)?;
     let whole = Part::whole(history);
-    Ok(with_spec(model, &whole, ByProcess { part: &whole, options }))
+    Ok(with_spec(model, &whole, |spec| by_process(&whole, spec, options)))
 }
 
 /// [`sequentially_consistent`] for a history whose linearizability is known already: an order that respects time
@@ -111,40 +111,26 @@ fn respects_processes(history: &History, order: &[u32]) -> bool {
     order.iter().all(|&row| last.insert(history.process(row as usize), row).is_none_or(|before| before < row))
 }
 
-struct ByProcess<'a> {
-    part: &'a Part<'a>,
-    options: &'a Options,
-}
-
-impl Task for ByProcess<'_> {
-    type Output = Verdict;
-
-    fn run<S: Spec>(self, spec: &S) -> Verdict {
-        let spec = &Product(spec);
-        let (budget, began) = (Budget::new(self.options), thread_time());
-        let mut reach = Reach::default();
-        match decide_by_process(self.part, spec, &mut budget.lend(), &mut reach) {
-            Ok(Outcome::Holds(order)) => Verdict::Holds(Witness { order }),
-            Ok(Outcome::Fails { .. }) => Verdict::Fails(self.explain(spec, budget.for_explaining(self.options, began))),
-            Err(Exhausted(limit)) => Verdict::Unknown(Progress {
-                limit,
-                decided: reach.passed,
-                total: (0..self.part.len()).filter(|&p| self.part.ret(p) != PENDING).count(),
-                configurations: reach.configurations,
-            }),
+fn by_process(part: &Part<'_>, spec: &dyn DynSpec, options: &Options) -> Verdict {
+    let (budget, began) = (Budget::new(options), thread_time());
+    let mut reach = Reach::default();
+    match decide_by_process(part, spec, &mut budget.lend(), &mut reach) {
+        Ok(Outcome::Holds(order)) => Verdict::Holds(Witness { order }),
+        Ok(Outcome::Fails { .. }) => {
+            let operations = match options.explain {
+                true => reduce(part, spec, budget.for_explaining(options, began), |part, budget| {
+                    decide_by_process(part, spec, budget, &mut Reach::default())
+                }),
+                false => part.rows().to_vec(),
+            };
+            let reason = "no order that respects each process's own explains these operations".into();
+            Verdict::Fails(Counterexample { operations, reason, subject: None, start: None, prefix: None })
         }
-    }
-}
-
-impl ByProcess<'_> {
-    fn explain<S: Spec>(&self, spec: &Product<'_, S>, budget: Budget) -> Counterexample {
-        let operations = match self.options.explain {
-            true => reduce(self.part, spec, budget, |part, budget| {
-                decide_by_process(part, spec, budget, &mut Reach::default())
-            }),
-            false => self.part.rows().to_vec(),
-        };
-        let reason = "no order that respects each process's own explains these operations".into();
-        Counterexample { operations, reason, subject: None, start: None, prefix: None }
+        Err(Exhausted(limit)) => Verdict::Unknown(Progress {
+            limit,
+            decided: reach.passed,
+            total: (0..part.len()).filter(|&p| part.ret(p) != PENDING).count(),
+            configurations: reach.configurations,
+        }),
     }
 }

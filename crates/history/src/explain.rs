@@ -11,8 +11,8 @@ use crate::budget::{Budget, Exhausted};
 use crate::history::PENDING;
 use crate::monitor::{Decision, Violation};
 use crate::part::Part;
-use crate::search::{Entry, Outcome, Reach, decide, entries};
-use crate::spec::Spec;
+use crate::search::{Entered, Entry, Outcome, Reach, decide, entries};
+use crate::spec::DynSpec;
 use crate::verdict::Counterexample;
 
 pub(crate) use first::earliest;
@@ -84,7 +84,7 @@ fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
 
 /// The first return without an explanation, and all operations up to it. `culprit` is the return that the search did
 /// not pass, if it reported one.
-pub(crate) fn locate<S: Spec>(part: &Part<'_>, spec: &S, culprit: Option<u32>, budget: &Budget) -> Failure {
+pub(crate) fn locate(part: &Part<'_>, spec: &dyn DynSpec, culprit: Option<u32>, budget: &Budget) -> Failure {
     let history = part.history();
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let mut budget = budget.lend();
@@ -101,7 +101,7 @@ pub(crate) fn locate<S: Spec>(part: &Part<'_>, spec: &S, culprit: Option<u32>, b
 }
 
 /// The failure with few operations, if few are found. The operations of `failure` are all those up to its time.
-pub(crate) fn shrink<S: Spec>(part: &Part<'_>, spec: &S, failure: Failure, budget: &Budget) -> Failure {
+pub(crate) fn shrink(part: &Part<'_>, spec: &dyn DynSpec, failure: Failure, budget: &Budget) -> Failure {
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let part = part.until(failure.time);
     let rows = reduce(&part, spec, budget.lend_share(2), decide);
@@ -136,9 +136,9 @@ fn first_failure(
 /// The remaining operations fail, and stand for the whole: an order of the whole would contain an order of them. Groups
 /// come first, because they are large, and once more at the end, because an operation that pins all groups may be gone
 /// by then.
-pub(crate) fn reduce<S: Spec>(
+pub(crate) fn reduce(
     part: &Part<'_>,
-    spec: &S,
+    spec: &dyn DynSpec,
     mut budget: Budget,
     decide: impl Fn(&Part<'_>, &mut Budget) -> Result<Outcome, Exhausted>,
 ) -> Vec<u32> {
@@ -159,9 +159,9 @@ pub(crate) fn reduce<S: Spec>(
 }
 
 /// The rows without superfluous groups; all rows if one of them pins all groups.
-fn without_groups<S: Spec>(
+fn without_groups(
     part: &Part<'_>,
-    spec: &S,
+    spec: &dyn DynSpec,
     rows: Vec<u32>,
     fails: &mut impl FnMut(Vec<u32>) -> bool,
 ) -> Vec<u32> {
@@ -207,10 +207,10 @@ pub(crate) fn is_large(failure: &Failure) -> bool {
 /// `part` has the failure's rows with their final outcomes: an answer that came after the failure may show that its
 /// operation is unrelated. The remaining operations fail by the time of the failure, without such answers: an answer
 /// with a value that no remaining operation inserted would be a failure of its own.
-pub(crate) fn fewer<S: Spec>(
+pub(crate) fn fewer(
     part: &Part<'_>,
     failure: Failure,
-    spec: &S,
+    spec: &dyn DynSpec,
     procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
@@ -252,7 +252,7 @@ fn without_strangers(part: &Part<'_>, time: u64) -> Vec<u32> {
 }
 
 /// Reduces a failure to its last operations, where that is possible. `part` ends with the failure.
-pub(crate) fn latest<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budget: &Budget) -> Failure {
+pub(crate) fn latest(part: &Part<'_>, failure: Failure, spec: &dyn DynSpec, budget: &Budget) -> Failure {
     match window(part, spec, budget) {
         Some((operations, start)) => failure.shown_by(operations, Some(start)),
         None => failure,
@@ -260,15 +260,15 @@ pub(crate) fn latest<S: Spec>(part: &Part<'_>, failure: Failure, spec: &S, budge
 }
 
 /// The last operations of the part, and the states from which they start: all states to which the others can lead.
-fn window<S: Spec>(part: &Part<'_>, spec: &S, budget: &Budget) -> Option<(Vec<u32>, String)> {
-    let entries = entries(part, spec, &mut budget.lend()).ok()?;
-    let best = entries.iter().enumerate().filter_map(|(passed, entries)| {
+fn window(part: &Part<'_>, spec: &dyn DynSpec, budget: &Budget) -> Option<(Vec<u32>, String)> {
+    let entered = entries(part, spec, &mut budget.lend()).ok()?;
+    let best = entered.levels.iter().enumerate().filter_map(|(passed, entries)| {
         let rows = rows_from(part, passed);
         let fits = !entries.is_empty() && rows.len() <= AT_A_GLANCE;
         fits.then_some((entries.len(), rows.len(), passed, rows))
     });
     let (_, _, passed, rows) = best.min()?;
-    Some((rows, describe(part, spec, &entries[passed])))
+    Some((rows, describe(part, &entered, passed)))
 }
 
 /// The rows that have not returned when `passed` operations have.
@@ -280,10 +280,11 @@ fn rows_from(part: &Part<'_>, passed: usize) -> Vec<u32> {
     (0..part.len()).filter(|&p| !gone[p]).map(|p| part.row(p)).collect()
 }
 
-fn describe<S: Spec>(part: &Part<'_>, spec: &S, entries: &[Entry<S::State>]) -> String {
+/// The configurations in which `passed` returns are passed, as text.
+fn describe(part: &Part<'_>, entered: &Entered<'_>, passed: usize) -> String {
     let history = part.history();
-    let starts = entries.iter().map(|Entry { state, done }| {
-        let state = spec.describe(state, history.values());
+    let starts = entered.levels[passed].iter().map(|Entry { state, done }| {
+        let state = entered.states.describe(*state, history.values());
         let done: Vec<String> = done.iter().map(|&row| history.show(row as usize).to_string()).collect();
         if done.is_empty() { state } else { format!("{state}, with {} done", done.join(" and ")) }
     });

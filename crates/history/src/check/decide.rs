@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::monitor::{self, Decision, Violation};
 use crate::part::Part;
 use crate::search::{self, Outcome, Reach};
-use crate::spec::{Spec, Subject, Task};
+use crate::spec::{DynSpec, Subject};
 use crate::split::{Split, merge};
 use crate::value::Value;
 use crate::verdict::{Limit, Progress, Verdict, Witness};
@@ -53,9 +53,9 @@ struct Open {
 }
 
 /// Keys on their way to a verdict.
-pub(super) struct Deciding<'a, 'h, S> {
+pub(super) struct Deciding<'a, 'h> {
     whole: &'a Part<'h>,
-    subject: &'a S,
+    subject: Subject<'a>,
     keys: &'a Split,
     budget: Budget,
     /// Later events are not considered.
@@ -68,8 +68,8 @@ pub(super) struct Deciding<'a, 'h, S> {
     progress: Progress,
 }
 
-impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
-    pub(super) fn new(whole: &'a Part<'h>, subject: &'a S, keys: &'a Split, budget: Budget) -> Self {
+impl<'a, 'h> Deciding<'a, 'h> {
+    pub(super) fn new(whole: &'a Part<'h>, subject: Subject<'a>, keys: &'a Split, budget: Budget) -> Self {
         Deciding {
             whole,
             subject,
@@ -127,7 +127,7 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
     fn key(&mut self, key: usize) -> Option<Found> {
         let part = self.whole.of_rows(self.keys.rows(key), self.cut);
         let (proof, rows) = match self.procedure(&part) {
-            None => return self.subject.with(&part, Objects { deciding: self, key, part: &part }),
+            None => return self.subject.with(&part, |spec| self.objects(&part, key, spec)),
             Some(Ok(Decided::Holds(order))) => {
                 self.holds(&part, order);
                 return None;
@@ -139,6 +139,23 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
             }
         };
         Some(Found { key, rows, cut: self.cut, proof })
+    }
+
+    /// The first turn of each object of a key.
+    fn objects(&mut self, part: &Part<'_>, key: usize, spec: &dyn DynSpec) -> Option<Found> {
+        let split = match Split::new(part, |call| spec.object(call), &mut self.budget) {
+            Ok(split) => split,
+            Err(exhausted) => {
+                self.gave_up(exhausted, 0);
+                return None;
+            }
+        };
+        let mut objects = (0..split.len()).map(|number| Open { key, rows: split.rows(number).to_vec(), passed: 0 });
+        let found = objects.find_map(|open| self.search(spec, open, FIRST_TURN));
+        if found.is_some() {
+            self.open.extend(objects);
+        }
+        found
     }
 
     /// The answer of a procedure, if one applies.
@@ -167,7 +184,7 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
                 let ticks = if self.open.len() == 1 { u64::MAX } else { ticks };
                 let open = self.open.pop_front()?;
                 let part = self.whole.of_rows(self.keys.rows(open.key), self.cut);
-                if let Some(found) = self.subject.with(&part, Turn { deciding: self, open, ticks }) {
+                if let Some(found) = self.subject.with(&part, |spec| self.search(spec, open, ticks)) {
                     return Some(found);
                 }
             }
@@ -176,7 +193,7 @@ impl<'a, 'h, S: Subject> Deciding<'a, 'h, S> {
     }
 
     /// A turn of the general search.
-    fn search(&mut self, spec: &impl Spec, open: Open, ticks: u64) -> Option<Found> {
+    fn search(&mut self, spec: &dyn DynSpec, open: Open, ticks: u64) -> Option<Found> {
         let part = self.whole.of_rows(&open.rows, self.cut);
         let mut reach = Reach::default();
         let outcome = search::decide(&part, spec, &mut self.budget.lend_turn(ticks), &mut reach);
@@ -230,47 +247,4 @@ pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>,
 /// The number of operations of the part that returned.
 pub(super) fn returned(part: &Part<'_>) -> usize {
     (0..part.len()).filter(|&p| part.output(p).is_some()).count()
-}
-
-/// The first turn of each object of a key, all with one specification.
-struct Objects<'d, 'a, 'h, 'p, S> {
-    deciding: &'d mut Deciding<'a, 'h, S>,
-    key: usize,
-    part: &'d Part<'p>,
-}
-
-impl<S: Subject> Task for Objects<'_, '_, '_, '_, S> {
-    type Output = Option<Found>;
-
-    fn run<T: Spec>(self, spec: &T) -> Option<Found> {
-        let Objects { deciding, key, part } = self;
-        let split = match Split::new(part, |call| spec.object(call), &mut deciding.budget) {
-            Ok(split) => split,
-            Err(exhausted) => {
-                deciding.gave_up(exhausted, 0);
-                return None;
-            }
-        };
-        let mut objects = (0..split.len()).map(|number| Open { key, rows: split.rows(number).to_vec(), passed: 0 });
-        let found = objects.find_map(|open| deciding.search(spec, open, FIRST_TURN));
-        if found.is_some() {
-            deciding.open.extend(objects);
-        }
-        found
-    }
-}
-
-/// A later turn of one object.
-struct Turn<'d, 'a, 'h, S> {
-    deciding: &'d mut Deciding<'a, 'h, S>,
-    open: Open,
-    ticks: u64,
-}
-
-impl<S: Subject> Task for Turn<'_, '_, '_, S> {
-    type Output = Option<Found>;
-
-    fn run<T: Spec>(self, spec: &T) -> Option<Found> {
-        self.deciding.search(spec, self.open, self.ticks)
-    }
 }

@@ -1,15 +1,15 @@
 //! Explains a failure: the earliest of all keys, shown by few operations.
 
 use super::decide::{Deciding, Found, Proof, without_bound};
-use crate::budget::{Budget, Exhausted};
+use crate::budget::Budget;
 use crate::explain::{self, Failure};
 use crate::history::History;
 use crate::model::Model;
-use crate::monitor::{self, Decision, Violation};
+use crate::monitor::{self, Violation};
 use crate::operation::Status;
 use crate::part::Part;
 use crate::search::{self, Outcome, Reach};
-use crate::spec::{Spec, Subject, Task, with_spec};
+use crate::spec::{DynSpec, Subject, with_spec};
 use crate::split::Split;
 use crate::verdict::{Counterexample, Prefix};
 
@@ -19,14 +19,14 @@ const MAX_SEARCHED: usize = 10_000;
 
 /// An explanation under way. Half of its time goes to finding the earliest failure, and the rest to showing it by few
 /// operations.
-pub(super) struct Explaining<'a, 'h, S> {
+pub(super) struct Explaining<'a, 'h> {
     pub(super) whole: &'a Part<'h>,
-    pub(super) subject: &'a S,
+    pub(super) subject: Subject<'a>,
     pub(super) keys: &'a Split,
     pub(super) budget: Budget,
 }
 
-impl<S: Subject> Explaining<'_, '_, S> {
+impl Explaining<'_, '_> {
     /// The operations found, without a search for an earlier failure or for fewer operations.
     pub(super) fn as_it_is(&self, found: Found) -> Counterexample {
         let part = self.whole.of_rows(&found.rows, found.cut);
@@ -38,7 +38,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
     }
 
     /// The earliest failure of all keys. `deciding` has found the first one, and continues with the others.
-    pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_, S>) -> Counterexample {
+    pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
         // A failure that may be earlier than its located time may also precede the failures found after it.
@@ -72,7 +72,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
             (Proof::Procedure(violation), Some(model)) => earliest(&part, violation, model, budget),
             (Proof::WithoutBound(violation), Some(model)) => {
                 let searched = (part.len() <= MAX_SEARCHED)
-                    .then(|| self.subject.with(&key, WithinBound { part: &part, budget }))
+                    .then(|| self.subject.with(&key, |spec| within_bound(&part, spec, budget)))
                     .flatten();
                 searched.unwrap_or_else(|| {
                     let (accepted, unbounded) = without_bound(&part, model).expect("the proof is without the bound");
@@ -81,7 +81,9 @@ impl<S: Subject> Explaining<'_, '_, S> {
                     Failure { first: false, ..failure }
                 })
             }
-            (&Proof::Search { culprit }, _) => self.subject.with(&key, Locate { part: &part, culprit, budget }),
+            (&Proof::Search { culprit }, _) => {
+                self.subject.with(&key, |spec| explain::locate(&part, spec, culprit, budget))
+            }
             (_, None) => unreachable!("a procedure is of a model"),
         }
     }
@@ -95,7 +97,7 @@ impl<S: Subject> Explaining<'_, '_, S> {
                 let (accepted, unbounded) = without_bound(&part, model).expect("the proof is without the bound");
                 self.in_view(&part.with_rows(accepted), &unbounded, failure)
             }
-            _ => self.subject.with(&key, Shrink { part: &part, failure, budget: &self.budget }),
+            _ => self.subject.with(&key, |spec| explain::shrink(&part, spec, failure, &self.budget)),
         }
     }
 
@@ -107,13 +109,13 @@ impl<S: Subject> Explaining<'_, '_, S> {
         let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
         let budget = &self.budget;
         let shown = part.with_rows(failure.example.operations.clone());
-        let failure = with_spec(model, &shown, Fewer { part: &shown, failure, decide, budget });
+        let failure = with_spec(model, &shown, |spec| explain::fewer(&shown, failure, spec, decide, budget));
         if !explain::is_large(&failure) {
             return failure;
         }
         // Outcomes unknown at that time are pending for the specification, too.
         let shown = shown.until(failure.time);
-        with_spec(model, &shown, Latest { part: &shown, failure, budget })
+        with_spec(model, &shown, |spec| explain::latest(&shown, failure, spec, budget))
     }
 }
 
@@ -132,80 +134,13 @@ fn prefix(history: &History, time: u64, culprit: u32) -> Prefix {
     Prefix { until, operations, culprit }
 }
 
-struct Locate<'c, 'p> {
-    part: &'c Part<'p>,
-    culprit: Option<u32>,
-    budget: &'c Budget,
-}
-
-impl Task for Locate<'_, '_> {
-    type Output = Failure;
-
-    fn run<S: Spec>(self, spec: &S) -> Failure {
-        explain::locate(self.part, spec, self.culprit, self.budget)
-    }
-}
-
-struct Shrink<'c, 'p> {
-    part: &'c Part<'p>,
-    failure: Failure,
-    budget: &'c Budget,
-}
-
-impl Task for Shrink<'_, '_> {
-    type Output = Failure;
-
-    fn run<S: Spec>(self, spec: &S) -> Failure {
-        explain::shrink(self.part, spec, self.failure, self.budget)
-    }
-}
-
 /// The failure that the general search finds within the bound, if it finds one soon.
-struct WithinBound<'c, 'p> {
-    part: &'c Part<'p>,
-    budget: &'c Budget,
-}
-
-impl Task for WithinBound<'_, '_> {
-    type Output = Option<Failure>;
-
-    fn run<S: Spec>(self, spec: &S) -> Option<Failure> {
-        let mut searching = self.budget.lend_share(2);
-        let Ok(Outcome::Fails { culprit }) = search::decide(self.part, spec, &mut searching, &mut Reach::default())
-        else {
-            return None;
-        };
-        let failure = explain::locate(self.part, spec, culprit, self.budget);
-        let failure = explain::shrink(self.part, spec, failure, self.budget);
-        (failure.first && !explain::is_large(&failure)).then_some(failure)
-    }
-}
-
-struct Fewer<'c, 'p, D> {
-    part: &'c Part<'p>,
-    failure: Failure,
-    decide: D,
-    budget: &'c Budget,
-}
-
-impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Task for Fewer<'_, '_, D> {
-    type Output = Failure;
-
-    fn run<S: Spec>(self, spec: &S) -> Failure {
-        explain::fewer(self.part, self.failure, spec, self.decide, self.budget)
-    }
-}
-
-struct Latest<'c, 'p> {
-    part: &'c Part<'p>,
-    failure: Failure,
-    budget: &'c Budget,
-}
-
-impl Task for Latest<'_, '_> {
-    type Output = Failure;
-
-    fn run<S: Spec>(self, spec: &S) -> Failure {
-        explain::latest(self.part, self.failure, spec, self.budget)
-    }
+fn within_bound(part: &Part<'_>, spec: &dyn DynSpec, budget: &Budget) -> Option<Failure> {
+    let mut searching = budget.lend_share(2);
+    let Ok(Outcome::Fails { culprit }) = search::decide(part, spec, &mut searching, &mut Reach::default()) else {
+        return None;
+    };
+    let failure = explain::locate(part, spec, culprit, budget);
+    let failure = explain::shrink(part, spec, failure, budget);
+    (failure.first && !explain::is_large(&failure)).then_some(failure)
 }

@@ -16,12 +16,12 @@ mod oracle;
 use super::{Decision, try_decide};
 use crate::budget::{Budget, Options};
 use crate::builder::Builder;
-use crate::check::{check, check_spec};
+use crate::check::{check, run};
 use crate::history::History;
 use crate::model::{Kind, Model};
 use crate::operation::{Op, Operation};
 use crate::part::Part;
-use crate::spec::{Spec, Task, with_spec};
+use crate::spec::{DynSpec, Subject, with_spec};
 use crate::value::Value;
 use oracle::{Condition, all, confirm};
 
@@ -89,7 +89,10 @@ impl Seen {
     fn compare_both(&mut self, model: &Model, acts: &[Act]) {
         self.compare(model, acts);
         let history = history(acts);
-        let found = with_spec(model, &Part::whole(&history), Search(&history));
+        let whole = Part::whole(&history);
+        let options = Options { explain: false, ..Options::default() };
+        let search = |spec: &dyn DynSpec| run(&whole, Subject::Own(spec), |_| [None, None], &options).holds();
+        let found = with_spec(model, &whole, search);
         assert_eq!(found, Some(explained(model, &history)), "the search: {model} {acts:?}");
     }
 
@@ -165,17 +168,6 @@ fn prefix(history: &History, cut: u64) -> History {
         builder.push(Operation { ret, ..operation }).expect("a process a call");
     }
     builder.finish().expect("no contradiction")
-}
-
-/// Whether the general search finds an order of the history.
-struct Search<'a>(&'a History);
-
-impl Task for Search<'_> {
-    type Output = Option<bool>;
-
-    fn run<S: Spec>(self, spec: &S) -> Option<bool> {
-        check_spec(self.0, spec, &Options { explain: false, ..Options::default() }).holds()
-    }
 }
 
 /// The value of `MILLSTREAM_STRESS`, or one.

@@ -7,7 +7,6 @@ use super::machine::Machine;
 use crate::budget::{Budget, Exhausted};
 use crate::history::PENDING;
 use crate::part::Part;
-use crate::spec::Spec;
 
 /// The place of an operation while it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +34,10 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new<S: Spec>(
+    pub(super) fn new(
         part: &Part<'_>,
         foresight: Option<&Foresight>,
-        machine: &Machine<'_, S>,
+        machine: &Machine<'_>,
         budget: &mut Budget,
     ) -> Result<Self, Exhausted> {
         budget.charge(part.len() * (5 * size_of::<u32>() + size_of::<u64>() + size_of::<Place>()))?;
@@ -70,10 +69,10 @@ impl Events {
     }
 
     /// The place of the next position.
-    fn place<S: Spec>(
+    fn place(
         &mut self,
         part: &Part<'_>,
-        machine: &Machine<'_, S>,
+        machine: &Machine<'_>,
         free: &mut Vec<u32>,
         kinds: &mut FxHashMap<u32, u32>,
     ) -> Place {

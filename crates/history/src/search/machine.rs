@@ -1,11 +1,10 @@
 //! The specification as a table: states and operations are numbers, and each step is computed once.
 
-use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
-use crate::budget::{Budget, Exhausted};
+use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 use crate::part::Part;
-use crate::spec::{Call, Spec};
+use crate::spec::{Call, DynSpec, States};
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +18,7 @@ pub(super) enum Step {
 }
 
 /// The numbered states and operations of a part.
-pub(super) struct Machine<'a, S: Spec> {
-    spec: &'a S,
+pub(super) struct Machine<'a> {
     /// The part, for its rows.
     pub(super) part: &'a Part<'a>,
     /// The distinct calls: those that a specification can tell apart.
@@ -29,24 +27,26 @@ pub(super) struct Machine<'a, S: Spec> {
     pure: Vec<bool>,
     /// The number of each position's call.
     kinds: Vec<u32>,
-    states: IndexSet<S::State, FxBuildHasher>,
+    states: Box<dyn States + 'a>,
     steps: FxHashMap<u64, Step>,
     choices: Vec<Vec<u32>>,
 }
 
-/// The memory that a hash table takes for each byte of an entry, when it has just grown and is a third full.
-pub(super) const HASH_FACTOR: usize = 3;
-
-impl<'a, S: Spec> Machine<'a, S> {
-    pub(super) fn new(part: &'a Part<'a>, spec: &'a S, budget: &mut Budget) -> Result<Self, Exhausted> {
+impl<'a> Machine<'a> {
+    /// The machine of the part. `states` are those of `spec`.
+    pub(super) fn new(
+        part: &'a Part<'a>,
+        spec: &dyn DynSpec,
+        states: Box<dyn States + 'a>,
+        budget: &mut Budget,
+    ) -> Result<Self, Exhausted> {
         budget.charge(part.len() * size_of::<u32>())?;
         let mut machine = Machine {
-            spec,
             part,
             calls: Vec::new(),
             pure: Vec::new(),
             kinds: Vec::with_capacity(part.len()),
-            states: IndexSet::default(),
+            states,
             steps: FxHashMap::default(),
             choices: Vec::new(),
         };
@@ -55,7 +55,7 @@ impl<'a, S: Spec> Machine<'a, S> {
         for position in 0..part.len() {
             let call = part.call_at(position);
             // Calls that a specification cannot tell apart share a number, and so their steps and their memo.
-            let process = if S::SEES_PROCESS { call.process } else { 0 };
+            let process = if spec.sees_process() { call.process } else { 0 };
             let next = machine.calls.len() as u32;
             let number = *numbers.entry((process, call.op, call.key, call.input, call.output)).or_insert(next);
             if number == next {
@@ -70,12 +70,12 @@ impl<'a, S: Spec> Machine<'a, S> {
 
     /// The state before the first operation.
     pub(super) fn initial(&mut self, budget: &mut Budget) -> Result<u32, Exhausted> {
-        self.number(self.spec.initial(), budget)
+        self.states.initial(budget)
     }
 
-    /// The state with a number.
-    pub(super) fn state(&self, number: u32) -> &S::State {
-        &self.states[number as usize]
+    /// The states met.
+    pub(super) fn into_states(self) -> Box<dyn States + 'a> {
+        self.states
     }
 
     /// The number of a position's call.
@@ -108,13 +108,7 @@ impl<'a, S: Spec> Machine<'a, S> {
     /// Asks the specification, once for each state and call: its states are large, and numbers are quick to compare.
     #[cold]
     fn compute(&mut self, state: u32, kind: u32, budget: &mut Budget) -> Result<Step, Exhausted> {
-        let mut next = Vec::new();
-        self.spec.successors(&self.states[state as usize], &self.calls[kind as usize], &mut |state| next.push(state));
-        // The states are collected first, because a number for one changes the table that the specification looks at.
-        let mut numbers = Vec::with_capacity(next.len());
-        for state in next {
-            numbers.push(self.number(state, budget)?);
-        }
+        let numbers = self.states.successors(state, &self.calls[kind as usize], budget)?;
         let step = match *numbers {
             [] => Step::Illegal,
             [state] => Step::To(state),
@@ -127,13 +121,5 @@ impl<'a, S: Spec> Machine<'a, S> {
         budget.charge(HASH_FACTOR * size_of::<(u64, Step)>())?;
         self.steps.insert(u64::from(state) << 32 | u64::from(kind), step);
         Ok(step)
-    }
-
-    fn number(&mut self, state: S::State, budget: &mut Budget) -> Result<u32, Exhausted> {
-        if let Some(number) = self.states.get_index_of(&state) {
-            return Ok(number as u32);
-        }
-        budget.charge(self.spec.state_bytes(&state) + HASH_FACTOR * 2 * size_of::<usize>())?;
-        Ok(self.states.insert_full(state).0 as u32)
     }
 }

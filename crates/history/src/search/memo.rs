@@ -2,10 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::machine::HASH_FACTOR;
 use super::mask::Mask;
 use super::used::UsedSets;
-use crate::budget::{Budget, Exhausted};
+use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 
 /// A configuration, without the pending operations used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -28,7 +28,7 @@ mod walk;
 
 use crate::budget::{Budget, Exhausted};
 use crate::part::Part;
-use crate::spec::Spec;
+use crate::spec::{DynSpec, States};
 use crate::verdict::Limit;
 
 use events::Events;
@@ -59,9 +59,9 @@ pub(crate) struct Reach {
 }
 
 /// Decides whether the part is linearizable. `reach` gets the progress, whether the search decides or not.
-pub(crate) fn decide<S: Spec>(
+pub(crate) fn decide(
     part: &Part<'_>,
-    spec: &S,
+    spec: &dyn DynSpec,
     budget: &mut Budget,
     reach: &mut Reach,
 ) -> Result<Outcome, Exhausted> {
@@ -70,48 +70,56 @@ pub(crate) fn decide<S: Spec>(
     if foresight.as_ref().is_some_and(Foresight::contradicts) {
         return Ok(Outcome::Fails { culprit: None });
     }
-    let machine = Machine::new(part, spec, &mut budget)?;
+    let machine = Machine::new(part, spec, spec.states(), &mut budget)?;
     let events = Events::new(part, foresight.as_ref(), &machine, &mut budget)?;
     match events.slots() {
-        0..=64 => Walk::<S, 1>::new(machine, events, foresight).run(&mut budget, reach),
-        65..=256 => Walk::<S, 4>::new(machine, events, foresight).run(&mut budget, reach),
-        257..=4096 => Walk::<S, 64>::new(machine, events, foresight).run(&mut budget, reach),
-        4097..=65_536 => Walk::<S, 1024>::new(machine, events, foresight).run(&mut budget, reach),
+        0..=64 => Walk::<1>::new(machine, events, foresight).run(&mut budget, reach),
+        65..=256 => Walk::<4>::new(machine, events, foresight).run(&mut budget, reach),
+        257..=4096 => Walk::<64>::new(machine, events, foresight).run(&mut budget, reach),
+        4097..=65_536 => Walk::<1024>::new(machine, events, foresight).run(&mut budget, reach),
         _ => Err(Exhausted(Limit::Concurrency)),
     }
 }
 
 /// A configuration in which a return has just been passed.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry<T> {
-    /// The object's state.
-    pub(crate) state: T,
+pub(crate) struct Entry {
+    /// The number of the object's state.
+    pub(crate) state: u32,
     /// Rows that have taken effect and not returned.
     pub(crate) done: Vec<u32>,
 }
 
-/// For each number of returns passed, all configurations that a failing part can be in then.
-pub(crate) fn entries<S: Spec>(
-    part: &Part<'_>,
-    spec: &S,
+/// The configurations of a failing part.
+pub(crate) struct Entered<'a> {
+    /// For each number of returns passed, all configurations in which the part can be then.
+    pub(crate) levels: Vec<Vec<Entry>>,
+    /// Their states.
+    pub(crate) states: Box<dyn States + 'a>,
+}
+
+/// The configurations that a failing part can enter.
+pub(crate) fn entries<'a>(
+    part: &'a Part<'a>,
+    spec: &'a dyn DynSpec,
     budget: &mut Budget,
-) -> Result<Vec<Vec<Entry<S::State>>>, Exhausted> {
-    let machine = Machine::new(part, spec, budget)?;
+) -> Result<Entered<'a>, Exhausted> {
+    let machine = Machine::new(part, spec, spec.states(), budget)?;
     let events = Events::new(part, None, &machine, budget)?;
     match events.slots() {
-        0..=64 => Walk::<S, 1>::new(machine, events, None).entries(budget),
+        0..=64 => Walk::<1>::new(machine, events, None).entries(budget),
         _ => Err(Exhausted(Limit::Concurrency)),
     }
 }
 
 /// Decides whether the part is sequentially consistent.
-pub(crate) fn decide_by_process<S: Spec>(
+pub(crate) fn decide_by_process(
     part: &Part<'_>,
-    spec: &S,
+    spec: &dyn DynSpec,
     budget: &mut Budget,
     reach: &mut Reach,
 ) -> Result<Outcome, Exhausted> {
     let mut budget = budget.lend();
-    let machine = Machine::new(part, spec, &mut budget)?;
+    let machine = Machine::new(part, spec, spec.states_of_all(), &mut budget)?;
     Program::new(machine).run(&mut budget, reach)
 }

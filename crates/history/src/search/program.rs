@@ -6,11 +6,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::machine::{HASH_FACTOR, Machine, Step};
+use super::machine::{Machine, Step};
 use super::{Outcome, Reach};
-use crate::budget::{Budget, Exhausted};
+use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 use crate::history::PENDING;
-use crate::spec::Spec;
 
 /// The operations by process.
 struct Threads {
@@ -31,8 +30,8 @@ struct Frame {
     choice: usize,
 }
 
-pub(super) struct Program<'a, S: Spec> {
-    machine: Machine<'a, S>,
+pub(super) struct Program<'a> {
+    machine: Machine<'a>,
     threads: Threads,
     seen: FxHashSet<(Done, u32)>,
     stack: Vec<Frame>,
@@ -40,8 +39,8 @@ pub(super) struct Program<'a, S: Spec> {
     total: usize,
 }
 
-impl<'a, S: Spec> Program<'a, S> {
-    pub(super) fn new(machine: Machine<'a, S>) -> Self {
+impl<'a> Program<'a> {
+    pub(super) fn new(machine: Machine<'a>) -> Self {
         let part = machine.part;
         let mut numbers: FxHashMap<u32, usize> = FxHashMap::default();
         let mut threads = Threads { returned: Vec::new(), pending: Vec::new() };

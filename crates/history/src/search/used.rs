@@ -6,8 +6,7 @@
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
-use super::machine::HASH_FACTOR;
-use crate::budget::{Budget, Exhausted};
+use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 
 /// Multisets of kinds, each stored once; number 0 is the empty one.
 pub(super) struct UsedSets {

@@ -4,13 +4,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::events::{Events, Place};
 use super::foresight::Foresight;
-use super::machine::{HASH_FACTOR, Machine, Step};
+use super::machine::{Machine, Step};
 use super::mask::Mask;
 use super::memo::{Key, Memo};
 use super::used::UsedSets;
-use super::{Entry, Outcome, Reach};
-use crate::budget::{Budget, Exhausted};
-use crate::spec::Spec;
+use super::{Entered, Entry, Outcome, Reach};
+use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 
 /// A configuration, and the candidates that remain to be tried in it.
 struct Frame<const N: usize> {
@@ -36,8 +35,8 @@ struct Candidate {
 }
 
 /// The state of a search.
-pub(super) struct Walk<'a, S: Spec, const N: usize> {
-    machine: Machine<'a, S>,
+pub(super) struct Walk<'a, const N: usize> {
+    machine: Machine<'a>,
     events: Events,
     foresight: Option<Foresight>,
     /// The number of operations in the order that bring each number of the foresight.
@@ -61,8 +60,8 @@ type Entries<const N: usize> = Vec<FxHashSet<(Key<N>, u32)>>;
 
 const VACANT: u32 = u32::MAX;
 
-impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
-    pub(super) fn new(machine: Machine<'a, S>, events: Events, foresight: Option<Foresight>) -> Self {
+impl<'a, const N: usize> Walk<'a, N> {
+    pub(super) fn new(machine: Machine<'a>, events: Events, foresight: Option<Foresight>) -> Self {
         Walk {
             brought: vec![0; foresight.as_ref().map_or(0, Foresight::numbers)],
             foresight,
@@ -96,28 +95,28 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
     }
 
     /// The configurations in which each return was passed, of a part that fails.
-    pub(super) fn entries(mut self, budget: &mut Budget) -> Result<Vec<Vec<Entry<S::State>>>, Exhausted> {
+    pub(super) fn entries(mut self, budget: &mut Budget) -> Result<Entered<'a>, Exhausted> {
         let mut reach = Reach::default();
         self.entries = Some(vec![FxHashSet::default()]);
         if self.search(budget, &mut reach)? {
-            return Ok(Vec::new());
+            return Ok(Entered { levels: Vec::new(), states: self.machine.into_states() });
         }
         let entries = self.entries.take().unwrap_or_default();
         // Back to the start and forward again, since `entry` needs the operations that are open at each level.
         self.go_back_to(0);
-        let mut made = Vec::new();
+        let mut levels = Vec::new();
         for (level, entries) in entries.into_iter().enumerate() {
             if level > 0 {
                 let Place::Slot(slot) = self.events.places[self.events.returns[level - 1] as usize] else { continue };
                 self.advance(slot);
             }
-            made.push(entries.into_iter().map(|(key, used)| self.entry(key, used)).collect());
+            levels.push(entries.into_iter().map(|(key, used)| self.entry(key, used)).collect());
         }
-        Ok(made)
+        Ok(Entered { levels, states: self.machine.into_states() })
     }
 
     /// The configuration in the specification's terms. The walk must be at its level.
-    fn entry(&self, key: Key<N>, used: u32) -> Entry<S::State> {
+    fn entry(&self, key: Key<N>, used: u32) -> Entry {
         let row = |position: u32| self.machine.part.row(position as usize);
         let open = (0..self.open.len() as u32).filter(|&slot| key.mask.has(slot));
         let mut done: Vec<u32> = open.map(|slot| row(self.open[slot as usize])).collect();
@@ -127,7 +126,7 @@ impl<'a, S: Spec, const N: usize> Walk<'a, S, N> {
             *count += 1;
             row(self.events.pending[kind as usize][*count - 1])
         }));
-        Entry { state: self.machine.state(key.state).clone(), done }
+        Entry { state: key.state, done }
     }
 
     fn search(&mut self, budget: &mut Budget, reach: &mut Reach) -> Result<bool, Exhausted> {

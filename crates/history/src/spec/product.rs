@@ -1,17 +1,15 @@
 //! Several objects as one, for conditions under which they cannot be checked one at a time.
 
 use super::{Call, Object, Spec};
-use crate::value::{Value, Values};
+use crate::value::Values;
 
-/// All the objects of a specification together.
+/// The states of all objects of a specification together.
 #[derive(Clone, Debug)]
 pub(crate) struct Product<'s, S>(pub(crate) &'s S);
 
 impl<S: Spec> Spec for Product<'_, S> {
     /// The objects touched so far, ascending.
     type State = Vec<(Object, S::State)>;
-
-    const SEES_PROCESS: bool = S::SEES_PROCESS;
 
     fn initial(&self) -> Self::State {
         Vec::new()
@@ -39,22 +37,6 @@ impl<S: Spec> Spec for Product<'_, S> {
                 next(state);
             }),
         }
-    }
-
-    fn object(&self, _: &Call<'_>) -> Object {
-        [None, None]
-    }
-
-    fn pure(&self, call: &Call<'_>) -> bool {
-        self.0.pure(call)
-    }
-
-    fn group(&self, call: &Call<'_>) -> Option<Value> {
-        self.0.group(call)
-    }
-
-    fn pins(&self, call: &Call<'_>) -> bool {
-        self.0.pins(call)
     }
 
     fn state_bytes(&self, state: &Self::State) -> usize {

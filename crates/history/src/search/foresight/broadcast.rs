@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::budget::{Budget, Exhausted};
 use crate::part::Part;
-use crate::spec::Spec;
+use crate::spec::DynSpec;
 use crate::value::Value;
 
 /// The known part of the order of events.
@@ -36,7 +36,7 @@ struct Consumer {
 }
 
 impl Broadcast {
-    pub(super) fn new<S: Spec>(part: &Part<'_>, spec: &S, budget: &mut Budget) -> Result<Self, Exhausted> {
+    pub(super) fn new(part: &Part<'_>, spec: &dyn DynSpec, budget: &mut Budget) -> Result<Self, Exhausted> {
         budget.charge(part.len() * 4 * size_of::<Value>())?;
         let mut broadcast =
             Broadcast { brings: vec![Value::NULL; part.len()], places: FxHashMap::default(), contradicts: false };

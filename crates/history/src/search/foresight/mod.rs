@@ -5,7 +5,7 @@ mod container;
 
 use crate::budget::{Budget, Exhausted};
 use crate::part::Part;
-use crate::spec::{Discipline, Spec};
+use crate::spec::{Discipline, DynSpec};
 
 use broadcast::Broadcast;
 use container::Container;
@@ -17,7 +17,7 @@ pub(super) enum Foresight {
 }
 
 impl Foresight {
-    pub(super) fn new<S: Spec>(part: &Part<'_>, spec: &S, budget: &mut Budget) -> Result<Option<Self>, Exhausted> {
+    pub(super) fn new(part: &Part<'_>, spec: &dyn DynSpec, budget: &mut Budget) -> Result<Option<Self>, Exhausted> {
         Ok(match spec.discipline() {
             None => None,
             Some(Discipline::Broadcast) => Some(Foresight::Broadcast(Broadcast::new(part, spec, budget)?)),
