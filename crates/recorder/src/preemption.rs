@@ -6,7 +6,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io, mem, process, ptr};
 
 /// While it lives, the other threads of this process are preempted at arbitrary instructions.
@@ -25,11 +25,11 @@ use std::{fs, io, mem, process, ptr};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Every 20 to 80 µs, or less often if processors are short, one of the threads, each in its turn, gets a signal,
-/// SIGURG, whose handler yields the processor or sleeps for a moment. Interrupted system calls resume, except those
-/// that never do (signal(7) lists them: sleeping, polling, sockets with a time-out); the standard library restarts its
-/// own waits. The handler stays installed afterwards. It affects all threads of the process, whether they record or
-/// not.
+/// Every 20 to 80 µs, or less often if threads are few or processors short, one of the threads, each in its turn, gets a
+/// signal, SIGURG, whose handler yields the processor or sleeps for a moment. Interrupted system calls resume, except
+/// those that never do (signal(7) lists them: sleeping, polling, sockets with a time-out); the standard library restarts
+/// its own waits. A thread runs for 200 µs between two of its handlers, so that a sleep that is restarted each time
+/// still ends. The handler stays installed afterwards. It affects all threads of the process, whether they record or not.
 #[derive(Debug)]
 pub struct Preemption {
     over: Arc<AtomicBool>,
@@ -42,8 +42,18 @@ pub struct Preemption {
 /// A signal that is ignored by default and rarely used.
 const SIGNAL: libc::c_int = libc::SIGURG;
 
-/// Relaxed: a statistic.
+/// The number of handlers that have begun. Relaxed: a statistic.
 static STOPS: AtomicU64 = AtomicU64::new(0);
+
+/// The number of handlers that have ended. Relaxed: it only paces the signals.
+static RESUMPTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The least time that a thread runs between two handlers. An interrupted nanosleep returns the time that remains with
+/// the kernel's timer slack included, 50 µs by default; more frequent signals would prolong a sleep faster than it passes.
+const RUN: Duration = Duration::from_micros(200);
+
+/// The longest wait for the end of a handler. A thread that ends, or that blocks signals, never enters it.
+const MAX_HANDLER: Duration = Duration::from_millis(10);
 
 impl Preemption {
     /// Preempts threads from now on. Costs one more thread, and a tenth of a processor.
@@ -114,6 +124,7 @@ extern "C" fn stop(_signal: libc::c_int) {
         }
         *error = before;
     }
+    RESUMPTIONS.fetch_add(1, Relaxed);
 }
 
 /// Signals each thread in its turn, and looks for new and ended threads every few turns.
@@ -134,12 +145,19 @@ fn stop_all(over: &AtomicBool) {
             threads = other_threads(me);
         }
         if let Some(&thread) = threads.get(turn as usize % threads.len().max(1)) {
+            let resumptions = RESUMPTIONS.load(Relaxed);
             // SAFETY: the call takes integers. The kernel refuses the number of an ended thread, and `process` confines
             // the signal to this process.
-            unsafe { libc::syscall(libc::SYS_tgkill, process, thread, SIGNAL) };
+            let is_sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, SIGNAL) } == 0;
+            let sent = Instant::now();
+            while is_sent && RESUMPTIONS.load(Relaxed) == resumptions && sent.elapsed() < MAX_HANDLER {
+                thread::sleep(Duration::from_micros(10));
+            }
         }
         // Weyl's sequence: it has no rhythm with which a loop could synchronise.
-        thread::sleep(Duration::from_micros(20 + turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 60));
+        let jitter = Duration::from_micros(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 60);
+        let share = RUN / u32::try_from(threads.len().max(1)).unwrap_or(u32::MAX);
+        thread::sleep(share.max(Duration::from_micros(20)) + jitter);
     }
 }
 
@@ -187,6 +205,20 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn handlers_do_not_prolong_a_sleep_faster_than_it_passes() {
+        let sleep = Duration::from_millis(20);
+        let _preemption = Preemption::start().unwrap();
+        // On a busy machine a sleep is long for other reasons, too; the shortest one is not.
+        let shortest = (0..20).map(|_| {
+            let began = Instant::now();
+            thread::sleep(sleep);
+            began.elapsed()
+        });
+        let shortest = shortest.min().unwrap();
+        assert!(shortest < 5 * sleep, "{shortest:?}");
     }
 
     #[test]
