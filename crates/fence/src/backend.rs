@@ -26,7 +26,7 @@ pub(crate) enum Tickets {
     AtOnce,
     /// A thread of this process: the fence takes milliseconds in the kernel.
     ByThread,
-    /// The processors themselves, as `barrierd`'s page tells.
+    /// The processors themselves, as `barrierd`'s page shows.
     ByPage,
 }
 

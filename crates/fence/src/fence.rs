@@ -15,7 +15,7 @@ use crate::ticket::Ticket;
 /// | [`QUIET`](Fence::QUIET) | 5 to 20 ms, longer on a busy machine | none: it waits until every core was interrupted or switched of its own accord |
 ///
 /// Where a kernel or a sandbox offers less, the priority is honoured as far as possible; [`describe`](Fence::describe)
-/// tells.
+/// names the back-end in force.
 ///
 /// ```
 /// use millstream_fence::Fence;
@@ -73,7 +73,7 @@ impl Fence {
     /// µs).
     ///
     /// If the kernel now refuses a call that it accepted when the back-end was chosen (a sandbox was entered since),
-    /// another asymmetric fence is passed.
+    /// the call passes another asymmetric fence.
     ///
     /// # Panics
     /// If all of them are refused: a caller that went on without the fence would be wrong.

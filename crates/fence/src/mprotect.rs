@@ -5,7 +5,7 @@
 //! mprotect(2) returns. The interrupt is the barrier.
 //!
 //! This is not documented: it is how x86 kernels happen to work, and three cases are known where it does not hold.
-//! Other processors broadcast the invalidation without an interrupt (AArch64: so this is x86 only). Newer AMD
+//! AArch64 broadcasts the invalidation without an interrupt, so this is x86 only. Newer AMD
 //! processors can, too (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor does it; in both cases
 //! the back-end declines. It exists for kernels and sandboxes without membarrier(2).
 

@@ -102,7 +102,7 @@ impl Mark {
         stand_in::pass(stand_in).map(|()| true)
     }
 
-    /// Whether the page tells without a stand-in.
+    /// Whether the page answers without a stand-in.
     pub(crate) fn comes_by_itself() -> bool {
         !page().gone.load(Ordering::Relaxed)
     }

@@ -416,7 +416,7 @@ fn peer(socket: &OwnedFd) -> io::Result<u32> {
 /// The kernel's boot id, as 16 bytes.
 ///
 /// # Errors
-/// If /proc does not tell it.
+/// If /proc does not show it.
 pub fn boot_id() -> io::Result<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
