@@ -5,7 +5,7 @@
 //! mprotect(2) returns. The interrupt is the barrier.
 //!
 //! This is not documented: it is how x86 kernels happen to work, and three cases are known where it does not hold.
-//! AArch64 broadcasts the invalidation without an interrupt, so this is x86 only. Newer AMD
+//! Other processors, such as AArch64, broadcast the invalidation without an interrupt, so this is x86 only. Newer AMD
 //! processors can, too (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor does it; in both cases
 //! the back-end declines. It exists for kernels and sandboxes without membarrier(2).
 
