@@ -428,6 +428,25 @@ mod tests {
     }
 
     #[test]
+    fn blank_lines_among_letters_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+        let before = check(&old, "flow-1");
+        (0..3).for_each(|unit| before.take(&letter(unit, Record::line(unit.to_string().into_bytes()))));
+        drop(before);
+        // As a run leaves it that could neither complete a letter nor take its part back.
+        let text = fs::read_to_string(&old).unwrap();
+        fs::write(&old, format!("   \n{}   \n", text.replacen('\n', "\n    \n", 1))).unwrap();
+        let found = letters::Letters::open(&old).unwrap().unwrap();
+        let units: Vec<_> = found.source().unwrap().map(|unit| (unit.letter, unit.text)).collect();
+        assert_eq!(units, [(0, b"0".to_vec()), (1, b"1".to_vec()), (2, b"2".to_vec())]);
+        found.marker()(1);
+        let after = check(&new, "flow-2");
+        found.rest(false).unwrap().for_each(|rest| after.keep(&rest));
+        assert_eq!(lines(&new).iter().map(|letter| letter["line"].clone()).collect::<Vec<_>>(), ["0", "2"]);
+    }
+
+    #[test]
     fn a_letter_that_another_program_has_written_is_kept_whole() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old"), folder.path().join("new"));

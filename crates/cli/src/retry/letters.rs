@@ -49,7 +49,7 @@ pub(crate) enum LettersError {
     },
     /// The letters come from several runs, other than retries of one.
     #[error(
-        "{}:{line} comes from another run than line 1: retry the letters of each in a file of their own",
+        "{}:{line} comes from another run than the letters before it: retry the letters of each in a file of their own",
         shown::path(path)
     )]
     Mixed {
@@ -122,8 +122,8 @@ impl Letters {
         }
         let mut first: Option<Origin> = None;
         let (mut count, mut faults, mut runs, mut known) = (0, 0, Vec::new(), HashSet::new());
-        for (index, line) in BufReader::new(check).split(b'\n').enumerate() {
-            let wrong = |reason| LettersError::Line { path: path.to_owned(), line: index + 1, reason };
+        for (index, (number, line)) in lines(check).enumerate() {
+            let wrong = |reason| LettersError::Line { path: path.to_owned(), line: number, reason };
             let letter = parse(&line.map_err(unreadable)?).map_err(wrong)?;
             let unit = again(&letter, index).map_err(wrong)?;
             faults += usize::from(unit.is_none());
@@ -132,7 +132,7 @@ impl Letters {
                 runs.push(letter.run);
             }
             if !first.get_or_insert_with(|| letter.retry.clone()).is_same_run(&letter.retry) {
-                return Err(LettersError::Mixed { path: path.to_owned(), line: index + 1 });
+                return Err(LettersError::Mixed { path: path.to_owned(), line: number });
             }
         }
         let done = (0..count).map(|_| AtomicBool::new(false)).collect();
@@ -166,9 +166,9 @@ impl Letters {
     /// # Errors
     /// Those of the system.
     pub(crate) fn source(&self) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
-        let lines = BufReader::new(self.source.try_clone()?).split(b'\n').enumerate();
+        let lines = lines(self.source.try_clone()?).enumerate();
         // All lines were read and understood before.
-        Ok(lines.filter_map(|(index, line)| again(&parse(&line.ok()?).ok()?, index).ok().flatten()))
+        Ok(lines.filter_map(|(index, (_, line))| again(&parse(&line.ok()?).ok()?, index).ok().flatten()))
     }
 
     /// Says of each letter that its unit was retired, or has died again.
@@ -184,8 +184,8 @@ impl Letters {
     /// # Errors
     /// Those of the system.
     pub(crate) fn rest(&self, complete: bool) -> io::Result<impl Iterator<Item = Vec<u8>>> {
-        let lines = BufReader::new(self.rest.try_clone()?).split(b'\n').enumerate();
-        Ok(lines.filter_map(move |(index, line)| {
+        let lines = lines(self.rest.try_clone()?).enumerate();
+        Ok(lines.filter_map(move |(index, (_, line))| {
             let line = line.ok()?;
             if self.done.get(index).is_none_or(|done| done.load(Ordering::Relaxed)) {
                 return None;
@@ -194,6 +194,13 @@ impl Letters {
             (!complete || letter.source_fault).then(|| without_head(&line, &letter))
         }))
     }
+}
+
+/// The lines of a file with their numbers, from 1, except blank ones: a run leaves a blank line where it could not take back
+/// a part of a letter.
+fn lines(file: File) -> impl Iterator<Item = (usize, io::Result<Vec<u8>>)> {
+    let lines = (1..).zip(BufReader::new(file).split(b'\n'));
+    lines.filter(|(_, line)| !line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()))
 }
 
 /// How a letter of that run begins.

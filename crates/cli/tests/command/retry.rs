@@ -122,7 +122,8 @@ fn what_is_no_file_of_dead_letters_is_refused() {
     assert_ne!(letter, other);
     for (content, expected) in [
         ("{\"run\":\"old-1\"".to_owned(), "letters:1 is not a dead letter"),
-        (format!("{letter}\n"), "letters:2 is not a dead letter"),
+        (format!("{letter}{{\n"), "letters:2 is not a dead letter"),
+        (format!("{letter} \n{{\n"), "letters:3 is not a dead letter"),
         ("{\"run\":\"old-1\",\"line\":\"x\"}\n".to_owned(), "does not say how its run was started"),
         (letter.replace("\"line\":\"bad\"", "\"unit\":1"), "neither a `path` nor a `line`"),
         (format!("{letter}{other}"), "letters:2 comes from another run"),
