@@ -16,7 +16,7 @@ use crate::control::Control;
 use crate::engine::intake::candidate::Candidate;
 use crate::engine::intake::crossing::Crossing;
 use crate::engine::intake::entrance::Wake;
-use crate::engine::intake::gate::{Staged, TypedGate};
+use crate::engine::intake::gate::{AtGate, TypedGate};
 use crate::engine::state::State;
 use crate::engine::threads::shared::Shared;
 use crate::failure::{Cause, DeadLetter};
@@ -169,16 +169,16 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let mut unit = unit;
         if self.shared.gate_is_attended() {
             // Admission by a worker brings the units' records into the cache of the core that will use them.
-            match self.gate.stage(candidate, unit, || Crossing::into(self.shared.site().flow_id())) {
-                Staged::Closed(unit) => return Err(SubmitError::Closed(unit)),
-                Staged::Here => {
+            match self.gate.put(candidate, unit, || Crossing::into(self.shared.site().flow_id())) {
+                AtGate::Closed(unit) => return Err(SubmitError::Closed(unit)),
+                AtGate::Here => {
                     if !self.shared.gate_is_still_attended() {
                         // Perhaps no other thread comes by for long.
                         self.shared.look_again();
                     }
                     return Ok(());
                 }
-                Staged::Full(its, back) => (candidate, unit) = (its, back),
+                AtGate::Full(its, back) => (candidate, unit) = (its, back),
             }
         }
         self.admit(candidate, unit, None, Patience::Unlimited)
@@ -242,7 +242,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         patience: Patience,
     ) -> Result<(), SubmitError<In>> {
         let bytes = candidate.bytes();
-        let is_source = promise.is_none();
+        let is_unticketed = promise.is_none();
         // A worker that waited for room would take part in keeping the flow full.
         let patience = if self.shared.is_own_thread() { Patience::None } else { patience };
         let mut state = self.shared.lock();
@@ -309,7 +309,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             };
             waiting_since.get_or_insert_with(|| self.shared.now());
             let wake = || Wake::Thread(bell.clone());
-            let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_source, wake());
+            let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             // Units that were admitted from the gate may concern other threads.
             self.shared.unlock(state);
             state = self.shared.lock();
@@ -317,7 +317,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 continue;
             }
             // The check just now has answered any wake-up that came meanwhile.
-            let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_source, wake());
+            let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             state = self.shared.wait_for(&bell, state, pause);
         };
         let _ = state.leave_entrance(place);

@@ -17,7 +17,7 @@ use super::units::table::Units;
 pub(crate) trait Gate: Send + Sync {
     /// Admits units in the order of their arrival, as long as there is room and no submitter at the entrance came
     /// before them. Unless `surely` is set, checks without the gate's mutex first.
-    fn admit_staged(&self, state: &mut State, now: u64, surely: bool);
+    fn admit_from_gate(&self, state: &mut State, now: u64, surely: bool);
     /// Closes the gate and admits all units when a flow ends, whether or not there is room: they are counted as left.
     fn admit_all(&self, state: &mut State, now: u64);
     /// Closes the gate, and tells the senders that wait.
@@ -70,9 +70,9 @@ impl State {
 impl State {
     /// Admits units that wait at the gate, if more units would keep workers busier.
     #[inline]
-    pub(super) fn admit_arrivals(&mut self, gate: &dyn Gate, now: u64) {
+    pub(super) fn admit_from_gate_if_wanted(&mut self, gate: &dyn Gate, now: u64) {
         if self.wants_more() {
-            gate.admit_staged(self, now, false);
+            gate.admit_from_gate(self, now, false);
         }
     }
 
@@ -86,7 +86,7 @@ impl State {
         now: u64,
         place: impl FnOnce(&mut Row),
     ) -> bool {
-        let mut row = self.units.free_row();
+        let mut row = self.units.take_row();
         let plain = candidate.is_plain();
         // A plain unit's record stays untouched: its cache line may be in another core.
         let not_before_ns = if plain { 0 } else { candidate.write_to(self.units.record(&mut row)) };
@@ -152,7 +152,7 @@ impl<In: Send> TypedGate<In> {
         let mut arrivals = state.units.take_list();
         let plain = self.admit_into(state, candidate, unit, &mut arrivals, now, place);
         state.enter(arrivals, plain, now);
-        state.flow_on(now);
+        state.grant_all(now);
     }
 
     #[inline]
@@ -174,7 +174,7 @@ impl<In: Send> TypedGate<In> {
 }
 
 impl<In: Send> Gate for TypedGate<In> {
-    fn admit_staged(&self, state: &mut State, now: u64, surely: bool) {
+    fn admit_from_gate(&self, state: &mut State, now: u64, surely: bool) {
         if !surely && self.is_empty() {
             return;
         }
@@ -242,8 +242,8 @@ impl State {
     /// Whether the submitter at `place` (`None`: a newcomer) is the next to be admitted, and there is room for its unit.
     /// Units that came to the gate before are admitted first.
     pub(crate) fn may_enter(&mut self, gate: &dyn Gate, place: Option<u64>, bytes: u64, now: u64) -> bool {
-        gate.admit_staged(self, now, true);
-        self.flow_on(now);
+        gate.admit_from_gate(self, now, true);
+        self.grant_all(now);
         self.intake.is_turn(place, gate.len()) && self.has_room(bytes)
     }
 
@@ -260,10 +260,10 @@ impl State {
         place: &mut Option<u64>,
         gate: &dyn Gate,
         bytes: u64,
-        is_source: bool,
+        is_unticketed: bool,
         wake: Wake,
     ) -> Option<Wake> {
-        self.intake.wait(place, gate.len(), bytes, is_source, wake)
+        self.intake.wait(place, gate.len(), bytes, is_unticketed, wake)
     }
 
     /// Leaves the line at the entrance. Returns a value that must be dropped outside of the mutex.
@@ -336,6 +336,6 @@ impl State {
         self.stages.at_mut(self.intake.entry()).count_dead_letter();
         self.ledger.dead_letter();
         self.leave(row, now);
-        self.flow_on(now);
+        self.grant_all(now);
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! | step | what happens | where |
 //! | --- | --- | --- |
-//! | **admit** | units from the gate enter their first queue, as long as there is room | `admit` (from a source: `pulling`) |
-//! | **grant** | each unit in a queue or in a line gets all that it needs, or waits | `grant` |
+//! | **admit** | units from the gate enter their first queue, as long as there is room | `admit` |
+//! | **grant** | each unit in a queue or in a line gets all that it needs, or waits; pulled units are admitted | `grant` (pulled: `pulling`) |
 //! | **dispatch** | the worker takes a granted batch, or the right to pull the source | `dispatch`, `turn` |
-//! | **run** | the stage's code runs on the batch | `run/lane` |
-//! | **settle** | each unit of the batch goes on, is retried, or leaves | `settle` |
+//! | **run** | the stage's code runs on the batch, or the source is pulled; plain units that are done retire | `run/lane` (a pull: `threads/source_slot`, `intake/source`) |
+//! | **settle** | each unit of the batch goes on, is retried, or leaves; plain ones are counted | `settle` |
 //! | **wake** | other threads hear of what the turn made possible | `wake` |
 //!
 //! A turn is one way round. The worker holds the mutex from settling one batch until it has taken the next one. Wherever
@@ -29,21 +29,21 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
     }
     loop {
         // Admit, grant, dispatch.
-        state.admit_arrivals(shared.gate(), hands.now());
+        state.admit_from_gate_if_wanted(shared.gate(), hands.now());
         state.grant(hands.now());
         let task = hands.dispatch(&mut state);
         hands.take_pocket(&mut state);
 
         let Some(task) = task else {
-            if state.retire_if_finished(post) {
+            if state.end_if_finished(post) {
                 return;
             }
-            let Some(woken) = sleep(shared, state, post, hands.now()) else { return hands.retire() };
+            let Some(woken) = sleep(shared, state, post, hands.now()) else { return hands.end() };
             state = woken;
             hands.lend_pocket(&mut state);
             hands.read_clock();
             // The wake-up may be for units at the gate alone.
-            shared.gate().admit_staged(&mut state, hands.now(), false);
+            shared.gate().admit_from_gate(&mut state, hands.now(), false);
             continue;
         };
 
@@ -61,6 +61,6 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             state = hands.lock();
         }
         // Units in line come before those that wait at the gate.
-        state.flow_on(hands.now());
+        state.grant_all(hands.now());
     }
 }

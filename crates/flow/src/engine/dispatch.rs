@@ -93,7 +93,7 @@ impl State {
     pub(super) fn grant_behind(&mut self, stage: u16, now: u64) {
         if self.stages.at(stage).has_waiting() {
             self.stages.mark(stage);
-            self.flow_on(now);
+            self.grant_all(now);
         }
     }
 
@@ -121,7 +121,7 @@ impl State {
         }
     }
 
-    /// Brings the stages' counts of running batches up to date with chains; `flow_on` then grants what that makes
+    /// Brings the stages' counts of running batches up to date with chains; `grant_all` then grants what that makes
     /// possible.
     pub(super) fn follow_chains(&mut self) {
         for moved in self.crew.moves() {

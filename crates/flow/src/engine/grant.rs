@@ -77,15 +77,15 @@ impl Woken {
 }
 
 impl State {
-    /// Grants everything that can be granted, and notes whether the source is kept waiting.
+    /// The cycle's step: grants everything, and notes whether the source is kept waiting.
     #[inline]
     pub(super) fn grant(&mut self, now: u64) {
-        self.flow_on(now);
+        self.grant_all(now);
         self.note_room(now);
     }
 
-    /// Grants everything that can be granted after a change.
-    pub(super) fn flow_on(&mut self, now: u64) {
+    /// Grants everything that can be granted, and admits pulled units as long as there is room.
+    pub(super) fn grant_all(&mut self, now: u64) {
         // The order is deliberate: a unit in line for a resource comes before one for a key, and both before a newcomer
         // from a queue. Seats, memory and the source come last, because each of the former may use up what they would
         // hand out.
@@ -122,7 +122,7 @@ impl State {
             if !state.has_seat(workers) {
                 return self.stages.note_lack_of_workers(stage, workers);
             }
-            if state.opens_batch() {
+            if state.next_unit_opens_batch() {
                 // Without the permit no unit can be granted, so the stage itself stands in the permit's line and its
                 // units keep their order in the queue.
                 if state.awaits_permit() {
@@ -168,8 +168,8 @@ impl State {
         if most == 0 {
             return false;
         }
-        if state.opens_batch() {
-            self.open_batch(stage, now);
+        if state.next_unit_opens_batch() {
+            self.open_batch_with_permits(stage, now);
         }
         let State { stages, grants, units, timers, .. } = self;
         let state = stages.at_mut(stage);
@@ -245,7 +245,7 @@ impl State {
             self.grants.forget_all(others, &mut self.timers, now);
             return Err(Lack::Need(lacking));
         }
-        let opens = self.stages.at(stage).opens_batch();
+        let opens = self.stages.at(stage).next_unit_opens_batch();
         if opens && let Some(permit) = self.lacking_permit(stage, woken_at, now) {
             self.grants.forget_all(wants.iter(), &mut self.timers, now);
             return Err(Lack::Permit(permit));
@@ -255,7 +255,7 @@ impl State {
         record.forget_bounces();
         record.hold(wants.iter().filter_map(|want| grants.take(want.grant(stage), timers, now)));
         if opens {
-            self.open_batch(stage, now);
+            self.open_batch_with_permits(stage, now);
         }
         Ok(())
     }
@@ -315,11 +315,11 @@ impl State {
     }
 
     /// Opens a batch with its permits, which must be free.
-    fn open_batch(&mut self, stage: u16, now: u64) {
+    fn open_batch_with_permits(&mut self, stage: u16, now: u64) {
         let State { stages, grants, timers, units, .. } = self;
         let permits = stages.at(stage).permits().iter();
         let taken: GrantList = permits.filter_map(|permit| grants.take(permit.grant(stage), timers, now)).collect();
-        stages.at_mut(stage).new_batch(taken, units.spares(), timers, now);
+        stages.at_mut(stage).open_batch(taken, units.spares(), timers, now);
     }
 
     /// Lets the stage wait for a permit.
@@ -361,7 +361,7 @@ impl State {
         // The stage had a seat when it joined the line, and keeps its turn although its workers have gone to other
         // stages.
         let mut workers = self.stages.at(stage).workers().ceiling;
-        while self.stages.at(stage).opens_batch() && self.stages.at(stage).has_seat(workers) {
+        while self.stages.at(stage).next_unit_opens_batch() && self.stages.at(stage).has_seat(workers) {
             workers = self.stages.workers_for(stage, self.crew.shared_workers());
             let Some(mut row) = self.pop_waiting(stage) else { break };
             let Some(other) = self.lacking_permit(stage, Some(instance), now) else {

@@ -60,8 +60,8 @@ impl State {
     fn end_in_order(&mut self, mut row: Row, stage: u16, now: u64) {
         let permits = self.units.record(&mut row).end_in_order();
         let state = self.stages.at_mut(stage);
-        if !permits.is_empty() || state.opens_batch() {
-            state.new_batch(permits, self.units.spares(), &mut self.timers, now);
+        if !permits.is_empty() || state.next_unit_opens_batch() {
+            state.open_batch(permits, self.units.spares(), &mut self.timers, now);
         }
         self.join_batch(row, stage, now);
     }

@@ -8,14 +8,14 @@
 //! | `units` | rows, records and stamps of the units in flight |
 //! | `stages` | queues, granted batches, seats; which stage a worker serves next |
 //! | `grants` | resources, what is held of them, and all lines |
-//! | `intake` | the gate, the entrance, the source; units and bytes in flight, and their caps |
+//! | `intake` | the entrance, pulls of the source; units and bytes in flight, and their caps (the gate's and the source's own code, which `threads` holds) |
 //! | `crew` | workers busy, asleep and expected; their turns; the plan of wake-ups |
 //! | `ledger` | what became of the units |
 //! | `timers` | the moments at which the timekeeper acts |
 //! | `life` | the phase of the flow |
 //!
 //! A part's fields are its own, and no part imports a step. `state` composes the parts, `run` is what happens without the
-//! mutex, `threads` drives everything in real time, and `claims`, `pace`, `settings`, `histogram` and `identity` are
+//! mutex (its `settlement` is what a batch brings back, so `crew` knows it, too), `threads` drives everything in real time, and `claims`, `pace`, `settings`, `histogram` and `identity` are
 //! words that several parts use.
 
 mod admit;

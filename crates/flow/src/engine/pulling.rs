@@ -32,7 +32,7 @@ impl State {
         let places = self.intake.entry_place().map_or(usize::MAX, |place| self.grants.units_for(place.into(), 1));
         let units = chunk.min(self.intake.budget().room()).min(places as u64);
         while (rows.len() as u64) < units {
-            rows.push(self.units.free_row());
+            rows.push(self.units.take_row());
         }
         self.crew.watch(&mut self.timers, now);
         let budget = self.intake.budget_mut();
@@ -46,7 +46,7 @@ impl State {
     /// brought are admitted when the flow is granted.
     pub(super) fn end_pull(&mut self, rows: &mut Vec<Row>, open: bool, now: u64) {
         let unused = rows.len() as u64;
-        self.units.keep_rows(rows.drain(..));
+        self.units.free_rows(rows.drain(..));
         let Some(source) = self.intake.source_mut() else { return };
         let (next_id, ended) = (source.next_id(), source.end(open, now));
         self.intake.budget_mut().give_ids_back(next_id, unused);

@@ -11,7 +11,7 @@ use super::units::column::Row;
 // ---- a batch ------------------------------------------------------------------------------------------
 
 impl State {
-    /// Takes a finished batch back and settles its units; `flow_on` then grants what that makes possible.
+    /// Takes a finished batch back and settles its units; `grant_all` then grants what that makes possible.
     #[inline]
     pub(super) fn settle(&mut self, mut batch: RunningBatch, settlement: &mut Settlement, now: u64) {
         self.end_run(&batch);
@@ -46,7 +46,7 @@ impl State {
     /// Settles every unit of the batch.
     pub(super) fn settle_units(&mut self, batch: &mut RunningBatch, settlement: &mut Settlement, now: u64) {
         // Permits go back first, and exceptions are settled next; the remaining units then move on together. No grant
-        // happens in between: `flow_on` sees all that the batch gave back at once.
+        // happens in between: `grant_all` sees all that the batch gave back at once.
         let first = batch.stage;
         let (units, mut rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
@@ -64,11 +64,11 @@ impl State {
                 self.weigh(row, base);
             }
         }
-        let left: u64 = settlement.left.iter().map(|(_, units)| units).sum();
+        let left: u64 = settlement.retired_early.iter().map(|(_, units)| units).sum();
         self.stages.at_mut(stage).count_units(rows.len() as u64 + left);
         self.ledger.retire(left);
         self.intake.budget_mut().subtract_units(left);
-        for (admitted_ns, units) in settlement.left.drain(..) {
+        for (admitted_ns, units) in settlement.retired_early.drain(..) {
             self.ledger.record_latency(admitted_ns, units, now);
         }
         if settlement.to == NO_STAGE {
@@ -144,7 +144,7 @@ impl State {
             together += 1;
         }
         self.ledger.record_latency(admitted_ns, together, now);
-        self.units.keep_rows(rows.drain(..));
+        self.units.free_rows(rows.drain(..));
         self.units.keep_list(rows);
     }
 }
@@ -205,7 +205,7 @@ impl State {
                 self.units.record(&mut row).ask_again();
                 self.enqueue_after(row, stage, pause_ns, now);
             }
-            Verdict::Left => {
+            Verdict::LeftBehind => {
                 self.release_where(&mut row, now, |_| true);
                 self.units.leave_behind(row);
             }
@@ -265,6 +265,6 @@ impl State {
         record.clear();
         self.ledger.record_latency(self.units.stamp(&row).admitted_ns(), 1, now);
         self.intake.budget_mut().subtract_units(1);
-        self.units.keep_rows(std::iter::once(row));
+        self.units.free_rows(std::iter::once(row));
     }
 }

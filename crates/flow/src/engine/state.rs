@@ -100,8 +100,8 @@ impl State {
         self.crew.add_chain(chain);
     }
 
-    /// Counts the calling worker as ended if the flow is joined. Returns whether it is.
-    pub(super) fn retire_if_finished(&mut self, post: Post) -> bool {
+    /// Counts the calling worker as ended if the flow is finished. Returns whether it is.
+    pub(super) fn end_if_finished(&mut self, post: Post) -> bool {
         let ends = self.life.is_finished();
         if ends {
             self.crew.threads_mut(post).count_end();

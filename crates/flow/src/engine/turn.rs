@@ -10,7 +10,7 @@ use super::intake::source::{PullEnd, PullOrder};
 use super::intake::staging::Staging;
 use super::pace::{CHAIN_NS, TURN_BATCHES, TURN_NS};
 use super::run::lane::Run;
-use super::run::settlement::{Settlement, leave_early};
+use super::run::settlement::{Settlement, retire_early};
 use super::state::State;
 use super::threads::shared::{Locked, Shared};
 use super::units::column::Row;
@@ -97,7 +97,7 @@ impl<'a> Hands<'a> {
     }
 
     /// The rows of a worker that ends go back to the flow.
-    pub(super) fn retire(mut self) {
+    pub(super) fn end(mut self) {
         self.shared.lock().units.empty_pocket(&mut self.pocket);
     }
 
@@ -151,7 +151,7 @@ impl<'a> Hands<'a> {
             run_through(self.shared, &mut batch, &mut settlement, now);
             now = settlement.ended_ns;
             if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
-                leave_early(&mut batch.rows, &mut settlement, self.shared.site().stamps(), &mut self.pocket);
+                retire_early(&mut batch.rows, &mut settlement, self.shared.site().stamps(), &mut self.pocket);
             }
             let chain = self.chain.as_ref().filter(|_| batch.chain.is_some());
             let finished = (batch, Some(settlement));

@@ -59,7 +59,7 @@ impl State {
         if self.is_closed() {
             return if self.intake.has_sleepers() { EntranceCall::All } else { EntranceCall::None };
         }
-        let may_enter = |bytes, is_source: bool| self.has_room(bytes) && (!is_source || self.wants_more());
+        let may_enter = |bytes, is_unticketed: bool| self.has_room(bytes) && (!is_unticketed || self.wants_more());
         if self.intake.head_may_enter(may_enter) { EntranceCall::Head } else { EntranceCall::None }
     }
 
@@ -156,7 +156,7 @@ impl State {
                 }
             }
         }
-        self.flow_on(now);
+        self.grant_all(now);
         self.note_room(now);
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let mut arrivals = state.units.take_list();
         let plain = state.admit(Candidate::new(0), &mut arrivals, 1, |_| ());
         state.enter(arrivals, plain, 1);
-        state.flow_on(1);
+        state.grant_all(1);
     }
 
     fn plan(state: &State) -> Wakeups {

@@ -10,7 +10,7 @@ pub(super) struct Watch {
     at: Option<u64>,
     /// A watch has ended that no thread has acted on yet.
     ended: bool,
-    /// The number of turns that shared workers have ended; and that number when the watch was set.
+    /// The number of turns with batches, not pulls, that shared workers have ended; and that number when the watch was set.
     turns: u64,
     turns_at_set: u64,
     /// No shared worker ended a turn while the last watch ran.

@@ -28,8 +28,8 @@ struct Waiting {
     /// The number of units that must have left the gate before it is the submitter's turn.
     behind: u64,
     bytes: u64,
-    /// The submitter is a source, which need not be woken for a single unit (see `wants_more`).
-    is_source: bool,
+    /// The submitter awaits no ticket, as a source: it need not be woken for a single unit (see `wants_more`).
+    is_unticketed: bool,
     /// The way to wake the submitter; `None` if it was woken and has not come back yet.
     wake: Option<Wake>,
 }
@@ -80,7 +80,7 @@ impl Entrance {
         place: &mut Option<u64>,
         behind: u64,
         bytes: u64,
-        is_source: bool,
+        is_unticketed: bool,
         wake: Wake,
     ) -> Option<Wake> {
         self.all_woken = false;
@@ -88,7 +88,7 @@ impl Entrance {
             return waiting.wake.replace(wake);
         }
         *place = Some(self.next);
-        self.line.insert(self.next, Waiting { behind, bytes, is_source, wake: Some(wake) });
+        self.line.insert(self.next, Waiting { behind, bytes, is_unticketed, wake: Some(wake) });
         self.next += 1;
         None
     }
@@ -107,11 +107,11 @@ impl Entrance {
     }
 
     /// Whether the head has not been woken, its turn has come (`left` units have left the gate) and
-    /// `may_enter(bytes, is_source)` agrees.
+    /// `may_enter(bytes, is_unticketed)` agrees.
     #[inline]
     pub(crate) fn head_may_enter(&self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.line.first_key_value().is_some_and(|(_, head)| {
-            head.wake.is_some() && head.behind <= left && may_enter(head.bytes, head.is_source)
+            head.wake.is_some() && head.behind <= left && may_enter(head.bytes, head.is_unticketed)
         })
     }
 

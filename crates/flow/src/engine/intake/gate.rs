@@ -16,7 +16,7 @@
 //! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: a `send` has either claimed
 //! its place before it, and then its unit is counted, or gets its unit back.
 //!
-//! The gate holds at most [`MAX_STAGED`] units and a sixteenth of the byte budget. A sender that finds the ring full
+//! The gate holds at most [`MAX_AT_GATE`] units and a sixteenth of the byte budget. A sender that finds the ring full
 //! waits in the ring: hundreds may, and none of them is woken for a single unit. (A mutex with a line of sleepers in
 //! the ring's place would wake one sender for each place that comes free, at a hundred times the cost.) A sender whose
 //! unit has too many bytes waits for admission, at the entrance. A submitter at the entrance goes in after the units
@@ -37,7 +37,7 @@ use crate::engine::settings::LiveSettings;
 use crate::exit::Entry;
 
 /// The maximum number of units that wait before the gate.
-pub(crate) const MAX_STAGED: usize = 1024;
+pub(crate) const MAX_AT_GATE: usize = 1024;
 
 /// A unit on its way through the gate.
 pub(crate) type Sent<In> = (Candidate, In);
@@ -65,7 +65,7 @@ pub(crate) struct FarEnd<In> {
 }
 
 /// The result of bringing a unit to the gate.
-pub(crate) enum Staged<In> {
+pub(crate) enum AtGate<In> {
     /// The unit waits at the gate.
     Here,
     /// The gate has no place for the unit.
@@ -75,7 +75,7 @@ pub(crate) enum Staged<In> {
 
 impl<In: Send> TypedGate<In> {
     pub(crate) fn new(entry: Arc<Entry<In>>, settings: Arc<LiveSettings>) -> Self {
-        let (sender, receiver) = channel::mpsc(MAX_STAGED);
+        let (sender, receiver) = channel::mpsc(MAX_AT_GATE);
         TypedGate {
             entry,
             sender,
@@ -96,26 +96,26 @@ impl<In: Send> TypedGate<In> {
     // ---- the senders' side ----------------------------------------------------------------------------
 
     /// Puts a unit into the gate. If all places are taken, waits for one if `may_wait` lets it.
-    pub(crate) fn stage(
+    pub(crate) fn put(
         &self,
         candidate: Candidate,
         unit: In,
         may_wait: impl FnOnce() -> Option<Crossing>,
-    ) -> Staged<In> {
+    ) -> AtGate<In> {
         let bytes = candidate.bytes();
         if !self.take_bytes(bytes) {
-            return Staged::Full(candidate, unit);
+            return AtGate::Full(candidate, unit);
         }
         let refused = match self.sender.try_send((candidate, unit)) {
-            Ok(()) => return Staged::Here,
+            Ok(()) => return AtGate::Here,
             Err(TrySendError::Full((candidate, unit))) => match may_wait() {
                 Some(_crossing) => match self.wait_for_place((candidate, unit)) {
-                    Ok(()) => return Staged::Here,
-                    Err(SendError((_, unit))) => Staged::Closed(unit),
+                    Ok(()) => return AtGate::Here,
+                    Err(SendError((_, unit))) => AtGate::Closed(unit),
                 },
-                None => Staged::Full(candidate, unit),
+                None => AtGate::Full(candidate, unit),
             },
-            Err(TrySendError::Disconnected((_, unit))) => Staged::Closed(unit),
+            Err(TrySendError::Disconnected((_, unit))) => AtGate::Closed(unit),
         };
         self.give_bytes_back(bytes);
         refused

@@ -136,11 +136,11 @@ impl Intake {
         place: &mut Option<u64>,
         at_the_gate: usize,
         bytes: u64,
-        is_source: bool,
+        is_unticketed: bool,
         wake: Wake,
     ) -> Option<Wake> {
         let behind = self.behind(at_the_gate);
-        self.entrance.wait(place, behind, bytes, is_source, wake)
+        self.entrance.wait(place, behind, bytes, is_unticketed, wake)
     }
 
     /// Leaves the entrance (see [`Entrance::leave`]).
@@ -154,7 +154,7 @@ impl Intake {
         places.iter().for_each(|&place| self.entrance.expel(place));
     }
 
-    /// Whether the first submitter sleeps, it is its turn, and `may_enter(bytes, is_source)` agrees.
+    /// Whether the first submitter sleeps, it is its turn, and `may_enter(bytes, is_unticketed)` agrees.
     #[inline]
     pub(crate) fn head_may_enter(&self, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.entrance.head_may_enter(self.left_the_gate, may_enter)

@@ -160,7 +160,7 @@ impl SourceState {
         ended
     }
 
-    /// Whether [`close`](Self::close) would do anything.
+    /// Whether [`close`](Self::close) would do nothing.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         !self.open && (self.told || self.is_seated())

@@ -1,7 +1,8 @@
 //! The counts of units that came and left.
 //!
-//! Every admission and every end of a unit passes through one verb here, in the order in which they happen, under the
-//! scheduler's mutex: a listener that must see all of them, such as a journal, belongs here.
+//! Every admission and every end of a unit is counted by one verb here, under the scheduler's mutex. Plain units are
+//! counted by the batch, after they have retired (see `run::settlement::retire_early`): a listener that must see each
+//! unit leave, such as a journal, needs a place there, too.
 
 use hdrhistogram::Histogram;
 

@@ -248,7 +248,7 @@ where
         let site = run.site;
         if site.is_abandoned() {
             self.tickets.abandoned(row);
-            return Ended::As(Verdict::Left);
+            return Ended::As(Verdict::LeftBehind);
         }
         let config = site.stage(run.stage);
         // SAFETY: the code below uses `row` for columns of payloads only, in `cell` and everywhere else.
@@ -289,7 +289,7 @@ where
         // The result of a last stage is delivered even after the flow was abandoned; any other unit goes no further.
         if aim.stage != NO_STAGE && site.is_abandoned() {
             self.tickets.abandoned(row);
-            return Ended::As(Verdict::Left);
+            return Ended::As(Verdict::LeftBehind);
         }
         let stays = B::IN_PLACE && X::SAME_COLUMN && aim.stage != NO_STAGE;
         if !stays {
@@ -338,7 +338,7 @@ where
         let config = site.stage(run.stage);
         if site.is_abandoned() {
             self.tickets.abandoned(row);
-            return Verdict::Left;
+            return Verdict::LeftBehind;
         }
         match failure.requeued() {
             Some(Requeue::ForBytes(wants_bytes)) => return Verdict::AwaitMemory { wants_bytes },

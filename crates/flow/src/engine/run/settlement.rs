@@ -27,8 +27,8 @@ pub(crate) enum Verdict {
     AwaitMemory { wants_bytes: u64 },
     /// It goes back to the stage's queue after a pause, for its `next_asks`; `bytes` is its weight there, if that changes.
     Requeue { bytes: Option<u64>, pause_ns: u64 },
-    /// The flow was abandoned.
-    Left,
+    /// The flow was abandoned, and leaves the unit behind.
+    LeftBehind,
 }
 
 /// The run of a batch through one stage.
@@ -42,7 +42,7 @@ pub(crate) struct StageRun {
 /// The results that a worker brings back from one batch.
 #[derive(Default)]
 pub(crate) struct Settlement {
-    /// The stages that the batch went through. The other fields speak of the last one.
+    /// The stages that the batch went through. The fields below speak of the last one, except `timings`.
     pub(crate) stage_runs: Vec<StageRun>,
     /// The destination of all units without an exception; [`NO_STAGE`](crate::engine::claims::NO_STAGE): they retire.
     pub(crate) to: u16,
@@ -52,8 +52,8 @@ pub(crate) struct Settlement {
     pub(crate) lighter: bool,
     /// The exceptions: a unit's position in the batch and its verdict, in ascending order.
     pub(crate) exceptions: Vec<(u32, Verdict)>,
-    /// Units that have left already (see `leave_early`), as pairs of admission time and number of units.
-    pub(crate) left: SmallVec<[(u64, u64); 4]>,
+    /// Units that have retired already (see [`retire_early`]), as pairs of admission time and number of units.
+    pub(crate) retired_early: SmallVec<[(u64, u64); 4]>,
     /// Service times of all stages the batch went through, as pairs of nanoseconds per unit and number of units.
     pub(crate) timings: Vec<(u64, u64)>,
     /// The time at which the batch ended.
@@ -62,7 +62,7 @@ pub(crate) struct Settlement {
 
 /// Retires plain units ahead of their settlement, without the flow's mutex: their rows go to the worker's pocket, and
 /// the settlement only has to count them.
-pub(crate) fn leave_early(
+pub(crate) fn retire_early(
     rows: &mut VecDeque<Row>,
     settlement: &mut Settlement,
     stamps: &Column<Stamp>,
@@ -70,9 +70,9 @@ pub(crate) fn leave_early(
 ) {
     for row in rows.iter() {
         let admitted_ns = stamps.stamp(row).admitted_ns();
-        match settlement.left.last_mut().filter(|(at, _)| *at == admitted_ns) {
+        match settlement.retired_early.last_mut().filter(|(at, _)| *at == admitted_ns) {
             Some((_, units)) => *units += 1,
-            None => settlement.left.push((admitted_ns, 1)),
+            None => settlement.retired_early.push((admitted_ns, 1)),
         }
     }
     pocket.keep(rows.drain(..));

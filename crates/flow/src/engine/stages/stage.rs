@@ -343,28 +343,28 @@ impl StageState {
 
 impl StageState {
     /// Whether the next unit granted in this stage must take the permits of a new batch.
-    pub(crate) fn opens_batch(&self) -> bool {
+    pub(crate) fn next_unit_opens_batch(&self) -> bool {
         !self.permits.is_empty() && self.batches.back().is_none_or(|batch| batch.rows.len() >= self.batch_target())
     }
 
     /// Opens a batch that holds these permits.
-    pub(crate) fn new_batch(&mut self, permits: GrantList, spares: &mut Spares, timers: &mut Timers, now: u64) {
+    pub(crate) fn open_batch(&mut self, permits: GrantList, spares: &mut Spares, timers: &mut Timers, now: u64) {
         self.batches.push_back(GrantedBatch::new(spares.take(), permits, now));
         self.watch_batches(timers, now);
     }
 
     /// Returns the batch to join: the last one if it has room, or a new one.
-    fn open_batch(&mut self, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
+    fn batch_to_join(&mut self, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
         let target = self.batch_target();
         if self.batches.back().is_none_or(|batch| batch.rows.len() >= target) {
-            self.new_batch(GrantList::new(), spares, timers, now);
+            self.open_batch(GrantList::new(), spares, timers, now);
         }
         self.batches.len() - 1
     }
 
     /// Puts a unit that has all it needs into a batch.
     pub(crate) fn join_batch(&mut self, row: Row, queued_ns: u64, spares: &mut Spares, timers: &mut Timers, now: u64) {
-        let batch = self.open_batch(spares, timers, now);
+        let batch = self.batch_to_join(spares, timers, now);
         let batch = &mut self.batches[batch];
         batch.note_arrival(&Taken { units: 1, queued_ns, plain: false });
         batch.rows.push_back(row);
@@ -375,7 +375,7 @@ impl StageState {
     /// grants for them to [`hold_for_batch`](Self::hold_for_batch).
     #[inline]
     pub(crate) fn fill_batch(&mut self, most: usize, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
-        let batch = self.open_batch(spares, timers, now);
+        let batch = self.batch_to_join(spares, timers, now);
         let target = self.batch_target();
         let batch = &mut self.batches[batch];
         let room = target.saturating_sub(batch.rows.len()).max(1);

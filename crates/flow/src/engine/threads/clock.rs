@@ -15,8 +15,8 @@ pub(super) fn keep_time(shared: &Arc<Shared>) {
             state.fire_timers(now);
             if state.crew.watch_has_ended() {
                 // The worker that attends the gate has not come by in time.
-                shared.gate().admit_staged(&mut state, now, true);
-                state.flow_on(now);
+                shared.gate().admit_from_gate(&mut state, now, true);
+                state.grant_all(now);
                 state.watch_again(now);
             }
             shared.unlock(state);

@@ -18,7 +18,7 @@ impl Shared {
         identity::is_of(self.site().flow_id())
     }
 
-    /// Closes admission, because the source has ended.
+    /// Closes admission: units in flight go on.
     pub(crate) fn close(self: &Arc<Self>) {
         self.end(|state| state.life.drain());
     }

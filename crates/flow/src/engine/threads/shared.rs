@@ -145,7 +145,7 @@ impl Shared {
 
     /// Unlocks the state and wakes the threads that the change concerns.
     pub(crate) fn unlock(self: &Arc<Self>, mut state: Locked<'_>) {
-        self.watch_gate(&mut state);
+        self.serve_unattended_gate(&mut state);
         if state.source_needs_watch() {
             let now = self.now();
             state.watch_source(now);
@@ -220,7 +220,7 @@ impl Shared {
     /// unit.
     #[inline]
     pub(crate) fn gate_is_still_attended(&self) -> bool {
-        // Pairs with the fence in `watch_gate`: if this load misses the end of the attendance, the worker sees the
+        // Pairs with the fence in `serve_unattended_gate`: if this load misses the end of the attendance, the worker sees the
         // unit.
         fence(Ordering::SeqCst);
         self.gate_is_attended()
@@ -228,7 +228,7 @@ impl Shared {
 
     /// Publishes whether the gate is attended, and admits the units that wait there if it is not.
     #[inline]
-    fn watch_gate(&self, state: &mut State) {
+    fn serve_unattended_gate(&self, state: &mut State) {
         if state.life.must_close_gate() {
             self.gate.close();
         }
@@ -241,8 +241,8 @@ impl Shared {
         }
         if ends || (!attended && !self.gate.is_empty()) {
             let now = self.now();
-            self.gate.admit_staged(state, now, ends);
-            state.flow_on(now);
+            self.gate.admit_from_gate(state, now, ends);
+            state.grant_all(now);
         }
     }
 }

@@ -17,7 +17,7 @@ const ALERT_NS: u64 = 10_000;
 /// The number of pauses between two looks at the clock while polling.
 const ALERT_SPINS: u32 = 8;
 
-/// Sleeps until there may be work. Returns `None` if the thread was idle for long and is retired.
+/// Sleeps until there may be work. Returns `None` if the thread was idle for long and ends.
 ///
 /// If another worker will be back soon, this one polls for its work for a while first: work that it would find then
 /// would be over before the thread had gone to sleep and come back.

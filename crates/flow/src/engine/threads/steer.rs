@@ -15,9 +15,9 @@ impl Shared {
         let mut state = self.lock();
         let now = self.now();
         // Units that wait at the gate for the next worker are shown in the queue that they will enter.
-        self.gate().admit_staged(&mut state, now, true);
+        self.gate().admit_from_gate(&mut state, now, true);
         state.follow_chains();
-        state.flow_on(now);
+        state.grant_all(now);
         let snapshot = state.snapshot(self.site().name(), now);
         self.unlock(state);
         snapshot
@@ -47,7 +47,7 @@ impl Shared {
         let mut state = self.lock();
         change(&mut state)?;
         state.resize();
-        state.flow_on(self.now());
+        state.grant_all(self.now());
         self.unlock(state);
         Ok(())
     }

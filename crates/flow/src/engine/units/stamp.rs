@@ -1,4 +1,4 @@
-//! The stamp that every unit gets when it is admitted: its number, and the time.
+//! The stamp of every unit, from its admission (a pulled unit: from its pull) on: its number, and the time.
 
 use std::num::NonZeroU64;
 

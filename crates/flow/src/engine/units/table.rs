@@ -66,7 +66,7 @@ impl Units {
 
     /// Takes a free row, or makes one, for a new unit.
     #[inline]
-    pub(crate) fn free_row(&mut self) -> Row {
+    pub(crate) fn take_row(&mut self) -> Row {
         self.pocket.take().or_else(|| self.free.pop()).unwrap_or_else(|| {
             let number = self.made;
             self.made += 1;
@@ -78,7 +78,7 @@ impl Units {
 
     /// Takes back the rows of units that have left.
     #[inline]
-    pub(crate) fn keep_rows(&mut self, rows: impl Iterator<Item = Row>) {
+    pub(crate) fn free_rows(&mut self, rows: impl Iterator<Item = Row>) {
         self.pocket.keep(rows);
         self.share_surplus();
     }
@@ -126,34 +126,34 @@ mod tests {
     #[test]
     fn a_freed_row_is_used_again_before_a_new_one_is_made() {
         let mut units = Units::new();
-        let (first, second) = (units.free_row(), units.free_row());
+        let (first, second) = (units.take_row(), units.take_row());
         assert_ne!(first.number(), second.number());
         let number = second.number();
-        units.keep_rows([second].into_iter());
-        assert_eq!(units.free_row().number(), number);
+        units.free_rows([second].into_iter());
+        assert_eq!(units.take_row().number(), number);
     }
 
     #[test]
     fn a_worker_finds_its_own_rows_again() {
         let mut units = Units::new();
-        let (mut mine, row) = (Pocket::default(), units.free_row());
+        let (mut mine, row) = (Pocket::default(), units.take_row());
         let number = row.number();
         units.swap_pocket(&mut mine);
-        units.keep_rows([row].into_iter());
+        units.free_rows([row].into_iter());
         units.swap_pocket(&mut mine);
-        assert_ne!(units.free_row().number(), number, "the row is in the worker's pocket");
+        assert_ne!(units.take_row().number(), number, "the row is in the worker's pocket");
         units.swap_pocket(&mut mine);
-        assert_eq!(units.free_row().number(), number);
+        assert_eq!(units.take_row().number(), number);
     }
 
     #[test]
     fn a_full_pocket_shares_its_rows() {
         let mut units = Units::new();
-        let rows: Vec<Row> = (0..2000).map(|_| units.free_row()).collect();
+        let rows: Vec<Row> = (0..2000).map(|_| units.take_row()).collect();
         let mut pocket = Pocket::default();
         units.swap_pocket(&mut pocket);
-        units.keep_rows(rows.into_iter());
+        units.free_rows(rows.into_iter());
         units.swap_pocket(&mut pocket);
-        assert!(units.free_row().number() < 2000, "some rows are in the flow's own list");
+        assert!(units.take_row().number() < 2000, "some rows are in the flow's own list");
     }
 }
