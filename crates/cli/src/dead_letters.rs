@@ -19,7 +19,8 @@
 //!
 //! The file holds the letters of one run. That of an earlier run becomes `FILE.old` before the first unit enters, and one
 //! that a live run writes to is left to it: this run's letters then go to `FILE.RUN`. The file is made when the first letter
-//! comes, for its owner alone to read. A letter that cannot be written (a full disk) goes to standard error instead.
+//! comes, for its owner alone to read. A letter that cannot be written (a full disk) goes to standard error instead; a part of
+//! it that cannot be taken back either becomes a blank line, which a retry passes over.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -434,7 +435,7 @@ mod tests {
         let before = check(&old, "flow-1");
         (0..3).for_each(|unit| before.take(&letter(unit, Record::line(unit.to_string().into_bytes()))));
         drop(before);
-        // As a run leaves it that could neither complete a letter nor take its part back.
+        // A run that could neither complete a letter nor take its part back leaves such lines.
         let text = fs::read_to_string(&old).unwrap();
         fs::write(&old, format!("   \n{}   \n", text.replacen('\n', "\n    \n", 1))).unwrap();
         let found = letters::Letters::open(&old).unwrap().unwrap();

@@ -64,9 +64,9 @@ pub(crate) enum SteerError {
     OfAnother {
         /// The socket.
         path: PathBuf,
-        /// Who serves it.
+        /// The user that serves it.
         user: u32,
-        /// Who asks.
+        /// The user that asks.
         own: u32,
     },
     /// The run refused.
