@@ -77,7 +77,7 @@ impl Woken {
 }
 
 impl State {
-    /// The cycle's step: grants everything, and notes whether the source is kept waiting.
+    /// Grants everything, and notes whether the source is kept waiting; the step of the cycle.
     #[inline]
     pub(super) fn grant(&mut self, now: u64) {
         self.grant_all(now);

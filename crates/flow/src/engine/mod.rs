@@ -8,15 +8,16 @@
 //! | `units` | rows, records and stamps of the units in flight |
 //! | `stages` | queues, granted batches, seats; which stage a worker serves next |
 //! | `grants` | resources, what is held of them, and all lines |
-//! | `intake` | the entrance, pulls of the source; units and bytes in flight, and their caps (the gate's and the source's own code, which `threads` holds) |
+//! | `intake` | the entrance, pulls of the source; units and bytes in flight, and their caps |
 //! | `crew` | workers busy, asleep and expected; their turns; the plan of wake-ups |
 //! | `ledger` | what became of the units |
 //! | `timers` | the moments at which the timekeeper acts |
 //! | `life` | the phase of the flow |
 //!
-//! A part's fields are its own, and no part imports a step. `state` composes the parts, `run` is what happens without the
-//! mutex (its `settlement` is what a batch brings back, so `crew` knows it, too), `threads` drives everything in real time, and `claims`, `pace`, `settings`, `histogram` and `identity` are
-//! words that several parts use.
+//! A part's fields are its own, and no part imports a step. `state` composes the parts. `run` is what happens without the
+//! mutex; `crew` knows its `settlement`, because a worker's turn keeps what its batches bring back. `threads` drives
+//! everything in real time, and holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`,
+//! `histogram` and `identity` are words that several parts use.
 
 mod admit;
 pub(crate) mod claims;

@@ -49,7 +49,8 @@ impl RunningBatch {
     }
 }
 
-/// A worker's turn, as other threads see it: its position, and the batches that it has not begun. It belongs to one worker, and its cache lines hold nothing else.
+/// A worker's turn, as other threads see it: its position, and the batches that it has not begun. It belongs to one
+/// worker, and its cache lines hold nothing else.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct Chain {

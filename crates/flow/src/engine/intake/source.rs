@@ -1,4 +1,4 @@
-//! The source: where a flow's own units come from, farther from the exit than any stage.
+//! The source of a flow's own units. It is farther from the exit than any stage.
 //!
 //! Shared workers pull units from the source themselves, when no unit in flight needs them more: a worker then goes on
 //! with the units it has just made, while they are in its core's cache, and the flow needs no thread beside its

@@ -1,4 +1,4 @@
-//! The stamp of every unit, from its admission (a pulled unit: from its pull) on: its number, and the time.
+//! The stamp of a unit: its number, and the time of its admission or, if a worker pulled it, of the pull.
 
 use std::num::NonZeroU64;
 
