@@ -312,6 +312,9 @@ pub(crate) struct PlanArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
+    /// Print the plan as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `millstream retry`.

@@ -1,5 +1,6 @@
 //! `millstream plan`: what the static checks found out about a flow, for a reader with 80 columns.
 
+mod json;
 mod surplus;
 
 use std::collections::BTreeSet;
@@ -26,7 +27,8 @@ pub(crate) fn plan(args: &PlanArgs) -> ExitCode {
         if let Some(warnings) = file.render_warnings() {
             out::complain_page(&warnings);
         }
-        Ok(describe(&file, wired.flow.plan()))
+        let plan = wired.flow.plan();
+        Ok(if args.json { json::describe(&file, plan) } else { describe(&file, plan) })
     });
     match described.map(|text| out::print(&text)) {
         Err(error) => {

@@ -117,6 +117,50 @@ fn a_plan_shows_graph_bounds_needs_order_and_memory() {
 }
 
 #[test]
+fn a_plan_is_one_json_object_with_the_facts_of_the_page() {
+    let plan: serde_json::Value = serde_json::from_str(&planned(FETCH, &["--json"])).unwrap();
+    let fact = |pointer: &str| plan.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {plan:#}")).clone();
+    let expected = [
+        ("/flow", serde_json::json!("pages")),
+        ("/takes_input", false.into()),
+        ("/inflight", 64.into()),
+        ("/memory", (64 << 20).into()),
+        ("/workers", 4.into()),
+        ("/params", serde_json::json!({ "out": "pages" })),
+        ("/stages/0/op", "http-get".into()),
+        ("/stages/0/timeout_ns", 30_000_000_000_u64.into()),
+        ("/stages/0/retries", 3.into()),
+        ("/stages/0/backoff_ns", serde_json::json!([100_000_000, 5_000_000_000_u64])),
+        ("/stages/0/needs/1", {
+            serde_json::json!({ "resource": "host", "amount": 1, "key": "{host}", "until": "strip" })
+        }),
+        ("/stages/1/queue_bound", 32.into()),
+        ("/stages/1/next", "strip".into()),
+        ("/stages/1/else", "keep".into()),
+        ("/stages/2/blocking", true.into()),
+        ("/stages/2/workers_max", 4.into()),
+        ("/stages/2/after_failure", "skip".into()),
+        ("/stages/3/batch_size", 16.into()),
+        ("/stages/3/batch_wait_ns", 5_000_000.into()),
+        ("/stages/3/next", serde_json::Value::Null),
+        ("/resources/2", {
+            serde_json::json!({
+                "name": "api", "kind": "rate", "capacity": 10, "rate_per_s": 50.0, "max_keys": null, "held_by": "unit"
+            })
+        }),
+        ("/resources/4/held_by", "batch".into()),
+        ("/warnings", serde_json::json!([])),
+    ];
+    for (pointer, value) in expected {
+        assert_eq!(fact(pointer), value, "{pointer}");
+    }
+    assert!(plan.pointer("/stages/0/else").is_none(), "only a filter has two ways");
+    let pairs = fact("/pairs");
+    let pair = serde_json::json!({ "stage": "strip", "holds": "host", "asks": "net" });
+    assert!(pairs.as_array().unwrap().contains(&pair), "{pairs:#}");
+}
+
+#[test]
 fn caps_of_the_command_line_take_the_place_of_the_flows() {
     let plan = planned(FETCH, &["--inflight", "8", "--memory", "1MiB", "--workers", "2", "-p", "out=elsewhere"]);
     assert!(plan.contains("1 MiB of payload, in at most 8 units"), "{plan}");

@@ -1,0 +1,171 @@
+//! The plan as one JSON object, for programs: the same facts as the page, under the names that the report and the
+//! snapshot use for them. Times are nanoseconds; `null` is "no limit", or the end of the flow where a stage is named.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use millstream_flow::{HoldAndAsk, Plan, PlanStage};
+use serde::Serialize;
+
+use super::{most_workers, surplus};
+use crate::file::model::{AfterFailure, FlowFile, Hold, NeedSpec, OpSpec, ResourceSpec, StageSpec};
+
+/// The plan of `file` as pretty-printed JSON with a newline at its end.
+pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
+    let page = Page {
+        flow: &plan.flow,
+        file: file.path.to_string_lossy().into_owned(),
+        source: super::source(file),
+        takes_input: file.input_span.is_some(),
+        params: &file.params,
+        inflight: plan.inflight,
+        memory: Some(plan.memory).filter(|bytes| *bytes != u64::MAX),
+        workers: plan.workers,
+        stages: file.stages.iter().zip(&plan.stages).map(|(spec, stage)| Stage::of(spec, stage, plan)).collect(),
+        // The places of a bounded queue are resources of the engine; here they are `queue_bound` of their stage.
+        resources: file.resources.iter().filter_map(|spec| Resource::of(spec, plan)).collect(),
+        order: &plan.order,
+        pairs: plan.pairs.iter().map(Pair::of).collect(),
+        warnings: surplus::warnings(file, plan),
+    };
+    serde_json::to_string_pretty(&page).expect("a plan has only string keys and plain values") + "\n"
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    flow: &'a str,
+    file: String,
+    /// The words of the page; the flow file has the parts.
+    source: String,
+    /// Whether a run needs an INPUT.
+    takes_input: bool,
+    params: &'a BTreeMap<String, String>,
+    inflight: u64,
+    memory: Option<u64>,
+    workers: u64,
+    stages: Vec<Stage<'a>>,
+    resources: Vec<Resource<'a>>,
+    order: &'a [String],
+    pairs: Vec<Pair>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Stage<'a> {
+    name: &'a str,
+    op: &'static str,
+    queue_bound: u64,
+    workers_min: u64,
+    workers_max: u64,
+    /// Whether the stage has threads of its own.
+    blocking: bool,
+    /// `null` when measured time decides.
+    batch_size: Option<usize>,
+    batch_wait_ns: u64,
+    idempotent: bool,
+    timeout_ns: Option<u64>,
+    retries: u32,
+    /// The first pause before a retry and the longest.
+    backoff_ns: Option<[u64; 2]>,
+    after_failure: &'static str,
+    needs: Vec<Need<'a>>,
+    next: Option<&'a str>,
+    /// The way of units that do not match; absent where the stage is no filter.
+    #[serde(rename = "else", skip_serializing_if = "Option::is_none")]
+    otherwise: Option<Option<&'a str>>,
+}
+
+impl<'a> Stage<'a> {
+    fn of(spec: &'a StageSpec, stage: &PlanStage, plan: &Plan) -> Self {
+        Self {
+            name: &spec.name,
+            op: spec.op.name(),
+            queue_bound: stage.queue_bound,
+            workers_min: stage.workers_min,
+            workers_max: most_workers(stage, plan),
+            blocking: stage.blocking,
+            batch_size: stage.batch.size(),
+            batch_wait_ns: nanoseconds(stage.batch.longest_wait()),
+            idempotent: stage.idempotent,
+            timeout_ns: stage.timeout.map(nanoseconds),
+            retries: stage.retries,
+            backoff_ns: spec.retry.as_ref().map(|retry| [retry.backoff.start, retry.backoff.end].map(nanoseconds)),
+            after_failure: match spec.after_failure {
+                AfterFailure::DeadLetter => "dead-letter",
+                AfterFailure::Skip => "skip",
+                AfterFailure::Stop => "stop",
+            },
+            needs: spec.needs.iter().map(Need::of).collect(),
+            next: spec.next.as_deref(),
+            otherwise: matches!(spec.op, OpSpec::Filter { .. }).then_some(spec.otherwise.as_deref()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Need<'a> {
+    resource: &'a str,
+    amount: u64,
+    /// The key's template; `null` where the resource has no keys.
+    key: Option<String>,
+    /// The later stage with which the need is given back.
+    until: Option<&'a str>,
+}
+
+impl<'a> Need<'a> {
+    fn of(need: &'a NeedSpec) -> Self {
+        Self {
+            resource: &need.resource,
+            amount: need.amount,
+            key: need.key.as_ref().map(ToString::to_string),
+            until: need.until.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Resource<'a> {
+    name: &'a str,
+    kind: &'a str,
+    capacity: u64,
+    rate_per_s: Option<f64>,
+    max_keys: Option<u64>,
+    /// `unit` or `batch`.
+    held_by: &'static str,
+}
+
+impl<'a> Resource<'a> {
+    fn of(spec: &'a ResourceSpec, plan: &'a Plan) -> Option<Self> {
+        let resource = plan.resources.iter().find(|resource| resource.name == spec.name)?;
+        Some(Self {
+            name: &resource.name,
+            kind: &resource.kind,
+            capacity: resource.capacity,
+            rate_per_s: resource.rate_per_s,
+            max_keys: resource.max_keys,
+            held_by: match spec.hold {
+                Hold::Unit => "unit",
+                Hold::Batch => "batch",
+            },
+        })
+    }
+}
+
+/// A unit at `stage` holds one resource and asks for another.
+#[derive(Serialize)]
+struct Pair {
+    stage: String,
+    holds: String,
+    asks: String,
+}
+
+impl Pair {
+    fn of(pair: HoldAndAsk) -> Self {
+        Self { stage: pair.stage, holds: pair.holds, asks: pair.asks }
+    }
+}
+
+/// Nanoseconds, at most what 64 bits hold: 584 years.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
