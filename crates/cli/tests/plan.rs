@@ -122,7 +122,7 @@ fn a_plan_is_one_json_object_with_the_facts_of_the_page() {
     let fact = |pointer: &str| plan.pointer(pointer).unwrap_or_else(|| panic!("no {pointer} in {plan:#}")).clone();
     let expected = [
         ("/flow", serde_json::json!("pages")),
-        ("/takes_input", false.into()),
+        ("/uses_input", false.into()),
         ("/inflight", 64.into()),
         ("/memory", (64 << 20).into()),
         ("/workers", 4.into()),

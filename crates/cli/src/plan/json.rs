@@ -16,7 +16,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         flow: &plan.flow,
         file: file.path.to_string_lossy().into_owned(),
         source: super::source(file),
-        takes_input: file.input_span.is_some(),
+        uses_input: file.input_span.is_some(),
         params: &file.params,
         inflight: plan.inflight,
         memory: Some(plan.memory).filter(|bytes| *bytes != u64::MAX),
@@ -37,8 +37,8 @@ struct Page<'a> {
     file: String,
     /// The words of the page; the flow file has the parts.
     source: String,
-    /// Whether a run needs an INPUT.
-    takes_input: bool,
+    /// Whether `{input}` occurs in the file, so that a run needs an INPUT.
+    uses_input: bool,
     params: &'a BTreeMap<String, String>,
     inflight: u64,
     memory: Option<u64>,
