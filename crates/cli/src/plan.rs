@@ -257,8 +257,8 @@ fn order(page: &mut Page, plan: &Plan) {
     let takes_part = |name: &&String| plan.pairs.iter().any(|pair| pair.holds == **name || pair.asks == **name);
     let order: Vec<&str> = plan.order.iter().filter(takes_part).map(String::as_str).collect();
     page.paragraph("  ", "    ", &order.join(" → "));
-    let said = "Whoever holds one of these and waits for another waits for one further on, so no units can wait for one another in a \
-                circle:";
+    let said = "A unit that holds one of these and waits for another waits for one further on, so no units can wait for one \
+                another in a circle:";
     page.paragraph("  ", "  ", said);
     for pair in &plan.pairs {
         page.paragraph("  - ", "    ", &pair.to_string());

@@ -1,5 +1,5 @@
 //! The plan as one JSON object, for programs: the same facts as the page, under the names that the report and the
-//! snapshot use for them. Times are nanoseconds; `null` is "no limit", or the end of the flow where a stage is named.
+//! snapshot use for them. Times are in nanoseconds. `null` is the absence of a limit; in place of a stage, the flow's end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,8 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         memory: Some(plan.memory).filter(|bytes| *bytes != u64::MAX),
         workers: plan.workers,
         stages: file.stages.iter().zip(&plan.stages).map(|(spec, stage)| Stage::of(spec, stage, plan)).collect(),
-        // The places of a bounded queue are resources of the engine; here they are `queue_bound` of their stage.
+        // The places of a bounded queue are resources of the engine; here they are `queue_bound` of their stage, and
+        // `queue of STAGE` in the order of waiting and its pairs.
         resources: file.resources.iter().filter_map(|spec| Resource::of(spec, plan)).collect(),
         order: &plan.order,
         pairs: plan.pairs.iter().map(Pair::of).collect(),
@@ -165,7 +166,7 @@ impl Pair {
     }
 }
 
-/// Nanoseconds, at most what 64 bits hold: 584 years.
+/// The nanoseconds of `time`; a time of more than 584 years exceeds 64 bits and becomes their maximum.
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
