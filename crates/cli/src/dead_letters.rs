@@ -48,7 +48,7 @@ use crate::record::Record;
 use crate::retry::letters;
 use crate::retry::origin::Origin;
 
-/// Who may read the file: its owner. To be retried, a letter has the unit's text and the parameters as they came, with what may
+/// The file's permissions: only its owner reads it. To be retried, a letter has the unit's text and the parameters as they came, with what may
 /// be secret in them.
 const OWN: u32 = 0o600;
 
