@@ -15,7 +15,7 @@ use millstream_command::{size, time};
 use crate::families::by_family;
 use crate::file::model::MAX_WORKERS;
 use crate::file::template::Template;
-use crate::file::{self, FlowError, FlowFile, suggest};
+use crate::file::{self, FlowError, FlowFile, HaltPolicy, suggest};
 use crate::run::{NOT_WRITTEN, WRONG};
 
 /// The most programs that `millstream each` runs at once: a stage has no more threads for its needs.
@@ -158,14 +158,18 @@ Exit status:
   0  every unit was retired
   1  some units were dead-lettered: their number and file are printed
   2  the flow file or the arguments are wrong
-  3  the run was interrupted
-  4  the report, dead letters or what a stage gathers could not be written")]
+  3  the run was interrupted, or the reader of its output went away
+  4  the report, dead letters, what a stage gathers or standard output could not be written")]
 pub(crate) struct RunArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
     /// The input of the flow: `{input}` in the flow file, walked or taken as units as its `[source]` says.
     pub input: Vec<OsString>,
+    /// Start nothing more when this many units were given up on, or this share of them: 5, 10%; in place of the flow's `halt`.
+    /// With `now,` before it, end what runs.
+    #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
+    pub halt: Option<HaltPolicy>,
     /// Write dead letters to this file, as JSON lines [default: beside the report, or FLOW.dead-letters.jsonl here].
     #[arg(long, value_name = "FILE")]
     pub dead_letters: Option<PathBuf>,
@@ -197,8 +201,8 @@ Exit status:
   0  the program succeeded for every item
   1  it failed for some: their number and the file of dead letters are printed; `millstream retry` runs them again
   2  the arguments are wrong: nothing was run
-  3  the run was interrupted
-  4  the report, dead letters or the dry run could not be written")]
+  3  the run was interrupted, or the reader of its output went away
+  4  the report, dead letters, standard output or the dry run could not be written")]
 pub(crate) struct EachArgs {
     /// Programs at once [default: the machine's cores].
     #[arg(short, long, value_name = "N", value_parser = jobs)]
@@ -230,19 +234,23 @@ pub(crate) struct EachArgs {
     /// Kill a program, and all it has started, that takes longer.
     #[arg(long, value_name = "TIME", value_parser = pause)]
     pub timeout: Option<Duration>,
-    /// Start no more programs when one has failed for good.
-    #[arg(long)]
-    pub stop: bool,
+    /// Start no more programs when this many have failed for good, or this share of them: 5, 10%. With `now,` before it, end
+    /// those that run.
+    #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
+    pub halt: Option<HaltPolicy>,
     /// The first argument is a script for /bin/sh; the others are its $1, $2, …
     #[arg(long)]
     pub shell: bool,
     /// Precede every line of output with its item and a tab.
     #[arg(long, conflicts_with_all = ["results", "ungroup"])]
     pub tag: bool,
+    /// Print outputs in the order of their items, not in the order in which programs end.
+    #[arg(short, long, conflicts_with_all = ["results", "ungroup"])]
+    pub keep_order: bool,
     /// Pass output on as it comes, where lines of several programs may mix.
     #[arg(short, long, conflicts_with = "results")]
     pub ungroup: bool,
-    /// Write a program's output to DIR/ITEM/stdout, which appears when the program has succeeded.
+    /// Write a program's output to DIR/ITEM/stdout and DIR/ITEM/stderr, which appear when the program has ended.
     #[arg(long, value_name = "DIR")]
     pub results: Option<PathBuf>,
     /// Hold at most this much output in memory: 64MiB, 1GB, …
@@ -331,8 +339,8 @@ Exit status:
   0  every unit was retired, or there was none to retry
   1  some units died again: their number and file are printed
   2  the letters, the flow file or the arguments are wrong: nothing was run
-  3  the retry was interrupted
-  4  the report, dead letters or what a stage gathers could not be written")]
+  3  the retry was interrupted, or the reader of its output went away
+  4  the report, dead letters, what a stage gathers or standard output could not be written")]
 pub(crate) struct RetryArgs {
     /// The file of dead letters [default: the only FLOW.dead-letters.jsonl here].
     pub letters: Option<PathBuf>,

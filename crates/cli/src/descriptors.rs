@@ -34,7 +34,7 @@ fn limit(file: &FlowFile) -> u64 {
 }
 
 fn may_raise(file: &FlowFile) -> bool {
-    !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec { .. }))
+    !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)))
 }
 
 /// Raises the limit for the run of this flow.
@@ -53,8 +53,8 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
         // The file and its folder; the connection and the resolver's.
         OpSpec::Write { .. } | OpSpec::HttpGet(_) => 2,
         // Three pipes with both their ends, while the program starts.
-        OpSpec::Exec { .. } => 6,
-        // An `append` and a `print` keep their file open for the whole run.
+        OpSpec::Exec(_) => 6,
+        // An `append` keeps its file open for the whole run, and what is printed has its printer.
         OpSpec::Append { .. }
         | OpSpec::Print { .. }
         | OpSpec::Blake3
@@ -86,12 +86,11 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
         false => stage.workers.map_or(0, |(floor, _)| floor.resolve(workers) as u64) * each,
     });
     let wanted = shared + beside.sum::<u64>();
-    let lists =
-        file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Append { .. } | OpSpec::Print { .. })).count()
-            as u64;
+    let lists = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Append { .. })).count() as u64;
+    let printer = u64::from(file.stages.iter().any(|stage| stage.op.prints()));
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::HttpGet(_))).count() as u64;
     let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);
-    let left = limit.saturating_sub(in_use + BESIDE + 2 * lists + idle);
+    let left = limit.saturating_sub(in_use + BESIDE + 2 * (lists + printer) + idle);
     let least = uses().map(|(.., each)| each).max()?;
     (left < wanted).then_some(left.max(least))
 }

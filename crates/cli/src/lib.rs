@@ -34,6 +34,7 @@ mod leftovers;
 mod ops;
 mod payload;
 mod plan;
+mod printer;
 mod record;
 mod regular;
 mod retry;

@@ -6,6 +6,7 @@ mod surplus;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use millstream_command::screen::{out, shown, text};
 use millstream_command::time;
@@ -23,7 +24,7 @@ const NAME_COLUMNS: usize = 24;
 /// Checks the flow, prints its plan or why it was refused, and gives the exit status.
 pub(crate) fn plan(args: &PlanArgs) -> ExitCode {
     let described = args.flow.load().and_then(|file| {
-        let wired = wire::wire(&file, |_| {}, None)?;
+        let wired = wire::wire(&file, |_| {}, None, Arc::default())?;
         if let Some(warnings) = file.render_warnings() {
             out::complain_page(&warnings);
         }
@@ -76,6 +77,9 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
             bytes => format!("at most {} in flight; a unit larger than that goes alone", text::bytes(bytes)),
         },
     );
+    if let Some(halt) = file.halt {
+        page.fact("halts", &halt.in_words());
+    }
     let own: u64 = plan.stages.iter().filter(|stage| stage.blocking).map(|stage| most_workers(stage, plan)).sum();
     let beside =
         if own > 0 { format!(", and up to {} for stages that block", text::count(own)) } else { String::new() };

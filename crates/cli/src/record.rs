@@ -15,6 +15,7 @@ use crate::file::template::{Field, Fields};
 use crate::json_member::Members;
 use crate::ops::Hop;
 use crate::payload::Payload;
+use crate::printer::Place;
 use crate::{regular, web_url};
 
 /// The value of `{name}` for a URL whose path ends with a slash or is missing, as download programs choose it.
@@ -61,6 +62,8 @@ pub(crate) struct Record {
     pub(crate) done_by: u32,
     /// Where redirects have led an `http-get` that is not done yet.
     pub(crate) hop: Option<Box<Hop>>,
+    /// Its place in the order of what is printed, in a flow with such an order.
+    pub(crate) place: Option<Arc<Place>>,
     /// Which of the dead letters that are retried it is of.
     pub(crate) letter: Option<usize>,
     /// Why the source could not produce this unit, which then is to be given up on in the first stage.

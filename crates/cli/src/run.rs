@@ -9,6 +9,7 @@
 //! with `stdout = "inherit"`, and to what appends to `/dev/stdout`.
 
 mod ending;
+mod halt;
 pub(crate) mod identity;
 mod interrupt;
 mod stdout;
@@ -31,6 +32,7 @@ use millstream_flow::{Control, DeadLetter, Service};
 
 pub(crate) use self::ending::{ALL_RETIRED, NOT_WRITTEN, WRONG};
 use self::ending::{Closing, unfinished};
+use self::halt::{Halt, Reason};
 use self::identity::Identity;
 use self::interrupt::Interrupts;
 use self::watch::{Event, watch};
@@ -42,6 +44,7 @@ use crate::file::model::{LinesFrom, OpSpec, SourceSpec};
 use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
 use crate::ops::{Gathered, RunEnd};
+use crate::printer::Printer;
 use crate::record::Record;
 use crate::retry::letters::Letters;
 use crate::retry::origin::Origin;
@@ -133,20 +136,31 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         Some(again) => again.origin().retried(&file.text),
     };
     let letters = Arc::new(DeadLetters::check(letters_path, name.clone(), origin)?);
+    let halt = Arc::new(Halt::new(args.halt.or(file.halt)));
     let identity = Identity::new(&name, &file, args);
     let causes = Arc::new(Causes::default());
     descriptors::raise(&file);
     let (wired, source) = match again {
         None => {
-            let wired = wire(&file, take(letters.clone(), causes.clone(), |_| ()), None)?;
+            let wired = wire(&file, take(letters.clone(), causes.clone(), halt.clone(), |_| ()), None, halt.word())?;
             (wired, source::open(&file, &args.input)?)
         }
         Some(again) => {
             let (died, retired) = (again.marker(), again.marker());
             let on_retire = Box::new(move |record: Record| record.letter.into_iter().for_each(&retired));
-            let wired = wire(&file, take(letters.clone(), causes.clone(), died), Some(on_retire))?;
+            let wired =
+                wire(&file, take(letters.clone(), causes.clone(), halt.clone(), died), Some(on_retire), halt.word())?;
             (wired, source::again(&file, &args.input, again.source()?, again.units()))
         }
+    };
+    wired.printer.on_trouble({
+        let halt = Arc::clone(&halt);
+        move |trouble| halt.halt(Reason::Output(trouble.clone()))
+    });
+    let source = if file.stages.iter().any(|stage| stage.op.is_ordered()) {
+        in_order(source, Arc::clone(&wired.printer))
+    } else {
+        source
     };
     let total = exact_length(&source);
     let control = wired.flow.control();
@@ -161,6 +175,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
 
     let drainer = Drainer::start(send.clone())?;
     letters.begin()?;
+    halt.attach(control.clone(), send.clone());
     let service = wired.flow.start_from(source, move |end| drop(send.send(Event::Fed(end))));
     let ending = watch(&control, &events, &mut screen, total, move || drainer.drain(service));
     // What no worker has ended, for it was given up on first.
@@ -185,6 +200,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         &wired.ops,
         &RunEnd {
             complete,
+            abandoned: ending.abandoned.is_some(),
             admitted: report.admitted,
             retired: report.retired,
             dead: report.dead_lettered + kept,
@@ -202,7 +218,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
             gathered: &gathered,
         },
         abandoned: ending.abandoned.as_deref(),
-        interrupted: ending.interrupted || report.left > 0,
+        interrupted: ending.interrupted,
+        halted: ending.halted.as_ref(),
         letters: &letters,
         kept,
         quiet: args.output.quiet,
@@ -236,10 +253,18 @@ fn clear_up_after_others(screen: &mut Screen) -> Option<leftovers::Keeper> {
 
 /// The supervisor of the programs that stages start, if there are such stages.
 fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
-    if !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec { .. })) {
+    if !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_))) {
         return None;
     }
     Supervisor::start().inspect_err(|error| screen.say(&unsupervised(error))).ok()
+}
+
+/// The units with their places in the order of what is printed.
+fn in_order(source: Source, printer: Arc<Printer>) -> Source {
+    Box::new(source.map(move |mut record| {
+        record.place = Some(printer.place());
+        record
+    }))
 }
 
 /// The number of units a source will yield, if it knows.
@@ -311,12 +336,14 @@ impl Drainer {
 fn take(
     letters: Arc<DeadLetters>,
     causes: Arc<Causes>,
+    halt: Arc<Halt>,
     died: impl Fn(usize) + Send + Sync,
 ) -> impl Fn(DeadLetter) + Send + Sync {
     move |letter| {
         causes.add(&letter);
         letters.take(&letter);
         letter.input::<Record>().and_then(|record| record.letter).into_iter().for_each(&died);
+        halt.dies();
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use millstream_flow::{
     AfterFailure, Batch, BuildError, DeadLetter, Failure, Flow, FlowBuilder, HoldAndAsk, Inlet, Need, NeedsCycle, Rate,
@@ -12,8 +14,15 @@ use millstream_flow::{
 use crate::descriptors;
 use crate::file::model::{self, FlowFile, Hold, NeedSpec, OpSpec, ResourceKind, StageSpec};
 use crate::file::{FlowError, Problem, Refusal};
-use crate::ops::{self, Gathered, Op, RunEnd};
+use crate::ops::{self, Gathered, Op, RunEnd, Surroundings};
+use crate::printer::Printer;
 use crate::record::Record;
+
+/// The pause of a unit in a run that has halted: longer than such a run lasts.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// Bytes of output that wait to be printed, beyond which no more are made, in a flow with more memory.
+const MAX_UNPRINTED: u64 = 64 << 20;
 
 /// An engine flow with the ops that its stages run.
 pub(crate) struct Wired {
@@ -21,6 +30,8 @@ pub(crate) struct Wired {
     pub flow: Flow<Record, Record>,
     /// The ops, which are told when the run is over.
     pub ops: Ops,
+    /// Prints the outputs of units.
+    pub printer: Arc<Printer>,
 }
 
 /// The ops of a flow's stages, which outlive it: some have something to finish when the last unit has left.
@@ -52,7 +63,8 @@ impl Ops {
 /// Is told of each unit that is retired with a result.
 pub(crate) type OnRetire = Box<dyn Fn(Record) + Send + Sync>;
 
-/// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on.
+/// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on, and no op runs once
+/// the run has `halted`.
 ///
 /// # Errors
 /// An op that cannot run here, or what the engine's static checks refuse, shown in the flow file.
@@ -60,9 +72,11 @@ pub(crate) fn wire(
     file: &FlowFile,
     on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static,
     on_retire: Option<OnRetire>,
+    halted: Arc<AtomicBool>,
 ) -> Result<Wired, FlowError> {
     let refuse = |problems| FlowError::from(Refusal::new(&file.path, file.text.clone(), problems));
-    let ops = build_ops(file).map_err(refuse)?;
+    let printer = Arc::new(Printer::new(file.memory.map_or(MAX_UNPRINTED, |memory| memory.min(MAX_UNPRINTED))));
+    let ops = build_ops(file, &printer).map_err(refuse)?;
     let mut builder = Flow::builder::<Record>(file.name.clone());
     builder.inflight(file.inflight).on_dead_letter(on_dead_letter);
     if let Some(on_retire) = on_retire {
@@ -80,21 +94,24 @@ pub(crate) fn wire(
     let descriptors =
         descriptors::to_share(file, threads, &blocking).map(|most| builder.tokens(descriptors::NAME, most));
     let inlets: Vec<Inlet<Record>> = file.stages.iter().map(|stage| builder.inlet(stage.name.clone())).collect();
-    let mut wiring = Wiring { file, builder, threads, blocking, resources, descriptors, inlets };
+    let mut wiring = Wiring { file, builder, threads, blocking, resources, descriptors, inlets, halted };
     for (index, (_, op)) in ops.stages.iter().enumerate() {
         wiring.define(index, Arc::clone(op));
     }
     let Wiring { builder, inlets, .. } = wiring;
     let flow = builder.build(inlets[0]).map_err(|error| refuse(vec![build_problem(file, &error)]))?;
-    Ok(Wired { flow, ops })
+    Ok(Wired { flow, ops, printer })
 }
 
 /// The stages' ops, or all reasons why some cannot run.
-fn build_ops(file: &FlowFile) -> Result<Ops, Vec<Problem>> {
+fn build_ops(file: &FlowFile, printer: &Arc<Printer>) -> Result<Ops, Vec<Problem>> {
     let mut stages = Vec::new();
     let mut problems = Vec::new();
     for stage in &file.stages {
-        match ops::build(&stage.op, file.most_in_memory()) {
+        let retries = stage.retry.as_ref().map_or(0, |retry| retry.times);
+        let around =
+            Surroundings { most_in_memory: file.most_in_memory(), attempts: retries.saturating_add(1), printer };
+        match ops::build(&stage.op, &around) {
             Ok(op) => stages.push((stage.name.clone(), Arc::from(op))),
             Err(error) => {
                 let place = stage.exec_span.clone().unwrap_or_else(|| stage.op_span.clone());
@@ -137,6 +154,8 @@ struct Wiring<'a> {
     /// The file descriptors, where they may run out.
     descriptors: Option<Resource>,
     inlets: Vec<Inlet<Record>>,
+    /// The run has halted. Relaxed: it publishes nothing else.
+    halted: Arc<AtomicBool>,
 }
 
 impl Wiring<'_> {
@@ -158,7 +177,9 @@ impl Wiring<'_> {
         let (blocking, threads) = (self.blocking[index], self.threads);
 
         let enters = index == 0;
+        let halted = Arc::clone(&self.halted);
         let code = move |record: &mut Record, cx: &mut millstream_flow::Cx<'_>| match &record.fault {
+            _ if halted.load(Ordering::Relaxed) => Err(Failure::requeue("the run has halted").not_before(LONG)),
             Some(fault) if enters => Err(Failure::permanent(fault.clone())),
             _ => op.run(record, cx),
         };

@@ -225,6 +225,28 @@ fn walk_with(take: &str, before: &str) -> String {
 }
 
 #[test]
+fn a_halt_that_could_not_be_is_refused() {
+    for (halt, reason) in [
+        ("0", "would not begin"),
+        ("-1", "expected a number of failures"),
+        ("\"0\"", "would not begin"),
+        ("\"200%\"", "a share is from 1% to 100%"),
+        ("\"later,5\"", "`now,5`"),
+        ("true", "\"now,5\""),
+    ] {
+        says(&flow(&format!("halt = {halt}"), "", "op = \"read\""), &["f.toml:1:", reason]);
+    }
+}
+
+#[test]
+fn a_tag_and_an_order_of_what_is_not_printed_are_refused() {
+    for key in ["tag = \"{line}\"", "ordered = true"] {
+        let stage = format!("op = \"exec\"\nexec = [\"true\"]\n{key}");
+        says(&flow("", "", &stage), &["is for output that is printed", "stdout = \"print\""]);
+    }
+}
+
+#[test]
 fn an_op_on_a_payload_that_units_may_not_have_is_refused() {
     let ops = [
         "op = \"blake3\"",

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use crate::file::FlowFile;
-use crate::file::model::OpSpec;
+use crate::file::model::{ExecSpec, OpSpec};
 use crate::record::Record;
 use millstream_command::screen::{out, shown, text};
 
@@ -15,7 +15,7 @@ use millstream_command::screen::{out, shown, text};
 /// # Errors
 /// Those of standard output.
 pub(super) fn print(flow: &FlowFile, units: impl Iterator<Item = Record>) -> io::Result<()> {
-    let OpSpec::Exec { argv, shell, .. } = &flow.stages[0].op else {
+    let OpSpec::Exec(ExecSpec { argv, shell, .. }) = &flow.stages[0].op else {
         unreachable!("the first stage of such a flow runs the program")
     };
     out::print_with(|out| {

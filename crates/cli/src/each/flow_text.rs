@@ -73,6 +73,10 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     text += &format!("name = {}\n", quoted(&name));
     // Twice the programs keep the queue filled while lines are read.
     text += &format!("inflight = {}\n\n", DEFAULT_INFLIGHT.max(jobs.saturating_mul(2)));
+    if let Some(halt) = args.halt {
+        text.truncate(text.len() - 1);
+        text += &format!("halt = {:<25}# start no more after as many failures\n\n", quoted(&halt.to_string()));
+    }
     resources(&mut text, args, jobs);
     text += "[source]\n";
     text += match source {
@@ -84,12 +88,6 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
         Source::Walk(_) => "walk = \"{input}\"                # one unit a file below the INPUT\n",
     };
     stage(&mut text, args, command);
-    if !args.inherits() && args.results.is_none() {
-        text += "\n[[stage]]\nname = \"print\"\nop = \"print\"                    # a program's output comes whole\n";
-        if args.tag {
-            text += "tag = \"{path}\"\n";
-        }
-    }
     text
 }
 
@@ -114,10 +112,19 @@ fn stage(text: &mut String, args: &EachArgs, command: &Command) {
         *text += "shell = true\n";
     }
     if let Some(folder) = &args.results {
-        let file = format!("{}/{{path}}/stdout", template_of(&folder.to_string_lossy()));
-        *text += &format!("stdout = {{ file = {} }}\n", quoted(&file));
+        let file = |name| quoted(&format!("{}/{{path}}/{name}", template_of(&folder.to_string_lossy())));
+        *text += &format!("stdout = {{ file = {}, failed = true }}\n", file("stdout"));
+        *text += &format!("stderr = {{ file = {} }}\n", file("stderr"));
     } else if args.inherits() {
-        *text += "stdout = \"inherit\"\n";
+        *text += "stdout = \"inherit\"\nstderr = \"inherit\"\n";
+    } else {
+        *text += "stdout = \"print\"                # whole, when the program has ended\nstderr = \"print\"\n";
+        if args.tag {
+            *text += "tag = \"{path}\"\n";
+        }
+        if args.keep_order {
+            *text += "ordered = true                  # in the order of the items\n";
+        }
     }
     let mut needs = vec!["jobs = 1".to_owned()];
     if args.starts_per_second().is_some() {
@@ -136,9 +143,6 @@ fn stage(text: &mut String, args: &EachArgs, command: &Command) {
             format!(", backoff = {}", quoted(&format!("{}..{}", time::show(backoff.start), time::show(backoff.end))))
         });
         *text += &format!("retry = {{ times = {times}{} }}\n", backoff.unwrap_or_default());
-    }
-    if args.stop {
-        *text += "after_failure = \"stop\"\n";
     }
 }
 

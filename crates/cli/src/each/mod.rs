@@ -107,6 +107,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
             workers: None,
         },
         input: inputs,
+        halt: None,
         dead_letters: args.dead_letters.clone(),
         output: args.output.clone(),
     }))

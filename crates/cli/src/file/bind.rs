@@ -7,8 +7,8 @@ use millstream_command::screen::shown;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::model::{
-    Condition, ExecStdout, FlowFile, HttpGetSpec, LinesFrom, MaxBytes, OpSpec, SourceSpec, StageSpec, TextTest,
-    ZstdMode,
+    Condition, ExecSpec, ExecStderr, ExecStdout, FlowFile, HttpGetSpec, LinesFrom, MaxBytes, OpSpec, SourceSpec,
+    StageSpec, TextTest, ZstdMode,
 };
 use super::template::{Field, Template};
 
@@ -116,19 +116,23 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
     match op {
         OpSpec::Read { path, .. } | OpSpec::Write { path, .. } => templates.push(path),
         OpSpec::Append { path, line, .. } => templates.extend([path, line]),
-        OpSpec::Exec { argv, stdout, env, dir, .. } => {
+        OpSpec::Exec(ExecSpec { argv, stdout, stderr, tag, env, dir, .. }) => {
             templates.extend(argv);
             templates.extend(env.iter_mut().map(|(_, value)| value));
             templates.extend(dir);
-            if let ExecStdout::File(file) = stdout {
-                templates.push(file);
+            templates.extend(tag);
+            if let ExecStdout::File { path, .. } = stdout {
+                templates.push(path);
+            }
+            if let ExecStderr::File(path) = stderr {
+                templates.push(path);
             }
         }
         OpSpec::HttpGet(HttpGetSpec { url, headers, .. }) => {
             templates.push(url);
             templates.extend(headers.iter_mut().map(|(_, value)| value));
         }
-        OpSpec::Print { tag } => templates.extend(tag),
+        OpSpec::Print { tag, .. } => templates.extend(tag),
         OpSpec::Filter { when } => condition_templates(when, templates),
         OpSpec::Check { equals, .. } => templates.push(equals),
         OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {

@@ -6,11 +6,13 @@ pub(crate) mod template;
 mod bind;
 mod error;
 mod graph;
+pub(crate) mod halt;
 pub(crate) mod parse;
 mod reader;
 
 pub(crate) mod suggest;
 
 pub(crate) use error::{FlowError, Problem, Refusal};
+pub(crate) use halt::HaltPolicy;
 pub(crate) use model::FlowFile;
 pub(crate) use parse::load;

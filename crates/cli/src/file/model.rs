@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::{Problem, Refusal};
+use super::halt::HaltPolicy;
 use super::template::{Field, Template};
 use crate::payload::PIECE;
 
@@ -33,6 +34,8 @@ pub(crate) struct FlowFile {
     pub memory: Option<u64>,
     /// Threads that serve the stages; the machine's parallelism when absent.
     pub workers: Option<usize>,
+    /// When the run halts, because units fail.
+    pub halt: Option<HaltPolicy>,
     /// `[params]`, with the values given by `-p` in place of the defaults.
     pub params: BTreeMap<String, String>,
     /// `[resources]`, in the file's order.
@@ -301,21 +304,7 @@ pub(crate) enum OpSpec {
         mode: ZstdMode,
     },
     /// `exec`: runs a program.
-    Exec {
-        /// Program and arguments; at least one element. With `shell`, the first is the script and the others are `$1`, `$2`, ….
-        argv: Vec<Template>,
-        /// Run as `/bin/sh -c SCRIPT sh ARGUMENT…`. The parser refuses a unit's fields in the script, because there a file's
-        /// name could run commands; as arguments they are safe.
-        shell: bool,
-        /// Its standard input.
-        stdin: ExecStdin,
-        /// Its standard output.
-        stdout: ExecStdout,
-        /// Variables added to the environment.
-        env: Vec<(String, Template)>,
-        /// Its working folder; this process's when absent.
-        dir: Option<Template>,
-    },
+    Exec(ExecSpec),
     /// `http-get`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
     /// and 429, retried by policy for the others.
     HttpGet(HttpGetSpec),
@@ -328,6 +317,8 @@ pub(crate) enum OpSpec {
     Print {
         /// Precedes every line, with a tab.
         tag: Option<Template>,
+        /// Payloads come in the order of admission.
+        ordered: bool,
     },
     /// `append`: adds one line a unit to one file, in order of arrival; each batch is flushed.
     Append {
@@ -361,7 +352,7 @@ impl OpSpec {
             Self::Blake3 => "blake3",
             Self::Sha256 => "sha256",
             Self::Zstd { .. } => "zstd",
-            Self::Exec { .. } => "exec",
+            Self::Exec(_) => "exec",
             Self::HttpGet(_) => "http-get",
             Self::Filter { .. } => "filter",
             Self::Append { .. } => "append",
@@ -371,19 +362,57 @@ impl OpSpec {
         }
     }
 
+    /// Whether the stage prints what its units have to say.
+    pub(crate) fn prints(&self) -> bool {
+        match self {
+            Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Print) || matches!(spec.stderr, ExecStderr::Print),
+            Self::Print { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the stage's outputs are printed in the order of admission.
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self, Self::Exec(ExecSpec { ordered: true, .. }) | Self::Print { ordered: true, .. })
+    }
+
     /// Whether every unit has a payload after it, though that may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::HttpGet(_) | Self::Exec { stdout: ExecStdout::Payload, .. })
+        matches!(self, Self::Read { .. } | Self::HttpGet(_) | Self::Exec(ExecSpec { stdout: ExecStdout::Payload, .. }))
     }
 
     /// Whether a unit's payload may be larger after it than before.
     pub(crate) fn grows_payload(&self) -> bool {
         match self {
             Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet(_) => true,
-            Self::Exec { stdout, .. } => matches!(stdout, ExecStdout::Payload),
+            Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }
     }
+}
+
+/// The keys of the `exec` op.
+#[derive(Debug, Clone)]
+pub(crate) struct ExecSpec {
+    /// Program and arguments; at least one element. With `shell`, the first is the script and the others are `$1`, `$2`, ….
+    pub argv: Vec<Template>,
+    /// Run as `/bin/sh -c SCRIPT sh ARGUMENT…`. The parser refuses a unit's fields in the script, because there a file's
+    /// name could run commands; as arguments they are safe.
+    pub shell: bool,
+    /// Its standard input.
+    pub stdin: ExecStdin,
+    /// Its standard output.
+    pub stdout: ExecStdout,
+    /// Its standard error.
+    pub stderr: ExecStderr,
+    /// Precedes every line that is printed, with a tab.
+    pub tag: Option<Template>,
+    /// What is printed comes in the order of admission.
+    pub ordered: bool,
+    /// Variables added to the environment.
+    pub env: Vec<(String, Template)>,
+    /// Its working folder; this process's when absent.
+    pub dir: Option<Template>,
 }
 
 /// The keys of the `http-get` op.
@@ -441,11 +470,32 @@ pub(crate) enum ExecStdin {
 pub(crate) enum ExecStdout {
     /// `"payload"`, the default: it becomes the payload.
     Payload,
-    /// `{ file = "PATH" }`: it goes to a file, which is put in place when the program has succeeded.
-    File(Template),
+    /// `{ file = "PATH" }`: it goes to a file, which is put in place when the program has succeeded, or, with
+    /// `failed = true`, when it has ended.
+    File {
+        /// The file.
+        path: Template,
+        /// A program that fails has its file, too.
+        failed: bool,
+    },
+    /// `"print"`: it goes to this process's standard output, whole, also when the program has failed for good.
+    Print,
     /// `"null"`: it is thrown away, and the payload stays what it was.
     Null,
     /// `"inherit"`: it goes to this process's standard output.
+    Inherit,
+}
+
+/// Standard error of an `exec`.
+#[derive(Debug, Clone)]
+pub(crate) enum ExecStderr {
+    /// `"message"`, the default: its end goes into the failure's message, if the program fails.
+    Message,
+    /// `"print"`: the same, and it goes to this process's standard error, whole.
+    Print,
+    /// `{ file = "PATH" }`: the same, and it goes to a file, which is put in place when the program has ended.
+    File(Template),
+    /// `"inherit"`: it goes to this process's standard error.
     Inherit,
 }
 

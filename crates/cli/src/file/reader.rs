@@ -231,7 +231,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Takes what a reader of strings made of this one, or notes why it did not.
-    fn understood<T>(&self, result: Result<T, String>) -> Option<T> {
+    pub(super) fn understood<T>(&self, result: Result<T, String>) -> Option<T> {
         result.map_err(|message| self.senseless(format!("`{}`: {message}", self.name), "here")).ok()
     }
 

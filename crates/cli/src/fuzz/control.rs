@@ -1,6 +1,7 @@
 //! Both ends of the control socket: requests as a run reads them, answers as `status` and `set` read them.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::OnceLock;
 
 use super::assert_printable;
@@ -51,7 +52,7 @@ fn serve(requests: &[u8]) -> bool {
     static FILE: OnceLock<FlowFile> = OnceLock::new();
     let file = FILE.get_or_init(|| parse(Path::new("fuzz.toml"), FLOW, &[]).expect("it is a flow"));
     // It is not started: threads that a request asks for are counted and not made.
-    let flow = wire::wire(file, |_| {}, None).expect("it can be wired").flow;
+    let flow = wire::wire(file, |_| {}, None, Arc::default()).expect("it can be wired").flow;
     let before = setting::settable(&flow.control().snapshot());
     let text = server::answers_to(requests, flow.control());
     let mut rest = text.as_slice();

@@ -1,6 +1,7 @@
 //! The text of a flow file: read, checked, planned, and its templates and quantities written again.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use millstream_command::{size, time};
 
@@ -26,7 +27,7 @@ pub fn flow_file(bytes: &[u8]) -> bool {
         }
         // A flow may have other sources than INPUTs; then the refusal is right.
         let _ = flow.bind_inputs(&["in".into()]).map_err(|error| error.render());
-        let wired = wire::wire(&flow, |_| {}, None)?;
+        let wired = wire::wire(&flow, |_| {}, None, Arc::default())?;
         Ok(plan::describe(&flow, wired.flow.plan()))
     });
     match planned {

@@ -10,7 +10,8 @@ use super::stage::in_stage;
 use super::{MemoryFile, assert_taken};
 use crate::file::model::{MaxBytes, OpSpec, ParseFormat, ZstdMode};
 use crate::file::template::{Field, Fields as _, Template};
-use crate::ops::{self, Op};
+use crate::ops::{self, Op, Surroundings};
+use crate::printer::Printer;
 use crate::record::Record;
 use crate::retry::letters::{Again, Letters, head};
 use crate::source;
@@ -90,7 +91,8 @@ fn run(spec: &OpSpec, record: Record) -> Result<Record, Failure> {
 
 /// Runs the op on a record whose payload is a stream if it is larger than `most_in_memory`.
 fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<Record, Failure> {
-    let op: Arc<dyn Op> = ops::build(spec, most_in_memory).expect("it needs nothing from the system").into();
+    let around = Surroundings { most_in_memory, attempts: 1, printer: &Arc::new(Printer::new(0)) };
+    let op: Arc<dyn Op> = ops::build(spec, &around).expect("it needs nothing from the system").into();
     in_stage(move |cx| op.run(&mut record, cx).map(|()| record))
 }
 

@@ -36,6 +36,8 @@ pub(crate) mod one_stage;
 #[cfg(any(fuzzing, test))]
 pub(crate) use self::{http_get::http_get_over, safe_path::rendered_path};
 
+use std::sync::Arc;
+
 use millstream_flow::{Cx, Failure};
 
 pub(crate) use self::failing::io_failure;
@@ -43,6 +45,7 @@ pub(crate) use self::gathered::{Fate, Gathered, RunEnd};
 pub(crate) use self::redirect::Hop;
 pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
+use crate::printer::Printer;
 use crate::record::Record;
 
 /// The work of a stage.
@@ -93,13 +96,24 @@ impl OpError {
     }
 }
 
-/// The op that `spec` describes. A payload of more than `most_in_memory` bytes is not brought into memory by an op that can do
-/// without.
+/// What ops have to know of their flow.
+#[derive(Debug)]
+pub(crate) struct Surroundings<'a> {
+    /// A payload of more bytes is not brought into memory by an op that can do without.
+    pub most_in_memory: u64,
+    /// Attempts that the stage gives a unit.
+    pub attempts: u32,
+    /// Prints the outputs of units.
+    pub printer: &'a Arc<Printer>,
+}
+
+/// The op that `spec` describes.
 ///
 /// # Errors
 /// Fails on mistakes that need no unit: a program that is not on the path, a header that is not one, an `append`
 /// whose file would differ from unit to unit.
-pub(crate) fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, OpError> {
+pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn Op>, OpError> {
+    let &Surroundings { most_in_memory, attempts, printer } = around;
     let op: Box<dyn Op> = match spec {
         OpSpec::Read { path, max_bytes } => Box::new(read::Read::new(path, *max_bytes, most_in_memory)),
         OpSpec::Write { path, overwrite, skip_existing } => {
@@ -108,13 +122,11 @@ pub(crate) fn build(spec: &OpSpec, most_in_memory: u64) -> Result<Box<dyn Op>, O
         OpSpec::Blake3 => Box::new(blake3::Blake3),
         OpSpec::Sha256 => Box::new(sha256::Sha256),
         OpSpec::Zstd { mode } => zstd::build(mode, most_in_memory),
-        OpSpec::Exec { argv, shell, stdin, stdout, env, dir } => {
-            Box::new(exec::Exec::new(argv, *shell, *stdin, stdout, env, dir.as_ref())?)
-        }
+        OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, attempts, printer)?),
         OpSpec::HttpGet(spec) => Box::new(http_get::HttpGet::new(spec)?),
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
-        OpSpec::Print { tag } => Box::new(print::Print::new(tag.as_ref())),
+        OpSpec::Print { tag, .. } => Box::new(print::Print::new(tag.as_ref(), printer)),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
         OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
     };

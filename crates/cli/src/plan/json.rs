@@ -21,6 +21,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         inflight: plan.inflight,
         memory: Some(plan.memory).filter(|bytes| *bytes != u64::MAX),
         workers: plan.workers,
+        halt: file.halt.map(|halt| halt.to_string()),
         stages: file.stages.iter().zip(&plan.stages).map(|(spec, stage)| Stage::of(spec, stage, plan)).collect(),
         // The places of a bounded queue are resources of the engine; here they are `queue_bound` of their stage, and
         // `queue of STAGE` in the order of waiting and its pairs.
@@ -44,6 +45,8 @@ struct Page<'a> {
     inflight: u64,
     memory: Option<u64>,
     workers: u64,
+    /// As the flow file writes it.
+    halt: Option<String>,
     stages: Vec<Stage<'a>>,
     resources: Vec<Resource<'a>>,
     order: &'a [String],

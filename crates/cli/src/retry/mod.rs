@@ -97,6 +97,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
     let run = RunArgs {
         flow,
         input,
+        halt: None,
         dead_letters: Some(args.dead_letters.clone().map_or_else(|| path.clone(), here)),
         output: OutputArgs {
             report: args.output.report.clone().map(here),

@@ -5,9 +5,11 @@ use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::{shown, text};
 use millstream_flow::{Outcome, Quantiles, Report, ResourceReport, Snapshot, StageReport};
 
+use super::halt::Reason;
 use super::watch::whereabouts;
 use crate::dead_letters::DeadLetters;
 use crate::ops::Fate;
+use crate::printer::Trouble;
 use crate::screen::report_file::ReportFile;
 use crate::screen::run_report::RunReport;
 use crate::screen::table;
@@ -30,6 +32,8 @@ pub(super) struct Closing<'a> {
     /// The flow at the moment it was abandoned, if it was.
     pub(super) abandoned: Option<&'a Snapshot>,
     pub(super) interrupted: bool,
+    /// Why the run has halted by itself, if it has.
+    pub(super) halted: Option<&'a Reason>,
     pub(super) letters: &'a DeadLetters,
     /// Letters of a retry that were not retried.
     pub(super) kept: u64,
@@ -78,7 +82,11 @@ impl Closing<'_> {
             complain(left(report.left, self.abandoned));
         }
         written &= tally.refused == 0;
-        if self.interrupted {
+        // Units that are left although none was given up on were left by an interrupt.
+        let interrupted = self.interrupted
+            || matches!(self.halted, Some(Reason::Output(Trouble::ReaderGone)))
+            || report.left > 0 && self.halted.is_none();
+        if interrupted {
             INTERRUPTED
         } else if !written {
             NOT_WRITTEN

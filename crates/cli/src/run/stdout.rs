@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use crate::file::FlowFile;
-use crate::file::model::{ExecStdout, OpSpec, StageSpec};
+use crate::file::model::{ExecSpec, ExecStderr, ExecStdout, OpSpec, StageSpec};
 use crate::file::template::Template;
 
 /// Names under which a stage reaches the command's own streams or its terminal.
@@ -21,13 +21,19 @@ const STREAMS: [&[u8]; 8] = [
 /// Whether stages write to the terminal that shows the progress: a picture that is drawn over itself would be torn.
 #[expect(clippy::disallowed_methods, reason = "nothing is written")]
 pub(super) fn is_shared_terminal(file: &FlowFile) -> bool {
-    io::stdout().is_terminal() && io::stderr().is_terminal() && file.stages.iter().any(writes_to_a_stream)
+    io::stderr().is_terminal()
+        && (file.stages.iter().any(writes_to_stderr)
+            || io::stdout().is_terminal() && file.stages.iter().any(writes_to_a_stream))
+}
+
+fn writes_to_stderr(stage: &StageSpec) -> bool {
+    matches!(&stage.op, OpSpec::Exec(ExecSpec { stderr: ExecStderr::Print | ExecStderr::Inherit, .. }))
 }
 
 fn writes_to_a_stream(stage: &StageSpec) -> bool {
     let names_stream = |path: &Template| path.constant().is_some_and(|path| STREAMS.contains(&path));
     match &stage.op {
-        OpSpec::Exec { stdout: ExecStdout::Inherit, .. } | OpSpec::Print { .. } => true,
+        OpSpec::Exec(ExecSpec { stdout: ExecStdout::Inherit | ExecStdout::Print, .. }) | OpSpec::Print { .. } => true,
         OpSpec::Append { path, .. } => names_stream(path),
         _ => false,
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use millstream_command::screen::text;
 use millstream_flow::{Control, Report, Snapshot, SourceEnd};
 
+use super::halt::Reason;
 use crate::screen::Screen;
 use crate::screen::throughput::{Sample, Throughput};
 
@@ -23,6 +24,8 @@ pub(super) enum Event {
     Fed(SourceEnd),
     /// A signal stops admission: the flow just before.
     Stopped(Box<Snapshot>),
+    /// The run has halted by itself.
+    Halted(Reason),
     /// A second one abandons what is in flight: the flow just before.
     Abandoned(Box<Snapshot>),
     /// The flow is over.
@@ -36,6 +39,8 @@ pub(super) struct Ending {
     pub(super) report: Option<Box<Report>>,
     /// A signal has stopped admission.
     pub(super) interrupted: bool,
+    /// The run has halted by itself.
+    pub(super) halted: Option<Reason>,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
     /// The panic of the source, if it panicked.
@@ -59,6 +64,7 @@ pub(super) fn watch(
     let mut ending = Ending {
         report: None,
         interrupted: false,
+        halted: None,
         whole: false,
         panic: None,
         abandoned: None,
@@ -88,6 +94,16 @@ pub(super) fn watch(
                     drain();
                 }
             }
+            Ok(Event::Halted(reason)) => {
+                screen.say(&reason.message());
+                if matches!(reason, Reason::Failures { now: true, .. }) {
+                    give_up = Some(Instant::now() + GRACE);
+                }
+                ending.halted = Some(reason);
+                if let Some(drain) = drain.take() {
+                    drain();
+                }
+            }
             Ok(Event::Abandoned(then)) => {
                 ending.abandoned = Some(then);
                 give_up = Some(Instant::now() + GRACE);
@@ -104,6 +120,10 @@ pub(super) fn watch(
             break;
         }
         let now = control.snapshot();
+        if ending.halted.is_some() && now.stages.iter().all(|stage| stage.running == 0) {
+            // Units that wait have nothing to wait for.
+            control.abandon();
+        }
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
         screen.show(&now, if ending.whole { Some(now.admitted) } else { total });

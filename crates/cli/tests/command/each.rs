@@ -82,6 +82,75 @@ fn outputs_do_not_mix_and_may_bear_their_item() {
 }
 
 #[test]
+fn output_is_shown_whatever_became_of_its_program() {
+    let room = Room::new("");
+    let script = "echo out $1; echo err $1 >&2; test $1 != bad";
+    let (out, err) =
+        ended(&room.run(&["each", "-q", "--tag", "sh", "-c", script, "sh", "{}", ":::", "good", "bad"]), 1);
+    assert_eq!(sorted(&out), ["bad\tout bad", "good\tout good"]);
+    assert!(err.contains("good\terr good\n") && err.contains("bad\terr bad\n"), "{err}");
+    let again = "echo said >&2; test -e tried || { touch tried; exit 1; }";
+    let (_, err) = ended(&room.run(&["each", "-q", "--retry", "1", "sh", "-c", again, ":::", "x"]), 0);
+    assert_eq!(err, "said\n", "an attempt that is repeated says nothing");
+    let stuck = "echo before; exec sleep 600";
+    let (out, _) = ended(&room.run(&["each", "-q", "--timeout", "300ms", "sh", "-c", stuck, ":::", "x"]), 1);
+    assert_eq!(out, "before\n");
+}
+
+#[test]
+fn outputs_may_keep_the_order_of_their_items() {
+    let room = Room::new("");
+    // The first ends last, one fails, one says nothing, and one is tried again.
+    let script = "case $1 in 0) sleep 0.3;; 7) exit 1;; 9) exit 0;; 11) mkdir seen || exit 0; exit 1;; esac; echo $1";
+    let items: String = (0..60).map(|item| format!("{item}\n")).collect();
+    let args = ["-q", "-k", "-j8", "--retry", "1", "--backoff", "1ms..1ms", "sh", "-c", script, "sh", "{}"];
+    let (out, _) = ended(&each_of(&room, items.as_bytes(), &args), 1);
+    let expected: Vec<String> =
+        (0..60).filter(|item| ![7, 9, 11].contains(item)).map(|item| item.to_string()).collect();
+    assert_eq!(out.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_stops_the_rest() {
+    let room = Room::new("");
+    let items: String = (0..5000).map(|item| format!("{item}\n")).collect();
+    room.write("items", items);
+    let line = format!(
+        "{} each -q -j2 sh -c 'echo $1 >> ran; echo $1' sh {{}} < items | head -n 1; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_millstream")
+    );
+    let output = std::process::Command::new("bash").args(["-c", &line]).current_dir(room.path("")).output().unwrap();
+    let (out, _) = ended(&output, 3);
+    assert_eq!(out.lines().count(), 1);
+    assert!(room.read("ran").lines().count() < 500, "units that wait do not start");
+}
+
+#[test]
+fn a_full_disk_is_told_and_stops_the_rest() {
+    let room = Room::new("");
+    let items: String = (0..5000).map(|item| format!("{item}\n")).collect();
+    room.write("items", items);
+    let mut command = room.command(&["each", "-j2", "sh", "-c", "echo $1 >> ran; echo $1", "sh", "{}"]);
+    command.stdin(Stdio::from(fs::File::open(room.path("items")).unwrap()));
+    command.stdout(Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap()));
+    let (_, err) = ended(&command.output().unwrap(), 4);
+    assert!(err.contains("cannot write to standard output: No space left on device"), "{err}");
+    assert!(room.read("ran").lines().count() < 500, "units that wait do not start");
+}
+
+#[test]
+fn a_slow_reader_costs_no_time_limit_and_little_memory() {
+    let room = Room::new("");
+    let line = format!(
+        "{} each -q -j4 --memory 1MiB --timeout 2s sh -c 'head -c 100000 /dev/zero' ::: $(seq 100) | (sleep 3; wc -c)",
+        env!("CARGO_BIN_EXE_millstream")
+    );
+    let output = std::process::Command::new("bash").args(["-c", &line]).current_dir(room.path("")).output().unwrap();
+    let (out, _) = ended(&output, 0);
+    assert_eq!(out.trim(), "10000000");
+}
+
+#[test]
 fn output_to_a_file_goes_on_where_others_stopped() {
     let room = Room::new("");
     let out = fs::File::create(room.path("out")).unwrap();
@@ -152,11 +221,26 @@ fn a_program_that_takes_too_long_is_killed() {
 fn the_first_failure_may_stop_the_rest() {
     let room = Room::new("");
     let items: String = (0..2000).map(|item| format!("{item}\n")).collect();
-    ended(
-        &each_of(&room, items.as_bytes(), &["-q", "-j1", "--stop", "sh", "-c", "echo $1 >> ran; exit 1", "sh", "{}"]),
-        1,
-    );
-    assert!(room.read("ran").lines().count() < 2000);
+    let script = "echo $1 >> ran; exit 1";
+    let args = ["-j1", "--halt", "3", "sh", "-c", script, "sh", "{}"];
+    let (_, err) = ended(&each_of(&room, items.as_bytes(), &args), 1);
+    assert!(err.contains("halted after 3 failures") && err.contains("units left"), "{err}");
+    assert_eq!(room.read("ran").lines().count(), 3, "units that wait do not start");
+    room.write("ran", "");
+    let script = "echo $1 >> ran; test $(($1 % 5)) != 4";
+    let args = ["-q", "-j1", "--halt", "20%", "sh", "-c", script, "sh", "{}"];
+    ended(&each_of(&room, items.as_bytes(), &args), 1);
+    assert_eq!(room.read("ran").lines().count(), 15);
+}
+
+#[test]
+fn a_halt_now_ends_what_runs() {
+    let room = Room::new("");
+    let began = Instant::now();
+    let script = "test $1 = bad && { sleep 0.2; exit 1; }; sleep 600";
+    let args = ["each", "-q", "-j2", "--halt", "now,1", "sh", "-c", script, "sh", "{}", ":::", "slow", "bad"];
+    ended(&room.run(&args), 1);
+    assert!(began.elapsed() < Duration::from_secs(60));
 }
 
 #[test]
@@ -165,6 +249,9 @@ fn results_are_kept_by_item() {
     ended(&room.run(&["each", "-q", "--results", "out", "echo", "hello", "{}", ":::", "a/b", "c"]), 0);
     assert_eq!(room.read("out/a/b/stdout"), "hello a/b\n");
     assert_eq!(room.read("out/c/stdout"), "hello c\n");
+    let script = "echo some; echo wrong >&2; exit 1";
+    ended(&room.run(&["each", "-q", "--results", "out", "sh", "-c", script, ":::", "bad"]), 1);
+    assert_eq!((room.read("out/bad/stdout"), room.read("out/bad/stderr")), ("some\n".into(), "wrong\n".into()));
 }
 
 #[test]
@@ -230,6 +317,8 @@ fn slips_are_refused_before_anything_runs() {
         (&["each", "--needs", "jobs=2", "echo", ":::", "a"], "`--jobs` sets"),
         (&["each", "--rate", "fast", "echo", ":::", "a"], "is not a rate"),
         (&["each", "--retry", "0", "echo", ":::", "a"], "0"),
+        (&["each", "--halt", "0", "echo", ":::", "a"], "zero failures"),
+        (&["each", "-k", "--results", "out", "echo", ":::", "a"], "cannot be used with"),
     ] {
         let (out, err) = ended(&room.run(args), 2);
         assert!(err.contains(reason) && out.is_empty(), "{args:?}: {err}");

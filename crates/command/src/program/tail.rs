@@ -11,13 +11,20 @@ use rustix::io::Errno;
 pub const STDERR_TAIL: usize = 4 << 10;
 
 /// The last bytes of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Tail {
     bytes: Vec<u8>,
     cut: bool,
 }
 
 impl Tail {
+    /// The last of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let cut = bytes.len() > STDERR_TAIL;
+        Self { bytes: bytes[bytes.len().saturating_sub(STDERR_TAIL)..].to_vec(), cut }
+    }
+
     /// Reads what is there, up to all that a pipe of the usual size holds; whether there can be more.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::{FlowError, Problem, Refusal};
+use super::halt::HaltPolicy;
 use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS, StageSpec};
 use super::reader::{Param, Reading, Section};
 use super::template::Field;
@@ -116,6 +117,10 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
     let inflight = flow.get("inflight").and_then(|entry| entry.count());
     let memory = flow.get("memory").and_then(|entry| entry.bytes_cap());
     let workers = flow.get("workers").and_then(|entry| entry.integer(1..=MAX_WORKERS as i64));
+    let halt = flow.get("halt").and_then(|entry| match entry.as_integer() {
+        Some(failures) => entry.understood(HaltPolicy::parse(&failures.to_string())),
+        None => entry.parsed("a number of failures, \"10%\" or \"now,5\"", HaltPolicy::parse),
+    });
     let resources = resource::resources(flow.get("resources"));
     let source = flow.get("source");
     if source.is_none() {
@@ -148,6 +153,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         inflight: inflight.unwrap_or(DEFAULT_INFLIGHT),
         memory,
         workers: workers.and_then(|count| usize::try_from(count).ok()),
+        halt,
         warnings: warnings(reading, &resources, stages.iter().flatten()),
         params: reading.params.clone(),
         resources: resources.into_iter().filter_map(|declared| declared.spec).collect(),
@@ -202,6 +208,7 @@ mod tests {
             (flow.name.as_str(), flow.inflight, flow.memory, flow.workers),
             ("example", 64, Some(64 << 20), Some(4))
         );
+        assert_eq!(flow.halt, super::HaltPolicy::parse("10%").ok());
         let kinds: Vec<ResourceKind> = flow.resources.iter().map(|spec| spec.kind).collect();
         assert_eq!(
             kinds,

@@ -2,7 +2,8 @@
 
 use super::super::error::Problem;
 use super::super::model::{
-    CheckField, ExecStdin, ExecStdout, Fresh, HttpGetSpec, MaxBytes, OpSpec, ParseFormat, ZstdMode,
+    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, HttpGetSpec, MaxBytes, OpSpec, ParseFormat,
+    ZstdMode,
 };
 use super::super::reader::{Entry, Section};
 use super::super::suggest;
@@ -41,7 +42,11 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             let fresh = section.or("fresh", Fresh::No, fresh);
             Some(OpSpec::Append { path: path?, line: line?, fresh: fresh? })
         }
-        "print" => Some(OpSpec::Print { tag: section.optional("tag", Entry::template)? }),
+        "print" => {
+            let tag = section.optional("tag", Entry::template);
+            let ordered = section.or("ordered", false, Entry::boolean);
+            Some(OpSpec::Print { tag: tag?, ordered: ordered? })
+        }
         "blake3" => Some(OpSpec::Blake3),
         "sha256" => Some(OpSpec::Sha256),
         "check" => {
@@ -146,9 +151,35 @@ fn exec(section: &mut Section<'_>) -> Option<OpSpec> {
         entry.choice(&[("payload", ExecStdin::Payload), ("null", ExecStdin::Null)])
     });
     let stdout = section.or("stdout", ExecStdout::Payload, stdout);
+    let stderr = section.or("stderr", ExecStderr::Message, stderr);
+    let prints = matches!(stdout, None | Some(ExecStdout::Print)) || matches!(stderr, None | Some(ExecStderr::Print));
+    let tag = section.get("tag");
+    let ordered = section.get("ordered");
+    for (entry, key) in [(&tag, "tag"), (&ordered, "ordered")] {
+        if let (Some(entry), false) = (entry, prints) {
+            let message = format!("`{key}` is for output that is printed");
+            entry.senseless(message, "needs `stdout = \"print\"` or `stderr = \"print\"`");
+            return None;
+        }
+    }
+    let tag = match &tag {
+        Some(entry) => entry.template().map(Some),
+        None => Some(None),
+    };
+    let ordered = ordered.as_ref().map_or(Some(false), Entry::boolean);
     let env = pairs(section, "env", "a table of variables");
     let dir = section.optional("dir", Entry::path_template);
-    Some(OpSpec::Exec { argv: argv?, shell: shell?, stdin: stdin?, stdout: stdout?, env: env?, dir: dir? })
+    Some(OpSpec::Exec(ExecSpec {
+        argv: argv?,
+        shell: shell?,
+        stdin: stdin?,
+        stdout: stdout?,
+        stderr: stderr?,
+        tag: tag?,
+        ordered: ordered?,
+        env: env?,
+        dir: dir?,
+    }))
 }
 
 fn argv(entry: &Entry<'_>, shell: bool) -> Option<Vec<Template>> {
@@ -186,10 +217,26 @@ fn stdout(entry: &Entry<'_>) -> Option<ExecStdout> {
     if entry.is_table() {
         let mut section = entry.section("`stdout`", "a table")?;
         let file = section.require("file", "file = \"{param.out}/{name}\"").and_then(|entry| entry.path_template());
+        let failed = section.or("failed", false, Entry::boolean);
         section.finish();
-        return file.map(ExecStdout::File);
+        return Some(ExecStdout::File { path: file?, failed: failed? });
     }
-    entry.choice(&[("payload", ExecStdout::Payload), ("null", ExecStdout::Null), ("inherit", ExecStdout::Inherit)])
+    entry.choice(&[
+        ("payload", ExecStdout::Payload),
+        ("print", ExecStdout::Print),
+        ("null", ExecStdout::Null),
+        ("inherit", ExecStdout::Inherit),
+    ])
+}
+
+fn stderr(entry: &Entry<'_>) -> Option<ExecStderr> {
+    if entry.is_table() {
+        let mut section = entry.section("`stderr`", "a table")?;
+        let file = section.require("file", "file = \"{param.out}/{name}.log\"").and_then(|entry| entry.path_template());
+        section.finish();
+        return file.map(ExecStderr::File);
+    }
+    entry.choice(&[("message", ExecStderr::Message), ("print", ExecStderr::Print), ("inherit", ExecStderr::Inherit)])
 }
 
 /// A table of names and templates, in the file's order.

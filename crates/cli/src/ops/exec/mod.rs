@@ -2,9 +2,9 @@
 //!
 //! The program gets an argument vector, never a shell's idea of one (`shell = true` asks for `/bin/sh -c`), in a
 //! process group of its own. The payload is written to its standard input while its standard output and error are read,
-//! by one thread and one `poll`, so that the two sides cannot deadlock. Standard output becomes the
-//! payload, a file that appears when the program has succeeded, or is left alone; of standard error the last
-//! [`STDERR_TAIL`](millstream_command::program::STDERR_TAIL) bytes go into the failure's message.
+//! by one thread and one `poll`, so that the two sides cannot deadlock. Standard output becomes the payload or a file, is
+//! printed, or is left alone; standard error is printed or kept in a file, and its last [`STDERR_TAIL`] bytes go into the
+//! failure's message. The outputs of an attempt that is repeated are discarded.
 //!
 //! The run ends when the program has ended and no process holds its output any more, as a shell's `$(…)` does. When the
 //! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
@@ -16,22 +16,26 @@ mod talk;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::{io, mem};
 
-use millstream_command::program::{Group, Tail, find, how, supervise};
+use millstream_command::program::{Group, STDERR_TAIL, Tail, find, how, supervise};
 use millstream_flow::{Cx, Failure};
 
-use self::talk::Ending;
+use self::talk::{Complaints, Ending, Spoken};
 use super::failing::io_failure;
 use super::place::{Existing, Placing};
 use super::safe_path::PathTemplate;
-use super::{Op, OpError};
-use crate::file::model::{ExecStdin, ExecStdout};
+use super::{Gathered, Op, OpError, RunEnd};
+use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout};
 use crate::file::template::Template;
+use crate::printer::{Output, Printer};
 use crate::record::Record;
 
 /// See the [module](self).
@@ -40,8 +44,13 @@ pub(super) struct Exec {
     arguments: Vec<Template>,
     stdin: ExecStdin,
     stdout: Stdout,
+    stderr: Stderr,
+    tag: Option<Template>,
     env: Vec<(String, Template)>,
     dir: Option<PathTemplate>,
+    printer: Arc<Printer>,
+    /// Attempts of a unit, after which a failure is final.
+    attempts: u32,
 }
 
 /// The program of the stage.
@@ -54,30 +63,32 @@ enum Program {
 
 enum Stdout {
     Payload,
-    File(PathTemplate),
+    File { path: PathTemplate, failed: bool },
+    Print,
     Null,
     Inherit,
 }
 
+enum Stderr {
+    Message,
+    File(PathTemplate),
+    Print,
+    Inherit,
+}
+
 impl Exec {
-    pub(super) fn new(
-        argv: &[Template],
-        shell: bool,
-        stdin: ExecStdin,
-        stdout: &ExecStdout,
-        env: &[(String, Template)],
-        dir: Option<&Template>,
-    ) -> Result<Self, OpError> {
-        let (program, arguments) = if shell {
+    /// The op of a stage that gives a unit `attempts` attempts.
+    pub(super) fn new(spec: &ExecSpec, attempts: u32, printer: &Arc<Printer>) -> Result<Self, OpError> {
+        let (program, arguments) = if spec.shell {
             // `-c`, the script, what the script is called, and then its arguments.
             let word = |text| Template::parse(text).map_err(|error| OpError::new(error.message, error.help));
             let mut arguments = vec![word("-c")?];
-            arguments.extend(argv.iter().take(1).cloned());
+            arguments.extend(spec.argv.iter().take(1).cloned());
             arguments.push(word("sh")?);
-            arguments.extend(argv.iter().skip(1).cloned());
+            arguments.extend(spec.argv.iter().skip(1).cloned());
             (Program::Found { name: "sh".into(), path: "/bin/sh".into() }, arguments)
         } else {
-            let Some((program, arguments)) = argv.split_first() else {
+            let Some((program, arguments)) = spec.argv.split_first() else {
                 return Err(OpError::new(
                     "`exec` names no program",
                     "write it as `exec = [\"program\", \"argument\", …]`",
@@ -88,16 +99,30 @@ impl Exec {
         Ok(Self {
             program,
             arguments,
-            stdin,
-            stdout: match stdout {
+            stdin: spec.stdin,
+            stdout: match &spec.stdout {
                 ExecStdout::Payload => Stdout::Payload,
-                ExecStdout::File(path) => Stdout::File(PathTemplate::new(path)),
+                ExecStdout::File { path, failed } => Stdout::File { path: PathTemplate::new(path), failed: *failed },
+                ExecStdout::Print => Stdout::Print,
                 ExecStdout::Null => Stdout::Null,
                 ExecStdout::Inherit => Stdout::Inherit,
             },
-            env: env.to_vec(),
-            dir: dir.map(PathTemplate::new),
+            stderr: match &spec.stderr {
+                ExecStderr::Message => Stderr::Message,
+                ExecStderr::File(path) => Stderr::File(PathTemplate::new(path)),
+                ExecStderr::Print => Stderr::Print,
+                ExecStderr::Inherit => Stderr::Inherit,
+            },
+            tag: spec.tag.clone(),
+            env: spec.env.clone(),
+            dir: spec.dir.as_ref().map(PathTemplate::new),
+            printer: Arc::clone(printer),
+            attempts,
         })
+    }
+
+    fn prints(&self) -> bool {
+        matches!(self.stdout, Stdout::Print) || matches!(self.stderr, Stderr::Print)
     }
 
     /// The command for one unit, and the name it has in messages.
@@ -132,10 +157,30 @@ impl Exec {
         }
         Ok((command, name))
     }
+
+    /// Prints what the program has said.
+    fn print(&self, record: &Record, spoken: &mut Spoken) -> Result<(), Failure> {
+        let mut output = Output::default();
+        if matches!(self.stdout, Stdout::Print) {
+            output.stdout = mem::take(&mut spoken.stdout);
+        }
+        if let Complaints::All(all) = &mut spoken.stderr {
+            output.stderr = mem::take(all);
+        }
+        if let Some(tag) = &self.tag {
+            let tag = tag.render(record).map_err(|error| Failure::from(error).to_permanent())?;
+            output = output.tagged(&tag);
+        }
+        self.printer.print(output, record.place.as_deref());
+        Ok(())
+    }
 }
 
 impl Op for Exec {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        if self.prints() {
+            self.printer.has_room(record.place.as_deref())?;
+        }
         let (mut command, name) = self.command(record)?;
         let made = match self.stdin {
             ExecStdin::Payload => record.payload.to_make(cx)?,
@@ -151,34 +196,64 @@ impl Op for Exec {
             ExecStdin::Null => Cow::default(),
         };
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
-        command.stderr(Stdio::piped());
-        let mut placing = None;
+        let mut output_file = None;
         command.stdout(match &self.stdout {
-            Stdout::Payload => Stdio::piped(),
+            Stdout::Payload | Stdout::Print => Stdio::piped(),
             Stdout::Null => Stdio::null(),
             Stdout::Inherit => Stdio::inherit(),
-            Stdout::File(path) => {
-                let path = path.render_file(record)?;
-                let (file_placing, file) = Placing::create_with(path.clone(), record.permissions())
-                    .map_err(|error| io_failure("write", &path, &error))?;
-                placing = Some(file_placing);
+            Stdout::File { path, .. } => {
+                let (file, placing) = OutputFile::create(path, record)?;
+                output_file = Some(placing);
+                file.into()
+            }
+        });
+        let mut error_file = None;
+        command.stderr(match &self.stderr {
+            Stderr::Message | Stderr::Print => Stdio::piped(),
+            Stderr::Inherit => Stdio::inherit(),
+            Stderr::File(path) => {
+                let (file, placing) = OutputFile::create(path, record)?;
+                error_file = Some(placing);
                 file.into()
             }
         });
         let started = Group::spawn(&mut command).map_err(|error| not_started(&name, &error))?;
         // The command holds this side's copy of an output file, which must not outlive the program's.
         drop(command);
-        let (ending, spoken) = talk::with(started, &input, held, cx)?;
-        judge(&name, &ending, &spoken.stderr)?;
-        if let Some(placing) = placing {
-            let path = placing.target().to_owned();
-            placing.put(Existing::Replace).map_err(|error| io_failure("write", &path, &error))?;
+        let kept = match &self.stderr {
+            Stderr::Print => Complaints::All(Vec::new()),
+            Stderr::Message | Stderr::File(_) | Stderr::Inherit => Complaints::End(Tail::default()),
+        };
+        let (ending, mut spoken) = talk::with(started, &input, held, kept, cx)?;
+        if let Some(file) = &error_file {
+            spoken.stderr = Complaints::End(file.end());
         }
+        let verdict = judge(&name, &ending, &spoken.stderr.end());
+        let ended = !matches!(ending, Ending::Cancelled(_));
+        if let Some(file) = error_file.filter(|_| ended) {
+            file.put()?;
+        }
+        if let Stdout::File { failed, .. } = self.stdout
+            && let Some(file) = output_file.filter(|_| verdict.is_ok() || failed && ended)
+        {
+            file.put()?;
+        }
+        if self.prints() && (verdict.is_ok() || ended && cx.attempt() >= self.attempts) {
+            self.print(record, &mut spoken)?;
+        }
+        verdict?;
         if matches!(self.stdout, Stdout::Payload) {
             record.payload = spoken.stdout.into();
             record.headroom = 0;
         }
         Ok(())
+    }
+
+    fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
+        if self.prints() {
+            self.printer.finish(end.abandoned)?;
+        }
+        Ok(None)
     }
 
     /// A program waits on its own time. Without a need that bounds them, as many run as the flow has workers.
@@ -212,6 +287,34 @@ impl Program {
 /// then runs in, or data that names that folder would also say what runs there. Other names are left to the search path.
 fn from_here(name: &OsStr) -> io::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') { std::path::absolute(name) } else { Ok(name.into()) }
+}
+
+/// A file that a program writes to, and that gets its name when the program has ended.
+struct OutputFile(Placing);
+
+impl OutputFile {
+    fn create(path: &PathTemplate, record: &Record) -> Result<(File, Self), Failure> {
+        let path = path.render_file(record)?;
+        let (placing, file) = Placing::create_with(path.clone(), record.permissions())
+            .map_err(|error| io_failure("write", &path, &error))?;
+        Ok((file, Self(placing)))
+    }
+
+    fn put(self) -> Result<(), Failure> {
+        let path = self.0.target().to_owned();
+        self.0.put(Existing::Replace).map_err(|error| io_failure("write", &path, &error))
+    }
+
+    /// The end of the file. What cannot be read is missing from a message that is sent anyway.
+    fn end(&self) -> Tail {
+        // One byte more than a message shows tells that there are more.
+        let mut end = vec![0; STDERR_TAIL + 1];
+        let read = File::open(self.0.temporary()).and_then(|file| {
+            let from = file.metadata()?.len().saturating_sub(end.len() as u64);
+            file.read_at(&mut end, from)
+        });
+        Tail::of(&end[..read.unwrap_or(0)])
+    }
 }
 
 /// Whether the program has succeeded.

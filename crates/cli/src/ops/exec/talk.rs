@@ -1,5 +1,6 @@
 //! Feeding a program and listening to it, with one thread.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
@@ -31,11 +32,45 @@ pub(super) enum Ending {
 pub(super) struct Spoken {
     /// All of its standard output, when that was captured.
     pub(super) stdout: Vec<u8>,
-    /// The end of its standard error.
-    pub(super) stderr: Tail,
+    /// Its standard error, when that was captured.
+    pub(super) stderr: Complaints,
 }
 
-/// Writes `input`, reads what the program says and waits for its end. `held` is what the unit holds already.
+/// What is kept of a program's standard error.
+#[derive(Debug)]
+pub(super) enum Complaints {
+    /// Its end.
+    End(Tail),
+    /// All of it.
+    All(Vec<u8>),
+}
+
+impl Complaints {
+    /// The memory that was granted for it.
+    fn capacity(&self) -> u64 {
+        match self {
+            Self::End(_) => 0,
+            Self::All(all) => all.capacity() as u64,
+        }
+    }
+
+    fn trim(&mut self) {
+        if let Self::All(all) = self {
+            growing::trim(all);
+        }
+    }
+
+    /// Its end.
+    pub(super) fn end(&self) -> Cow<'_, Tail> {
+        match self {
+            Self::End(end) => Cow::Borrowed(end),
+            Self::All(all) => Cow::Owned(Tail::of(all)),
+        }
+    }
+}
+
+/// Writes `input`, reads what the program says and waits for its end. `held` is what the unit holds already; `kept` takes
+/// what is to be kept of standard error.
 ///
 /// # Errors
 /// No memory was granted for the output, or the operating system failed; the group is gone then too.
@@ -43,10 +78,10 @@ pub(super) fn with(
     (mut group, (stdin, stdout, stderr)): (Group, Pipes),
     input: &[u8],
     held: u64,
+    kept: Complaints,
     cx: &mut Cx<'_>,
 ) -> Result<(Ending, Spoken), Failure> {
-    let mut talk =
-        Talk { stdin, stdout, stderr, input, held, spoken: Spoken { stdout: Vec::new(), stderr: Tail::default() } };
+    let mut talk = Talk { stdin, stdout, stderr, input, held, spoken: Spoken { stdout: Vec::new(), stderr: kept } };
     talk.set_nonblocking()?;
     loop {
         let wait = cx.deadline().map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
@@ -59,7 +94,7 @@ pub(super) fn with(
         }
         if let Err(failure) = cx.check() {
             group.end(GRACE);
-            talk.last_words();
+            talk.last_words(cx);
             let ending = if failure.cause() == Cause::Timeout { Ending::TimedOut } else { Ending::Cancelled(failure) };
             return Ok((ending, talk.spoken));
         }
@@ -104,18 +139,15 @@ impl Talk<'_> {
         // A pipe whose writers are gone and that holds nothing is not worth a read.
         if stdout == PollFlags::HUP {
             self.stdout = None;
+            growing::trim(&mut self.spoken.stdout);
         } else if !stdout.is_empty() {
             self.hear(cx)?;
         }
         if stderr == PollFlags::HUP {
             self.stderr = None;
-        } else if let Some(pipe) = self.stderr.as_ref().filter(|_| !stderr.is_empty())
-            && !self.spoken.stderr.read(pipe)?
-        {
-            self.stderr = None;
-        }
-        if self.stdout.is_none() {
-            growing::trim(&mut self.spoken.stdout);
+            self.spoken.stderr.trim();
+        } else if !stderr.is_empty() {
+            self.hear_complaints(cx)?;
         }
         Ok(())
     }
@@ -152,36 +184,66 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Reads some of standard output into memory that was granted first.
+    /// Reads some of standard output.
     fn hear(&mut self, cx: &mut Cx<'_>) -> Result<(), Failure> {
-        let Some(stdout) = &self.stdout else { return Ok(()) };
-        let heard = &mut self.spoken.stdout;
-        if heard.len() == heard.capacity() {
-            let capacity = growing::next_capacity(heard);
-            cx.reserve(self.held + capacity as u64)?;
-            growing::grow_to(heard, capacity)?;
-        }
-        match growing::read_some(stdout, heard, usize::MAX) {
-            Ok(0) => self.stdout = None,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
+        let Some(pipe) = &self.stdout else { return Ok(()) };
+        let beside = self.held + self.spoken.stderr.capacity();
+        if !read_granted(pipe, &mut self.spoken.stdout, beside, cx)? {
+            self.stdout = None;
+            growing::trim(&mut self.spoken.stdout);
         }
         Ok(())
     }
 
-    /// Reads what the program had still written to standard error when it was ended.
-    fn last_words(&mut self) {
-        let Some(pipe) = &self.stderr else { return };
+    /// Reads some of standard error.
+    fn hear_complaints(&mut self, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let Some(pipe) = &self.stderr else { return Ok(()) };
+        let beside = self.held + self.spoken.stdout.capacity() as u64;
+        let more = match &mut self.spoken.stderr {
+            Complaints::End(end) => end.read(pipe)?,
+            Complaints::All(all) => read_granted(pipe, all, beside, cx)?,
+        };
+        if !more {
+            self.stderr = None;
+            self.spoken.stderr.trim();
+        }
+        Ok(())
+    }
+
+    /// Reads what the program had still written when it was ended. What cannot be heard any more is missing from a message
+    /// that is sent anyway.
+    fn last_words(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..LAST_READS {
-            let ready = PollFd::new(pipe, PollFlags::IN);
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            // What cannot be heard any more is missing from a message that is sent anyway.
-            if poll(&mut [ready], Some(&now)).is_ok_and(|ready| ready == 0)
-                || !self.spoken.stderr.read(pipe).unwrap_or(false)
-            {
-                return;
+            if !self.stderr.as_ref().is_some_and(has_more) || self.hear_complaints(cx).is_err() {
+                break;
+            }
+        }
+        for _ in 0..LAST_READS {
+            if !self.stdout.as_ref().is_some_and(has_more) || self.hear(cx).is_err() {
+                break;
             }
         }
     }
+}
+
+/// Reads some of a pipe into memory that was granted first, to a unit that holds `beside` bytes already; whether there can be
+/// more.
+fn read_granted(from: impl AsFd, heard: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<bool, Failure> {
+    if heard.len() == heard.capacity() {
+        let capacity = growing::next_capacity(heard);
+        cx.reserve(beside + capacity as u64)?;
+        growing::grow_to(heard, capacity)?;
+    }
+    match growing::read_some(from, heard, usize::MAX) {
+        Ok(read) => Ok(read > 0),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a read of the pipe would bring something now.
+fn has_more(pipe: &impl AsFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut asked = [PollFd::new(pipe, PollFlags::IN)];
+    poll(&mut asked, Some(&now)).is_ok() && asked[0].revents().contains(PollFlags::IN)
 }

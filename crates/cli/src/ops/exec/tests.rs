@@ -1,30 +1,51 @@
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use millstream_command::program::STDERR_TAIL;
 
+use super::super::OpError;
 use super::Exec;
-use crate::file::model::{ExecStdin, ExecStdout};
+use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout};
 use crate::file::template::Template;
 use crate::ops::one_stage::{run, run_all, run_within};
 use crate::payload::{Payload, Stream};
+use crate::printer::Printer;
 use crate::record::Record;
 
 fn template(text: &str) -> Template {
     Template::parse(text).unwrap()
 }
 
-fn exec_with(argv: &[&str], stdin: ExecStdin, stdout: &ExecStdout) -> Exec {
-    let argv: Vec<Template> = argv.iter().map(|argument| template(argument)).collect();
-    Exec::new(&argv, false, stdin, stdout, &[], None).unwrap()
+/// A stage of this program with the defaults of a flow file.
+fn spec(argv: &[&str]) -> ExecSpec {
+    ExecSpec {
+        argv: argv.iter().map(|argument| template(argument)).collect(),
+        shell: false,
+        stdin: ExecStdin::Payload,
+        stdout: ExecStdout::Payload,
+        stderr: ExecStderr::Message,
+        tag: None,
+        ordered: false,
+        env: Vec::new(),
+        dir: None,
+    }
+}
+
+fn op(spec: &ExecSpec) -> Result<Exec, OpError> {
+    Exec::new(spec, 1, &Arc::new(Printer::new(0)))
+}
+
+fn exec_with(argv: &[&str], stdin: ExecStdin, stdout: ExecStdout) -> Exec {
+    op(&ExecSpec { stdin, stdout, ..spec(argv) }).unwrap()
 }
 
 fn exec(argv: &[&str]) -> Exec {
-    exec_with(argv, ExecStdin::Payload, &ExecStdout::Payload)
+    op(&spec(argv)).unwrap()
 }
 
 fn sh(script: &str) -> Exec {
-    Exec::new(&[template(script)], true, ExecStdin::Payload, &ExecStdout::Payload, &[], None).unwrap()
+    op(&ExecSpec { shell: true, ..spec(&[script]) }).unwrap()
 }
 
 fn record(payload: impl Into<Vec<u8>>) -> Record {
@@ -62,7 +83,7 @@ fn a_payload_that_is_not_in_memory_goes_in_and_stays() {
     let mut unit = record("");
     unit.payload = Payload::Stream(Stream::of_bytes(b"content".to_vec(), 0));
     assert_eq!(run(exec(&["cat"]), unit.clone()).unwrap().payload, b"content");
-    let checks = exec_with(&["sh", "-c", "test $(wc -c) = 7"], ExecStdin::Payload, &ExecStdout::Null);
+    let checks = exec_with(&["sh", "-c", "test $(wc -c) = 7"], ExecStdin::Payload, ExecStdout::Null);
     assert!(run(checks, unit).unwrap().payload.as_bytes().is_none());
 }
 
@@ -88,11 +109,14 @@ fn arguments_are_arguments_whatever_is_in_them() {
 #[test]
 fn environment_folder_and_shell_are_as_asked() {
     let folder = tempfile::tempdir().unwrap();
-    let env = [("UNIT".to_owned(), template("[{line}]"))];
-    let dir = template(folder.path().to_str().unwrap());
-    let script = [template("echo \"$0\" \"$1\" \"$UNIT\" \"$(pwd -P)\""), template("({line})")];
-    let op = Exec::new(&script, true, ExecStdin::Null, &ExecStdout::Payload, &env, Some(&dir)).unwrap();
-    let said = run(op, record("ignored")).unwrap().payload;
+    let script = ExecSpec {
+        shell: true,
+        stdin: ExecStdin::Null,
+        env: vec![("UNIT".to_owned(), template("[{line}]"))],
+        dir: Some(template(folder.path().to_str().unwrap())),
+        ..spec(&["echo \"$0\" \"$1\" \"$UNIT\" \"$(pwd -P)\"", "({line})"])
+    };
+    let said = run(op(&script).unwrap(), record("ignored")).unwrap().payload;
     assert_eq!(
         String::from_utf8(said.bytes().clone()).unwrap(),
         format!("sh (a line) [a line] {}\n", folder.path().canonicalize().unwrap().display())
@@ -101,7 +125,7 @@ fn environment_folder_and_shell_are_as_asked() {
 
 #[test]
 fn output_that_is_not_wanted_leaves_the_payload() {
-    let op = exec_with(&["echo", "noise"], ExecStdin::Null, &ExecStdout::Null);
+    let op = exec_with(&["echo", "noise"], ExecStdin::Null, ExecStdout::Null);
     assert_eq!(run(op, record("kept")).unwrap().payload, b"kept");
 }
 
@@ -109,8 +133,8 @@ fn output_that_is_not_wanted_leaves_the_payload() {
 fn an_output_file_appears_when_the_program_has_succeeded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a/b");
-    let stdout = ExecStdout::File(template(path.to_str().unwrap()));
-    let op = |argv: &[&str]| exec_with(argv, ExecStdin::Payload, &stdout);
+    let stdout = ExecStdout::File { path: template(path.to_str().unwrap()), failed: false };
+    let op = |argv: &[&str]| exec_with(argv, ExecStdin::Payload, stdout.clone());
     assert_eq!(run(op(&["cat"]), record("content")).unwrap().payload, b"content", "the payload stays");
     assert_eq!(fs::read(&path).unwrap(), b"content");
     assert!(run(op(&["sh", "-c", "echo half; exit 1"]), record("")).is_err());
@@ -118,6 +142,25 @@ fn an_output_file_appears_when_the_program_has_succeeded() {
     run(op(&["echo", "new"]), record("")).unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"new\n");
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn the_files_of_a_program_that_fails_are_kept_if_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| template(folder.path().join(name).to_str().unwrap());
+    let script = ExecSpec {
+        shell: true,
+        stdout: ExecStdout::File { path: path("out"), failed: true },
+        stderr: ExecStderr::File(path("err")),
+        ..spec(&["echo out; echo wrong >&2; exit 7"])
+    };
+    let error = run(op(&script).unwrap(), record("")).unwrap_err();
+    assert_eq!(error, "`sh` exited with status 7; standard error: wrong");
+    assert_eq!(fs::read(folder.path().join("out")).unwrap(), b"out\n");
+    assert_eq!(fs::read(folder.path().join("err")).unwrap(), b"wrong\n");
+    let script = ExecSpec { stdout: ExecStdout::File { path: path("other"), failed: false }, ..script };
+    run(op(&script).unwrap(), record("")).unwrap_err();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "no other file, and no temporary one");
 }
 
 #[test]
@@ -132,15 +175,13 @@ fn a_failure_says_status_signal_and_what_was_said() {
 
 #[test]
 fn a_program_that_is_not_there_is_said_before_the_first_unit() {
-    let argv = [template("no-such-program-anywhere")];
-    let error = Exec::new(&argv, false, ExecStdin::Null, &ExecStdout::Null, &[], None).err().unwrap();
+    let error = op(&spec(&["no-such-program-anywhere"])).err().unwrap();
     assert_eq!(error.message, "no program `no-such-program-anywhere` is on the search path");
     let error = run(exec(&["/nowhere/{line}"]), record("")).unwrap_err();
     assert!(error.contains("cannot run /nowhere/a line: No such file"), "{error}");
     let error = run(exec(&["/etc/{line}"]), Record::line(b"passwd".to_vec())).unwrap_err();
     assert!(error.contains("cannot run /etc/passwd: Permission denied"), "{error}");
-    let argv = [template("/etc/passwd")];
-    let error = Exec::new(&argv, false, ExecStdin::Null, &ExecStdout::Null, &[], None).err().unwrap();
+    let error = op(&spec(&["/etc/passwd"])).err().unwrap();
     assert_eq!(error.message, "/etc/passwd is not executable");
 }
 
@@ -153,8 +194,8 @@ fn leaves_nobody(script: &str) {
     let folder = tempfile::tempdir().unwrap();
     let started = LIMITS.iter().any(|limit| {
         let numbers = folder.path().join(format!("{}", limit.as_millis()));
-        let env = [("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
-        let op = Exec::new(&[template(script)], true, ExecStdin::Payload, &ExecStdout::Payload, &env, None).unwrap();
+        let env = vec![("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
+        let op = op(&ExecSpec { shell: true, env, ..spec(&[script]) }).unwrap();
         let start = Instant::now();
         // Larger than a pipe, so that its writing is interrupted too.
         let error = run_within(op, record(vec![b'x'; 200_000]), *limit).unwrap_err();

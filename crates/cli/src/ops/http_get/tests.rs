@@ -394,7 +394,7 @@ fn flow(text: &str, lines: Vec<String>) -> (u64, Vec<String>) {
     let file = parse("f.toml".as_ref(), text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let dead = Arc::new(Mutex::new(Vec::new()));
     let letters = Arc::clone(&dead);
-    let wired = wire(&file, move |letter| letters.lock().unwrap().push(letter.message), None).unwrap();
+    let wired = wire(&file, move |letter| letters.lock().unwrap().push(letter.message), None, Arc::default()).unwrap();
     let report = wired.flow.run(lines.into_iter().map(|line| Record::line(line.into_bytes())));
     let dead = std::mem::take(&mut *dead.lock().unwrap());
     (report.retired, dead)

@@ -1,0 +1,116 @@
+//! The policy that halts a run in which too many units fail.
+
+use std::fmt;
+
+use millstream_command::screen::text;
+
+/// Units that have to fail before a share of them counts: of two units, one is half.
+pub(crate) const MIN_FAILURES: u64 = 3;
+
+/// When a run admits and starts no more, because units were given up on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HaltPolicy {
+    /// Stages that run are ended, too.
+    pub now: bool,
+    /// How many failures are too many.
+    pub at: TooMany,
+}
+
+/// A number of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooMany {
+    /// So many.
+    Units(u64),
+    /// So many of a hundred units that have ended, and at least [`MIN_FAILURES`].
+    Percent(u8),
+}
+
+impl HaltPolicy {
+    /// Reads `5`, `10%`, `now,5` or `soon,10%`; also as GNU parallel writes it, `now,fail=1`.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let expected = || "expected a number of failures or a share of the units, `5` or `10%`, or `now,5`".to_owned();
+        let (now, at) = match text.split_once(',') {
+            Some(("now", at)) => (true, at),
+            Some(("soon", at)) => (false, at),
+            Some(_) => return Err(expected()),
+            None => (false, text),
+        };
+        let at = at.strip_prefix("fail=").unwrap_or(at);
+        let at = match at.strip_suffix('%') {
+            Some(percent) => match percent.parse() {
+                Ok(percent @ 1..=100) => TooMany::Percent(percent),
+                _ => return Err(format!("a share is from 1% to 100%, not `{at}`")),
+            },
+            None => match at.parse() {
+                Ok(0) => return Err("a run that halts at zero failures would not begin".to_owned()),
+                Ok(units) => TooMany::Units(units),
+                Err(_) => return Err(expected()),
+            },
+        };
+        Ok(Self { now, at })
+    }
+
+    /// The policy for people.
+    pub(crate) fn in_words(&self) -> String {
+        let at = match self.at {
+            TooMany::Units(units) => text::counted(units, "dead letter"),
+            TooMany::Percent(percent) => format!("{percent} dead letters of 100 units, and at least {MIN_FAILURES}"),
+        };
+        format!("after {at}{}", if self.now { ", at once" } else { "" })
+    }
+
+    /// Whether `dead` failures of `ended` units, the failed ones included, are too many.
+    pub(crate) fn is_reached(&self, dead: u64, ended: impl FnOnce() -> u64) -> bool {
+        match self.at {
+            TooMany::Units(units) => dead >= units,
+            TooMany::Percent(percent) => {
+                dead >= MIN_FAILURES && u128::from(dead) * 100 >= u128::from(ended().max(dead)) * u128::from(percent)
+            }
+        }
+    }
+}
+
+impl fmt::Display for HaltPolicy {
+    /// As [`parse`](Self::parse) reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.now { "now," } else { "" })?;
+        match self.at {
+            TooMany::Units(units) => write!(f, "{units}"),
+            TooMany::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HaltPolicy, TooMany};
+
+    #[test]
+    fn policies_are_read_and_written() {
+        for (text, now, at) in [
+            ("5", false, TooMany::Units(5)),
+            ("soon,10%", false, TooMany::Percent(10)),
+            ("now,1", true, TooMany::Units(1)),
+            ("now,fail=100%", true, TooMany::Percent(100)),
+        ] {
+            let policy = HaltPolicy::parse(text).unwrap();
+            assert_eq!(policy, HaltPolicy { now, at }, "{text}");
+            assert_eq!(HaltPolicy::parse(&policy.to_string()), Ok(policy));
+        }
+        for wrong in ["", "0", "-1", "0%", "101%", "%", "later,5", "now", "now,", "5,now", "1.5", "success=1"] {
+            assert!(HaltPolicy::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_share_needs_a_few_failures() {
+        let policy = HaltPolicy::parse("10%").unwrap();
+        assert!(!policy.is_reached(2, || 2));
+        assert!(policy.is_reached(3, || 30) && !policy.is_reached(3, || 31));
+        assert!(policy.is_reached(3, || 0), "units are counted a moment later than they fail");
+        assert!(HaltPolicy::parse("2").unwrap().is_reached(2, || u64::MAX));
+    }
+}

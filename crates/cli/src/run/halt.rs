@@ -1,0 +1,102 @@
+//! Reasons for a run to halt by itself: too many units were given up on, or nothing takes their outputs.
+//!
+//! A run that halts admits no unit and starts no stage's work any more. Work that runs goes on to its end, unless the policy
+//! says `now`; units that wait are left. Admission is stopped and the word is given to the stages ([`Halt::word`]) at once,
+//! on the thread that notices; the main loop lets the waiting units go when no stage works any more.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
+
+use millstream_command::screen::text;
+use millstream_flow::Control;
+
+use super::watch::Event;
+use crate::file::HaltPolicy;
+use crate::printer::Trouble;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Halt {
+    policy: Option<HaltPolicy>,
+    /// Units that were given up on. Relaxed: only the count matters.
+    dead: AtomicU64,
+    word: Arc<AtomicBool>,
+    run: OnceLock<(Control, Sender<Event>)>,
+}
+
+/// Why a run has halted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// So many units were given up on.
+    Failures {
+        /// How many.
+        dead: u64,
+        /// Work that ran was ended.
+        now: bool,
+    },
+    /// Standard output takes no more.
+    Output(Trouble),
+}
+
+impl Halt {
+    pub(super) fn new(policy: Option<HaltPolicy>) -> Self {
+        Self { policy, dead: AtomicU64::new(0), word: Arc::default(), run: OnceLock::new() }
+    }
+
+    /// The word for stages to start nothing more. Relaxed: it publishes nothing else.
+    pub(super) fn word(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.word)
+    }
+
+    /// Names the run to halt, before it starts.
+    pub(super) fn attach(&self, control: Control, events: Sender<Event>) {
+        let first = self.run.set((control, events)).is_ok();
+        assert!(first, "a run has one halt");
+    }
+
+    /// A unit was given up on.
+    pub(super) fn dies(&self) {
+        let Some(policy) = self.policy else { return };
+        let dead = self.dead.fetch_add(1, Ordering::Relaxed) + 1;
+        let Some((control, _)) = self.run.get() else { return };
+        let ended = || {
+            let now = control.snapshot();
+            now.retired + now.dead_lettered
+        };
+        if policy.is_reached(dead, ended) {
+            self.halt(Reason::Failures { dead, now: policy.now });
+        }
+    }
+
+    /// Halts the run, unless it has halted.
+    pub(super) fn halt(&self, reason: Reason) {
+        let Some((control, events)) = self.run.get() else { return };
+        if self.word.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        control.stop();
+        if matches!(reason, Reason::Failures { now: true, .. }) {
+            control.abandon();
+        }
+        let _ = events.send(Event::Halted(reason));
+    }
+}
+
+impl Reason {
+    /// One line for people.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Failures { dead, now } => {
+                let what = if *now { "what runs is ended" } else { "what runs goes on to its end, and nothing starts" };
+                format!("halted after {}: {what}", text::counted(*dead, "failure"))
+            }
+            Self::Output(Trouble::ReaderGone) => {
+                "halted: standard output has no reader any more; nothing starts".to_owned()
+            }
+            Self::Output(Trouble::Failed(reason)) => {
+                format!("halted: cannot write to standard output: {reason}; nothing starts")
+            }
+        }
+    }
+}
