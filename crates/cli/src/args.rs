@@ -190,7 +190,7 @@ In the program's arguments:
 
 Examples:
   millstream each gzip -9 ::: *.log
-  millstream each -j4 --walk photos convert {} -resize 200 thumbs/{/}
+  millstream each -j4 --walk photos --creates thumbs/{/} convert {} -resize 200 thumbs/{/}
   millstream each --needs 'host:{host}=2' --rate 20/s --retry 3 curl -fsSO {} < urls.txt
   find . -name '*.wav' -print0 | millstream each -0 --timeout 5m flac {}
   millstream each --shell 'wc -l < \"$1\" | tr -d \" \"' {} ::: *.txt
@@ -238,6 +238,9 @@ pub(crate) struct EachArgs {
     /// those that run.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
     pub halt: Option<HaltPolicy>,
+    /// Leave out items for which this file is there and not older than the item: what the program makes, such as thumbs/{/}.
+    #[arg(long, value_name = "FILE")]
+    pub creates: Option<String>,
     /// The first argument is a script for /bin/sh; the others are its $1, $2, …
     #[arg(long)]
     pub shell: bool,

@@ -9,6 +9,7 @@ use std::fs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::file::model::{FlowFile, OpSpec, ResourceKind, StageSpec};
+use crate::ops::MAX_OPEN;
 
 /// The resource as reports and `millstream status` call it. No name in a flow file has a space.
 pub(crate) const NAME: &str = "file descriptors";
@@ -57,12 +58,22 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
         // An `append` keeps its file open for the whole run, and what is printed has its printer.
         OpSpec::Append { .. }
         | OpSpec::Print { .. }
+        | OpSpec::Set { .. }
         | OpSpec::Blake3
         | OpSpec::Sha256
         | OpSpec::Zstd { .. }
         | OpSpec::Parse { .. }
         | OpSpec::Filter { .. }
         | OpSpec::Check { .. } => 0,
+    }
+}
+
+/// How many files the op keeps open beside those of its units.
+fn lists(op: &OpSpec) -> u64 {
+    match op {
+        OpSpec::Append { path, .. } if path.fields().next().is_some() => MAX_OPEN as u64,
+        OpSpec::Append { .. } => 1,
+        _ => 0,
     }
 }
 
@@ -86,7 +97,7 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
         false => stage.workers.map_or(0, |(floor, _)| floor.resolve(workers) as u64) * each,
     });
     let wanted = shared + beside.sum::<u64>();
-    let lists = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Append { .. })).count() as u64;
+    let lists: u64 = file.stages.iter().map(|stage| lists(&stage.op)).sum();
     let printer = u64::from(file.stages.iter().any(|stage| stage.op.prints()));
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::HttpGet(_))).count() as u64;
     let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);

@@ -56,6 +56,8 @@ pub(crate) struct Record {
     pub sha256: Option<[u8; 32]>,
     /// The members of the object that a `parse` stage has read.
     pub json: Members,
+    /// What `set` stages have set, by name; few.
+    set: Vec<(String, Vec<u8>)>,
     /// Whether the last `filter` stage found that its condition does not hold.
     pub filtered: bool,
     /// The op that has changed the record last; 0 when none has.
@@ -168,7 +170,8 @@ impl Record {
 
     /// The bytes it holds: payload and headroom, and its own words where they are more than a kilobyte.
     pub(crate) fn held(&self) -> u64 {
-        let words = self.text.len() + self.json.bytes() + self.fault.as_ref().map_or(0, String::len);
+        let set: usize = self.set.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let words = self.text.len() + self.json.bytes() + set + self.fault.as_ref().map_or(0, String::len);
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };
         words + self.payload.weight() + self.headroom
     }
@@ -176,6 +179,14 @@ impl Record {
     /// The value of a [member](Members::find) of the parsed object, or of an object within it.
     pub(crate) fn json_member(&self, path: &str) -> Option<Cow<'_, [u8]>> {
         self.json.find(path)
+    }
+
+    /// Sets `{set.NAME}`.
+    pub(crate) fn set_field(&mut self, name: String, value: Vec<u8>) {
+        match self.set.iter_mut().find(|(set, _)| *set == name) {
+            Some((_, earlier)) => *earlier = value,
+            None => self.set.push((name, value)),
+        }
     }
 
     /// The size, `{size}`: the file's, which is asked for here when no stage has needed it before; otherwise the
@@ -256,6 +267,9 @@ impl Fields for Record {
             Field::Sha256 => hex(&self.sha256, 64),
             Field::Shard => hex(&self.blake3, 2),
             Field::Json(path) => self.json_member(path),
+            Field::Set(name) => {
+                self.set.iter().find(|(set, _)| set == name).map(|(_, value)| Cow::Borrowed(value.as_slice()))
+            }
             // The same for every unit of a run: filled in before it starts.
             Field::Input | Field::Param(_) => None,
         }

@@ -156,8 +156,8 @@ fn a_field_that_no_unit_has_yet_is_refused() {
         &["`{line}` is a line's"],
     );
     says(
-        &flow("", "", "op = \"append\"\npath = \"{name}\"\nline = \"x\""),
-        &["`path` cannot use `{name}`", "all units append to one file"],
+        &flow("", "", "op = \"append\"\npath = \"{name}\"\nline = \"x\"\nfresh = true"),
+        &["`path` cannot use `{name}`", "a fresh list is one file"],
     );
 }
 
@@ -222,6 +222,27 @@ fn the_graph_is_checked() {
 /// A flow of a walk with these stages; the stage `take` is in line 6.
 fn walk_with(take: &str, before: &str) -> String {
     format!("[source]\nwalk = \"{{input}}\"\n{before}\n[[stage]]\nname = \"take\"\n{take}\n")
+}
+
+#[test]
+fn conditions_on_numbers_expressions_and_set_fields_are_checked() {
+    let filter = |when: &str| flow("", "", &format!("op = \"filter\"\nwhen = {when}"));
+    says(&filter("{ number = \"{line}\" }"), &["`number` has no bound", "add `at_least = 1`"]);
+    says(&filter("{ number = \"{line}\", below = \"ten\" }"), &["`below` is not a number"]);
+    says(&filter("{ number = \"many\", below = 1 }"), &["`number` is not a number"]);
+    says(&filter("{ text = \"{line}\", matches = \"a(\" }"), &["not a regular expression: unclosed group"]);
+    says(&filter("{ text = \"{set.thumb}\", equals = \"x\" }"), &["`{set.thumb}` has no value here", "op = \"set\""]);
+    says(&flow("", "", "op = \"set\""), &["this `set` sets nothing"]);
+    let two = |first: &str| {
+        format!(
+            "[source]\nargs = true\n[[stage]]\nname = \"s\"\nop = \"set\"\nfields = {{ {first} = \"x\" }}\n\
+             [[stage]]\nname = \"w\"\nop = \"append\"\npath = \"list\"\nline = \"{{json:set.thumb}}\"\n"
+        )
+    };
+    says(&two("other"), &["no stage before `w` sets it"]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("f.toml"), two("thumb")).unwrap();
+    assert!(plan(folder.path(), &["f.toml"]).status.success());
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use std::io;
 
 use crate::file::FlowFile;
-use crate::file::model::{ExecSpec, OpSpec};
+use crate::file::model::{Condition, ExecSpec, OpSpec};
+use crate::ops::is_stale;
 use crate::record::Record;
 use millstream_command::screen::{out, shown, text};
 
@@ -15,19 +16,34 @@ use millstream_command::screen::{out, shown, text};
 /// # Errors
 /// Those of standard output.
 pub(super) fn print(flow: &FlowFile, units: impl Iterator<Item = Record>) -> io::Result<()> {
-    let OpSpec::Exec(ExecSpec { argv, shell, .. }) = &flow.stages[0].op else {
-        unreachable!("the first stage of such a flow runs the program")
-    };
+    let program = flow.stages.iter().find_map(|stage| match &stage.op {
+        OpSpec::Exec(ExecSpec { argv, shell, .. }) => Some((argv, *shell)),
+        _ => None,
+    });
+    let (argv, shell) = program.expect("a stage of such a flow runs the program");
+    let stale = flow.stages.iter().find_map(|stage| match &stage.op {
+        OpSpec::Filter { when: Condition::Stale { target, than } } => Some((target, than)),
+        _ => None,
+    });
     out::print_with(|out| {
         for unit in units {
             if let Some(fault) = &unit.fault {
                 out.write_all(format!("# {}\n", text::printable(fault)).as_bytes())?;
                 continue;
             }
+            let is_due = stale.map_or(Ok(true), |(target, than)| is_stale(target, than, &unit));
+            match is_due {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(failure) => {
+                    out.write_all(format!("# {}\n", text::printable(failure.message())).as_bytes())?;
+                    continue;
+                }
+            }
             let words: Result<Vec<String>, _> =
                 argv.iter().map(|word| word.render(&unit).map(|bytes| quoted(&bytes))).collect();
             let line = match words {
-                Ok(words) if *shell => format!("sh -c {} sh {}\n", words[0], words[1..].join(" ")),
+                Ok(words) if shell => format!("sh -c {} sh {}\n", words[0], words[1..].join(" ")),
                 Ok(words) => format!("{}\n", words.join(" ")),
                 Err(error) => format!("# {}: {error}\n", text::printable(&String::from_utf8_lossy(unit.text()))),
             };

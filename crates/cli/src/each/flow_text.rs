@@ -87,6 +87,11 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
         }
         Source::Walk(_) => "walk = \"{input}\"                # one unit a file below the INPUT\n",
     };
+    if let Some(target) = &args.creates {
+        text +=
+            "\n[[stage]]\nname = \"stale\"\nop = \"filter\"                   # the others are up to date, and leave\n";
+        text += &format!("when = {{ stale = {} }}\n", quoted(&template_of(target)));
+    }
     stage(&mut text, args, command);
     text
 }

@@ -133,6 +133,10 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
             templates.extend(headers.iter_mut().map(|(_, value)| value));
         }
         OpSpec::Print { tag, .. } => templates.extend(tag),
+        OpSpec::Set { payload, fields } => {
+            templates.extend(payload);
+            templates.extend(fields.iter_mut().map(|(_, value)| value));
+        }
         OpSpec::Filter { when } => condition_templates(when, templates),
         OpSpec::Check { equals, .. } => templates.push(equals),
         OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
@@ -145,9 +149,15 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
 fn condition_templates<'a>(condition: &'a mut Condition, templates: &mut Vec<&'a mut Template>) {
     match condition {
         Condition::Exists(path) | Condition::Missing(path) | Condition::Content { path, .. } => templates.push(path),
+        Condition::Stale { target, than } => templates.extend([target, than]),
+        Condition::Number { number, bounds } => {
+            templates.push(number);
+            templates.extend(bounds.iter_mut().map(|(_, bound)| bound));
+        }
         Condition::Text { text, test } => {
             templates.push(text);
             match test {
+                TextTest::Matches(_) => {}
                 TextTest::OneOf(words) => templates.extend(words),
                 TextTest::Equals(word)
                 | TextTest::Contains(word)

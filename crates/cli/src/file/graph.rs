@@ -154,6 +154,10 @@ impl<'a> Graph<'a> {
                 Field::Blake3 | Field::Shard => "blake3",
                 Field::Sha256 => "sha256",
                 Field::Json(_) => "parse",
+                Field::Set(ref name) => {
+                    problems.extend(self.never_set(index, name, span));
+                    continue;
+                }
                 Field::Line | Field::Url | Field::Host if walks => {
                     let problem =
                         Problem::new(format!("`{{{field}}}` is a line's, and this flow's units are files of a walk"));
@@ -177,6 +181,25 @@ impl<'a> Graph<'a> {
     }
 }
 
+impl Graph<'_> {
+    /// The problem that no stage before this one sets the field.
+    fn never_set(&self, index: usize, name: &str, span: Range<usize>) -> Option<Problem> {
+        let may_set = |node: &Node<'_>| match node.op {
+            Some(OpSpec::Set { fields, .. }) => fields.iter().any(|(set, _)| set == name),
+            Some(_) => false,
+            None => node.may_be("set"),
+        };
+        let before = |earlier: usize| may_set(&self.nodes[earlier]) && self.from(earlier).contains(&index);
+        if (0..self.nodes.len()).any(before) {
+            return None;
+        }
+        let stage = self.nodes[index].name;
+        let message = format!("`{{set.{name}}}` has no value here: no stage before `{stage}` sets it");
+        let help = format!("add a stage with `op = \"set\"` and `fields = {{ {name} = \"…\" }}` before it");
+        Some(Problem::new(message).at(span, "not known yet").help(help))
+    }
+}
+
 /// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.
 fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
@@ -195,6 +218,11 @@ fn compares_content(when: &Condition) -> bool {
         Condition::Content { .. } => true,
         Condition::Not(inner) => compares_content(inner),
         Condition::All(inner) | Condition::Any(inner) => inner.iter().any(compares_content),
-        Condition::Exists(_) | Condition::Missing(_) | Condition::Text { .. } | Condition::Size { .. } => false,
+        Condition::Exists(_)
+        | Condition::Missing(_)
+        | Condition::Stale { .. }
+        | Condition::Number { .. }
+        | Condition::Text { .. }
+        | Condition::Size { .. } => false,
     }
 }

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::{Problem, Refusal};
+use regex::bytes::Regex;
+
 use super::halt::HaltPolicy;
 use super::template::{Field, Template};
 use crate::payload::PIECE;
@@ -336,6 +338,13 @@ pub(crate) enum OpSpec {
         /// The expected value.
         equals: Template,
     },
+    /// `set`: gives fields, or the payload, a value that is made from others.
+    Set {
+        /// The new payload.
+        payload: Option<Template>,
+        /// Fields by name, each a `{set.NAME}`.
+        fields: Vec<(String, Template)>,
+    },
     /// `parse`: reads the payload, or the line when there is no payload, into fields.
     Parse {
         /// Its format.
@@ -359,6 +368,7 @@ impl OpSpec {
             Self::Check { .. } => "check",
             Self::Parse { .. } => "parse",
             Self::Print { .. } => "print",
+            Self::Set { .. } => "set",
         }
     }
 
@@ -378,13 +388,17 @@ impl OpSpec {
 
     /// Whether every unit has a payload after it, though that may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
-        matches!(self, Self::Read { .. } | Self::HttpGet(_) | Self::Exec(ExecSpec { stdout: ExecStdout::Payload, .. }))
+        match self {
+            Self::Read { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } => true,
+            Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
+            _ => false,
+        }
     }
 
     /// Whether a unit's payload may be larger after it than before.
     pub(crate) fn grows_payload(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet(_) => true,
+            Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } => true,
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }
@@ -506,6 +520,20 @@ pub(crate) enum Condition {
     Exists(Template),
     /// `{ missing = "PATH" }`: nothing has this name.
     Missing(Template),
+    /// `{ stale = "PATH", than = "PATH" }`: nothing has the first name, or a file that is older than the second.
+    Stale {
+        /// The file that is made.
+        target: Template,
+        /// The file that it is made from.
+        than: Template,
+    },
+    /// `{ number = "TEXT", at_least = 1, below = 10 }`: the text is a number within all bounds.
+    Number {
+        /// The number.
+        number: Template,
+        /// The bounds; at least one.
+        bounds: Vec<(Bound, Template)>,
+    },
     /// `{ content = "PATH" }`: a regular file has this name and the payload's content.
     Content {
         /// The file.
@@ -535,9 +563,26 @@ pub(crate) enum Condition {
     Any(Vec<Condition>),
 }
 
+/// A bound of a [`Condition::Number`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// `equals`.
+    Equals,
+    /// `at_least`.
+    AtLeast,
+    /// `above`.
+    Above,
+    /// `at_most`.
+    AtMost,
+    /// `below`.
+    Below,
+}
+
 /// How a [`Condition::Text`] compares; bytes, case-sensitive.
 #[derive(Debug, Clone)]
 pub(crate) enum TextTest {
+    /// `matches`: somewhere in the text, unless the expression says where.
+    Matches(Regex),
     /// `equals`.
     Equals(Template),
     /// `one_of`.

@@ -50,6 +50,8 @@ pub(crate) enum Field {
     Input,
     /// `{param.NAME}`: a parameter of the flow.
     Param(String),
+    /// `{set.NAME}`: what a `set` stage has given the unit under this name.
+    Set(String),
     /// `{json.NAME}`: a member of the object that a `parse` stage read; `{json.NAME.NAME}`: one of an object within.
     Json(String),
 }
@@ -81,11 +83,12 @@ impl Field {
         match name.split_once('.') {
             Some(("param", rest)) if !rest.is_empty() => Ok(Self::Param(rest.to_owned())),
             Some(("json", rest)) if !rest.is_empty() => Ok(Self::Json(rest.to_owned())),
+            Some(("set", rest)) if !rest.is_empty() => Ok(Self::Set(rest.to_owned())),
             dotted => {
                 let known = PLAIN.map(|(plain, _)| plain);
                 let near = match dotted {
                     Some((family, rest)) if !rest.is_empty() => {
-                        suggest::closest(family, ["param", "json"]).map(|near| format!("{near}.{rest}"))
+                        suggest::closest(family, ["param", "json", "set"]).map(|near| format!("{near}.{rest}"))
                     }
                     _ => suggest::closest(name, known).map(str::to_owned),
                 };
@@ -93,7 +96,7 @@ impl Field {
                     || {
                         let known = known.join(", ");
                         format!(
-                            "fields are {known}, param.NAME and json.NAME; other braces are doubled: `{{{{{name}}}}}`"
+                            "fields are {known}, param.NAME, json.NAME and set.NAME; other braces are doubled: `{{{{{name}}}}}`"
                         )
                     },
                     |near| format!("did you mean `{{{near}}}`?"),
@@ -108,6 +111,7 @@ impl fmt::Display for Field {
         match self {
             Self::Param(name) => write!(f, "param.{name}"),
             Self::Json(name) => write!(f, "json.{name}"),
+            Self::Set(name) => write!(f, "set.{name}"),
             plain => {
                 let name = PLAIN.iter().find(|(_, field)| field == plain).map_or("", |(name, _)| name);
                 f.write_str(name)

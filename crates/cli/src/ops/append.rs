@@ -1,10 +1,10 @@
-//! `append`: one line a unit, in one file.
+//! `append`: one line a unit, in one file, or in one for each value of the path.
 //!
 //! A unit whose line could not be written fails there and then: nothing waits in a buffer when the unit has left the
-//! flow. [`LineFile`] keeps lines whole. A fresh file is gathered under a temporary name, and what becomes of it at the
+//! flow. [`LineFile`] keeps lines whole. Of many files, those that were written to last stay open. A fresh file is gathered under a temporary name, and what becomes of it at the
 //! end is a matter of [`gathered`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use millstream_flow::{Cx, Failure};
 
@@ -24,8 +24,36 @@ pub(super) struct Append {
     path: PathTemplate,
     line: Template,
     fresh: Fresh,
-    /// Opened by the first unit.
-    opened: Turn<Option<Opened>>,
+    /// Opened by the first unit that has a line for it.
+    files: Turn<Files>,
+}
+
+/// The most files that one stage keeps open.
+pub(crate) const MAX_OPEN: usize = 32;
+
+/// The files that are open, the one that was written to last at the end.
+#[derive(Debug, Default)]
+struct Files(Vec<Opened>);
+
+impl Files {
+    /// The file at `path`, if it is open.
+    fn find(&mut self, path: &Path) -> Option<&mut Opened> {
+        let at = self.0.iter().rposition(|opened| opened.path == path)?;
+        if at + 1 < self.0.len() {
+            let opened = self.0.remove(at);
+            self.0.push(opened);
+        }
+        self.0.last_mut()
+    }
+
+    /// Closes the file that was written to longest ago, if there would be too many with one more.
+    fn make_room(&mut self) -> Result<(), Failure> {
+        if self.0.len() < MAX_OPEN {
+            return Ok(());
+        }
+        let Opened { file, path, .. } = self.0.remove(0);
+        file.close().map_err(|error| io_failure("append to", &path, &error))
+    }
 }
 
 #[derive(Debug)]
@@ -39,13 +67,14 @@ struct Opened {
 
 impl Append {
     pub(super) fn new(path: &Template, line: &Template, fresh: Fresh) -> Result<Self, OpError> {
-        if let Some((field, _)) = path.fields().find(|(field, _)| !matches!(field, Field::Input | Field::Param(_))) {
+        let own = path.fields().find(|(field, _)| !matches!(field, Field::Input | Field::Param(_)));
+        if let (Some((field, _)), true) = (own, fresh != Fresh::No) {
             return Err(OpError::new(
-                format!("`append` writes one file, and `{{{field}}}` differs from unit to unit"),
-                "use only text, {param.NAME} and {input} in its path; `write` makes a file for each unit",
+                format!("a fresh list is one file, and `{{{field}}}` differs from unit to unit"),
+                "use only text, {param.NAME} and {input} in its path, or leave out `fresh`",
             ));
         }
-        Ok(Self { path: PathTemplate::new(path), line: line.clone(), fresh, opened: Turn::new(None) })
+        Ok(Self { path: PathTemplate::new(path), line: line.clone(), fresh, files: Turn::new(Files::default()) })
     }
 
     fn open(&self, path: PathBuf, patience: &dyn Patience) -> Result<Opened, Failure> {
@@ -68,22 +97,32 @@ impl Op for Append {
         let mut line = Vec::with_capacity(256);
         self.line.render_into(record, &mut line).map_err(|error| Failure::from(error).to_permanent())?;
         line.push(b'\n');
-        let mut opened = self.opened.take(cx)?;
-        let opened = match &mut *opened {
-            Some(opened) => opened,
-            none => none.insert(self.open(self.path.render(record)?, cx)?),
-        };
+        let path = self.path.render(record)?;
+        let mut files = self.files.take(cx)?;
+        if files.find(&path).is_none() {
+            files.make_room()?;
+            let opened = self.open(path.clone(), cx)?;
+            files.0.push(opened);
+        }
+        let opened = files.find(&path).expect("it is open");
         opened.file.write(&line, cx)?;
         opened.lines += 1;
         Ok(())
     }
 
     fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
-        let Some(mut opened) = self.opened.try_take() else {
+        let Some(mut files) = self.files.try_take() else {
             // A unit that was given up on still writes, to a file without a name or to the end of one.
             return Err(Failure::msg("a line was still being written when the run was given up on"));
         };
-        let opened = opened.take();
+        let mut files = std::mem::take(&mut files.0);
+        if self.fresh == Fresh::No {
+            for Opened { file, path, .. } in files {
+                file.close().map_err(|error| io_failure("append to", &path, &error))?;
+            }
+            return Ok(None);
+        }
+        let opened = files.pop();
         let (path, lines, own) = match (opened, self.path.constant()) {
             (Some(Opened { file, path, lines, placing }), _) => {
                 if let Err(error) = file.close() {
@@ -92,7 +131,6 @@ impl Op for Append {
                 }
                 (path, lines, placing)
             }
-            _ if self.fresh == Fresh::No => return Ok(None),
             // No unit came here, and the file is empty then.
             (None, Some(path)) => {
                 let own = if !end.retries && end.complete { open_fresh(path.clone())?.placing } else { None };
@@ -100,9 +138,6 @@ impl Op for Append {
             }
             (None, None) => return Ok(None),
         };
-        if self.fresh == Fresh::No {
-            return Ok(None);
-        }
         let always = self.fresh == Fresh::Always;
         gathered::end(&path, own, lines, always, end).map_err(|error| io_failure("put in place", &path, &error))
     }
@@ -321,11 +356,29 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_differs_from_unit_to_unit_is_refused() {
+    fn a_fresh_list_is_one_file() {
         let line = Template::parse("x").unwrap();
-        let error = Append::new(&Template::parse("out/{name}").unwrap(), &line, Fresh::No).err().unwrap();
+        let error = Append::new(&Template::parse("out/{name}").unwrap(), &line, Fresh::Always).err().unwrap();
         assert!(error.message.contains("`{name}` differs from unit to unit"), "{error}");
-        assert!(Append::new(&Template::parse("{input}/list").unwrap(), &line, Fresh::No).is_ok());
+        assert!(Append::new(&Template::parse("{input}/list").unwrap(), &line, Fresh::Always).is_ok());
+    }
+
+    #[test]
+    fn each_value_of_the_path_has_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Template::parse(&format!("{}/{{ext}}", folder.path().display())).unwrap();
+        let op = Arc::new(Append::new(&path, &Template::parse("{stem}").unwrap(), Fresh::No).unwrap());
+        // More files than are kept open, and each comes again.
+        let kinds = 3 * super::MAX_OPEN;
+        let record = |number: usize| Record::line(format!("{number}.{}", number % kinds).into_bytes());
+        run_all(op.clone(), (0..5 * kinds).map(record)).unwrap();
+        assert_eq!(op.finish(&CLEAN).unwrap(), None);
+        for kind in 0..kinds {
+            let text = fs::read_to_string(folder.path().join(kind.to_string())).unwrap();
+            let mut numbers: Vec<usize> = text.lines().map(|line| line.parse().unwrap()).collect();
+            numbers.sort_unstable();
+            assert!(numbers.into_iter().eq((0..5).map(|round| round * kinds + kind)), "{text}");
+        }
     }
 
     #[test]

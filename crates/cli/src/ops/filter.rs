@@ -1,14 +1,16 @@
 //! `filter`: tells units for which a condition holds from the others.
 
 use std::io;
+use std::path::Path;
+use std::time::SystemTime;
 
 use millstream_flow::{Cx, Failure};
 
 use super::Op;
 use super::failing::io_failure;
 use super::safe_path::PathTemplate;
-use super::same;
-use crate::file::model::{Condition, TextTest};
+use super::{Number, same};
+use crate::file::model::{Bound, Condition, TextTest};
 use crate::file::template::Template;
 use crate::record::Record;
 
@@ -39,6 +41,8 @@ enum Test {
     Exists(PathTemplate),
     Missing(PathTemplate),
     Content { path: PathTemplate, zstd: bool },
+    Stale { target: PathTemplate, than: PathTemplate },
+    Number { number: Template, bounds: Vec<(Bound, Template)> },
     Text { text: Template, test: TextTest },
     Size { at_least: u64, below: Option<u64> },
     Not(Box<Test>),
@@ -52,6 +56,10 @@ impl Test {
             Condition::Exists(path) => Self::Exists(PathTemplate::new(path)),
             Condition::Missing(path) => Self::Missing(PathTemplate::new(path)),
             Condition::Content { path, zstd } => Self::Content { path: PathTemplate::new(path), zstd: *zstd },
+            Condition::Stale { target, than } => {
+                Self::Stale { target: PathTemplate::new(target), than: PathTemplate::new(than) }
+            }
+            Condition::Number { number, bounds } => Self::Number { number: number.clone(), bounds: bounds.clone() },
             Condition::Text { text, test } => Self::Text { text: text.clone(), test: test.clone() },
             Condition::Size { at_least, below } => Self::Size { at_least: *at_least, below: *below },
             Condition::Not(inner) => Self::Not(Box::new(Self::new(inner))),
@@ -65,6 +73,8 @@ impl Test {
             Self::Exists(path) => exists(path, record)?,
             Self::Missing(path) => !exists(path, record)?,
             Self::Content { path, zstd } => same::has_content(&path.render(record)?, *zstd, &record.payload, cx)?,
+            Self::Stale { target, than } => older(&target.render(record)?, &than.render(record)?)?,
+            Self::Number { number, bounds } => is_within(number, bounds, record)?,
             Self::Text { text, test } => text_holds(&rendered(text, record)?, test, record)?,
             Self::Size { at_least, below } => {
                 let size = record.known_size();
@@ -101,6 +111,52 @@ fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
     }
 }
 
+/// Whether [`Condition::Stale`] holds for a unit.
+///
+/// # Errors
+/// A name that is none for this unit, or the file system's refusal.
+pub(crate) fn is_stale(target: &Template, than: &Template, record: &Record) -> Result<bool, Failure> {
+    older(&PathTemplate::new(target).render(record)?, &PathTemplate::new(than).render(record)?)
+}
+
+/// Whether there is no `target`, or one that is older than `than`. Without `than` there is nothing newer.
+fn older(target: &Path, than: &Path) -> Result<bool, Failure> {
+    let Some(made) = modified(target)? else { return Ok(true) };
+    Ok(modified(than)?.is_some_and(|changed| changed > made))
+}
+
+/// When the file was last modified, if there is one.
+fn modified(path: &Path) -> Result<Option<SystemTime>, Failure> {
+    match path.metadata().and_then(|about| about.modified()) {
+        Ok(time) => Ok(Some(time)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(io_failure("look at", path, &error)),
+    }
+}
+
+fn is_within(number: &Template, bounds: &[(Bound, Template)], record: &Record) -> Result<bool, Failure> {
+    let value = |template: &Template| {
+        let text = rendered(template, record)?;
+        Number::parse(&text)
+            .ok_or_else(|| Failure::permanent(format!("`{template}` is no number: {}", String::from_utf8_lossy(&text))))
+    };
+    let number = value(number)?;
+    for (bound, limit) in bounds {
+        let order = number.cmp(value(limit)?);
+        let holds = match bound {
+            Bound::Equals => order.is_eq(),
+            Bound::AtLeast => order.is_ge(),
+            Bound::Above => order.is_gt(),
+            Bound::AtMost => order.is_le(),
+            Bound::Below => order.is_lt(),
+        };
+        if !holds {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn text_holds(text: &[u8], test: &TextTest, record: &Record) -> Result<bool, Failure> {
     Ok(match test {
         TextTest::Equals(other) => text == rendered(other, record)?,
@@ -116,6 +172,7 @@ fn text_holds(text: &[u8], test: &TextTest, record: &Record) -> Result<bool, Fai
             let part = rendered(part, record)?;
             part.is_empty() || text.windows(part.len()).any(|window| window == part)
         }
+        TextTest::Matches(expression) => expression.is_match(text),
         TextTest::StartsWith(start) => text.starts_with(&rendered(start, record)?),
         TextTest::EndsWith(end) => text.ends_with(&rendered(end, record)?),
     })
@@ -129,8 +186,12 @@ fn rendered(template: &Template, record: &Record) -> Result<Vec<u8>, Failure> {
 mod tests {
     use std::io::Write as _;
 
+    use std::time::SystemTime;
+
+    use regex::bytes::Regex;
+
     use super::Filter;
-    use crate::file::model::{Condition, TextTest};
+    use crate::file::model::{Bound, Condition, TextTest};
     use crate::file::template::Template;
     use crate::ops::one_stage::run;
     use crate::record::Record;
@@ -179,6 +240,52 @@ mod tests {
         assert!(!passes(&Condition::Missing(path.clone()), "link"));
         assert!(passes(&Condition::Missing(path.clone()), "other"));
         assert!(passes(&Condition::Missing(path), "link/below"));
+    }
+
+    #[test]
+    fn numbers_lie_within_all_bounds() {
+        let number = |bounds: &[(Bound, &str)]| Condition::Number {
+            number: template("{line}"),
+            bounds: bounds.iter().map(|(bound, limit)| (*bound, template(limit))).collect(),
+        };
+        let within = number(&[(Bound::AtLeast, "2"), (Bound::Below, "10")]);
+        for (line, expected) in [("1", false), ("2", true), ("9.99", true), ("10", false), ("1e1", false)] {
+            assert_eq!(passes(&within, line), expected, "{line}");
+        }
+        assert!(passes(&number(&[(Bound::Above, "1")]), "2") && !passes(&number(&[(Bound::Above, "2")]), "2"));
+        let at_most = number(&[(Bound::AtMost, "{size}")]);
+        assert!(passes(&at_most, "100") && !passes(&at_most, "101"));
+        assert!(passes(&number(&[(Bound::Equals, "7.0")]), "7"));
+        let error = run(Filter::new(&within), Record::line(b"many".to_vec())).unwrap_err();
+        assert!(error.contains("`{line}` is no number: many"), "{error}");
+    }
+
+    #[test]
+    fn a_regular_expression_matches_somewhere_unless_it_says_where() {
+        let matches = |expression: &str| text("{line}", TextTest::Matches(Regex::new(expression).unwrap()));
+        assert!(passes(&matches("b+c"), "abbcd") && !passes(&matches("^b+c$"), "abbcd"));
+        assert!(passes(&matches("(?i)^é"), "ÉT"));
+    }
+
+    #[test]
+    fn a_target_is_stale_when_it_is_missing_or_older() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let stale = |target: &str| {
+            let when = Condition::Stale { target: template(path(target).to_str().unwrap()), than: template("{path}") };
+            passes(&when, path("source").to_str().unwrap())
+        };
+        let at = |name: &str, seconds| {
+            let file = std::fs::File::create(path(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+        };
+        assert!(stale("target"));
+        at("target", 100);
+        assert!(!stale("target"), "there is no source");
+        for (source, expected) in [(99, false), (100, false), (101, true)] {
+            at("source", source);
+            assert_eq!(stale("target"), expected, "{source}");
+        }
     }
 
     #[test]

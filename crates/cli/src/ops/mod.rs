@@ -15,6 +15,7 @@ mod gathered;
 mod growing;
 mod http_get;
 pub(crate) mod line_file;
+mod number;
 mod once;
 mod parse;
 pub(crate) mod patience;
@@ -25,6 +26,7 @@ mod redirect;
 mod retry_after;
 mod safe_path;
 mod same;
+mod set;
 mod sha256;
 pub(crate) mod turn;
 mod write;
@@ -40,8 +42,11 @@ use std::sync::Arc;
 
 use millstream_flow::{Cx, Failure};
 
+pub(crate) use self::append::MAX_OPEN;
 pub(crate) use self::failing::io_failure;
+pub(crate) use self::filter::is_stale;
 pub(crate) use self::gathered::{Fate, Gathered, RunEnd};
+pub(crate) use self::number::Number;
 pub(crate) use self::redirect::Hop;
 pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
@@ -127,6 +132,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
         OpSpec::Print { tag, .. } => Box::new(print::Print::new(tag.as_ref(), printer)),
+        OpSpec::Set { payload, fields } => Box::new(set::Set::new(payload.as_ref(), fields)),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
         OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
     };

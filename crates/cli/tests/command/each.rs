@@ -255,6 +255,27 @@ fn results_are_kept_by_item() {
 }
 
 #[test]
+fn what_is_made_already_is_left_out() {
+    let room = Room::new("");
+    fs::create_dir(room.path("in")).unwrap();
+    for name in ["in/a", "in/b"] {
+        room.write(name, "x");
+    }
+    let script = "mkdir -p out; cp \"$1\" out/; echo $1";
+    let args = ["each", "-q", "--walk", "in", "--creates", "out/{/}", "sh", "-c", script, "sh", "{}"];
+    let (out, _) = ended(&room.run(&args), 0);
+    assert_eq!(sorted(&out), ["in/a", "in/b"]);
+    let (out, _) = ended(&room.run(&args), 0);
+    assert_eq!(out, "", "both are there");
+    let old = std::time::SystemTime::UNIX_EPOCH;
+    fs::File::options().write(true).open(room.path("out/b")).unwrap().set_modified(old).unwrap();
+    let (out, _) = ended(&room.run(&[&args[..2], &["-n"], &args[2..]].concat()), 0);
+    assert!(out.ends_with("sh in/b\n") && out.lines().count() == 1, "{out}");
+    let (out, _) = ended(&room.run(&args), 0);
+    assert_eq!(out, "in/b\n", "its source is newer");
+}
+
+#[test]
 fn a_dry_run_prints_what_a_shell_could_run() {
     let room = Room::new("");
     let (out, _) = ended(&room.run(&["each", "-n", "mv", "{}", "old/{/}", ":::", "a b", "it's", "c"]), 0);

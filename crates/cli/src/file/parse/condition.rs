@@ -1,16 +1,26 @@
 //! `when` of the `filter` op.
 
 use millstream_command::size;
+use regex::bytes::Regex;
 
 use super::super::error::Problem;
-use super::super::model::{Condition, TextTest};
+use super::super::model::{Bound, Condition, TextTest};
 use super::super::reader::{Entry, Section};
-use super::super::template::Template;
+use super::super::template::{Field, Template};
+use crate::ops::Number;
 
 /// The keys that start a condition; exactly one is given.
-const KINDS: [&str; 8] = ["exists", "missing", "content", "text", "size", "not", "all", "any"];
+const KINDS: [&str; 10] = ["exists", "missing", "stale", "content", "text", "number", "size", "not", "all", "any"];
 /// The keys that say how `text` is compared; exactly one is given.
-const TESTS: [&str; 5] = ["equals", "one_of", "contains", "starts_with", "ends_with"];
+const TESTS: [&str; 6] = ["equals", "one_of", "contains", "starts_with", "ends_with", "matches"];
+/// The keys that bound a `number`; at least one is given.
+const BOUNDS: [(&str, Bound); 5] = [
+    ("equals", Bound::Equals),
+    ("at_least", Bound::AtLeast),
+    ("above", Bound::Above),
+    ("at_most", Bound::AtMost),
+    ("below", Bound::Below),
+];
 
 /// Conditions within conditions that are read; no filter that a person can follow comes near.
 const MAX_DEPTH: usize = 16;
@@ -49,6 +59,14 @@ fn nested(entry: &Entry<'_>, depth: usize) -> Option<Condition> {
             let test = text_test(&mut section);
             kind.template().zip(test).map(|(text, test)| Condition::Text { text, test })
         }
+        "stale" => {
+            let than = section.or("than", Template::of(Field::Path), Entry::path_template);
+            kind.path_template().zip(than).map(|(target, than)| Condition::Stale { target, than })
+        }
+        "number" => {
+            let bounds = bounds(&mut section);
+            number(&kind).zip(bounds).map(|(number, bounds)| Condition::Number { number, bounds })
+        }
         "size" => kind.parsed("a range of sizes such as \"1KiB..1MiB\"", size_range),
         "not" => nested(&kind, depth + 1).map(|inner| Condition::Not(Box::new(inner))),
         "all" => all_of(&kind).map(Condition::All),
@@ -68,9 +86,46 @@ fn text_test(section: &mut Section<'_>) -> Option<TextTest> {
             TextTest::OneOf(read.into_iter().collect::<Option<_>>()?)
         }
         "contains" => TextTest::Contains(test.template()?),
+        "matches" => {
+            let compile = |text: &str| Regex::new(text).map_err(|error| slip(&error));
+            TextTest::Matches(test.parsed("a regular expression", compile)?)
+        }
         "starts_with" => TextTest::StartsWith(test.template()?),
         _ => TextTest::EndsWith(test.template()?),
     })
+}
+
+/// What is wrong with a regular expression, without the picture of it.
+fn slip(error: &regex::Error) -> String {
+    let told = error.to_string();
+    let slip = told.lines().last().unwrap_or_default();
+    format!("not a regular expression: {}", slip.trim_start_matches("error: "))
+}
+
+fn bounds(section: &mut Section<'_>) -> Option<Vec<(Bound, Template)>> {
+    let entries: Vec<_> = BOUNDS.iter().filter_map(|(key, bound)| Some((*bound, section.get(key)?))).collect();
+    if entries.is_empty() {
+        let keys = BOUNDS.map(|(key, _)| key).join(", ");
+        let problem = Problem::new("`number` has no bound").at(section.span.clone(), "needs one");
+        section.reading.report(problem.help(format!("add `at_least = 1`, or another of {keys}")));
+        return None;
+    }
+    let read: Vec<Option<(Bound, Template)>> =
+        entries.into_iter().map(|(bound, entry)| number(&entry).map(|number| (bound, number))).collect();
+    read.into_iter().collect()
+}
+
+/// A number, or a template that becomes one.
+fn number(entry: &Entry<'_>) -> Option<Template> {
+    let template = match entry.as_text() {
+        Some(_) => entry.template()?,
+        None => Template::parse(&entry.scalar()?).ok()?,
+    };
+    if template.constant().is_some_and(|text| Number::parse(text).is_none()) {
+        entry.senseless(format!("`{}` is not a number", entry.name), "compared with a number");
+        return None;
+    }
+    Some(template)
 }
 
 /// The one key of `keys` that is there; none and several are problems.

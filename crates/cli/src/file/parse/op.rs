@@ -5,7 +5,7 @@ use super::super::model::{
     CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, HttpGetSpec, MaxBytes, OpSpec, ParseFormat,
     ZstdMode,
 };
-use super::super::reader::{Entry, Section};
+use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
 use super::super::template::{Field, Template};
 use super::condition;
@@ -19,8 +19,8 @@ pub(super) const FILTER: &str = "filter";
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 12] =
-    ["read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse"];
+const OPS: [&str; 13] =
+    ["read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse", "set"];
 
 /// Reads the op named by the stage's `op`.
 pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
@@ -34,12 +34,13 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
         }
         "write" => write(section),
         "append" => {
+            let fresh = section.or("fresh", Fresh::No, fresh);
             let path = section.require("path", "path = \"{param.out}/list\"").and_then(|entry| {
                 let path = entry.path_template()?;
-                entry.same_for_all_units(&path, "all units append to one file").then_some(path)
+                let one = fresh == Some(Fresh::No) || entry.same_for_all_units(&path, "a fresh list is one file");
+                one.then_some(path)
             });
             let line = section.require("line", "line = \"{path}\"").and_then(|entry| entry.template());
-            let fresh = section.or("fresh", Fresh::No, fresh);
             Some(OpSpec::Append { path: path?, line: line?, fresh: fresh? })
         }
         "print" => {
@@ -47,6 +48,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             let ordered = section.or("ordered", false, Entry::boolean);
             Some(OpSpec::Print { tag: tag?, ordered: ordered? })
         }
+        "set" => set(section, &text),
         "blake3" => Some(OpSpec::Blake3),
         "sha256" => Some(OpSpec::Sha256),
         "check" => {
@@ -97,6 +99,18 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
 /// Whether `name` is an op; an unknown op's keys are not reported on top of it.
 pub(super) fn is_known(name: &str) -> bool {
     OPS.contains(&name)
+}
+
+fn set(section: &mut Section<'_>, op: &Text) -> Option<OpSpec> {
+    let payload = section.optional("payload", Entry::template);
+    let fields = pairs(section, "fields", "a table of names and values");
+    let (payload, fields) = (payload?, fields?);
+    if payload.is_none() && fields.is_empty() {
+        let problem = Problem::new("this `set` sets nothing").at(op.span.clone(), "needs `fields` or `payload`");
+        section.reading.report(problem.help("add `fields = { thumb = \"thumbs/{name}\" }`, which sets {set.thumb}"));
+        return None;
+    }
+    Some(OpSpec::Set { payload, fields })
 }
 
 fn fresh(entry: &Entry<'_>) -> Option<Fresh> {

@@ -1,0 +1,74 @@
+//! Numbers in the text of units, compared exactly where both are whole.
+
+use std::cmp::Ordering;
+
+/// A number.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Number {
+    /// A whole one, written without fraction and exponent.
+    Whole(i128),
+    /// Any other; finite.
+    Real(f64),
+}
+
+impl Number {
+    /// Reads a decimal number, with blanks around it, as JSON, CSV and programs write them.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let text = str::from_utf8(text.trim_ascii()).ok()?;
+        if let Ok(whole) = text.parse() {
+            return Some(Self::Whole(whole));
+        }
+        // Names such as `inf` are no numbers here, and digits are there in every number.
+        let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+        text.parse().ok().filter(|real: &f64| is_decimal && real.is_finite()).map(Self::Real)
+    }
+
+    /// The order of the two numbers; between a whole and a real one with the precision of a double.
+    pub(crate) fn cmp(self, other: Self) -> Ordering {
+        match (self, other) {
+            (Self::Whole(one), Self::Whole(other)) => one.cmp(&other),
+            (one, other) => one.as_real().total_cmp(&(other.as_real() + 0.0)),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "documented")]
+    fn as_real(self) -> f64 {
+        // `-0.0` is zero.
+        0.0 + match self {
+            Self::Whole(whole) => whole as f64,
+            Self::Real(real) => real,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::Number;
+
+    fn cmp(one: &str, other: &str) -> Option<Ordering> {
+        Some(Number::parse(one.as_bytes())?.cmp(Number::parse(other.as_bytes())?))
+    }
+
+    #[test]
+    fn numbers_compare_by_value() {
+        for (one, other) in
+            [("9", "10"), ("-2", "-1"), ("1.5", "2"), ("9007199254740992", "9007199254740993"), (" 3\r", "1e1")]
+        {
+            assert_eq!(cmp(one, other), Some(Ordering::Less), "{one} {other}");
+            assert_eq!(cmp(other, one), Some(Ordering::Greater), "{one} {other}");
+        }
+        for (one, other) in [("1", "1.0"), ("+5", "05"), ("1e2", "100"), ("-0.0", "0")] {
+            assert_eq!(cmp(one, other), Some(Ordering::Equal), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_no_number() {
+        for text in ["", " ", "12x", "inf", "NaN", "0x10", "1_000", "1,5", "1e999", "--1", "e"] {
+            assert!(Number::parse(text.as_bytes()).is_none(), "{text}");
+        }
+        assert!(Number::parse(b"\xff").is_none());
+    }
+}
