@@ -56,7 +56,7 @@ pub(crate) struct Record {
     pub sha256: Option<[u8; 32]>,
     /// The members of the object that a `parse` stage has read.
     pub json: Members,
-    /// What `set` stages have set, by name; few.
+    /// The fields that `set` stages have set, by name; few.
     set: Vec<(String, Vec<u8>)>,
     /// Whether the last `filter` stage found that its condition does not hold.
     pub filtered: bool,

@@ -19,9 +19,9 @@ pub(crate) struct HaltPolicy {
 /// A number of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMany {
-    /// So many.
+    /// This number of them.
     Units(u64),
-    /// So many of a hundred units that have ended, and at least [`MIN_FAILURES`].
+    /// This share of the units that have ended, in percent, and at least [`MIN_FAILURES`].
     Percent(u8),
 }
 
@@ -29,7 +29,7 @@ impl HaltPolicy {
     /// Reads `5`, `10%`, `now,5` or `soon,10%`; also as GNU parallel writes it, `now,fail=1`.
     ///
     /// # Errors
-    /// What was expected.
+    /// The text is none of these.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = || "expected a number of failures or a share of the units, `5` or `10%`, or `now,5`".to_owned();
         let (now, at) = match text.split_once(',') {

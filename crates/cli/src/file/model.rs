@@ -421,7 +421,7 @@ pub(crate) struct ExecSpec {
     pub stderr: ExecStderr,
     /// Precedes every line that is printed, with a tab.
     pub tag: Option<Template>,
-    /// What is printed comes in the order of admission.
+    /// Outputs are printed in the order of admission.
     pub ordered: bool,
     /// Variables added to the environment.
     pub env: Vec<(String, Template)>,

@@ -101,7 +101,7 @@ impl OpError {
     }
 }
 
-/// What ops have to know of their flow.
+/// The facts about a flow and a stage that ops depend on.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'a> {
     /// A payload of more bytes is not brought into memory by an op that can do without.

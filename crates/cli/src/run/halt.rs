@@ -28,7 +28,7 @@ pub(super) struct Halt {
 /// Why a run has halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// So many units were given up on.
+    /// Too many units were given up on.
     Failures {
         /// How many.
         dead: u64,

@@ -95,7 +95,7 @@ fn text_test(section: &mut Section<'_>) -> Option<TextTest> {
     })
 }
 
-/// What is wrong with a regular expression, without the picture of it.
+/// The mistake in a regular expression, without the picture of it.
 fn slip(error: &regex::Error) -> String {
     let told = error.to_string();
     let slip = told.lines().last().unwrap_or_default();

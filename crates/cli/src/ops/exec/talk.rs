@@ -36,7 +36,7 @@ pub(super) struct Spoken {
     pub(super) stderr: Complaints,
 }
 
-/// What is kept of a program's standard error.
+/// The part of a program's standard error that is kept.
 #[derive(Debug)]
 pub(super) enum Complaints {
     /// Its end.
