@@ -16,6 +16,7 @@ use crate::families::by_family;
 use crate::file::model::MAX_WORKERS;
 use crate::file::template::Template;
 use crate::file::{self, FlowError, FlowFile, HaltPolicy, suggest};
+use crate::init::Example;
 use crate::run::{NOT_WRITTEN, WRONG};
 
 /// The most programs that `millstream each` runs at once: a stage has no more threads for its needs.
@@ -37,6 +38,13 @@ const PLAN_HELP: &str = concat!(
     "A flow file, with every key there is:\n\n",
     include_str!("file/reference.toml")
 );
+
+/// The end of `millstream init --help`.
+const INIT_STATUS: &str = "\
+Exit status:
+  0  the file was written
+  2  a file of this name is there already
+  4  the file could not be written";
 
 /// The end of `millstream status --help`.
 const STATUS_STATUS: &str = "\
@@ -82,6 +90,11 @@ pub(crate) enum Command {
     /// Items are lines of standard input, files below a folder, or words after `:::`. An argument with `{}` in it gets the item
     /// there; without one, the item is the last argument. No shell sees the item.
     Each(Box<EachArgs>),
+    /// Write a flow file to begin with.
+    ///
+    /// Without EXAMPLE, lists the examples.
+    #[command(after_help = INIT_STATUS)]
+    Init(InitArgs),
     /// Run the units of a file of dead letters again.
     ///
     /// The flow, its parameters, INPUTs, caps and folder are those of the run that gave the units up; each unit starts over at
@@ -176,6 +189,17 @@ pub(crate) struct RunArgs {
     /// The options for output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `millstream init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The flow.
+    #[arg(value_enum)]
+    pub example: Option<Example>,
+    /// Write the flow to this file; `-` is standard output [default: EXAMPLE.toml].
+    #[arg(short, long, value_name = "FILE", requires = "example")]
+    pub output: Option<PathBuf>,
 }
 
 /// `millstream each`.

@@ -28,6 +28,7 @@ mod families;
 mod file;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
+mod init;
 mod json_bytes;
 mod json_member;
 mod leftovers;
@@ -67,6 +68,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Each(args) => each::each(&args),
+        Command::Init(args) => init::init(&args),
         Command::Retry(args) => retry::retry(&args),
         Command::Status(args) => steer::client::status(args.run.as_deref(), args.json),
         Command::Set(args) => steer::client::set(&args.run, &args.settings),

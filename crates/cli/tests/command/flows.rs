@@ -19,6 +19,7 @@ use crate::support::{Room, ended, peak_bytes};
 const ARCHIVE: &str = include_str!("../../../../flows/archive.toml");
 const VERIFY: &str = include_str!("../../../../flows/verify.toml");
 const COMMANDS: &str = include_str!("../../../../flows/commands.toml");
+const LINES: &str = include_str!("../../../../flows/lines.toml");
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
 /// A room with a flow and a folder `in` of files of all sorts; two of them are equal.
@@ -373,4 +374,44 @@ fn the_folder_of_a_process_is_archived_as_far_as_it_can_be_read() {
     let endless = letters.iter().find(|letter| letter["path"] == "/proc/self/pagemap").unwrap();
     assert!(endless["message"].as_str().unwrap().contains("it goes on for more than"), "{endless}");
     assert!(!files(&room.path("out/objects")).is_empty());
+}
+
+#[test]
+fn lines_go_to_the_file_of_their_service() {
+    let room = Room::new(LINES);
+    room.write(
+        "log",
+        concat!(
+            r#"{"service":"shop","level":"Error","ms":8,"message":"a \"b\""}"#,
+            "\n",
+            r#"{"service":"web","level":"info","ms":500.5,"message":"slow"}"#,
+            "\n",
+            r#"{"service":"web","level":"info","ms":12,"message":"fine"}"#,
+            "\n",
+            r#"{"service":"../web","level":"fatal","ms":12,"message":"out of its folder"}"#,
+            "\nno JSON\n"
+        ),
+    );
+    ended(&room.run(&["run", "-q", "flow.toml", "log", "-p", "out=o"]), 1);
+    assert_eq!(room.read("o/shop.jsonl"), "{\"ms\":\"8\",\"message\":\"a \\\"b\\\"\"}\n");
+    assert_eq!(room.read("o/web.jsonl"), "{\"ms\":\"500.5\",\"message\":\"slow\"}\n");
+    assert_eq!(fs::read_dir(room.path("o")).unwrap().count(), 2);
+    assert_eq!(room.json_lines("lines.dead-letters.jsonl").len(), 2);
+}
+
+#[test]
+fn an_example_is_written_once() {
+    let room = Room::new("");
+    let (out, _) = ended(&room.run(&["init"]), 0);
+    assert!(out.contains("  fetch ") && out.contains("  lines "), "{out}");
+    let (_, err) = ended(&room.run(&["init", "fetch"]), 0);
+    assert!(err.contains("wrote fetch.toml"), "{err}");
+    ended(&room.run(&["plan", "fetch.toml"]), 0);
+    room.write("fetch.toml", "mine");
+    let (_, err) = ended(&room.run(&["init", "fetch"]), 2);
+    assert!(err.contains("fetch.toml is there already") && room.read("fetch.toml") == "mine", "{err}");
+    let (out, _) = ended(&room.run(&["init", "fetch", "-o", "-"]), 0);
+    assert_eq!(out, FETCH);
+    ended(&room.run(&["init", "fetch", "-o", "no/such/folder.toml"]), 4);
+    ended(&room.run(&["init", "fetsh"]), 2);
 }

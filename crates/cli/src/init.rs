@@ -1,0 +1,121 @@
+//! `millstream init`: an example to begin with.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use millstream_command::screen::out::{self, complain};
+use millstream_command::screen::shown;
+
+use crate::args::InitArgs;
+use crate::run::{NOT_WRITTEN, WRONG};
+
+/// The flows that come with the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Example {
+    /// Run programs over the files of a folder
+    Commands,
+    /// Fetch URLs, a few at a time from each host
+    Fetch,
+    /// Sort lines of JSON into a file for each service
+    Lines,
+    /// Archive a folder: hash, compress, and store each content once
+    Archive,
+    /// Check such an archive
+    Verify,
+}
+
+impl Example {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Commands => "commands",
+            Self::Fetch => "fetch",
+            Self::Lines => "lines",
+            Self::Archive => "archive",
+            Self::Verify => "verify",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Commands => include_str!("../flows/commands.toml"),
+            Self::Fetch => include_str!("../flows/fetch.toml"),
+            Self::Lines => include_str!("../flows/lines.toml"),
+            Self::Archive => include_str!("../flows/archive.toml"),
+            Self::Verify => include_str!("../flows/verify.toml"),
+        }
+    }
+
+    /// The flow file, whose comments call it `file`.
+    fn written_to(self, file: &Path) -> String {
+        self.text().replace(&format!("flows/{}.toml", self.name()), &shown::path(file).to_string())
+    }
+}
+
+/// Writes the example, or lists the examples, and gives the exit status.
+pub(crate) fn init(args: &InitArgs) -> ExitCode {
+    let Some(example) = args.example else { return printed(out::print(&list())) };
+    let file = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.toml", example.name())));
+    if file.as_os_str() == "-" {
+        return printed(out::print(example.text()));
+    }
+    let text = example.written_to(&file);
+    match File::options().write(true).create_new(true).open(&file).and_then(|mut new| new.write_all(text.as_bytes())) {
+        Ok(()) => {
+            let file = shown::path(&file);
+            complain(format!(
+                "wrote {file}; its first lines say how to run it, and `millstream plan {file}` what it will do"
+            ));
+            ExitCode::SUCCESS
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            complain(format!("error: {} is there already; `-o FILE` writes another", shown::path(&file)));
+            ExitCode::from(WRONG)
+        }
+        Err(error) => {
+            complain(format!("error: cannot write {}: {error}", shown::path(&file)));
+            ExitCode::from(NOT_WRITTEN)
+        }
+    }
+}
+
+fn printed(printed: io::Result<()>) -> ExitCode {
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(format!("error: cannot write to standard output: {error}"));
+            ExitCode::from(NOT_WRITTEN)
+        }
+    }
+}
+
+fn list() -> String {
+    let mut list = "`millstream init EXAMPLE` writes EXAMPLE.toml, a flow with comments to begin with:\n".to_owned();
+    for example in Example::value_variants() {
+        let about = example.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+        list += &format!("  {:<10}{}\n", example.name(), about.unwrap_or_default());
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::{Example, list};
+
+    #[test]
+    fn every_example_is_listed_and_is_a_flow_that_knows_its_name() {
+        for example in Example::value_variants() {
+            assert!(list().contains(&format!("  {} ", example.name())), "{}", list());
+            let text = example.written_to("some/where.toml".as_ref());
+            assert!(
+                text.contains("millstream run some/where.toml") && !text.contains(&format!("flows/{}", example.name()))
+            );
+            crate::file::parse::parse("example".as_ref(), &text, &[])
+                .unwrap_or_else(|error| panic!("{}", error.render()));
+        }
+    }
+}
