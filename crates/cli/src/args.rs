@@ -162,6 +162,7 @@ Examples:
   millstream run flows/archive.toml photos -p out=/backup
   find . -name '*.log' | millstream run compress.toml --inflight 16
   millstream run flows/fetch.toml urls.txt --report report.html
+  millstream run --dry-run flows/archive.toml photos
 
 While it runs, `millstream status RUN` and `millstream set RUN KEY=VALUE` reach it by the name it prints.
 
@@ -171,7 +172,7 @@ Exit status:
   0  every unit was retired
   1  some units were dead-lettered: their number and file are printed
   2  the flow file or the arguments are wrong
-  3  the run was interrupted, or the reader of its output went away
+  3  the run was interrupted, or the reader of its standard output went away
   4  the report, dead letters, what a stage gathers or standard output could not be written")]
 pub(crate) struct RunArgs {
     /// The flow.
@@ -179,6 +180,9 @@ pub(crate) struct RunArgs {
     pub flow: FlowArgs,
     /// The input of the flow: `{input}` in the flow file, walked or taken as units as its `[source]` says.
     pub input: Vec<OsString>,
+    /// Tell what each stage would do with the first N units, and run nothing that has an effect [default: 10].
+    #[arg(short = 'n', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10")]
+    pub dry_run: Option<usize>,
     /// Start nothing more when this many units were given up on, or this share of them: 5, 10%; in place of the flow's `halt`.
     /// With `now,` before it, end what runs.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
@@ -225,7 +229,7 @@ Exit status:
   0  the program succeeded for every item
   1  it failed for some: their number and the file of dead letters are printed; `millstream retry` runs them again
   2  the arguments are wrong: nothing was run
-  3  the run was interrupted, or the reader of its output went away
+  3  the run was interrupted, or the reader of its standard output went away
   4  the report, dead letters, standard output or the dry run could not be written")]
 pub(crate) struct EachArgs {
     /// Programs at once [default: the machine's cores].
@@ -262,6 +266,12 @@ pub(crate) struct EachArgs {
     /// those that run.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
     pub halt: Option<HaltPolicy>,
+    /// Start no program while this many threads of the machine are runnable: 8, or 100% of the cores.
+    #[arg(long, value_name = "N|N%", value_parser = file::parse::machine::load_limit)]
+    pub load: Option<u64>,
+    /// Start no program while less memory is available: 1GiB, 512MiB, …
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub memfree: Option<u64>,
     /// Leave out items for which this file is there and not older than the item: what the program makes, such as thumbs/{/}.
     #[arg(long, value_name = "FILE")]
     pub creates: Option<String>,
@@ -280,7 +290,7 @@ pub(crate) struct EachArgs {
     /// Write a program's output to DIR/ITEM/stdout and DIR/ITEM/stderr, which appear when the program has ended.
     #[arg(long, value_name = "DIR")]
     pub results: Option<PathBuf>,
-    /// Hold at most this much output in memory: 64MiB, 1GB, …
+    /// Start no program while this much output waits to be read: 64MiB, 1GB, … [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
     /// Print the command lines and run none of them.
@@ -366,7 +376,7 @@ Exit status:
   0  every unit was retired, or there was none to retry
   1  some units died again: their number and file are printed
   2  the letters, the flow file or the arguments are wrong: nothing was run
-  3  the retry was interrupted, or the reader of its output went away
+  3  the retry was interrupted, or the reader of its standard output went away
   4  the report, dead letters, what a stage gathers or standard output could not be written")]
 pub(crate) struct RetryArgs {
     /// The file of dead letters [default: the only FLOW.dead-letters.jsonl here].

@@ -25,6 +25,8 @@ pub(crate) enum Example {
     Archive,
     /// Check such an archive
     Verify,
+    /// Restore such an archive
+    Unarchive,
 }
 
 impl Example {
@@ -35,6 +37,7 @@ impl Example {
             Self::Lines => "lines",
             Self::Archive => "archive",
             Self::Verify => "verify",
+            Self::Unarchive => "unarchive",
         }
     }
 
@@ -45,6 +48,7 @@ impl Example {
             Self::Lines => include_str!("../flows/lines.toml"),
             Self::Archive => include_str!("../flows/archive.toml"),
             Self::Verify => include_str!("../flows/verify.toml"),
+            Self::Unarchive => include_str!("../flows/unarchive.toml"),
         }
     }
 

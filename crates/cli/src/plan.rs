@@ -13,7 +13,9 @@ use millstream_command::time;
 use millstream_flow::{Plan, PlanResource, PlanStage};
 
 use crate::args::PlanArgs;
-use crate::file::model::{AfterFailure, FlowFile, Hold, LinesFrom, NeedSpec, OpSpec, SourceSpec, StageSpec};
+use crate::file::model::{
+    AfterFailure, FlowFile, Hold, LinesFrom, MachineSpec, NeedSpec, OpSpec, SourceSpec, StageSpec,
+};
 use crate::{run, wire};
 
 /// Columns of a line.
@@ -79,6 +81,13 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
     );
     if let Some(halt) = file.halt {
         page.fact("halts", &halt.in_words());
+    }
+    let MachineSpec { load, memory_free } = file.machine;
+    let load = load.map(|load| format!("{load} runnable threads of the machine"));
+    let memory = memory_free.map(|bytes| format!("less than {} of its memory available", text::bytes(bytes)));
+    let limits: Vec<String> = load.into_iter().chain(memory).collect();
+    if !limits.is_empty() {
+        page.fact("starts", &format!("no program at {}", limits.join(", or with ")));
     }
     let own: u64 = plan.stages.iter().filter(|stage| stage.blocking).map(|stage| most_workers(stage, plan)).sum();
     let beside =

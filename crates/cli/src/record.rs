@@ -258,6 +258,10 @@ impl Fields for Record {
             Field::Dir => Some(Cow::Borrowed(self.name_path().dir())),
             Field::Rel => Some(Cow::Borrowed(&self.text[self.rel_at..])),
             Field::Size => Some(Cow::Owned(self.known_size().to_string().into_bytes())),
+            Field::Mode => {
+                let mode = self.mode.or_else(|| Some(self.own_file()?.st_mode))?;
+                Some(Cow::Owned(format!("{:o}", mode & 0o7777).into_bytes()))
+            }
             Field::Line => self.line_text().map(Cow::Borrowed),
             Field::Url => {
                 self.line_text().filter(|line| web_url::server_of(line).is_some()).map(web_url::without_credentials)

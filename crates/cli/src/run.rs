@@ -12,6 +12,7 @@ mod ending;
 mod halt;
 pub(crate) mod identity;
 mod interrupt;
+mod rehearsal;
 mod stdout;
 mod watch;
 
@@ -35,7 +36,7 @@ use self::ending::{Closing, unfinished};
 use self::halt::{Halt, Reason};
 use self::identity::Identity;
 use self::interrupt::Interrupts;
-use self::watch::{Event, watch};
+use self::watch::{Event, Waits, print_out, watch};
 use crate::args::RunArgs;
 use crate::causes::Causes;
 use crate::dead_letters::{self, DeadLetters};
@@ -52,7 +53,7 @@ use crate::screen::report_file::{ReportFile, ReportFileError};
 use crate::screen::run_report::RunReport;
 use crate::screen::throughput::Sample;
 use crate::screen::{Beside, Screen};
-use crate::source::{self, Source, SourceError};
+use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::place;
 use crate::steer::server::Server;
 use crate::wire::{Ops, wire};
@@ -85,8 +86,11 @@ pub(crate) enum RunError {
     System(#[from] io::Error),
 }
 
-/// Runs a flow to its end and gives the exit status.
+/// Runs a flow to its end, or tells what that would do, and gives the exit status.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    if let Some(units) = args.dry_run {
+        return rehearsal::rehearse(args, units);
+    }
     exit(try_run(args, None))
 }
 
@@ -140,10 +144,11 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let identity = Identity::new(&name, &file, args);
     let causes = Arc::new(Causes::default());
     descriptors::raise(&file);
+    let left_out = Arc::new(LeftOut::default());
     let (wired, source) = match again {
         None => {
             let wired = wire(&file, take(letters.clone(), causes.clone(), halt.clone(), |_| ()), None, halt.word())?;
-            (wired, source::open(&file, &args.input)?)
+            (wired, source::open(&file, &args.input, &left_out)?)
         }
         Some(again) => {
             let (died, retired) = (again.marker(), again.marker());
@@ -173,11 +178,13 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         screen.say("units are read from this terminal: type lines, ^D ends them");
     }
 
+    let waits = Waits { printer: Arc::clone(&wired.printer), machine: Arc::clone(&wired.machine) };
     let drainer = Drainer::start(send.clone())?;
     letters.begin()?;
     halt.attach(control.clone(), send.clone());
     let service = wired.flow.start_from(source, move |end| drop(send.send(Event::Fed(end))));
-    let ending = watch(&control, &events, &mut screen, total, move || drainer.drain(service));
+    let mut ending = watch(&control, &events, &mut screen, total, &waits, move || drainer.drain(service));
+    print_out(&wired.printer, &events, &mut screen, &mut ending);
     // What no worker has ended, for it was given up on first.
     live::end();
     if let Some(supervisor) = supervisor {
@@ -200,7 +207,6 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         &wired.ops,
         &RunEnd {
             complete,
-            abandoned: ending.abandoned.is_some(),
             admitted: report.admitted,
             retired: report.retired,
             dead: report.dead_lettered + kept,
@@ -219,10 +225,12 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         },
         abandoned: ending.abandoned.as_deref(),
         interrupted: ending.interrupted,
+        whole: ending.whole,
         halted: ending.halted.as_ref(),
         letters: &letters,
         kept,
         quiet: args.output.quiet,
+        left_out: left_out.told(),
         report_file: report_file.as_ref(),
         table: !args.output.quiet && !args.output.no_report,
     };

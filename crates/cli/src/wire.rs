@@ -14,6 +14,7 @@ use millstream_flow::{
 use crate::descriptors;
 use crate::file::model::{self, FlowFile, Hold, NeedSpec, OpSpec, ResourceKind, StageSpec};
 use crate::file::{FlowError, Problem, Refusal};
+use crate::machine::Machine;
 use crate::ops::{self, Gathered, Op, RunEnd, Surroundings};
 use crate::printer::Printer;
 use crate::record::Record;
@@ -32,6 +33,8 @@ pub(crate) struct Wired {
     pub ops: Ops,
     /// Prints the outputs of units.
     pub printer: Arc<Printer>,
+    /// Lets programs start.
+    pub machine: Arc<Machine>,
 }
 
 /// The ops of a flow's stages, which outlive it: some have something to finish when the last unit has left.
@@ -76,7 +79,8 @@ pub(crate) fn wire(
 ) -> Result<Wired, FlowError> {
     let refuse = |problems| FlowError::from(Refusal::new(&file.path, file.text.clone(), problems));
     let printer = Arc::new(Printer::new(file.memory.map_or(MAX_UNPRINTED, |memory| memory.min(MAX_UNPRINTED))));
-    let ops = build_ops(file, &printer).map_err(refuse)?;
+    let machine = Arc::new(Machine::new(file.machine));
+    let ops = build_ops(file, &printer, &machine).map_err(refuse)?;
     let mut builder = Flow::builder::<Record>(file.name.clone());
     builder.inflight(file.inflight).on_dead_letter(on_dead_letter);
     if let Some(on_retire) = on_retire {
@@ -100,17 +104,21 @@ pub(crate) fn wire(
     }
     let Wiring { builder, inlets, .. } = wiring;
     let flow = builder.build(inlets[0]).map_err(|error| refuse(vec![build_problem(file, &error)]))?;
-    Ok(Wired { flow, ops, printer })
+    Ok(Wired { flow, ops, printer, machine })
 }
 
 /// The stages' ops, or all reasons why some cannot run.
-fn build_ops(file: &FlowFile, printer: &Arc<Printer>) -> Result<Ops, Vec<Problem>> {
+fn build_ops(file: &FlowFile, printer: &Arc<Printer>, machine: &Arc<Machine>) -> Result<Ops, Vec<Problem>> {
     let mut stages = Vec::new();
     let mut problems = Vec::new();
     for stage in &file.stages {
         let retries = stage.retry.as_ref().map_or(0, |retry| retry.times);
-        let around =
-            Surroundings { most_in_memory: file.most_in_memory(), attempts: retries.saturating_add(1), printer };
+        let around = Surroundings {
+            most_in_memory: file.most_in_memory(),
+            attempts: retries.saturating_add(1),
+            printer,
+            machine,
+        };
         match ops::build(&stage.op, &around) {
             Ok(op) => stages.push((stage.name.clone(), Arc::from(op))),
             Err(error) => {

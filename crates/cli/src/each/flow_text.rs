@@ -77,6 +77,12 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
         text.truncate(text.len() - 1);
         text += &format!("halt = {:<25}# start no more after as many failures\n\n", quoted(&halt.to_string()));
     }
+    if args.load.is_some() || args.memfree.is_some() {
+        let load = args.load.map(|load| format!("load = {load}"));
+        let memory = args.memfree.map(|bytes| format!("memory_free = {bytes}"));
+        let limits: Vec<String> = load.into_iter().chain(memory).collect();
+        text += &format!("machine = {{ {} }}   # no program starts beyond\n\n", limits.join(", "));
+    }
     resources(&mut text, args, jobs);
     text += "[source]\n";
     text += match source {

@@ -10,6 +10,7 @@ mod words;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use self::words::{Command, WordsError};
 use crate::args::{EachArgs, FlowArgs, RunArgs};
@@ -90,7 +91,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
         return Ok(None);
     }
     if args.dry_run {
-        let units = source::open(&flow, &inputs)?;
+        let units = source::open(&flow, &inputs, &Arc::default())?;
         dry_run::print(&flow, units).map_err(EachError::Print)?;
         return Ok(None);
     }
@@ -107,6 +108,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
             workers: None,
         },
         input: inputs,
+        dry_run: None,
         halt: None,
         dead_letters: args.dead_letters.clone(),
         output: args.output.clone(),

@@ -84,7 +84,8 @@ impl Command {
     pub(super) fn name(&self) -> String {
         let program = Template::parse(&self.argv[0]).ok().and_then(|word| word.constant().map(<[u8]>::to_vec));
         let program = program.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        let name = program.rsplit('/').next().unwrap_or_default();
+        // Of a script, its first word.
+        let name = program.split_whitespace().next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let name: String = name.chars().filter(|c| !c.is_control()).collect();
         if name.is_empty() { "each".to_owned() } else { name }
     }
@@ -195,5 +196,6 @@ mod tests {
     fn the_run_is_called_as_its_program() {
         assert_eq!(read(&["/usr/bin/convert", "x"]).unwrap().name(), "convert");
         assert_eq!(read(&["{}"]).unwrap().name(), "each");
+        assert_eq!(read(&["wc -l < \"$1\"", "{}"]).unwrap().name(), "wc");
     }
 }

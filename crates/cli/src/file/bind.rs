@@ -114,7 +114,8 @@ fn stage_templates(stage: &mut StageSpec) -> Vec<&mut Template> {
 
 fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
     match op {
-        OpSpec::Read { path, .. } | OpSpec::Write { path, .. } => templates.push(path),
+        OpSpec::Read { path, .. } => templates.push(path),
+        OpSpec::Write { path, mode, .. } => templates.extend(std::iter::once(path).chain(mode)),
         OpSpec::Append { path, line, .. } => templates.extend([path, line]),
         OpSpec::Exec(ExecSpec { argv, stdout, stderr, tag, env, dir, .. }) => {
             templates.extend(argv);

@@ -38,6 +38,8 @@ pub(crate) struct FlowFile {
     pub workers: Option<usize>,
     /// When the run halts, because units fail.
     pub halt: Option<HaltPolicy>,
+    /// The state of the machine in which programs start.
+    pub machine: MachineSpec,
     /// `[params]`, with the values given by `-p` in place of the defaults.
     pub params: BTreeMap<String, String>,
     /// `[resources]`, in the file's order.
@@ -52,6 +54,15 @@ pub(crate) struct FlowFile {
     pub input_span: Option<Range<usize>>,
     /// Harmless oddities that were hardly meant, such as a resource that no stage needs.
     pub warnings: Vec<Problem>,
+}
+
+/// `machine`: the state of the machine in which programs start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct MachineSpec {
+    /// Runnable threads, at which none starts.
+    pub load: Option<u64>,
+    /// Bytes of available memory, below which none starts.
+    pub memory_free: Option<u64>,
 }
 
 impl FlowFile {
@@ -295,6 +306,8 @@ pub(crate) enum OpSpec {
         overwrite: bool,
         /// An existing file counts as written, as content-addressed stores want it.
         skip_existing: bool,
+        /// The file's permissions, octal.
+        mode: Option<Template>,
     },
     /// `blake3`: sets `{blake3}` to the payload's hash.
     Blake3,

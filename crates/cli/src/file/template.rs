@@ -34,6 +34,8 @@ pub(crate) enum Field {
     /// `{size}`: bytes, decimal: the file's, or the payload's for a unit that is no file. What later stages make of the payload
     /// does not change it.
     Size,
+    /// `{mode}`: the permissions of the file, octal.
+    Mode,
     /// `{line}`: the line, without its ending.
     Line,
     /// `{url}`: the line when it is a URL, without its credentials.
@@ -57,7 +59,7 @@ pub(crate) enum Field {
 }
 
 /// The fields without a dot, in the order in which help lists them.
-const PLAIN: [(&str, Field); 14] = [
+const PLAIN: [(&str, Field); 15] = [
     ("path", Field::Path),
     ("name", Field::Name),
     ("stem", Field::Stem),
@@ -65,6 +67,7 @@ const PLAIN: [(&str, Field); 14] = [
     ("dir", Field::Dir),
     ("rel", Field::Rel),
     ("size", Field::Size),
+    ("mode", Field::Mode),
     ("line", Field::Line),
     ("url", Field::Url),
     ("host", Field::Host),
@@ -288,6 +291,21 @@ impl Template {
         Ok(rendered)
     }
 
+    /// The bytes for one unit, with the fields that have no value as they stand in the template.
+    pub(crate) fn render_known(&self, fields: &dyn Fields) -> Vec<u8> {
+        let mut rendered = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => rendered.extend_from_slice(text),
+                Piece::Field(placeholder) => match fields.field(&placeholder.field) {
+                    Some(value) => placeholder.render_into(&value, &mut rendered),
+                    None => rendered.extend_from_slice(placeholder.to_string().as_bytes()),
+                },
+            }
+        }
+        rendered
+    }
+
     /// Appends the bytes for one unit to `out`, which keeps a caller's buffer in use.
     ///
     /// # Errors
@@ -392,17 +410,22 @@ impl fmt::Display for Template {
                 Piece::Text(text) => {
                     f.write_str(&String::from_utf8_lossy(text).replace('{', "{{").replace('}', "}}"))?;
                 }
-                Piece::Field(Placeholder { field, json, prefix, .. }) => {
-                    f.write_str(if *json { "{json:" } else { "{" })?;
-                    write!(f, "{field}")?;
-                    if let Some(length) = prefix {
-                        write!(f, "[..{length}]")?;
-                    }
-                    f.write_str("}")?;
-                }
+                Piece::Field(placeholder) => write!(f, "{placeholder}")?,
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Placeholder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, json, prefix, .. } = self;
+        f.write_str(if *json { "{json:" } else { "{" })?;
+        write!(f, "{field}")?;
+        if let Some(length) = prefix {
+            write!(f, "[..{length}]")?;
+        }
+        f.write_str("}")
     }
 }
 

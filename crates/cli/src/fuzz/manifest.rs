@@ -8,8 +8,9 @@ use millstream_instruments::flow_report;
 
 use super::stage::in_stage;
 use super::{MemoryFile, assert_taken};
-use crate::file::model::{MaxBytes, OpSpec, ParseFormat, ZstdMode};
+use crate::file::model::{MachineSpec, MaxBytes, OpSpec, ParseFormat, ZstdMode};
 use crate::file::template::{Field, Fields as _, Template};
+use crate::machine::Machine;
 use crate::ops::{self, Op, Surroundings};
 use crate::printer::Printer;
 use crate::record::Record;
@@ -91,7 +92,12 @@ fn run(spec: &OpSpec, record: Record) -> Result<Record, Failure> {
 
 /// Runs the op on a record whose payload is a stream if it is larger than `most_in_memory`.
 fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<Record, Failure> {
-    let around = Surroundings { most_in_memory, attempts: 1, printer: &Arc::new(Printer::new(0)) };
+    let around = Surroundings {
+        most_in_memory,
+        attempts: 1,
+        printer: &Arc::new(Printer::new(0)),
+        machine: &Arc::new(Machine::new(MachineSpec::default())),
+    };
     let op: Arc<dyn Op> = ops::build(spec, &around).expect("it needs nothing from the system").into();
     in_stage(move |cx| op.run(&mut record, cx).map(|()| record))
 }

@@ -168,7 +168,7 @@ mod tests {
 
     /// A run in which nothing went wrong.
     const CLEAN: RunEnd<'_> =
-        RunEnd { complete: true, abandoned: false, admitted: 1, retired: 1, dead: 0, first: "flow-1", retries: false };
+        RunEnd { complete: true, admitted: 1, retired: 1, dead: 0, first: "flow-1", retries: false };
     const DIED: RunEnd<'_> = RunEnd { dead: 1, ..CLEAN };
     const NO_UNITS: RunEnd<'_> = RunEnd { admitted: 0, ..CLEAN };
     const INTERRUPTED: RunEnd<'_> = RunEnd { complete: false, ..CLEAN };

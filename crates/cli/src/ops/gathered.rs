@@ -29,8 +29,6 @@ const UNFINISHED_NAME: &str = "unfinished";
 pub(crate) struct RunEnd<'a> {
     /// The source was read to its end, and every unit of it has left the flow.
     pub complete: bool,
-    /// Units in flight were given up on.
-    pub abandoned: bool,
     /// Units that were admitted.
     pub admitted: u64,
     /// Units that were retired.

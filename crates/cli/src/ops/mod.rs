@@ -36,7 +36,7 @@ mod zstd;
 pub(crate) mod one_stage;
 
 #[cfg(any(fuzzing, test))]
-pub(crate) use self::{http_get::http_get_over, safe_path::rendered_path};
+pub(crate) use self::http_get::http_get_over;
 
 use std::sync::Arc;
 
@@ -48,8 +48,11 @@ pub(crate) use self::filter::is_stale;
 pub(crate) use self::gathered::{Fate, Gathered, RunEnd};
 pub(crate) use self::number::Number;
 pub(crate) use self::redirect::Hop;
+pub(crate) use self::safe_path::rendered_path;
+pub(crate) use self::write::permissions;
 pub(crate) use self::zstd::most_growth;
 use crate::file::model::OpSpec;
+use crate::machine::Machine;
 use crate::printer::Printer;
 use crate::record::Record;
 
@@ -110,6 +113,8 @@ pub(crate) struct Surroundings<'a> {
     pub attempts: u32,
     /// Prints the outputs of units.
     pub printer: &'a Arc<Printer>,
+    /// The state of the machine.
+    pub machine: &'a Arc<Machine>,
 }
 
 /// The op that `spec` describes.
@@ -118,20 +123,20 @@ pub(crate) struct Surroundings<'a> {
 /// Fails on mistakes that need no unit: a program that is not on the path, a header that is not one, an `append`
 /// whose file would differ from unit to unit.
 pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn Op>, OpError> {
-    let &Surroundings { most_in_memory, attempts, printer } = around;
+    let &Surroundings { most_in_memory, printer, .. } = around;
     let op: Box<dyn Op> = match spec {
         OpSpec::Read { path, max_bytes } => Box::new(read::Read::new(path, *max_bytes, most_in_memory)),
-        OpSpec::Write { path, overwrite, skip_existing } => {
-            Box::new(write::Write::new(path, *overwrite, *skip_existing))
+        OpSpec::Write { path, overwrite, skip_existing, mode } => {
+            Box::new(write::Write::new(path, *overwrite, *skip_existing, mode.as_ref()))
         }
         OpSpec::Blake3 => Box::new(blake3::Blake3),
         OpSpec::Sha256 => Box::new(sha256::Sha256),
         OpSpec::Zstd { mode } => zstd::build(mode, most_in_memory),
-        OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, attempts, printer)?),
+        OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, around)?),
         OpSpec::HttpGet(spec) => Box::new(http_get::HttpGet::new(spec)?),
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
-        OpSpec::Print { tag, .. } => Box::new(print::Print::new(tag.as_ref(), printer)),
+        OpSpec::Print { tag, ordered } => Box::new(print::Print::new(tag.as_ref(), *ordered, printer)),
         OpSpec::Set { payload, fields } => Box::new(set::Set::new(payload.as_ref(), fields)),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
         OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),

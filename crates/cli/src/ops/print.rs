@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use millstream_flow::{Cx, Failure};
 
-use super::{Gathered, Op, RunEnd};
+use super::Op;
 use crate::file::template::Template;
 use crate::printer::{Output, Printer};
 use crate::record::Record;
@@ -13,12 +13,13 @@ use crate::record::Record;
 pub(super) struct Print {
     /// Precedes every line, with a tab.
     tag: Option<Template>,
+    ordered: bool,
     printer: Arc<Printer>,
 }
 
 impl Print {
-    pub(super) fn new(tag: Option<&Template>, printer: &Arc<Printer>) -> Self {
-        Self { tag: tag.cloned(), printer: Arc::clone(printer) }
+    pub(super) fn new(tag: Option<&Template>, ordered: bool, printer: &Arc<Printer>) -> Self {
+        Self { tag: tag.cloned(), ordered, printer: Arc::clone(printer) }
     }
 }
 
@@ -27,21 +28,18 @@ impl Op for Print {
         if record.payload.is_empty() {
             return Ok(());
         }
-        self.printer.has_room(record.place.as_deref())?;
+        self.printer.await_room(cx)?;
         let made = record.payload.to_make(cx)?;
         if made > 0 {
             cx.reserve_first(record.held() + made)?;
         }
-        let mut output = Output { stdout: record.payload.in_memory(made, cx)?.into_owned(), stderr: Vec::new() };
-        if let Some(tag) = &self.tag {
-            let tag = tag.render(record).map_err(|error| Failure::from(error).to_permanent())?;
-            output = output.tagged(&tag);
-        }
-        self.printer.print(output, record.place.as_deref());
+        let tag = self.tag.as_ref().map(|tag| tag.render(record)).transpose();
+        let output = Output {
+            stdout: record.payload.in_memory(made, cx)?.into_owned(),
+            tag: tag.map_err(|error| Failure::from(error).to_permanent())?,
+            ..Output::default()
+        };
+        self.printer.print(output, record.place.as_deref().filter(|_| self.ordered));
         Ok(())
-    }
-
-    fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
-        self.printer.finish(end.abandoned).map(|()| None)
     }
 }

@@ -105,7 +105,9 @@ fn is_data(field: &Field, range: &Range<usize>) -> bool {
 }
 
 /// The path that `template` stands for in one unit.
-#[cfg(any(fuzzing, test))]
+///
+/// # Errors
+/// See [`PathTemplate::render`].
 pub(crate) fn rendered_path(template: &Template, record: &Record) -> Result<PathBuf, Failure> {
     PathTemplate::new(template).render(record)
 }

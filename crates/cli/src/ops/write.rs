@@ -1,6 +1,8 @@
 //! `write`: the payload becomes a file.
 
+use std::fs::Permissions;
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use millstream_flow::{Cx, Failure};
@@ -16,6 +18,8 @@ use crate::record::Record;
 pub(super) struct Write {
     path: PathTemplate,
     existing: IfExists,
+    /// Octal; permissions that follow from the unit's own file when absent.
+    mode: Option<Template>,
 }
 
 /// The treatment of a file that exists.
@@ -27,13 +31,13 @@ enum IfExists {
 }
 
 impl Write {
-    pub(super) fn new(path: &Template, overwrite: bool, skip_existing: bool) -> Self {
+    pub(super) fn new(path: &Template, overwrite: bool, skip_existing: bool, mode: Option<&Template>) -> Self {
         let existing = match (overwrite, skip_existing) {
             (_, true) => IfExists::Skip,
             (true, false) => IfExists::Replace,
             (false, false) => IfExists::Fail,
         };
-        Self { path: PathTemplate::new(path), existing }
+        Self { path: PathTemplate::new(path), existing, mode: mode.cloned() }
     }
 }
 
@@ -45,10 +49,15 @@ impl Op for Write {
         if self.existing != IfExists::Replace && path.symlink_metadata().is_ok() {
             return self.exists(&path);
         }
+        let mode = self.mode.as_ref().map(|mode| asked(mode, record)).transpose()?;
         let failed = |error, path: &Path| io_failure("write", path, &error);
-        let (placing, mut file) =
-            Placing::create_with(path.clone(), record.permissions()).map_err(|error| failed(error, &path))?;
+        let (placing, mut file) = Placing::create_with(path.clone(), mode.map_or(record.permissions(), |_| 0o600))
+            .map_err(|error| failed(error, &path))?;
         record.payload.each(cx, |piece| file.write_all(piece).map_err(|error| failed(error, &path)))?;
+        if let Some(mode) = mode {
+            // Last: a file that may not be written to could not have been.
+            file.set_permissions(Permissions::from_mode(mode)).map_err(|error| failed(error, &path))?;
+        }
         place::close(file).map_err(|error| failed(error, &path))?;
         let existing = if self.existing == IfExists::Replace { Existing::Replace } else { Existing::Keep };
         match placing.put(existing) {
@@ -87,6 +96,20 @@ impl Write {
     }
 }
 
+/// The permissions that the unit's file is to have.
+fn asked(mode: &Template, record: &Record) -> Result<u32, Failure> {
+    let text = mode.render(record).map_err(|error| Failure::from(error).to_permanent())?;
+    permissions(&text)
+        .ok_or_else(|| Failure::permanent(format!("`{mode}` is no permissions: {}", String::from_utf8_lossy(&text))))
+}
+
+/// Reads permissions, octal. Bits that make a program run as another user are none that data may set.
+pub(crate) fn permissions(text: &[u8]) -> Option<u32> {
+    let is_octal = (1..=4).contains(&text.len()) && text.iter().all(|byte| (b'0'..=b'7').contains(byte));
+    let text = str::from_utf8(text).ok().filter(|_| is_octal)?;
+    u32::from_str_radix(text, 8).ok().map(|mode| mode & 0o777)
+}
+
 /// A folder in the file's place neither counts as the file nor can be replaced by it.
 fn is_a_folder(path: &Path) -> Failure {
     Failure::permanent(format!("cannot write {}: it is a folder", path.display()))
@@ -105,13 +128,27 @@ mod tests {
 
     fn write(folder: &Path, overwrite: bool, skip_existing: bool) -> Write {
         let path = Template::parse(&format!("{}/{{line}}", folder.display())).unwrap();
-        Write::new(&path, overwrite, skip_existing)
+        Write::new(&path, overwrite, skip_existing, None)
     }
 
     fn record(name: &str, payload: &str) -> Record {
         let mut record = Record::line(name.into());
         record.payload = payload.as_bytes().to_vec().into();
         record
+    }
+
+    #[test]
+    fn permissions_are_as_asked_whatever_the_mask() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Template::parse(&format!("{}/{{line}}", folder.path().display())).unwrap();
+        for (mode, bits) in [("444", 0o444), ("0666", 0o666), ("4755", 0o755), ("0", 0)] {
+            let write = Write::new(&path, true, false, Some(&Template::parse(mode).unwrap()));
+            run(write, record("file", "content")).unwrap();
+            assert_eq!(fs::metadata(folder.path().join("file")).unwrap().permissions().mode() & 0o7777, bits, "{mode}");
+        }
+        let write = Write::new(&path, true, false, Some(&Template::parse("{line}").unwrap()));
+        let error = run(write, record("rwx", "")).unwrap_err();
+        assert!(error.contains("`{line}` is no permissions: rwx"), "{error}");
     }
 
     fn entries(folder: &Path) -> usize {
@@ -190,7 +227,7 @@ mod tests {
                 Record::file(file.as_os_str().as_encoded_bytes().to_vec(), folder.path().as_os_str().len() + 1);
             unit.payload = b"content".to_vec().into();
             let path = Template::parse(&format!("{}/of-{{rel}}", folder.path().display())).unwrap();
-            run(Write::new(&path, true, false), unit).unwrap();
+            run(Write::new(&path, true, false, None), unit).unwrap();
             assert_eq!(mode(&folder.path().join("of-source")), most & usual, "{source:o}");
             fs::remove_file(&file).unwrap();
         }

@@ -22,6 +22,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         memory: Some(plan.memory).filter(|bytes| *bytes != u64::MAX),
         workers: plan.workers,
         halt: file.halt.map(|halt| halt.to_string()),
+        machine: Machine { load: file.machine.load, memory_free: file.machine.memory_free },
         stages: file.stages.iter().zip(&plan.stages).map(|(spec, stage)| Stage::of(spec, stage, plan)).collect(),
         // The places of a bounded queue are resources of the engine; here they are `queue_bound` of their stage, and
         // `queue of STAGE` in the order of waiting and its pairs.
@@ -47,11 +48,19 @@ struct Page<'a> {
     workers: u64,
     /// As the flow file writes it.
     halt: Option<String>,
+    machine: Machine,
     stages: Vec<Stage<'a>>,
     resources: Vec<Resource<'a>>,
     order: &'a [String],
     pairs: Vec<Pair>,
     warnings: Vec<String>,
+}
+
+/// The limits at which no program starts.
+#[derive(Serialize)]
+struct Machine {
+    load: Option<u64>,
+    memory_free: Option<u64>,
 }
 
 #[derive(Serialize)]

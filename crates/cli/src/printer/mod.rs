@@ -4,34 +4,37 @@
 //! limit ends with the program, and the outputs of two units never mix. Outputs come in the order in which they are handed
 //! over, or, for units that have a [`Place`], in the order of admission.
 //!
-//! Memory is bounded before it is used: while more than a [capacity](Printer::new) of bytes waits to be written, a stage
-//! that asks [`has_room`](Printer::has_room) sends its unit back to its queue. The unit that all others wait for is never
-//! sent back.
+//! Two things can be slow, and each has its bound. Outputs that wait for the **reader** are at most a
+//! [capacity](Printer::new) of bytes, and those of the programs that run: a stage asks for [room](Printer::await_room)
+//! before it starts one, and waits. Nothing but the reader ends that wait, so it is part of no circle. Outputs that wait for
+//! their **turn** go to the disk beyond the same capacity: to make a stage wait for a unit before its own could be a circle,
+//! since it may hold what that unit needs.
 //!
 //! When standard output has no reader any more, or cannot be written, the printer drops what would go there and says so
-//! once: the run then admits no more units.
+//! once: the run then halts.
 
 mod order;
+mod spool;
 mod stream;
+mod writer;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use millstream_flow::Failure;
+use millstream_command::program::LOOK;
+use millstream_flow::{Cx, Failure};
 
 use self::order::Order;
-use self::stream::Stream;
+use self::spool::{Extent, Spool};
+use self::writer::Writer;
 
-/// The pause before a unit that found no room asks again.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How long the end of a run that was abandoned waits for a reader that reads nothing.
-const GRACE: Duration = Duration::from_millis(200);
-/// Small outputs are written together, up to this size.
-const PIECE: usize = 64 << 10;
+/// The pause before a unit that has waited long enough for room asks again.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The output of one unit.
 #[derive(Debug, Default)]
@@ -40,6 +43,8 @@ pub(crate) struct Output {
     pub stdout: Vec<u8>,
     /// For standard error.
     pub stderr: Vec<u8>,
+    /// Precedes every line, with a tab.
+    pub tag: Option<Vec<u8>>,
 }
 
 /// Why standard output takes no more.
@@ -54,13 +59,15 @@ pub(crate) enum Trouble {
 /// See the [module](self).
 pub(crate) struct Printer {
     shared: Arc<Shared>,
-    capacity: u64,
 }
 
 struct Shared {
     state: Mutex<State>,
     /// Something is due, has been written, or the run ends.
     changed: Condvar,
+    capacity: u64,
+    /// Bytes written. Relaxed: it only shows that the reader reads.
+    written: AtomicU64,
     on_trouble: OnceLock<OnTrouble>,
 }
 
@@ -68,14 +75,29 @@ struct Shared {
 type OnTrouble = Box<dyn Fn(&Trouble) + Send + Sync>;
 
 struct State {
-    order: Order<Output>,
-    due: VecDeque<Output>,
-    /// Of all outputs that are held or due, or that the thread is writing.
-    bytes: u64,
+    order: Order<Waiting>,
+    due: VecDeque<Waiting>,
+    /// Of the outputs that are due, or that the thread is writing.
+    due_bytes: u64,
+    /// Of the outputs that wait for their turn, as far as they are in memory.
+    held_bytes: u64,
+    spool: Spool,
     /// Whether the thread runs.
     started: bool,
+    /// Nothing more is taken.
     ended: bool,
     trouble: Option<Trouble>,
+}
+
+/// An output that is not written yet.
+struct Waiting {
+    content: Content,
+    bytes: u64,
+}
+
+enum Content {
+    Memory(Output),
+    Disk { stdout: Extent, stderr: Extent, tag: Option<Vec<u8>> },
 }
 
 /// A unit's place in the order of outputs, until the last of its clones is dropped.
@@ -85,15 +107,30 @@ pub(crate) struct Place {
 }
 
 impl Printer {
-    /// A printer that takes no more while more than `capacity` bytes wait.
+    /// A printer with `capacity` bytes of memory for outputs that wait for the reader, and as much for those that wait for
+    /// their turn.
     pub(crate) fn new(capacity: u64) -> Self {
-        let state =
-            State { order: Order::new(), due: VecDeque::new(), bytes: 0, started: false, ended: false, trouble: None };
-        let shared = Shared { state: Mutex::new(state), changed: Condvar::new(), on_trouble: OnceLock::new() };
-        Self { shared: Arc::new(shared), capacity }
+        let state = State {
+            order: Order::new(),
+            due: VecDeque::new(),
+            due_bytes: 0,
+            held_bytes: 0,
+            spool: Spool::default(),
+            started: false,
+            ended: false,
+            trouble: None,
+        };
+        let shared = Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            capacity,
+            written: AtomicU64::new(0),
+            on_trouble: OnceLock::new(),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
-    /// Has trouble with standard output told to `on_trouble`, on the printer's thread.
+    /// Has trouble with standard output told to `on_trouble`, once, on the thread that finds it.
     pub(crate) fn on_trouble(&self, on_trouble: impl Fn(&Trouble) + Send + Sync + 'static) {
         let first = self.shared.on_trouble.set(Box::new(on_trouble)).is_ok();
         assert!(first, "a run hears of trouble in one place");
@@ -105,11 +142,13 @@ impl Printer {
         Arc::new(Place { number, shared: Arc::clone(&self.shared) })
     }
 
-    /// Whether a unit may make an output now.
+    /// Waits until outputs that are made now can be handed over: until the reader has read enough of the others. Of a stage's
+    /// time limit, it takes half at most.
     ///
     /// # Errors
-    /// Too much waits to be written, and the unit goes back to its queue. Or there can be no thread for the printer.
-    pub(crate) fn has_room(&self, place: Option<&Place>) -> Result<(), Failure> {
+    /// The unit has waited too long and goes back to its queue, the flow was abandoned, or standard output takes no more. Or
+    /// there can be no thread for the printer.
+    pub(crate) fn await_room(&self, cx: &Cx<'_>) -> Result<(), Failure> {
         let mut state = self.shared.state();
         if !state.started {
             let shared = Arc::clone(&self.shared);
@@ -117,73 +156,131 @@ impl Printer {
             started.map_err(|error| Failure::msg(format!("no thread to print outputs: {error}")))?;
             state.started = true;
         }
-        if state.bytes > self.capacity && place.is_none_or(|place| place.number > state.order.first()) {
-            return Err(Failure::requeue("outputs wait for the reader of standard output").not_before(PAUSE));
+        let begun = Instant::now();
+        while state.trouble.is_none() && state.due_bytes > self.shared.capacity {
+            let patience = cx.deadline().map(|deadline| deadline.saturating_duration_since(begun) / 2);
+            if patience.is_some_and(|patience| begun.elapsed() >= patience) {
+                return Err(Failure::requeue("standard output is not read").not_before(PAUSE));
+            }
+            cx.check()?;
+            state = self.shared.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
         }
-        Ok(())
+        match state.trouble {
+            None => Ok(()),
+            Some(_) => Err(Failure::requeue("standard output takes no more").not_before(PAUSE)),
+        }
     }
 
-    /// Hands over an output of a unit that [had room](Self::has_room).
+    /// Hands over an output of a unit that had [room](Self::await_room).
     pub(crate) fn print(&self, output: Output, place: Option<&Place>) {
-        if output.bytes() == 0 {
+        let bytes = output.bytes();
+        let mut state = self.shared.state();
+        if bytes == 0 || state.ended {
             return;
         }
-        let mut state = self.shared.state();
-        state.bytes += output.bytes();
-        let due = match place {
-            Some(place) => state.order.hold(place.number, output),
-            None => Some(output),
+        let output = match place.filter(|place| !state.order.is_due(place.number)) {
+            None => Waiting { content: Content::Memory(output), bytes },
+            Some(place) => {
+                let waiting = state.hold(output, self.shared.capacity);
+                return state.order.hold(place.number, waiting);
+            }
         };
-        if let Some(output) = due {
-            state.due.push_back(output);
-            drop(state);
-            self.shared.changed.notify_all();
-        }
+        state.add_due(output);
+        drop(state);
+        self.shared.changed.notify_all();
     }
 
-    /// Waits until everything is written; units that are still in the flow hold nothing back. After an `abandoned` run,
-    /// waits only for a reader that reads.
-    ///
-    /// # Errors
-    /// Standard output could not be written.
-    pub(crate) fn finish(&self, abandoned: bool) -> Result<(), Failure> {
+    /// Standard output has no reader any more, as a program has found that writes there itself.
+    pub(crate) fn reader_is_gone(&self) {
+        self.shared.in_trouble(&Trouble::ReaderGone);
+    }
+
+    /// Nothing more comes: what still waits for its turn is due, and what is handed over from now on is dropped.
+    pub(crate) fn close(&self) {
         let mut state = self.shared.state();
         let rest = state.order.rest();
-        state.due.extend(rest);
+        state.release(rest);
         state.ended = true;
+        drop(state);
         self.shared.changed.notify_all();
-        while state.started && state.bytes > 0 {
-            let before = state.bytes;
-            let (next, waited) = self.shared.changed.wait_timeout(state, GRACE).unwrap_or_else(PoisonError::into_inner);
-            state = next;
-            if abandoned && waited.timed_out() && state.bytes == before {
-                break;
+    }
+
+    /// Whether all that is due is written by then, at most `most` from now.
+    pub(crate) fn is_done_within(&self, most: Duration) -> bool {
+        let end = Instant::now() + most;
+        let mut state = self.shared.state();
+        while state.due_bytes > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
             }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        match &state.trouble {
-            Some(Trouble::Failed(reason)) => {
-                Err(Failure::permanent(format!("cannot write to standard output: {reason}")))
-            }
-            Some(Trouble::ReaderGone) | None => Ok(()),
-        }
+        true
+    }
+
+    /// Bytes written so far: they grow as long as the reader reads.
+    pub(crate) fn written(&self) -> u64 {
+        self.shared.written.load(Ordering::Relaxed)
+    }
+
+    /// Whether outputs wait for the reader.
+    pub(crate) fn awaits_reader(&self) -> bool {
+        self.shared.state().due_bytes > 0
+    }
+
+    /// Why standard output takes no more, if that is so.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.shared.state().trouble.clone()
     }
 }
 
 impl fmt::Debug for Printer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Printer").field("capacity", &self.capacity).finish_non_exhaustive()
+        f.debug_struct("Printer").field("capacity", &self.shared.capacity).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    fn add_due(&mut self, output: Waiting) {
+        self.due_bytes += output.bytes;
+        self.due.push_back(output);
+    }
+
+    /// Makes outputs due that were held.
+    fn release(&mut self, held: Vec<Waiting>) {
+        for output in held {
+            if matches!(output.content, Content::Memory(_)) {
+                self.held_bytes -= output.bytes;
+            }
+            self.add_due(output);
+        }
+    }
+
+    /// The output as it waits for its turn.
+    fn hold(&mut self, mut output: Output, capacity: u64) -> Waiting {
+        let bytes = output.bytes();
+        if self.held_bytes + bytes > capacity
+            && let Ok(stdout) = self.spool.put(&output.stdout)
+            && let Ok(stderr) = self.spool.put(&output.stderr)
+        {
+            return Waiting { content: Content::Disk { stdout, stderr, tag: output.tag.take() }, bytes };
+        }
+        // Where the disk has no room, memory has to do.
+        self.held_bytes += bytes;
+        Waiting { content: Content::Memory(output), bytes }
     }
 }
 
 impl Shared {
-    /// Held for a few instructions only.
+    /// Held for a few instructions, and for the writing and reading of a spooled output.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The printer's thread.
     fn write_what_is_due(&self) {
-        let mut writer = Writer::open();
+        let mut writer = Writer::open(&self.written);
         let mut state = self.state();
         loop {
             if state.due.is_empty() {
@@ -193,29 +290,54 @@ impl Shared {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let due = std::mem::take(&mut state.due);
-            let knew = state.trouble.is_some();
+            let due = mem::take(&mut state.due);
             drop(state);
             let mut unwritten = 0;
-            for output in due {
-                unwritten += output.bytes();
-                writer.write(&output);
-                if writer.piece.is_empty() {
-                    self.state().bytes -= std::mem::take(&mut unwritten);
+            for Waiting { content, bytes } in due {
+                unwritten += bytes;
+                match content {
+                    Content::Memory(output) => writer.write(&output),
+                    Content::Disk { stdout, stderr, tag } => match self.take_from_disk(&stdout, &stderr, tag) {
+                        Ok(output) => writer.write(&output),
+                        Err(error) => writer.fails(&error),
+                    },
+                }
+                if writer.is_flushed() {
+                    self.settle(&mut writer, mem::take(&mut unwritten));
                 }
             }
             writer.flush();
+            self.settle(&mut writer, unwritten);
             state = self.state();
-            state.bytes -= unwritten;
-            if let (false, Some(trouble)) = (knew, &writer.trouble) {
-                state.trouble = Some(trouble.clone());
-                drop(state);
-                if let Some(tell) = self.on_trouble.get() {
-                    tell(trouble);
-                }
-                state = self.state();
-            }
-            self.changed.notify_all();
+        }
+    }
+
+    fn take_from_disk(&self, stdout: &Extent, stderr: &Extent, tag: Option<Vec<u8>>) -> std::io::Result<Output> {
+        let spool = &mut self.state().spool;
+        Ok(Output { stdout: spool.take(stdout)?, stderr: spool.take(stderr)?, tag })
+    }
+
+    /// Outputs of this many bytes have been written, or could not be.
+    fn settle(&self, writer: &mut Writer<'_>, bytes: u64) {
+        let trouble = writer.take_trouble();
+        if let Some(trouble) = trouble {
+            // First: a run that finds nothing more to be written also finds why.
+            self.in_trouble(&trouble);
+        }
+        self.state().due_bytes -= bytes;
+        self.changed.notify_all();
+    }
+
+    fn in_trouble(&self, trouble: &Trouble) {
+        let mut state = self.state();
+        if state.trouble.is_some() {
+            return;
+        }
+        state.trouble = Some(trouble.clone());
+        drop(state);
+        self.changed.notify_all();
+        if let Some(tell) = self.on_trouble.get() {
+            tell(trouble);
         }
     }
 }
@@ -224,8 +346,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         let due = state.order.leave(self.number);
-        if !due.is_empty() {
-            state.due.extend(due);
+        if !due.is_empty() && !state.ended {
+            state.release(due);
             drop(state);
             self.shared.changed.notify_all();
         }
@@ -242,113 +364,22 @@ impl Output {
     fn bytes(&self) -> u64 {
         (self.stdout.len() + self.stderr.len()) as u64
     }
-
-    /// The output with `tag` and a tab before each line, and each last line ended.
-    pub(crate) fn tagged(self, tag: &[u8]) -> Self {
-        Self { stdout: with_tags(&self.stdout, tag), stderr: with_tags(&self.stderr, tag) }
-    }
 }
 
-fn with_tags(content: &[u8], tag: &[u8]) -> Vec<u8> {
-    let mut tagged = Vec::with_capacity(content.len() + tag.len());
-    for line in content.split_inclusive(|byte| *byte == b'\n') {
-        tagged.extend_from_slice(tag);
-        tagged.push(b'\t');
-        tagged.extend_from_slice(line);
-    }
-    if !tagged.is_empty() && !tagged.ends_with(b"\n") {
-        tagged.push(b'\n');
-    }
-    tagged
-}
-
-/// The streams, and what is not written to standard output yet.
-struct Writer {
-    stdout: Option<Stream>,
-    stderr: Option<Stream>,
-    piece: Vec<u8>,
-    trouble: Option<Trouble>,
-}
-
-impl Writer {
-    fn open() -> Self {
-        let mut writer = Self { stdout: None, stderr: Stream::stderr().ok(), piece: Vec::new(), trouble: None };
-        match Stream::stdout() {
-            Ok(stdout) => writer.stdout = Some(stdout),
-            Err(error) => writer.fails(&error),
-        }
-        writer
-    }
-
-    fn write(&mut self, output: &Output) {
-        if self.piece.len() + output.stdout.len() > PIECE {
-            self.flush();
-        }
-        if output.stdout.len() > PIECE {
-            self.put(&output.stdout);
-        } else {
-            self.piece.extend_from_slice(&output.stdout);
-        }
-        if !output.stderr.is_empty() {
-            self.flush();
-            // There is nowhere to report to that standard error takes no more.
-            self.stderr = self.stderr.take().and_then(|mut to| to.write_all(&output.stderr).is_ok().then_some(to));
-        }
-    }
-
-    fn flush(&mut self) {
-        let piece = std::mem::take(&mut self.piece);
-        self.put(&piece);
-        self.piece = piece;
-        self.piece.clear();
-    }
-
-    fn put(&mut self, content: &[u8]) {
-        if let Some(stdout) = &mut self.stdout
-            && let Err(error) = stdout.write_all(content)
-        {
-            self.fails(&error);
-        }
-    }
-
-    fn fails(&mut self, error: &io::Error) {
-        self.stdout = None;
-        self.trouble = Some(match error.kind() {
-            io::ErrorKind::BrokenPipe => Trouble::ReaderGone,
-            _ => Trouble::Failed(error.to_string()),
-        });
-    }
+/// Whether something reads standard output, as far as that can be told without writing.
+pub(crate) fn is_read() -> bool {
+    stream::is_read()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
-    use super::{Output, Printer};
+    use super::{Content, Output, Printer};
 
     fn output(text: &str) -> Output {
-        Output { stdout: text.into(), stderr: Vec::new() }
-    }
-
-    #[test]
-    fn every_line_bears_the_tag_and_the_last_one_ends() {
-        let both = |text: &str| {
-            let tagged = Output { stdout: text.into(), stderr: text.into() }.tagged(b"a");
-            assert_eq!(tagged.stdout, tagged.stderr);
-            String::from_utf8(tagged.stdout).unwrap()
-        };
-        assert_eq!(both("one\ntwo"), "a\tone\na\ttwo\n");
-        assert_eq!(both("one\n\n"), "a\tone\na\t\n");
-        assert_eq!(both(""), "");
-    }
-
-    #[test]
-    fn a_unit_goes_back_to_its_queue_unless_others_wait_for_it() {
-        let printer = Printer::new(4);
-        let [first, second] = [printer.place(), printer.place()];
-        printer.print(output("many bytes"), Some(&second));
-        assert!(printer.has_room(Some(&second)).is_err() && printer.has_room(None).is_err());
-        assert!(printer.has_room(Some(&first)).is_ok());
+        Output { stdout: text.into(), ..Output::default() }
     }
 
     #[test]
@@ -361,5 +392,41 @@ mod tests {
         assert!(printer.shared.state().due.is_empty());
         drop(clone);
         assert_eq!(printer.shared.state().due.len(), 1);
+    }
+
+    #[test]
+    fn outputs_that_wait_for_their_turn_go_to_the_disk_and_do_not_fill_the_printer() {
+        let printer = Printer::new(4);
+        let places: Vec<_> = (0..4).map(|_| printer.place()).collect();
+        printer.print(output("abcd"), Some(&places[1]));
+        printer.print(output("ef"), Some(&places[2]));
+        printer.print(Output { stderr: b"err".to_vec(), ..output("gh") }, Some(&places[3]));
+        assert_eq!(printer.shared.state().held_bytes, 4, "the others are on the disk");
+        assert!(!printer.awaits_reader());
+        drop(places);
+        let mut state = printer.shared.state();
+        assert_eq!((state.due_bytes, state.held_bytes), (11, 0));
+        let texts: Vec<_> = state.due.drain(..).map(|waiting| waiting.content).collect();
+        drop(state);
+        let [Content::Memory(first), Content::Disk { .. }, Content::Disk { stdout, stderr, .. }] = &texts[..] else {
+            panic!("one is in memory, two are on the disk")
+        };
+        assert_eq!(first.stdout, b"abcd");
+        let last = printer.shared.take_from_disk(stdout, stderr, None).unwrap();
+        assert_eq!((last.stdout, last.stderr), (b"gh".to_vec(), b"err".to_vec()));
+        assert!(printer.awaits_reader());
+    }
+
+    #[test]
+    fn what_comes_after_the_end_is_dropped() {
+        let printer = Printer::new(100);
+        let [first, second] = [printer.place(), printer.place()];
+        printer.print(output("held"), Some(&second));
+        printer.close();
+        assert_eq!(printer.shared.state().due.len(), 1, "what was held is due");
+        printer.print(output("late"), None);
+        drop((first, second));
+        assert_eq!(printer.shared.state().due.len(), 1);
+        assert!(!printer.is_done_within(Duration::ZERO));
     }
 }

@@ -32,18 +32,19 @@ impl<T> Order<T> {
         self.due()
     }
 
-    /// The first unit in the flow, for whose outputs no other waits.
-    pub(super) fn first(&self) -> u64 {
-        self.inside.first().copied().unwrap_or(self.next)
+    /// Whether outputs of this unit have to wait for no other.
+    pub(super) fn is_due(&self, number: u64) -> bool {
+        number <= self.first()
     }
 
-    /// Takes an output of a unit in the flow; the output again, if it is due.
-    pub(super) fn hold(&mut self, number: u64, output: T) -> Option<T> {
-        if number <= self.first() {
-            return Some(output);
-        }
+    /// Takes an output of a unit in the flow that has to wait.
+    pub(super) fn hold(&mut self, number: u64, output: T) {
         self.held.entry(number).or_default().push(output);
-        None
+    }
+
+    /// The first unit in the flow.
+    fn first(&self) -> u64 {
+        self.inside.first().copied().unwrap_or(self.next)
     }
 
     /// All that is held, in order, whether it is due or not.
@@ -52,9 +53,9 @@ impl<T> Order<T> {
     }
 
     fn due(&mut self) -> Vec<T> {
-        let mut due = Vec::new();
+        let (mut due, first) = (Vec::new(), self.first());
         while let Some(entry) = self.held.first_entry()
-            && *entry.key() <= self.inside.first().copied().unwrap_or(self.next)
+            && *entry.key() <= first
         {
             due.append(&mut entry.remove());
         }
@@ -70,15 +71,14 @@ mod tests {
     fn outputs_wait_for_the_units_before_theirs() {
         let mut order = Order::new();
         let units: Vec<u64> = (0..4).map(|_| order.enter()).collect();
-        assert_eq!(order.hold(units[2], "c"), None);
-        assert_eq!(order.hold(units[0], "a"), Some("a"), "nothing is before it");
-        assert_eq!(order.hold(units[1], "b"), None, "the first may say more");
+        assert!(order.is_due(units[0]) && !order.is_due(units[1]) && !order.is_due(units[2]));
+        order.hold(units[2], "c");
+        order.hold(units[1], "b");
         assert_eq!(order.leave(units[2]), [""; 0]);
         assert_eq!(order.leave(units[0]), ["b"]);
-        assert_eq!(order.hold(units[1], "b2"), Some("b2"));
+        assert!(order.is_due(units[1]) && !order.is_due(units[3]));
         assert_eq!(order.leave(units[1]), ["c"], "the unit of c has left, and the one after it is the first");
-        assert_eq!(order.first(), units[3]);
-        assert_eq!(order.hold(units[3], "d"), Some("d"));
+        assert!(order.is_due(units[3]));
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         let mut order = Order::new();
         let units: Vec<u64> = (0..1000).map(|_| order.enter()).collect();
         for &unit in &units[1..] {
-            assert_eq!(order.hold(unit, unit), None);
+            order.hold(unit, unit);
             assert!(order.leave(unit).is_empty());
         }
         assert_eq!(order.leave(units[0]), units[1..]);
@@ -97,7 +97,8 @@ mod tests {
     fn the_rest_comes_in_order() {
         let mut order = Order::new();
         let units: Vec<u64> = (0..3).map(|_| order.enter()).collect();
-        assert_eq!((order.hold(units[2], 2), order.hold(units[1], 1)), (None, None));
+        order.hold(units[2], 2);
+        order.hold(units[1], 1);
         assert_eq!(order.rest(), [1, 2]);
     }
 }

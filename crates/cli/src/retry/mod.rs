@@ -97,6 +97,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
     let run = RunArgs {
         flow,
         input,
+        dry_run: None,
         halt: None,
         dead_letters: Some(args.dead_letters.clone().map_or_else(|| path.clone(), here)),
         output: OutputArgs {

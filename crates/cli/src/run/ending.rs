@@ -32,11 +32,15 @@ pub(super) struct Closing<'a> {
     /// The flow at the moment it was abandoned, if it was.
     pub(super) abandoned: Option<&'a Snapshot>,
     pub(super) interrupted: bool,
+    /// Whether the source was read to its end.
+    pub(super) whole: bool,
     /// Why the run has halted by itself, if it has.
     pub(super) halted: Option<&'a Reason>,
     pub(super) letters: &'a DeadLetters,
     /// Letters of a retry that were not retried.
     pub(super) kept: u64,
+    /// Entries that the walk has found and that are no units.
+    pub(super) left_out: Option<String>,
     pub(super) report_file: Option<&'a ReportFile>,
     /// The table is printed.
     pub(super) table: bool,
@@ -78,8 +82,17 @@ impl Closing<'_> {
                 complain(format!("{}: {file}", text::printable(stage)));
             }
         }
+        if let Some(left_out) = self.left_out.as_ref().filter(|_| !self.quiet) {
+            complain(format!("left out by the walk, which takes files: {left_out}"));
+        }
         if report.left > 0 {
             complain(left(report.left, self.abandoned));
+        }
+        if self.halted.is_some() && !self.whole {
+            complain("the rest of the source was not read");
+        }
+        if let Some(Reason::Output(Trouble::Failed(_))) = self.halted {
+            written = false;
         }
         written &= tally.refused == 0;
         // Units that are left although none was given up on were left by an interrupt.

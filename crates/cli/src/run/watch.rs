@@ -1,6 +1,7 @@
 //! The main loop of a run: shows progress, tells of interrupts, and waits for the end.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -8,11 +9,15 @@ use millstream_command::screen::text;
 use millstream_flow::{Control, Report, Snapshot, SourceEnd};
 
 use super::halt::Reason;
+use crate::machine::Machine;
+use crate::printer::Printer;
 use crate::screen::Screen;
 use crate::screen::throughput::{Sample, Throughput};
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
+/// The time without a read of standard output after which a run says what it waits for.
+const LONG: Duration = Duration::from_secs(2);
 /// The time that an abandoned flow has to end: more than draining gives to running code, and less than the second within which
 /// the second of two signals ends a run.
 const GRACE: Duration = Duration::from_millis(900);
@@ -51,6 +56,12 @@ pub(super) struct Ending {
     pub(super) throughput: Throughput,
 }
 
+/// Things that stages may wait for and that are no resources of the flow.
+pub(super) struct Waits {
+    pub(super) printer: Arc<Printer>,
+    pub(super) machine: Arc<Machine>,
+}
+
 /// Watches a flow to its end. `total` is the number of units the source will yield, if it knows; `drain` is called
 /// once, when nothing more is to be admitted, and makes [`Event::Drained`] come when all units have left.
 pub(super) fn watch(
@@ -58,6 +69,7 @@ pub(super) fn watch(
     events: &Receiver<Event>,
     screen: &mut Screen,
     total: Option<u64>,
+    waits: &Waits,
     drain: impl FnOnce(),
 ) -> Ending {
     let mut drain = Some(drain);
@@ -71,6 +83,8 @@ pub(super) fn watch(
         throughput: Throughput::default(),
     };
     let mut give_up: Option<Instant> = None;
+    let mut unread = Unread::default();
+    let mut busy = false;
     loop {
         match events.recv_timeout(TICK) {
             Ok(Event::Fed(end)) => {
@@ -95,7 +109,7 @@ pub(super) fn watch(
                 }
             }
             Ok(Event::Halted(reason)) => {
-                screen.say(&reason.message());
+                screen.warn(&reason.message());
                 if matches!(reason, Reason::Failures { now: true, .. }) {
                     give_up = Some(Instant::now() + GRACE);
                 }
@@ -124,12 +138,79 @@ pub(super) fn watch(
             // Units that wait have nothing to wait for.
             control.abandon();
         }
+        if unread.is_long(&waits.printer) {
+            screen.say("programs wait until standard output is read");
+        }
+        if let Some(short) = waits.machine.short().filter(|_| !busy) {
+            screen.say(&format!("programs wait for the machine: {short}"));
+            busy = true;
+        }
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
         screen.show(&now, if ending.whole { Some(now.admitted) } else { total });
     }
     screen.clear();
     ending
+}
+
+/// Waits until the outputs of a flow that is over are written. An interrupt ends that; after one that has abandoned the flow, only
+/// a reader that reads is waited for.
+pub(super) fn print_out(printer: &Printer, events: &Receiver<Event>, screen: &mut Screen, ending: &mut Ending) {
+    printer.close();
+    let mut read = (printer.written(), Instant::now());
+    let mut gives_up = ending.abandoned.is_some() || matches!(ending.halted, Some(Reason::Failures { now: true, .. }));
+    let mut unread = Unread::default();
+    while !printer.is_done_within(TICK) {
+        if printer.written() != read.0 {
+            read = (printer.written(), Instant::now());
+        }
+        match events.try_recv() {
+            Ok(Event::Stopped(_) | Event::Abandoned(_)) => {
+                ending.interrupted = true;
+                gives_up = true;
+            }
+            Ok(Event::Halted(reason)) => ending.halted = ending.halted.take().or(Some(reason)),
+            _ => {}
+        }
+        if gives_up && read.1.elapsed() >= 2 * TICK {
+            screen.warn("outputs are lost: standard output is not read");
+            break;
+        }
+        if unread.is_long(printer) {
+            screen.say("outputs wait until standard output is read");
+        }
+    }
+    if let (None, Some(trouble)) = (&ending.halted, printer.trouble()) {
+        let reason = Reason::Output(trouble);
+        screen.warn(&reason.message());
+        ending.halted = Some(reason);
+    }
+}
+
+/// Notices that standard output is not read.
+#[derive(Debug, Default)]
+struct Unread {
+    /// Bytes written, and when that was found first.
+    since: Option<(u64, Instant)>,
+    told: bool,
+}
+
+impl Unread {
+    /// Whether outputs have waited for the reader for long; once.
+    fn is_long(&mut self, printer: &Printer) -> bool {
+        let written = printer.written();
+        match self.since {
+            Some((before, since)) if before == written => {
+                let long = !self.told && printer.awaits_reader() && since.elapsed() >= LONG;
+                self.told |= long;
+                long
+            }
+            _ => {
+                self.since = Some((written, Instant::now()));
+                false
+            }
+        }
+    }
 }
 
 /// Where a flow's units in flight are, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The numbers add up to

@@ -113,6 +113,12 @@ impl Screen {
         }
     }
 
+    /// Writes a line that needs attention.
+    pub(crate) fn warn(&mut self, message: &str) {
+        self.clear();
+        out::complain(message);
+    }
+
     /// Writes lines that belong together; unless quiet.
     pub(crate) fn say_page(&mut self, page: &str) {
         if !matches!(self.mode, Mode::Quiet) {

@@ -7,6 +7,7 @@
 
 mod args;
 mod except;
+mod left_out;
 mod lines;
 mod linked;
 mod walk;
@@ -16,8 +17,10 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use self::except::Except;
+pub(crate) use self::left_out::LeftOut;
 use crate::file::model::{FlowFile, LinesFrom, OpSpec, SourceSpec, ZstdMode};
 use crate::file::template::{Field, Template};
 use crate::record::Record;
@@ -54,30 +57,33 @@ pub(crate) enum SourceError {
     },
 }
 
-/// Opens a flow's source over the command line's INPUTs.
+/// Opens a flow's source over the command line's INPUTs; a walk counts in `left_out` what is no unit.
 ///
 /// # Errors
 /// An INPUT is missing, or what the source begins with cannot be opened.
-pub(crate) fn open(flow: &FlowFile, inputs: &[OsString]) -> Result<Source, SourceError> {
+pub(crate) fn open(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> Result<Source, SourceError> {
     match &flow.source {
         SourceSpec::Walk { root, except, .. } => {
             let options = walk_options(flow);
-            let mut left_out = Vec::new();
+            let mut excepted = Vec::new();
             for folder in except {
-                left_out.extend(paths(folder, inputs)?);
+                excepted.extend(paths(folder, inputs)?);
             }
             let mut walks = Vec::new();
             for root in paths(root, inputs)? {
                 let unreadable = |error| SourceError::Unreadable { path: root.clone(), error };
                 walk::check(&root).map_err(unreadable)?;
-                let except = Except::below(&root, &left_out).map_err(unreadable)?;
+                let except = Except::below(&root, &excepted).map_err(unreadable)?;
                 if except.is_all() {
                     return Err(SourceError::AllExcepted { root });
                 }
                 walks.push((root, except));
             }
             // Opened one after the other: there may be more INPUTs than files that may be open.
-            Ok(Box::new(walks.into_iter().flat_map(move |(root, except)| walk::open(&root, options, except))))
+            let left_out = Arc::clone(left_out);
+            Ok(Box::new(
+                walks.into_iter().flat_map(move |(root, except)| walk::open(&root, options, except, &left_out)),
+            ))
         }
         SourceSpec::Lines { from: LinesFrom::Stdin, null } => {
             let stdin = lines::stdin().map_err(|error| SourceError::Unreadable { path: "-".into(), error })?;

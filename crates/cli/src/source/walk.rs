@@ -13,7 +13,7 @@ use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +21,7 @@ use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use super::except::Except;
+use super::left_out::LeftOut;
 use super::linked::{Identity, Linked};
 use crate::ops::most_growth;
 use crate::record::Record;
@@ -67,23 +68,33 @@ pub(super) fn check(root: &Path) -> io::Result<()> {
 
 /// Starts a walk, which does not enter what `except` covers. A root that cannot be read (any more) becomes one record
 /// with a fault.
-pub(super) fn open(root: &Path, options: Options, except: Except) -> Box<dyn Iterator<Item = Record> + Send> {
-    try_open(root, options, except).unwrap_or_else(|error| {
+pub(super) fn open(
+    root: &Path,
+    options: Options,
+    except: Except,
+    left_out: &Arc<LeftOut>,
+) -> Box<dyn Iterator<Item = Record> + Send> {
+    try_open(root, options, except, left_out).unwrap_or_else(|error| {
         let record = Record::file(root.as_os_str().as_bytes().to_vec(), 0);
         Box::new(std::iter::once(record.with_fault(format!("cannot walk: {error}"))))
     })
 }
 
-fn try_open(root: &Path, options: Options, except: Except) -> io::Result<Box<dyn Iterator<Item = Record> + Send>> {
+fn try_open(
+    root: &Path,
+    options: Options,
+    except: Except,
+    left_out: &Arc<LeftOut>,
+) -> io::Result<Box<dyn Iterator<Item = Record> + Send>> {
     let found = root.metadata()?;
     if found.is_file() {
         return Ok(Box::new(std::iter::once(single(root, found.len(), options))));
     }
     if options.ignored {
-        Ok(Box::new(Walk::open(root, options, except)?))
+        Ok(Box::new(Walk::open(root, options, except, left_out)?))
     } else {
         let open = if options.follow { None } else { Some(Arc::new(open_root(root)?)) };
-        Ok(Box::new(selective(root, open, options, except)))
+        Ok(Box::new(selective(root, open, options, except, left_out)))
     }
 }
 
@@ -163,6 +174,7 @@ struct Walk {
     folders: Vec<Folder>,
     linked: Linked,
     names: Vec<u8>,
+    left_out: Arc<LeftOut>,
 }
 
 /// A folder whose names are being visited.
@@ -183,7 +195,7 @@ struct Entry {
 }
 
 impl Walk {
-    fn open(root: &Path, options: Options, except: Except) -> io::Result<Self> {
+    fn open(root: &Path, options: Options, except: Except, left_out: &Arc<LeftOut>) -> io::Result<Self> {
         let mut path = root.as_os_str().as_bytes().to_vec();
         if path.last() != Some(&b'/') {
             path.push(b'/');
@@ -191,8 +203,8 @@ impl Walk {
         let fd = open_root(root)?;
         let root = if options.follow { None } else { Some(Arc::new(fd.try_clone()?)) };
         let (rel_at, names) = (path.len(), Vec::with_capacity(NAMES));
-        let mut walk =
-            Self { options, except, rel_at, path, root, folders: Vec::new(), linked: Linked::default(), names };
+        let (linked, left_out) = (Linked::default(), Arc::clone(left_out));
+        let mut walk = Self { options, except, rel_at, path, root, folders: Vec::new(), linked, names, left_out };
         walk.enter(fd, false)?;
         Ok(walk)
     }
@@ -223,6 +235,9 @@ impl Walk {
                 continue;
             }
             entries.push(Entry { name: name.to_owned(), kind: entry.file_type() });
+        }
+        if entries.is_empty() && !self.folders.is_empty() {
+            self.left_out.empty_folder();
         }
         entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
         let fd = (self.folders.len() < MAX_OPEN).then_some(fd);
@@ -262,7 +277,10 @@ impl Walk {
                 self.enter(fd, is_link).map_err(|error| format!("cannot read the folder: {error}"))?;
                 Ok(None)
             }
-            _ => Ok(None),
+            other => {
+                self.left_out.entry(other);
+                Ok(None)
+            }
         }
     }
 
@@ -314,6 +332,7 @@ fn selective(
     open: Option<Arc<OwnedFd>>,
     options: Options,
     except: Except,
+    left_out: &Arc<LeftOut>,
 ) -> impl Iterator<Item = Record> + Send + use<> {
     let rel_at = root.as_os_str().len() + usize::from(!root.as_os_str().as_bytes().ends_with(b"/"));
     let linked: Arc<Mutex<(Linked, Vec<Record>)>> = Arc::default();
@@ -338,7 +357,12 @@ fn selective(
         })
         .build();
     let fault = move || linked.lock().unwrap_or_else(PoisonError::into_inner).1.pop();
-    let found = move |found| match found {
+    let left_out = Arc::clone(left_out);
+    let found = move |found: Result<ignore::DirEntry, ignore::Error>| match found {
+        Ok(entry) if entry.file_type().is_some_and(|kind| !kind.is_file() && !kind.is_dir()) => {
+            left_out.entry(entry.file_type().map_or(FileType::Unknown, kind_of));
+            None
+        }
         Ok(entry) => file_of(&entry, open.as_ref(), rel_at, options),
         Err(error) => {
             let path = path_of(&error).unwrap_or_default();
@@ -348,6 +372,16 @@ fn selective(
     // Any step of the walk can leave faults behind, including the last one.
     std::iter::from_fn(move || fault().map(Some).or_else(|| walk.next().map(&found)).or_else(|| fault().map(Some)))
         .flatten()
+}
+
+fn kind_of(kind: std::fs::FileType) -> FileType {
+    match kind {
+        _ if kind.is_symlink() => FileType::Symlink,
+        _ if kind.is_fifo() => FileType::Fifo,
+        _ if kind.is_socket() => FileType::Socket,
+        _ if kind.is_char_device() || kind.is_block_device() => FileType::CharacterDevice,
+        _ => FileType::Unknown,
+    }
 }
 
 /// The unit of an entry that is a file.
@@ -384,6 +418,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
+    use std::sync::Arc;
 
     use super::{Again, Except, MAX_OPEN, Options, check, open};
     use crate::file::template::{Field, Fields};
@@ -399,7 +434,7 @@ mod tests {
     };
 
     fn records(root: &Path, options: Options) -> Vec<Record> {
-        open(root, options, Except::default()).collect()
+        open(root, options, Except::default(), &Arc::default()).collect()
     }
 
     /// The relative paths of units; faults are marked.
@@ -548,7 +583,7 @@ mod tests {
     #[test]
     fn a_folder_that_goes_while_it_is_walked_ends_its_part_of_the_walk() {
         let folder = tree();
-        let mut walk = open(folder.path(), ALL, Except::default());
+        let mut walk = open(folder.path(), ALL, Except::default(), &Arc::default());
         assert_eq!(walk.next().unwrap().text(), folder.path().join(".dot/e").as_os_str().as_bytes());
         fs::remove_dir_all(folder.path().join("b")).unwrap();
         let left: Vec<Record> = walk.collect();
@@ -606,7 +641,7 @@ mod tests {
             let options = Options { follow: true, ..options };
             let left_out = ["out", "b/x.txt"].map(|rel| folder.path().join(rel));
             let except = Except::below(folder.path(), &left_out).unwrap();
-            let found: Vec<Record> = open(folder.path(), options, except).collect();
+            let found: Vec<Record> = open(folder.path(), options, except, &Arc::default()).collect();
             let rels: Vec<_> = found.iter().map(|record| record.field(&Field::Rel).unwrap().into_owned()).collect();
             let expected = [".dot/e", "a.txt", "b/.hidden", "b/c/d", "target/f"].map(|rel| rel.as_bytes().to_vec());
             assert_eq!(rels, expected);

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Room, ended};
+use crate::support::{Room, code, ended};
 
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
@@ -123,6 +123,79 @@ fn a_reader_that_has_seen_enough_stops_the_rest() {
     let (out, _) = ended(&output, 3);
     assert_eq!(out.lines().count(), 1);
     assert!(room.read("ran").lines().count() < 500, "units that wait do not start");
+}
+
+#[test]
+fn a_reader_that_leaves_late_or_early_is_told_by_the_exit_status() {
+    let room = Room::new("");
+    let status = |line: &str| {
+        let line = line.replace("EACH", &format!("{} each -q", env!("CARGO_BIN_EXE_millstream")));
+        let output = std::process::Command::new("bash")
+            .args(["-c", &format!("{line}; exit ${{PIPESTATUS[0]}}")])
+            .current_dir(room.path(""))
+            .output()
+            .unwrap();
+        output.status.code()
+    };
+    assert_eq!(status("EACH head -c 300000 ::: /dev/zero | sleep 1"), Some(3), "the flow was over before");
+    assert_eq!(status("EACH -u sh -c 'echo x >> ran; echo x' ::: $(seq 1000) | head -n 1"), Some(3));
+    assert!(room.read("ran").lines().count() < 500, "programs that write by themselves are not started either");
+}
+
+#[test]
+fn a_machine_that_is_short_of_memory_starts_nothing() {
+    let room = Room::new("");
+    let mut run = room.start(&["each", "--memfree", "1000TiB", "--load", "1000", "touch", ":::", "made"]);
+    run.line_with("programs wait for the machine: ");
+    run.signal(libc::SIGINT);
+    run.signal(libc::SIGTERM);
+    let (status, _, err) = run.end();
+    assert_eq!(code(status), 3, "{err}");
+    assert!(!room.path("made").exists());
+    let (out, _) = ended(&room.run(&["each", "-q", "--memfree", "1MiB", "--load", "1000%", "echo", ":::", "a"]), 0);
+    assert_eq!(out, "a\n");
+    for (option, value) in [("--load", "0"), ("--load", "much"), ("--load", "-5%"), ("--memfree", "0")] {
+        ended(&room.run(&["each", &format!("{option}={value}"), "echo", ":::", "a"]), 2);
+    }
+}
+
+#[test]
+fn an_order_of_outputs_is_part_of_no_circle() {
+    // The first unit waits for what others hold that are in front of it, while their outputs wait for its turn.
+    let stage =
+        |name: &str, rest: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"exec\"\nstdin = \"null\"\n{rest}\n");
+    let flow = [
+        "memory = \"1MiB\"\nworkers = 4\ninflight = 8\n[resources]\nt = 1\n[source]\nargs = true\n",
+        &stage(
+            "say",
+            "exec = ['[ \"$1\" = 0 ] && sleep 0.5; head -c 300000 /dev/zero', \"{line}\"]\nshell = true\n\
+             stdout = \"print\"\nordered = true",
+        ),
+        &stage("hold", "exec = [\"true\"]\nstdout = \"null\"\nneeds = { t = { amount = 1, until = \"out\" } }"),
+        &stage("out", "exec = [\"echo\", \"{line}\"]\nstdout = \"print\""),
+    ];
+    let room = Room::new(&flow.concat());
+    let mut args = vec!["run", "-q", "flow.toml"];
+    args.extend(["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+    let (out, _) = ended(&room.run(&args), 0);
+    assert_eq!(out.len(), 10 * 300_000 + 20);
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_reader_and_loses_nothing_else() {
+    let room = Room::new(concat!(
+        "[source]\nargs = true\n[[stage]]\nname = \"say\"\nop = \"exec\"\nexec = [\"head\", \"-c\", \"300000\", \"/dev/zero\"]\n",
+        "stdout = \"print\"\n[[stage]]\nname = \"list\"\nop = \"append\"\npath = \"list\"\nline = \"{line}\"\nfresh = true\n"
+    ));
+    // Its output is not read before its end.
+    let mut run = room.start(&["run", "--report", "r.json", "flow.toml", "1", "2", "3"]);
+    run.line_with("outputs wait until standard output is read");
+    run.signal(libc::SIGINT);
+    let (status, _, err) = run.end();
+    assert_eq!(code(status), 3, "{err}");
+    assert!(err.contains("outputs are lost") && err.contains("list has 3 lines"), "{err}");
+    assert_eq!(room.json("r.json")["retired"], 3);
+    assert_eq!(room.read("list").lines().count(), 3);
 }
 
 #[test]

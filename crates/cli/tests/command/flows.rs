@@ -19,6 +19,7 @@ use crate::support::{Room, ended, peak_bytes};
 const ARCHIVE: &str = include_str!("../../../../flows/archive.toml");
 const VERIFY: &str = include_str!("../../../../flows/verify.toml");
 const COMMANDS: &str = include_str!("../../../../flows/commands.toml");
+const UNARCHIVE: &str = include_str!("../../../../flows/unarchive.toml");
 const LINES: &str = include_str!("../../../../flows/lines.toml");
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
@@ -90,8 +91,10 @@ fn an_archive_has_every_content_once_and_every_file_in_its_manifest() {
     let mut expected: Vec<String> = input
         .iter()
         .map(|(path, content)| {
-            let (name, hash) = (json_string(&Path::new("in").join(path)), blake3::hash(content).to_hex());
-            format!("{{\"path\":{name},\"size\":{},\"blake3\":\"{hash}\"}}", content.len())
+            let (name, rel) = (json_string(&Path::new("in").join(path)), json_string(path));
+            let (size, hash) = (content.len(), blake3::hash(content).to_hex());
+            let mode = fs::metadata(room.path("in").join(path)).unwrap().mode() & 0o7777;
+            format!("{{\"path\":{name},\"rel\":{rel},\"size\":{size},\"mode\":\"{mode:o}\",\"blake3\":\"{hash}\"}}")
         })
         .collect();
     expected.sort();
@@ -290,6 +293,46 @@ fn a_second_archive_run_mends_what_is_damaged() {
         assert!(fs::symlink_metadata(&path).unwrap().is_file());
     }
     assert!(files(&room.path("out/objects")) == sound);
+}
+
+#[test]
+fn an_archive_is_restored_with_names_contents_and_permissions() {
+    let room = room_with_files(ARCHIVE);
+    room.write("unarchive.toml", UNARCHIVE);
+    for (name, mode) in [("in/a.txt", 0o640), ("in/deep/same as a", 0o755), ("in/empty", 0o444), ("in/large", 0o600)] {
+        fs::set_permissions(room.path(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    symlink("a.txt", room.path("in/link")).unwrap();
+    fs::create_dir(room.path("in/hollow")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        room.path("in/pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let (_, err) = ended(&room.run(&["run", "flow.toml", "in", "-p", "out=out"]), 0);
+    assert!(err.contains("left out by the walk, which takes files: 1 symbolic link, 1 pipe, 1 empty folder"), "{err}");
+    ended(&room.run(&["run", "-q", "unarchive.toml", "out", "-p", "out=back"]), 0);
+    for name in ["in/link", "in/pipe"] {
+        fs::remove_file(room.path(name)).unwrap();
+    }
+    assert_eq!(files(&room.path("in")), files(&room.path("back")));
+    for path in files(&room.path("in")).keys() {
+        let mode = |folder: &str| fs::metadata(room.path(folder).join(path)).unwrap().mode();
+        assert_eq!(mode("in"), mode("back"), "{}", path.display());
+    }
+    // What is there is kept, what is missing comes back, and a damaged object gives no file.
+    fs::remove_file(room.path("back/empty")).unwrap();
+    room.write("back/large", "mine");
+    ended(&room.run(&["run", "-q", "unarchive.toml", "out", "-p", "out=back"]), 0);
+    assert_eq!((room.read("back/empty"), room.read("back/large")), (String::new(), "mine".to_owned()));
+    let (object, _) = files(&room.path("out/objects")).into_iter().max_by_key(|(_, packed)| packed.len()).unwrap();
+    room.write(Path::new("out/objects").join(object), "junk");
+    fs::remove_file(room.path("back/large")).unwrap();
+    ended(&room.run(&["run", "-q", "unarchive.toml", "out", "-p", "out=back"]), 1);
+    assert!(!room.path("back/large").exists());
 }
 
 #[test]

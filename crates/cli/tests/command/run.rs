@@ -298,3 +298,42 @@ fn programs_get_the_threads_that_their_needs_allow() {
     let (status, _, err) = running.end();
     assert_eq!(code(status), 0, "{err}");
 }
+
+#[test]
+fn a_rehearsal_tells_what_would_be_done_and_does_nothing() {
+    let room = Room::new(concat!(
+        "[params]\nout = \"o\"\n[source]\nlines = \"-\"\n",
+        "[[stage]]\nname = \"parse\"\nop = \"parse\"\n",
+        "[[stage]]\nname = \"large\"\nop = \"filter\"\nwhen = { number = \"{json.n}\", at_least = 5 }\n",
+        "[[stage]]\nname = \"name\"\nop = \"set\"\nfields = { to = \"{param.out}/{json.id}\" }\n",
+        "[[stage]]\nname = \"make\"\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"touch oops; echo $1\", \"sh\", \"{json.id}\"]\n",
+        "stdin = \"null\"\nretry = { times = 9 }\n",
+        "[[stage]]\nname = \"hash\"\nop = \"blake3\"\n",
+        "[[stage]]\nname = \"keep\"\nop = \"write\"\npath = \"{set.to}-{blake3[..4]}\"\n",
+        "[[stage]]\nname = \"list\"\nop = \"append\"\npath = \"list\"\nline = \"{json:json.id} {blake3}\"\n",
+    ));
+    room.write("lines", "{\"n\":7,\"id\":\"a b\"}\n{\"n\":2,\"id\":\"b\"}\nno JSON\n{\"n\":9,\"id\":\"d\"}\n");
+    let (out, _) = ended(&room.run(&["run", "--dry-run=3", "flow.toml", "lines"]), 1);
+    let expected = concat!(
+        "{\"n\":7,\"id\":\"a b\"}\n",
+        "  parse  as expected\n",
+        "  large  holds: on to name\n",
+        "  name   to = o/a b\n",
+        "  make   sh -c 'touch oops; echo $1' sh 'a b'\n",
+        "  hash   blake3 of the result of make, which is not known\n",
+        "  keep   the result of make to o/a b-{blake3[..4]}\n",
+        "  list   \"a b\" {blake3} to list\n",
+        "{\"n\":2,\"id\":\"b\"}\n",
+        "  parse  as expected\n",
+        "  large  does not hold: leaves the flow\n",
+        "no JSON\n",
+        "  fails in parse: not a JSON object: ",
+    );
+    assert!(out.starts_with(expected), "{out}");
+    assert!(out.ends_with("… and more units; `--dry-run=30` tells of more\n"), "{out}");
+    for made in ["oops", "o", "list", "flow.dead-letters.jsonl"] {
+        assert!(!room.path(made).exists(), "{made}");
+    }
+    let (_, err) = ended(&room.run(&["run", "-n", "flow.toml", "no-such-file"]), 2);
+    assert!(err.contains("no-such-file"), "{err}");
+}

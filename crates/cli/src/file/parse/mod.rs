@@ -4,6 +4,7 @@
 //! because needs and edges refer to them; then the stages; and last the graph, as far as the stages could be read.
 
 mod condition;
+pub(crate) mod machine;
 mod op;
 mod resource;
 mod source;
@@ -121,6 +122,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         Some(failures) => entry.understood(HaltPolicy::parse(&failures.to_string())),
         None => entry.parsed("a number of failures, \"10%\" or \"now,5\"", HaltPolicy::parse),
     });
+    let machine = flow.get("machine").and_then(|entry| machine::machine(&entry)).unwrap_or_default();
     let resources = resource::resources(flow.get("resources"));
     let source = flow.get("source");
     if source.is_none() {
@@ -154,6 +156,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         memory,
         workers: workers.and_then(|count| usize::try_from(count).ok()),
         halt,
+        machine,
         warnings: warnings(reading, &resources, stages.iter().flatten()),
         params: reading.params.clone(),
         resources: resources.into_iter().filter_map(|declared| declared.spec).collect(),

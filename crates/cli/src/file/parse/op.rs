@@ -9,6 +9,7 @@ use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
 use super::super::template::{Field, Template};
 use super::condition;
+use crate::ops::permissions;
 
 /// The op that runs a program.
 pub(super) const EXEC: &str = "exec";
@@ -123,13 +124,24 @@ fn fresh(entry: &Entry<'_>) -> Option<Fresh> {
 fn write(section: &mut Section<'_>) -> Option<OpSpec> {
     let path = section.require("path", "path = \"{param.out}/{name}\"").and_then(|entry| entry.path_template());
     let overwrite = section.or("overwrite", false, Entry::boolean);
+    let mode = section.optional("mode", mode);
     let skip = section.get("skip_existing");
     let skip_existing = skip.as_ref().map_or(Some(false), Entry::boolean);
     if let (Some(entry), Some(true), Some(true)) = (&skip, overwrite, skip_existing) {
         entry.senseless("`skip_existing` keeps a file that `overwrite` would replace", "choose one of the two");
         return None;
     }
-    Some(OpSpec::Write { path: path?, overwrite: overwrite?, skip_existing: skip_existing? })
+    Some(OpSpec::Write { path: path?, overwrite: overwrite?, skip_existing: skip_existing?, mode: mode? })
+}
+
+/// Permissions in octal digits, or a template that becomes them.
+fn mode(entry: &Entry<'_>) -> Option<Template> {
+    let template = entry.template()?;
+    if template.constant().is_some_and(|text| permissions(text).is_none()) {
+        entry.senseless("`mode` is no permissions", "octal digits, such as \"644\"");
+        return None;
+    }
+    Some(template)
 }
 
 fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {

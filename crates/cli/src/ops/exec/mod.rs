@@ -23,6 +23,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{io, mem};
 
 use millstream_command::program::{Group, STDERR_TAIL, Tail, find, how, supervise};
@@ -32,11 +33,15 @@ use self::talk::{Complaints, Ending, Spoken};
 use super::failing::io_failure;
 use super::place::{Existing, Placing};
 use super::safe_path::PathTemplate;
-use super::{Gathered, Op, OpError, RunEnd};
+use super::{Op, OpError, Surroundings};
 use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout};
 use crate::file::template::Template;
-use crate::printer::{Output, Printer};
+use crate::machine::Machine;
+use crate::printer::{self, Output, Printer};
 use crate::record::Record;
+
+/// The pause of a unit whose program could write to no one: longer than the run takes to halt.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 pub(super) struct Exec {
@@ -46,9 +51,11 @@ pub(super) struct Exec {
     stdout: Stdout,
     stderr: Stderr,
     tag: Option<Template>,
+    ordered: bool,
     env: Vec<(String, Template)>,
     dir: Option<PathTemplate>,
     printer: Arc<Printer>,
+    machine: Arc<Machine>,
     /// Attempts of a unit, after which a failure is final.
     attempts: u32,
 }
@@ -77,8 +84,7 @@ enum Stderr {
 }
 
 impl Exec {
-    /// The op of a stage that gives a unit `attempts` attempts.
-    pub(super) fn new(spec: &ExecSpec, attempts: u32, printer: &Arc<Printer>) -> Result<Self, OpError> {
+    pub(super) fn new(spec: &ExecSpec, around: &Surroundings<'_>) -> Result<Self, OpError> {
         let (program, arguments) = if spec.shell {
             // `-c`, the script, what the script is called, and then its arguments.
             let word = |text| Template::parse(text).map_err(|error| OpError::new(error.message, error.help));
@@ -114,11 +120,17 @@ impl Exec {
                 ExecStderr::Inherit => Stderr::Inherit,
             },
             tag: spec.tag.clone(),
+            ordered: spec.ordered,
             env: spec.env.clone(),
             dir: spec.dir.as_ref().map(PathTemplate::new),
-            printer: Arc::clone(printer),
-            attempts,
+            printer: Arc::clone(around.printer),
+            machine: Arc::clone(around.machine),
+            attempts: around.attempts,
         })
+    }
+
+    fn inherits_stdout(&self) -> bool {
+        matches!(self.stdout, Stdout::Inherit)
     }
 
     fn prints(&self) -> bool {
@@ -168,10 +180,9 @@ impl Exec {
             output.stderr = mem::take(all);
         }
         if let Some(tag) = &self.tag {
-            let tag = tag.render(record).map_err(|error| Failure::from(error).to_permanent())?;
-            output = output.tagged(&tag);
+            output.tag = Some(tag.render(record).map_err(|error| Failure::from(error).to_permanent())?);
         }
-        self.printer.print(output, record.place.as_deref());
+        self.printer.print(output, record.place.as_deref().filter(|_| self.ordered));
         Ok(())
     }
 }
@@ -179,8 +190,13 @@ impl Exec {
 impl Op for Exec {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         if self.prints() {
-            self.printer.has_room(record.place.as_deref())?;
+            self.printer.await_room(cx)?;
         }
+        if self.inherits_stdout() && !printer::is_read() {
+            self.printer.reader_is_gone();
+            return Err(Failure::requeue("standard output has no reader").not_before(PAUSE));
+        }
+        self.machine.await_start(cx)?;
         let (mut command, name) = self.command(record)?;
         let made = match self.stdin {
             ExecStdin::Payload => record.payload.to_make(cx)?,
@@ -229,16 +245,16 @@ impl Op for Exec {
             spoken.stderr = Complaints::End(file.end());
         }
         let verdict = judge(&name, &ending, &spoken.stderr.end());
-        let ended = !matches!(ending, Ending::Cancelled(_));
-        if let Some(file) = error_file.filter(|_| ended) {
+        let is_cancelled = matches!(ending, Ending::Cancelled(_));
+        if let Some(file) = error_file {
             file.put()?;
         }
         if let Stdout::File { failed, .. } = self.stdout
-            && let Some(file) = output_file.filter(|_| verdict.is_ok() || failed && ended)
+            && let Some(file) = output_file.filter(|_| verdict.is_ok() || failed)
         {
             file.put()?;
         }
-        if self.prints() && (verdict.is_ok() || ended && cx.attempt() >= self.attempts) {
+        if self.prints() && (verdict.is_ok() || is_cancelled || cx.attempt() >= self.attempts) {
             self.print(record, &mut spoken)?;
         }
         verdict?;
@@ -247,13 +263,6 @@ impl Op for Exec {
             record.headroom = 0;
         }
         Ok(())
-    }
-
-    fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
-        if self.prints() {
-            self.printer.finish(end.abandoned)?;
-        }
-        Ok(None)
     }
 
     /// A program waits on its own time. Without a need that bounds them, as many run as the flow has workers.

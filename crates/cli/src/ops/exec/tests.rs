@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use millstream_command::program::STDERR_TAIL;
 
-use super::super::OpError;
+use super::super::{OpError, Surroundings};
 use super::Exec;
-use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout};
+use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout, MachineSpec};
 use crate::file::template::Template;
+use crate::machine::Machine;
 use crate::ops::one_stage::{run, run_all, run_within};
 use crate::payload::{Payload, Stream};
 use crate::printer::Printer;
@@ -33,7 +34,8 @@ fn spec(argv: &[&str]) -> ExecSpec {
 }
 
 fn op(spec: &ExecSpec) -> Result<Exec, OpError> {
-    Exec::new(spec, 1, &Arc::new(Printer::new(0)))
+    let (printer, machine) = (Arc::new(Printer::new(0)), Arc::new(Machine::new(MachineSpec::default())));
+    Exec::new(spec, &Surroundings { most_in_memory: u64::MAX, attempts: 1, printer: &printer, machine: &machine })
 }
 
 fn exec_with(argv: &[&str], stdin: ExecStdin, stdout: ExecStdout) -> Exec {

@@ -1,0 +1,148 @@
+//! The machine's own load and memory, which programs of other users take part in: nothing starts while they are short.
+//!
+//! The kernel's numbers are read at most every [`LOOK`]. What has just started does not show in them yet, so a look
+//! allows as many starts as there are runnable threads missing to the limit, and, where memory is limited, one.
+
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_command::screen::text;
+use millstream_flow::{Cx, Failure};
+
+use crate::file::model::MachineSpec;
+
+/// The time between two looks at the machine.
+const LOOK: Duration = Duration::from_millis(50);
+/// The pause before a unit that has waited long enough asks again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Machine {
+    spec: MachineSpec,
+    looked: Mutex<Option<Looked>>,
+}
+
+/// The last look.
+#[derive(Debug)]
+struct Looked {
+    at: Instant,
+    /// Starts that it still allows.
+    starts: u64,
+    /// Why it allowed none.
+    short: Option<String>,
+}
+
+impl Machine {
+    pub(crate) fn new(spec: MachineSpec) -> Self {
+        Self { spec, looked: Mutex::new(None) }
+    }
+
+    /// Waits until a program may start. Of a stage's time limit, this takes half at most.
+    ///
+    /// # Errors
+    /// The unit has waited too long and goes back to its queue, or the flow was abandoned.
+    pub(crate) fn await_start(&self, cx: &Cx<'_>) -> Result<(), Failure> {
+        if self.spec == MachineSpec::default() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let patience = cx.deadline().map(|deadline| deadline.saturating_duration_since(begun) / 2);
+        while !self.may_start() {
+            cx.check()?;
+            if patience.is_some_and(|patience| begun.elapsed() >= patience) {
+                return Err(Failure::requeue("the machine is busy").not_before(PAUSE));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Why nothing starts at the moment, if so.
+    pub(crate) fn short(&self) -> Option<String> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.short.clone()
+    }
+
+    fn may_start(&self) -> bool {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = looked.take().filter(|looked| looked.at.elapsed() < LOOK).unwrap_or_else(|| self.look());
+        let may = now.starts > 0;
+        now.starts = now.starts.saturating_sub(1);
+        *looked = Some(now);
+        may
+    }
+
+    fn look(&self) -> Looked {
+        let mut looked = Looked { at: Instant::now(), starts: u64::MAX, short: None };
+        // A kernel that does not say is not waited for.
+        if let (Some(limit), Some(running)) = (self.spec.load, runnable()) {
+            looked.starts = limit.saturating_sub(running);
+            if looked.starts == 0 {
+                looked.short = Some(format!("{running} threads are runnable, and `load` is {limit}"));
+            }
+        }
+        if let (Some(least), Some(available)) = (self.spec.memory_free, available()) {
+            looked.starts = looked.starts.min(u64::from(available >= least));
+            if available < least {
+                let (least, available) = (text::bytes(least), text::bytes(available));
+                looked.short = Some(format!("{available} of memory are available, and `memory_free` is {least}"));
+            }
+        }
+        looked
+    }
+}
+
+/// Threads that run or could, beside the one that asks.
+fn runnable() -> Option<u64> {
+    runnable_in(&fs::read_to_string("/proc/loadavg").ok()?)
+}
+
+fn runnable_in(loadavg: &str) -> Option<u64> {
+    let (running, _) = loadavg.split_whitespace().nth(3)?.split_once('/')?;
+    running.parse::<u64>().ok().map(|running| running.saturating_sub(1))
+}
+
+/// Bytes of memory that programs can have without swapping.
+fn available() -> Option<u64> {
+    available_in(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn available_in(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_numbers_are_read() {
+        assert_eq!(runnable_in("0.20 0.18 0.12 3/80 11206\n"), Some(2));
+        assert_eq!(runnable_in("nonsense"), None);
+        assert_eq!(available_in("MemTotal: 8 kB\nMemAvailable:   7012 kB\n"), Some(7012 << 10));
+        assert_eq!(available_in("MemTotal: 8 kB\n"), None);
+        assert!(runnable().is_some() && available().is_some());
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_met_lets_nothing_start_and_says_why() {
+        let machine = Machine::new(MachineSpec { load: None, memory_free: Some(u64::MAX) });
+        assert!(!machine.may_start());
+        assert!(machine.short().unwrap().contains("`memory_free` is"), "{:?}", machine.short());
+        let machine = Machine::new(MachineSpec { load: Some(0), memory_free: None });
+        assert!(!machine.may_start());
+    }
+
+    #[test]
+    fn where_memory_is_limited_a_look_allows_one_start() {
+        let machine = Machine::new(MachineSpec { load: Some(1 << 20), memory_free: Some(1) });
+        assert!(machine.may_start());
+        let second = machine.may_start();
+        // On a machine that stood still in between, it is another look that has allowed it.
+        assert!(!second || machine.looked.lock().unwrap().as_ref().unwrap().at.elapsed() < LOOK);
+        assert_eq!(machine.short(), None);
+    }
+}

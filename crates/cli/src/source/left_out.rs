@@ -1,0 +1,53 @@
+//! Entries that a walk has found and that are no units: links, pipes, empty folders. A copy made from its units lacks them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use millstream_command::screen::text;
+use rustix::fs::FileType;
+
+/// Counts by kind. Relaxed: they are read when the walk is over.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    links: AtomicU64,
+    pipes: AtomicU64,
+    sockets: AtomicU64,
+    devices: AtomicU64,
+    empty_folders: AtomicU64,
+}
+
+impl LeftOut {
+    /// An entry of a folder that is neither a file nor a folder.
+    pub(super) fn entry(&self, kind: FileType) {
+        let count = match kind {
+            FileType::Symlink => &self.links,
+            FileType::Fifo => &self.pipes,
+            FileType::Socket => &self.sockets,
+            FileType::CharacterDevice | FileType::BlockDevice => &self.devices,
+            FileType::RegularFile | FileType::Directory | FileType::Unknown => return,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A folder in which the walk finds nothing.
+    pub(super) fn empty_folder(&self) {
+        self.empty_folders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All of it for people, such as `2 symbolic links, 1 pipe`; nothing if there was nothing.
+    pub(crate) fn told(&self) -> Option<String> {
+        let counts = [
+            (&self.links, "symbolic link"),
+            (&self.pipes, "pipe"),
+            (&self.sockets, "socket"),
+            (&self.devices, "device"),
+            (&self.empty_folders, "empty folder"),
+        ];
+        let told: Vec<String> = counts
+            .iter()
+            .map(|(count, noun)| (count.load(Ordering::Relaxed), noun))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, noun)| text::counted(count, noun))
+            .collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+}
