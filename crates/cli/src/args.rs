@@ -238,6 +238,9 @@ pub(crate) struct EachArgs {
     /// Items end with a NUL byte, as `find -print0` writes them.
     #[arg(short = '0', long, conflicts_with = "walk")]
     pub null: bool,
+    /// Give a program N items at once, each an argument of its own in the place of `{}`.
+    #[arg(short = 'N', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub group: Option<u32>,
     /// Read items from a file, one a line, in place of standard input; `-` is standard input.
     #[arg(short = 'a', long, value_name = "FILE", conflicts_with = "walk")]
     pub lines: Vec<PathBuf>,
@@ -273,13 +276,13 @@ pub(crate) struct EachArgs {
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memfree: Option<u64>,
     /// Leave out items for which this file is there and not older than the item: what the program makes, such as thumbs/{/}.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "group")]
     pub creates: Option<String>,
     /// The first argument is a script for /bin/sh; the others are its $1, $2, …
     #[arg(long)]
     pub shell: bool,
     /// Precede every line of output with its item and a tab.
-    #[arg(long, conflicts_with_all = ["results", "ungroup"])]
+    #[arg(long, conflicts_with_all = ["results", "ungroup", "group"])]
     pub tag: bool,
     /// Print outputs in the order of their items, not in the order in which programs end.
     #[arg(short, long, conflicts_with_all = ["results", "ungroup"])]
@@ -288,7 +291,7 @@ pub(crate) struct EachArgs {
     #[arg(short, long, conflicts_with = "results")]
     pub ungroup: bool,
     /// Write a program's output to DIR/ITEM/stdout and DIR/ITEM/stderr, which appear when the program has ended.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "group")]
     pub results: Option<PathBuf>,
     /// Start no program while this much output waits to be read: 64MiB, 1GB, … [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = memory)]

@@ -13,6 +13,7 @@
 //! | `stage`, `attempts`, `cause`, `message` | where, after how many attempts, and why |
 //! | `path` or `line` | the unit: a file that was walked to, or a line or argument |
 //! | `path_hex` or `line_hex` | only if that is not UTF-8: its bytes in hexadecimal (the text is then only readable) |
+//! | `items` | `true` for a group of items: `line` has a zero byte between them |
 //! | `rel_from` | of a `path`: the byte at which its part below the walked folder starts |
 //! | `source_fault` | `true` for what the source could not give, such as a folder that could not be read: no unit to retry |
 //! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
@@ -210,7 +211,8 @@ impl DeadLetters {
         let record = letter.input::<Record>();
         let text = record.map(|record| String::from_utf8_lossy(record.text()));
         let hex = record.filter(|r| std::str::from_utf8(r.text()).is_err()).map(|r| hex::encode(r.text()));
-        let is_line = record.is_some_and(|record| record.line_text().is_some());
+        let is_group = record.is_some_and(Record::is_group);
+        let is_line = is_group || record.is_some_and(|record| record.line_text().is_some());
         let ((line, line_hex), (path, path_hex)) =
             if is_line { ((text, hex), (None, None)) } else { ((None, None), (text, hex)) };
         let line = Line {
@@ -226,6 +228,7 @@ impl DeadLetters {
             path_hex,
             line,
             line_hex,
+            items: is_group.then_some(true),
             rel_from: record.and_then(Record::rel_from).filter(|from| *from > 0),
             source_fault: record.is_some_and(|record| record.fault.is_some()),
             retry: &self.origin,
@@ -254,6 +257,8 @@ struct Line<'a> {
     line: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line_hex: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rel_from: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

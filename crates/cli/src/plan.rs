@@ -99,6 +99,11 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
 }
 
 fn source(file: &FlowFile) -> String {
+    let items = items(file);
+    if file.group > 1 { format!("{items}, {} at once", text::count(file.group as u64)) } else { items }
+}
+
+fn items(file: &FlowFile) -> String {
     match &file.source {
         SourceSpec::Walk { root, hidden, ignored, follow, except } => {
             let mut said = format!("the files below {root}");

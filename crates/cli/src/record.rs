@@ -82,6 +82,8 @@ enum Origin {
     Line,
     /// An argument of the command line.
     Argument,
+    /// Several of either, with a zero byte between them.
+    Group,
 }
 
 impl Record {
@@ -130,6 +132,21 @@ impl Record {
         Self { text: argument, origin: Origin::Argument, ..Self::default() }
     }
 
+    /// Several items, with a zero byte between them.
+    pub(crate) fn group(items: Vec<u8>) -> Self {
+        Self { text: items, origin: Origin::Group, ..Self::default() }
+    }
+
+    /// The items of a group.
+    pub(crate) fn items(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        self.is_group().then(|| self.text.split(|byte| *byte == 0))
+    }
+
+    /// Whether the unit is a group of items.
+    pub(crate) fn is_group(&self) -> bool {
+        self.origin == Origin::Group
+    }
+
     /// A record of a payload and nothing else.
     #[cfg(test)]
     pub(crate) fn holding(payload: impl Into<Vec<u8>>) -> Self {
@@ -155,7 +172,7 @@ impl Record {
 
     /// The line, when the unit is one (or an argument, which serves as one).
     pub(crate) fn line_text(&self) -> Option<&[u8]> {
-        (self.origin != Origin::File).then_some(&self.text)
+        matches!(self.origin, Origin::Line | Origin::Argument).then_some(&self.text)
     }
 
     /// For a file of a walk: where in its path the part relative to the walk's root starts.
@@ -230,6 +247,14 @@ impl Record {
 
     /// The text as it may be shown to others: a URL without its credentials.
     pub(crate) fn shown_text(&self) -> Cow<'_, [u8]> {
+        if let Some(mut items) = self.items() {
+            let first = web_url::without_credentials(items.next().unwrap_or_default());
+            let more = match items.count() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            return [&first, more.as_bytes()].concat().into();
+        }
         match self.line_text() {
             Some(line) => web_url::without_credentials(line),
             None => Cow::Borrowed(&self.text),
@@ -247,6 +272,9 @@ impl Record {
 
 impl Fields for Record {
     fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>> {
+        if self.is_group() && field.is_of_one_item() {
+            return None;
+        }
         let hex = |hash: &Option<[u8; 32]>, digits: usize| {
             hash.map(|hash| Cow::Owned(hex::encode(&hash[..digits / 2]).into_bytes()))
         };
@@ -258,6 +286,7 @@ impl Fields for Record {
             Field::Dir => Some(Cow::Borrowed(self.name_path().dir())),
             Field::Rel => Some(Cow::Borrowed(&self.text[self.rel_at..])),
             Field::Size => Some(Cow::Owned(self.known_size().to_string().into_bytes())),
+            Field::Items => self.items().map(|items| Cow::Owned(items.collect::<Vec<_>>().join(&b'\n'))),
             Field::Mode => {
                 let mode = self.mode.or_else(|| Some(self.own_file()?.st_mode))?;
                 Some(Cow::Owned(format!("{:o}", mode & 0o7777).into_bytes()))

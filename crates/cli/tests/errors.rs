@@ -246,6 +246,19 @@ fn conditions_on_numbers_expressions_and_set_fields_are_checked() {
 }
 
 #[test]
+fn fields_of_one_item_and_of_groups_do_not_mix() {
+    let group = |group: &str, stage: &str| {
+        format!("[source]\nargs = true\n{group}\n[[stage]]\nname = \"s\"\nop = \"exec\"\n{stage}\n")
+    };
+    says(&group("group = 9", "exec = [\"cat\", \"{path}\"]"), &["`{path}` is one item's", "use {items}"]);
+    says(&group("", "exec = [\"cat\", \"{items}\"]"), &["`{items}` is of a group", "add `group = 100`"]);
+    says(&group("group = 9", "exec = [\"cat\", \"a{items}\"]"), &["`{items}` becomes several arguments"]);
+    says(&group("group = 9", "exec = [\"{items}\"]"), &["`{items}` becomes several arguments"]);
+    says(&group("group = 0", "exec = [\"true\"]"), &["`group` is zero"]);
+    says(&group("group = 9999999", "exec = [\"true\"]"), &["`group` is 9999999"]);
+}
+
+#[test]
 fn a_halt_that_could_not_be_is_refused() {
     for (halt, reason) in [
         ("0", "would not begin"),

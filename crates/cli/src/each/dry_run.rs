@@ -6,10 +6,23 @@ use std::io;
 
 use crate::file::FlowFile;
 use crate::file::model::{Condition, ExecSpec, OpSpec};
+use crate::file::template::{Field, RenderError, Template};
 use crate::ops::is_stale;
 use crate::record::Record;
 use crate::shell_word::quoted;
 use millstream_command::screen::{out, text};
+
+/// The words of a program's command line, quoted.
+fn words(argv: &[Template], unit: &Record) -> Result<Vec<String>, RenderError> {
+    let mut words = Vec::new();
+    for word in argv {
+        match unit.items().filter(|_| word.is_only(&Field::Items)) {
+            Some(items) => words.extend(items.map(quoted)),
+            None => words.push(quoted(&word.render(unit)?)),
+        }
+    }
+    Ok(words)
+}
 
 /// Prints a line for each unit.
 ///
@@ -40,8 +53,7 @@ pub(super) fn print(flow: &FlowFile, units: impl Iterator<Item = Record>) -> io:
                     continue;
                 }
             }
-            let words: Result<Vec<String>, _> =
-                argv.iter().map(|word| word.render(&unit).map(|bytes| quoted(&bytes))).collect();
+            let words = words(argv, &unit);
             let line = match words {
                 Ok(words) if shell => format!("sh -c {} sh {}\n", words[0], words[1..].join(" ")),
                 Ok(words) => format!("{}\n", words.join(" ")),

@@ -93,6 +93,9 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
         }
         Source::Walk(_) => "walk = \"{input}\"                # one unit a file below the INPUT\n",
     };
+    if let Some(items) = args.group.filter(|items| *items > 1) {
+        text += &format!("group = {items:<24}# items of one unit\n");
+    }
     if let Some(target) = &args.creates {
         text +=
             "\n[[stage]]\nname = \"stale\"\nop = \"filter\"                   # the others are up to date, and leave\n";

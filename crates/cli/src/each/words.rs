@@ -55,11 +55,11 @@ pub(super) enum WordsError {
 }
 
 impl Command {
-    /// Reads the words.
+    /// Reads the words; `grouped` says that the program gets several items at once.
     ///
     /// # Errors
     /// There is no program, or a word cannot be a template.
-    pub(super) fn read(words: &[OsString]) -> Result<Self, WordsError> {
+    pub(super) fn read(words: &[OsString], grouped: bool) -> Result<Self, WordsError> {
         let mut lists = words.split(|word| word == ITEMS);
         let program = lists.next().unwrap_or_default();
         let items = lists.next().map(<[OsString]>::to_vec);
@@ -74,8 +74,12 @@ impl Command {
         }
         let mut argv = program.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
         let has_field = |text: &String| Template::parse(text).is_ok_and(|template| template.fields().next().is_some());
+        let item = if grouped { "{items}" } else { "{path}" };
+        if grouped {
+            argv.iter_mut().filter(|word| *word == "{path}").for_each(|word| item.clone_into(word));
+        }
         if !argv.iter().any(has_field) {
-            argv.push("{path}".to_owned());
+            argv.push(item.to_owned());
         }
         Ok(Self { argv, items })
     }
@@ -143,7 +147,7 @@ mod tests {
     use super::*;
 
     fn read(words: &[&str]) -> Result<Command, WordsError> {
-        Command::read(&words.iter().map(OsString::from).collect::<Vec<_>>())
+        Command::read(&words.iter().map(OsString::from).collect::<Vec<_>>(), false)
     }
 
     #[test]

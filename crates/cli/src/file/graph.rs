@@ -42,7 +42,12 @@ impl Node<'_> {
 }
 
 /// Finds the mistakes in the graph of these stages; the source's place is for errors.
-pub(super) fn check(nodes: &[Node<'_>], source: Option<&SourceSpec>, source_span: &Range<usize>) -> Vec<Problem> {
+pub(super) fn check(
+    nodes: &[Node<'_>],
+    source: Option<&SourceSpec>,
+    group: usize,
+    source_span: &Range<usize>,
+) -> Vec<Problem> {
     let graph = Graph::new(nodes);
     let walks = matches!(source, Some(SourceSpec::Walk { .. }));
     let mut problems = Vec::new();
@@ -72,6 +77,9 @@ pub(super) fn check(nodes: &[Node<'_>], source: Option<&SourceSpec>, source_span
             }
         }
         problems.extend(graph.unknown_values(index, walks, source_span));
+        if source.is_some() {
+            problems.extend(of_groups(stage, group > 1, source_span));
+        }
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
             let message = format!("units come to `{}` without a payload, and `{}` takes one", stage.name, op.name());
             let problem = Problem::new(message).at(stage.op_span.clone(), "has nothing to take");
@@ -198,6 +206,28 @@ impl Graph<'_> {
         let help = format!("add a stage with `op = \"set\"` and `fields = {{ {name} = \"…\" }}` before it");
         Some(Problem::new(message).at(span, "not known yet").help(help))
     }
+}
+
+/// Fields of one item where units are groups, and of groups where they are single items.
+fn of_groups<'a>(
+    stage: &'a Node<'_>,
+    grouped: bool,
+    source_span: &'a Range<usize>,
+) -> impl Iterator<Item = Problem> + 'a {
+    stage.fields.iter().filter_map(move |(field, span)| {
+        if grouped && field.is_of_one_item() {
+            let problem =
+                Problem::new(format!("`{{{field}}}` is one item's, and this flow's units are groups of items"));
+            let problem = problem.at(span.clone(), "of which item?").at(source_span.clone(), "the source");
+            return Some(problem.help("use {items}, or leave `group` out"));
+        }
+        if !grouped && *field == Field::Items {
+            let problem = Problem::new("`{items}` is of a group, and this flow's units are single items");
+            let problem = problem.at(span.clone(), "no unit has it").at(source_span.clone(), "the source");
+            return Some(problem.help("add `group = 100` to the source, or use {path}"));
+        }
+        None
+    })
 }
 
 /// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.

@@ -46,6 +46,8 @@ pub(crate) struct FlowFile {
     pub resources: Vec<ResourceSpec>,
     /// `[source]`.
     pub source: SourceSpec,
+    /// Items of the source in one unit; 1 without `group`.
+    pub group: usize,
     /// Where `[source]` stands in the text.
     pub source_span: Range<usize>,
     /// `[[stage]]`, in the file's order; at least one. Units enter at the first.
@@ -488,6 +490,8 @@ pub(crate) enum MaxBytes {
 pub(crate) enum ExecStdin {
     /// `"payload"`, the default: the payload, empty when there is none.
     Payload,
+    /// `"items"`: the items of a group, a line each.
+    Items,
     /// `"null"`: nothing.
     Null,
 }

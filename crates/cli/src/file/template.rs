@@ -38,6 +38,8 @@ pub(crate) enum Field {
     Mode,
     /// `{line}`: the line, without its ending.
     Line,
+    /// `{items}`: the items of a group, each an argument of its own where a program takes them.
+    Items,
     /// `{url}`: the line when it is a URL, without its credentials.
     Url,
     /// `{host}`: host and port of the line when it is a URL; while a redirect is followed, those of where it leads.
@@ -59,7 +61,7 @@ pub(crate) enum Field {
 }
 
 /// The fields without a dot, in the order in which help lists them.
-const PLAIN: [(&str, Field); 15] = [
+const PLAIN: [(&str, Field); 16] = [
     ("path", Field::Path),
     ("name", Field::Name),
     ("stem", Field::Stem),
@@ -69,6 +71,7 @@ const PLAIN: [(&str, Field); 15] = [
     ("size", Field::Size),
     ("mode", Field::Mode),
     ("line", Field::Line),
+    ("items", Field::Items),
     ("url", Field::Url),
     ("host", Field::Host),
     ("blake3", Field::Blake3),
@@ -78,6 +81,23 @@ const PLAIN: [(&str, Field); 15] = [
 ];
 
 impl Field {
+    /// Whether it is a part of a unit's text, which a group of items has several of.
+    pub(crate) fn is_of_one_item(&self) -> bool {
+        matches!(
+            self,
+            Self::Path
+                | Self::Name
+                | Self::Stem
+                | Self::Ext
+                | Self::Dir
+                | Self::Rel
+                | Self::Line
+                | Self::Url
+                | Self::Host
+                | Self::Mode
+        )
+    }
+
     /// The field that `name` stands for.
     fn parse(name: &str) -> Result<Self, String> {
         if let Some((_, field)) = PLAIN.iter().find(|(plain, _)| *plain == name) {

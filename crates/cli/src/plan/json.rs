@@ -16,6 +16,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         flow: &plan.flow,
         file: file.path.to_string_lossy().into_owned(),
         source: super::source(file),
+        group: file.group,
         uses_input: file.input_span.is_some(),
         params: &file.params,
         inflight: plan.inflight,
@@ -40,6 +41,8 @@ struct Page<'a> {
     file: String,
     /// The words of the page; the flow file has the parts.
     source: String,
+    /// Items of the source in one unit.
+    group: usize,
     /// Whether `{input}` occurs in the file, so that a run needs an INPUT.
     uses_input: bool,
     params: &'a BTreeMap<String, String>,

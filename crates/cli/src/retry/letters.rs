@@ -71,6 +71,8 @@ struct Letter {
     line: Option<String>,
     line_hex: Option<String>,
     #[serde(default)]
+    items: bool,
+    #[serde(default)]
     rel_from: usize,
     #[serde(default)]
     source_fault: bool,
@@ -84,6 +86,8 @@ pub(crate) struct Again {
     pub letter: usize,
     /// The path or line.
     pub text: Vec<u8>,
+    /// Whether it is a group of items.
+    pub is_group: bool,
     /// For a file of a walk: where in its path the part below the walked folder starts.
     pub rel_from: Option<usize>,
 }
@@ -251,5 +255,10 @@ fn again(letter: &Letter, index: usize) -> Result<Option<Again>, String> {
     if letter.rel_from > text.len() {
         return Err("its `rel_from` lies behind the end of its path".to_owned());
     }
-    Ok((!letter.source_fault).then_some(Again { letter: index, text, rel_from: is_file.then_some(letter.rel_from) }))
+    Ok((!letter.source_fault).then_some(Again {
+        letter: index,
+        text,
+        is_group: letter.items,
+        rel_from: is_file.then_some(letter.rel_from),
+    }))
 }

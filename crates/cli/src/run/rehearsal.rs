@@ -261,7 +261,13 @@ impl Fields for Known<'_> {
 
 /// The command line of a program, for a shell to read, and where its streams go.
 fn command(spec: &ExecSpec, record: &Known<'_>, content: &str) -> Result<String, Failure> {
-    let mut words: Vec<String> = spec.argv.iter().map(|word| quoted(&word.render_known(record))).collect();
+    let mut words: Vec<String> = Vec::new();
+    for word in &spec.argv {
+        match record.record.items().filter(|_| word.is_only(&Field::Items)) {
+            Some(items) => words.extend(items.map(quoted)),
+            None => words.push(quoted(&word.render_known(record))),
+        }
+    }
     if spec.shell {
         words.insert(0, "sh -c".to_owned());
         words.insert(2, "sh".to_owned());

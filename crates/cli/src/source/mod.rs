@@ -7,6 +7,7 @@
 
 mod args;
 mod except;
+mod grouped;
 mod left_out;
 mod lines;
 mod linked;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::except::Except;
+use self::grouped::Grouped;
 pub(crate) use self::left_out::LeftOut;
 use crate::file::model::{FlowFile, LinesFrom, OpSpec, SourceSpec, ZstdMode};
 use crate::file::template::{Field, Template};
@@ -57,11 +59,16 @@ pub(crate) enum SourceError {
     },
 }
 
-/// Opens a flow's source over the command line's INPUTs; a walk counts in `left_out` what is no unit.
+/// Opens a flow's source over the command line's INPUTs, in groups if the flow wants them; a walk counts in `left_out` what is no unit.
 ///
 /// # Errors
 /// An INPUT is missing, or what the source begins with cannot be opened.
 pub(crate) fn open(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> Result<Source, SourceError> {
+    let items = open_items(flow, inputs, left_out)?;
+    Ok(if flow.group > 1 { Box::new(Grouped::new(items, flow.group)) } else { items })
+}
+
+fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> Result<Source, SourceError> {
     match &flow.source {
         SourceSpec::Walk { root, except, .. } => {
             let options = walk_options(flow);
@@ -117,6 +124,7 @@ pub(crate) fn again(
     let mut walked = walk::Again::new(walk_options(flow), named);
     let records = units.map(move |unit| {
         let mut record = match unit.rel_from {
+            None if unit.is_group => Record::group(unit.text),
             None => Record::line(unit.text),
             Some(rel_from) => walked.file(unit.text, rel_from),
         };

@@ -45,6 +45,35 @@ fn no_items_are_nothing_to_do() {
 }
 
 #[test]
+fn a_program_may_take_several_items_at_once() {
+    let room = Room::new("");
+    let items: String = (0..10).map(|item| format!("{item}\n")).collect();
+    let (out, _) = ended(&each_of(&room, items.as_bytes(), &["-q", "-k", "-N", "4", "echo"]), 0);
+    assert_eq!(out, "0 1 2 3\n4 5 6 7\n8 9\n");
+    let (out, _) = ended(&room.run(&["each", "-q", "-k", "-N2", "printf", "<%s>", "a{}", "{}", ":::", "x y"]), 2);
+    assert_eq!(out, "", "an item is an argument of its own");
+    let (out, _) =
+        ended(&room.run(&["each", "-q", "-k", "-N2", "printf", "<%s>", "{}", ".", ":::", "x y", "", "z"]), 0);
+    assert_eq!(out, "<x y><><.><z><.>");
+    let (out, _) = ended(&room.run(&["each", "-n", "-N2", "rm", "-f", ":::", "a b", "-r", "c"]), 0);
+    assert_eq!(out, "rm -f 'a b' -r\nrm -f c\n");
+    // A group that fails is one dead letter, and comes back whole.
+    let script = "test -e mended || exit 1; echo $#: \"$@\" >> got";
+    let odd = OsStr::from_bytes(b"\xff b");
+    let mut command = room.command(&["each", "-q", "-N", "3", "sh", "-c", script, "sh", "{}", ":::", "a"]);
+    ended(&command.arg(odd).args(["c d", "e"]).output().unwrap(), 1);
+    assert_eq!(room.json_lines("sh.dead-letters.jsonl").len(), 2);
+    room.write("mended", "");
+    ended(&room.run(&["retry", "-q"]), 0);
+    let got = fs::read(room.path("got")).unwrap();
+    let mut lines: Vec<&[u8]> = got.trim_ascii_end().split(|byte| *byte == b'\n').collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [&b"1: e"[..], b"3: a \xff b c d"]);
+    let (_, err) = ended(&room.run(&["each", "-N", "2", "--tag", "echo", ":::", "a"]), 2);
+    assert!(err.contains("cannot be used with"), "{err}");
+}
+
+#[test]
 fn an_item_is_never_a_command() {
     let room = Room::new("");
     let (out, _) = ended(&room.run(&["each", "-q", "echo", ":::", "$(touch oops)", "; touch oops"]), 0);

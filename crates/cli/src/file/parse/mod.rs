@@ -130,7 +130,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         reading.report(problem.help("add `[source]` with `walk = \"{input}\"`, `lines = \"-\"` or `args = true`"));
     }
     let source_span = source.as_ref().map_or(0..0, |entry| entry.key_span.clone());
-    let source = source.and_then(|entry| source::source(&entry));
+    let (source, group) = source.and_then(|entry| source::source(&entry)).unzip();
     let mut inputs = reading.take_fields();
     let stages = flow.get("stage");
     if stages.is_none() {
@@ -141,7 +141,9 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
     flow.finish();
     if let Some(drafts) = &drafts {
         let nodes: Vec<graph::Node<'_>> = drafts.iter().map(stage::Draft::node).collect();
-        graph::check(&nodes, source.as_ref(), &source_span).into_iter().for_each(|problem| reading.report(problem));
+        graph::check(&nodes, source.as_ref(), group.unwrap_or(1), &source_span)
+            .into_iter()
+            .for_each(|problem| reading.report(problem));
     }
     let stages: Option<Vec<StageSpec>> = drafts?.into_iter().map(stage::Draft::finish).collect();
 
@@ -161,6 +163,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         params: reading.params.clone(),
         resources: resources.into_iter().filter_map(|declared| declared.spec).collect(),
         source: source?,
+        group: group?,
         source_span,
         stages: stages?,
         input_span,

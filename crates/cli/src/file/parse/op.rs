@@ -174,7 +174,7 @@ fn exec(section: &mut Section<'_>) -> Option<OpSpec> {
         .require("exec", "exec = [\"program\", \"argument\"]")
         .and_then(|entry| argv(&entry, shell == Some(true)));
     let stdin = section.or("stdin", ExecStdin::Payload, |entry| {
-        entry.choice(&[("payload", ExecStdin::Payload), ("null", ExecStdin::Null)])
+        entry.choice(&[("payload", ExecStdin::Payload), ("items", ExecStdin::Items), ("null", ExecStdin::Null)])
     });
     let stdout = section.or("stdout", ExecStdout::Payload, stdout);
     let stderr = section.or("stderr", ExecStderr::Message, stderr);
@@ -227,6 +227,15 @@ fn argv(entry: &Entry<'_>, shell: bool) -> Option<Vec<Template>> {
     if program.constant() == Some(b"") {
         entry.senseless("`exec` names no program", "the first element is empty");
         return None;
+    }
+    for (template, element) in argv.iter().zip(&elements) {
+        let mixed = template.fields().any(|(field, _)| *field == Field::Items) && !template.is_only(&Field::Items);
+        if mixed || template.is_only(&Field::Items) && std::ptr::eq(template, program) {
+            let problem =
+                Problem::new("`{items}` becomes several arguments").at(element.span.clone(), "stands not alone");
+            entry.reading.report(problem.help("write it as an argument of its own: `exec = [\"gzip\", \"{items}\"]`"));
+            return None;
+        }
     }
     if let Some((field, range)) = program.fields().next().filter(|_| shell) {
         let first = &elements[0];

@@ -5,7 +5,11 @@ use super::super::model::{LinesFrom, SourceSpec};
 use super::super::reader::Entry;
 use super::super::template::Template;
 
-pub(super) fn source(entry: &Entry<'_>) -> Option<SourceSpec> {
+/// The most items of one unit: more than a command line takes.
+const MAX_GROUP: i64 = 1 << 20;
+
+/// Reads the source, and the number of its items that make a unit.
+pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
     let mut section = entry.section("[source]", "a table, `[source]`")?;
     let kinds: Vec<Entry<'_>> = ["walk", "lines", "args"].into_iter().filter_map(|kind| section.get(kind)).collect();
     let kind = match kinds.as_slice() {
@@ -56,8 +60,9 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<SourceSpec> {
             None => None,
         },
     };
+    let group = section.or("group", 1, |entry| entry.integer(1..=MAX_GROUP));
     section.finish();
-    source
+    Some((source?, usize::try_from(group?).ok()?))
 }
 
 /// A path without fields of a unit: the source runs before there is one.

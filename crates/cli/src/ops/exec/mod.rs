@@ -35,7 +35,7 @@ use super::place::{Existing, Placing};
 use super::safe_path::PathTemplate;
 use super::{Op, OpError, Surroundings};
 use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout};
-use crate::file::template::Template;
+use crate::file::template::{Field, Template};
 use crate::machine::Machine;
 use crate::printer::{self, Output, Printer};
 use crate::record::Record;
@@ -158,7 +158,10 @@ impl Exec {
             }
         };
         for argument in &self.arguments {
-            command.arg(render(argument)?);
+            match record.items().filter(|_| argument.is_only(&Field::Items)) {
+                Some(items) => drop(command.args(items.map(OsStr::from_bytes))),
+                None => drop(command.arg(render(argument)?)),
+            }
         }
         for (name, value) in &self.env {
             command.env(name, render(value)?);
@@ -200,7 +203,7 @@ impl Op for Exec {
         let (mut command, name) = self.command(record)?;
         let made = match self.stdin {
             ExecStdin::Payload => record.payload.to_make(cx)?,
-            ExecStdin::Null => 0,
+            ExecStdin::Items | ExecStdin::Null => 0,
         };
         let held = record.held() + made;
         if made > 0 {
@@ -209,6 +212,7 @@ impl Op for Exec {
         }
         let input = match self.stdin {
             ExecStdin::Payload => record.payload.in_memory(made, cx)?,
+            ExecStdin::Items => record.items().map(lines).unwrap_or_default().into(),
             ExecStdin::Null => Cow::default(),
         };
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
@@ -296,6 +300,11 @@ impl Program {
 /// then runs in, or data that names that folder would also say what runs there. Other names are left to the search path.
 fn from_here(name: &OsStr) -> io::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') { std::path::absolute(name) } else { Ok(name.into()) }
+}
+
+/// The items, a line each.
+fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    items.flat_map(|item| [item, b"\n"]).flatten().copied().collect()
 }
 
 /// A file that a program writes to, and that gets its name when the program has ended.

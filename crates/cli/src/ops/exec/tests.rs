@@ -266,3 +266,11 @@ fn no_descriptor_and_no_child_is_left_over() {
     // Other tests run at the same time and hold some of their own.
     assert!(count() < before + 100, "{before} before, {} after", count());
 }
+
+#[test]
+fn the_items_of_a_group_are_arguments_or_lines() {
+    let group = || Record::group(b"a b\0\0-c".to_vec());
+    let said = |op: Exec| run(op, group()).unwrap().payload.bytes().clone();
+    assert_eq!(said(exec(&["printf", "<%s>", "{items}"])), b"<a b><><-c>");
+    assert_eq!(said(exec_with(&["cat"], ExecStdin::Items, ExecStdout::Payload)), b"a b\n\n-c\n");
+}

@@ -1,0 +1,75 @@
+//! `group`: one unit for several items of a source.
+
+use crate::record::Record;
+
+/// See the [module](self).
+pub(super) struct Grouped<I> {
+    items: I,
+    /// Items of a unit; the last unit may have fewer.
+    size: usize,
+    /// What the source could not give, found while a group was gathered.
+    fault: Option<Record>,
+}
+
+impl<I: Iterator<Item = Record>> Grouped<I> {
+    pub(super) fn new(items: I, size: usize) -> Self {
+        Self { items, size, fault: None }
+    }
+}
+
+impl<I: Iterator<Item = Record>> Iterator for Grouped<I> {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        if let Some(fault) = self.fault.take() {
+            return Some(fault);
+        }
+        let mut group: Option<Vec<u8>> = None;
+        for _ in 0..self.size {
+            match self.items.next() {
+                Some(item) if item.fault.is_some() => {
+                    if group.is_none() {
+                        return Some(item);
+                    }
+                    self.fault = Some(item);
+                    break;
+                }
+                Some(item) => match &mut group {
+                    Some(group) => {
+                        group.push(0);
+                        group.extend_from_slice(item.text());
+                    }
+                    None => group = Some(item.text().to_vec()),
+                },
+                None => break,
+            }
+        }
+        group.map(Record::group)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let (least, most) = self.items.size_hint();
+        let fault = usize::from(self.fault.is_some());
+        (least.div_ceil(self.size) + fault, most.map(|most| most.div_ceil(self.size) + fault))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Grouped;
+    use crate::record::Record;
+
+    fn item(text: &str) -> Record {
+        Record::line(text.into())
+    }
+
+    #[test]
+    fn items_come_in_groups_and_faults_alone() {
+        let items = [item("a"), item("b"), item("c"), item("d").with_fault("broken"), item("e"), item("f"), item("g")];
+        let grouped = Grouped::new(items.into_iter(), 2);
+        assert_eq!(grouped.size_hint(), (4, Some(4)));
+        let units: Vec<(Vec<u8>, bool)> = grouped.map(|unit| (unit.text().to_vec(), unit.fault.is_some())).collect();
+        let expected = [("a\0b", false), ("c", false), ("d", true), ("e\0f", false), ("g", false)];
+        assert_eq!(units, expected.map(|(text, fault)| (text.as_bytes().to_vec(), fault)));
+    }
+}
