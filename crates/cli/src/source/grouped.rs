@@ -7,7 +7,7 @@ pub(super) struct Grouped<I> {
     items: I,
     /// Items of a unit; the last unit may have fewer.
     size: usize,
-    /// What the source could not give, found while a group was gathered.
+    /// A fault of the source, found while a group was gathered.
     fault: Option<Record>,
 }
 
