@@ -262,9 +262,14 @@ impl State {
         let bytes = output.bytes();
         if self.held_bytes + bytes > capacity
             && let Ok(stdout) = self.spool.put(&output.stdout)
-            && let Ok(stderr) = self.spool.put(&output.stderr)
         {
-            return Waiting { content: Content::Disk { stdout, stderr, tag: output.tag.take() }, bytes };
+            match self.spool.put(&output.stderr) {
+                Ok(stderr) => {
+                    let content = Content::Disk { stdout, stderr, tag: output.tag.take() };
+                    return Waiting { content, bytes };
+                }
+                Err(_) => drop(self.spool.take(&stdout)),
+            }
         }
         // Where the disk has no room, memory has to do.
         self.held_bytes += bytes;

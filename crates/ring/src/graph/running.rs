@@ -137,3 +137,24 @@ fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::graph::Builder;
+
+    #[test]
+    fn a_consumer_that_has_left_is_forgotten_before_another_comes() {
+        let mut ring = Builder::single(4, || 0_u32);
+        let (node, stays) = ring.poller(&[]);
+        let (producer, mut running) = ring.start();
+        let (_, visitor) = running.add_poller(&[node]);
+        let parties = |count| format!("Follows({count} parties)");
+        let leaves = format!("{:?}", running.core.leaves);
+        assert!(leaves.contains(&parties(2)), "{leaves}");
+        drop(visitor);
+        let leaves = format!("{:?}", running.core.leaves);
+        assert!(leaves.contains(&parties(1)), "{leaves}");
+        drop((producer, stays));
+        running.join().unwrap();
+    }
+}
