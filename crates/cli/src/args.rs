@@ -181,7 +181,7 @@ pub(crate) struct RunArgs {
     /// The input of the flow: `{input}` in the flow file, walked or taken as units as its `[source]` says.
     pub input: Vec<OsString>,
     /// Tell what each stage would do with the first N units, and run nothing that has an effect [default: 10].
-    #[arg(short = 'n', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10")]
+    #[arg(short = 'n', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = some)]
     pub dry_run: Option<usize>,
     /// Start nothing more when this many units were given up on, or this share of them: 5, 10%; in place of the flow's `halt`.
     /// With `now,` before it, end what runs.
@@ -489,6 +489,14 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 fn units(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Err("a cap of zero units would let nothing in".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("expected a number of units".to_owned()),
+    }
+}
+
+fn some(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("zero units have nothing to tell".to_owned()),
         Ok(count) => Ok(count),
         Err(_) => Err("expected a number of units".to_owned()),
     }

@@ -4,6 +4,7 @@
 //! allows as many starts as there are runnable threads missing to the limit, and, where memory is limited, one.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,11 +19,16 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The pause before a unit that has waited long enough asks again.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The pause of a unit in a run that ends: longer than that takes.
+const LONG: Duration = Duration::from_secs(3600);
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Machine {
     spec: MachineSpec,
     looked: Mutex<Option<Looked>>,
+    /// Nothing waits any more. Relaxed: it publishes nothing else.
+    ends: AtomicBool,
 }
 
 /// The last look.
@@ -37,7 +43,7 @@ struct Looked {
 
 impl Machine {
     pub(crate) fn new(spec: MachineSpec) -> Self {
-        Self { spec, looked: Mutex::new(None) }
+        Self { spec, looked: Mutex::new(None), ends: AtomicBool::new(false) }
     }
 
     /// Waits until a program may start. Of a stage's time limit, this takes half at most.
@@ -52,12 +58,25 @@ impl Machine {
         let patience = cx.deadline().map(|deadline| deadline.saturating_duration_since(begun) / 2);
         while !self.may_start() {
             cx.check()?;
+            if self.ends.load(Ordering::Relaxed) {
+                return Err(Failure::requeue("the run ends, and the machine is busy").not_before(LONG));
+            }
             if patience.is_some_and(|patience| begun.elapsed() >= patience) {
                 return Err(Failure::requeue("the machine is busy").not_before(PAUSE));
             }
             thread::sleep(LOOK);
         }
         Ok(())
+    }
+
+    /// The run ends: units that the machine lets wait go back to their queue.
+    pub(crate) fn end(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether programs wait for the machine.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.spec != MachineSpec::default()
     }
 
     /// Why nothing starts at the moment, if so.
@@ -80,7 +99,7 @@ impl Machine {
         if let (Some(limit), Some(running)) = (self.spec.load, runnable()) {
             looked.starts = limit.saturating_sub(running);
             if looked.starts == 0 {
-                looked.short = Some(format!("{running} threads are runnable, and `load` is {limit}"));
+                looked.short = Some(format!("{} runnable, and `load` is {limit}", text::counted(running, "thread")));
             }
         }
         if let (Some(least), Some(available)) = (self.spec.memory_free, available()) {

@@ -83,7 +83,7 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
         page.fact("halts", &halt.in_words());
     }
     let MachineSpec { load, memory_free } = file.machine;
-    let load = load.map(|load| format!("{load} runnable threads of the machine"));
+    let load = load.map(|load| format!("{} of the machine that can run", text::counted(load, "thread")));
     let memory = memory_free.map(|bytes| format!("less than {} of its memory available", text::bytes(bytes)));
     let limits: Vec<String> = load.into_iter().chain(memory).collect();
     if !limits.is_empty() {

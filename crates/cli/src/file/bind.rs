@@ -150,6 +150,7 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
 fn condition_templates<'a>(condition: &'a mut Condition, templates: &mut Vec<&'a mut Template>) {
     match condition {
         Condition::Exists(path) | Condition::Missing(path) | Condition::Content { path, .. } => templates.push(path),
+        Condition::Has(text) => templates.push(text),
         Condition::Stale { target, than } => templates.extend([target, than]),
         Condition::Number { number, bounds } => {
             templates.push(number);

@@ -250,6 +250,7 @@ fn compares_content(when: &Condition) -> bool {
         Condition::All(inner) | Condition::Any(inner) => inner.iter().any(compares_content),
         Condition::Exists(_)
         | Condition::Missing(_)
+        | Condition::Has(_)
         | Condition::Stale { .. }
         | Condition::Number { .. }
         | Condition::Text { .. }

@@ -537,6 +537,8 @@ pub(crate) enum Condition {
     Exists(Template),
     /// `{ missing = "PATH" }`: nothing has this name.
     Missing(Template),
+    /// `{ has = "{json.ms}" }`: the unit has a value for every field in the text.
+    Has(Template),
     /// `{ stale = "PATH", than = "PATH" }`: nothing has the first name, or a file that is older than the second.
     Stale {
         /// The file that is made.

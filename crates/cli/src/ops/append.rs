@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use millstream_flow::{Cx, Failure};
 
-use super::failing::io_failure;
+use super::failing::{self, io_failure};
 use super::line_file::LineFile;
 use super::patience::Patience;
 use super::place::Placing;
@@ -48,11 +48,20 @@ impl Files {
 
     /// Closes the file that was written to longest ago, if there would be too many with one more.
     fn make_room(&mut self) -> Result<(), Failure> {
-        if self.0.len() < MAX_OPEN {
-            return Ok(());
+        if self.0.len() >= MAX_OPEN {
+            self.close_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the file that was written to longest ago; `false` if none is open.
+    fn close_oldest(&mut self) -> Result<bool, Failure> {
+        if self.0.is_empty() {
+            return Ok(false);
         }
         let Opened { file, path, .. } = self.0.remove(0);
-        file.close().map_err(|error| io_failure("append to", &path, &error))
+        file.close().map_err(|error| io_failure("append to", &path, &error))?;
+        Ok(true)
     }
 }
 
@@ -101,7 +110,13 @@ impl Op for Append {
         let mut files = self.files.take(cx)?;
         if files.find(&path).is_none() {
             files.make_room()?;
-            let opened = self.open(path.clone(), cx)?;
+            let opened = loop {
+                match self.open(path.clone(), cx) {
+                    // Its own files may be those that are lacking.
+                    Err(failure) if failing::is_starved(&failure) && files.close_oldest()? => {}
+                    opened => break opened?,
+                }
+            };
             files.0.push(opened);
         }
         let opened = files.find(&path).expect("it is open");

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use millstream_flow::Failure;
+use millstream_flow::{Cause, Failure};
 use rustix::io::Errno;
 
 /// How long units wait for descriptors while no op succeeds.
@@ -35,6 +35,11 @@ pub(super) fn starved(error: &io::Error) -> Option<Failure> {
     let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS].map(Errno::raw_os_error);
     let starved = error.raw_os_error().is_some_and(|errno| lacks.contains(&errno));
     (starved && DEARTH.may_wait(now_ms())).then(|| Failure::requeue(error.to_string()).not_before(PAUSE))
+}
+
+/// Whether the failure is [that](starved) there is no descriptor to be had.
+pub(super) fn is_starved(failure: &Failure) -> bool {
+    failure.cause() == Cause::Cancelled && failure.pause() == PAUSE
 }
 
 /// An op has succeeded.

@@ -11,7 +11,7 @@ use super::failing::io_failure;
 use super::safe_path::PathTemplate;
 use super::{Number, same};
 use crate::file::model::{Bound, Condition, TextTest};
-use crate::file::template::Template;
+use crate::file::template::{Fields as _, Template};
 use crate::record::Record;
 
 /// See the [module](self).
@@ -41,6 +41,7 @@ enum Test {
     Exists(PathTemplate),
     Missing(PathTemplate),
     Content { path: PathTemplate, zstd: bool },
+    Has(Template),
     Stale { target: PathTemplate, than: PathTemplate },
     Number { number: Template, bounds: Vec<(Bound, Template)> },
     Text { text: Template, test: TextTest },
@@ -56,6 +57,7 @@ impl Test {
             Condition::Exists(path) => Self::Exists(PathTemplate::new(path)),
             Condition::Missing(path) => Self::Missing(PathTemplate::new(path)),
             Condition::Content { path, zstd } => Self::Content { path: PathTemplate::new(path), zstd: *zstd },
+            Condition::Has(text) => Self::Has(text.clone()),
             Condition::Stale { target, than } => {
                 Self::Stale { target: PathTemplate::new(target), than: PathTemplate::new(than) }
             }
@@ -73,6 +75,7 @@ impl Test {
             Self::Exists(path) => exists(path, record)?,
             Self::Missing(path) => !exists(path, record)?,
             Self::Content { path, zstd } => same::has_content(&path.render(record)?, *zstd, &record.payload, cx)?,
+            Self::Has(text) => text.fields().all(|(field, _)| record.field(field).is_some()),
             Self::Stale { target, than } => older(&target.render(record)?, &than.render(record)?)?,
             Self::Number { number, bounds } => is_within(number, bounds, record)?,
             Self::Text { text, test } => text_holds(&rendered(text, record)?, test, record)?,
@@ -258,6 +261,13 @@ mod tests {
         assert!(passes(&number(&[(Bound::Equals, "7.0")]), "7"));
         let error = run(Filter::new(&within), Record::line(b"many".to_vec())).unwrap_err();
         assert!(error.contains("`{line}` is no number: many"), "{error}");
+    }
+
+    #[test]
+    fn a_unit_has_what_has_a_value() {
+        let has = |text: &str| Condition::Has(template(text));
+        assert!(passes(&has("{line}{name}"), "x") && passes(&has("no field"), "x"));
+        assert!(!passes(&has("{line}{blake3}"), "x"));
     }
 
     #[test]

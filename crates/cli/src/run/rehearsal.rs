@@ -5,6 +5,7 @@
 //! writes them. One unit is in flight at a time, in an engine flow without needs, retries and time limits.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,15 +17,17 @@ use super::ending::{ALL_RETIRED, NOT_WRITTEN, SOME_DEAD};
 use super::{RunError, exit};
 use crate::args::RunArgs;
 use crate::file::FlowFile;
-use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout, MachineSpec, OpSpec, StageSpec};
+use crate::file::model::{Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, MachineSpec, OpSpec, StageSpec};
 use crate::file::template::{Field, Fields, Template};
 use crate::machine::Machine;
 use crate::ops::{self, Op, Surroundings, rendered_path};
 use crate::printer::Printer;
 use crate::record::Record;
 use crate::shell_word::quoted;
-use crate::{source, wire};
+use crate::{source, web_url, wire};
 
+/// Rounds of a unit in a loop without effects.
+const MAX_ROUNDS: usize = 1000;
 /// Columns that the name of a stage takes at most.
 const MAX_NAME_COLUMNS: usize = 24;
 
@@ -36,6 +39,88 @@ struct Rehearsed {
     told: Vec<String>,
     /// The stage whose result the payload would be, if that is not known.
     payload_of: Option<String>,
+    /// Fields that a run would have by now and that are not known, by their [`source_of`].
+    later: BTreeSet<String>,
+    /// The stages it has been to, and whether one of them would have had an effect.
+    been: Vec<String>,
+    effects: bool,
+}
+
+/// The name under which a field that stages give a unit is noted as not known; `None` for the others.
+fn source_of(field: &Field) -> Option<String> {
+    match field {
+        Field::Blake3 | Field::Shard => Some("blake3".to_owned()),
+        Field::Sha256 => Some("sha256".to_owned()),
+        Field::Json(_) => Some("json".to_owned()),
+        Field::Size => Some("size".to_owned()),
+        Field::Set(name) => Some(format!("set.{name}")),
+        _ => None,
+    }
+}
+
+impl Rehearsed {
+    fn new(record: Record) -> Self {
+        Self { record, told: Vec::new(), payload_of: None, later: BTreeSet::new(), been: Vec::new(), effects: false }
+    }
+
+    /// Whether a run would know the field by now, and this does not.
+    fn is_later(&self, field: &Field) -> bool {
+        source_of(field).is_some_and(|source| self.later.contains(&source))
+    }
+
+    fn has_later(&self, template: &Template) -> bool {
+        template.fields().any(|(field, _)| self.is_later(field))
+    }
+
+    /// The payload becomes what a stage would make of the unit.
+    fn becomes_result_of(&mut self, stage: &str) {
+        self.payload_of = Some(stage.to_owned());
+        if self.record.size.is_none() && self.record.line_text().is_some() {
+            self.later.insert("size".to_owned());
+        }
+    }
+
+    fn payload_is_known(&mut self) {
+        self.payload_of = None;
+        self.later.remove("size");
+    }
+
+    /// The template's text, with the fields that a run would know as they stand in it.
+    fn render(&self, template: &Template) -> Result<Vec<u8>, Failure> {
+        if self.has_later(template) {
+            return Ok(template.render_known(&Known(self)));
+        }
+        template.render(&self.record).map_err(|error| Failure::from(error).to_permanent())
+    }
+
+    fn shown(&self, template: &Template) -> Result<String, Failure> {
+        self.render(template).map(|bytes| shown_bytes(&web_url::without_credentials(&bytes)))
+    }
+
+    /// The name of a file that would be written, and whether something has it.
+    fn target(&self, path: &Template) -> Result<(String, bool), Failure> {
+        if self.has_later(path) {
+            return Ok((shown_bytes(&path.render_known(&Known(self))), false));
+        }
+        let path = rendered_path(path, &self.record)?;
+        Ok((shown::path(&path).to_string(), path.symlink_metadata().is_ok()))
+    }
+
+    /// Whether a condition depends on what is not known.
+    fn is_open(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::Size { .. } => self.is_later(&Field::Size),
+            Condition::Content { path, .. } => self.payload_of.is_some() || self.has_later(path),
+            Condition::Exists(path) | Condition::Missing(path) => self.has_later(path),
+            Condition::Has(text) | Condition::Text { text, .. } => self.has_later(text),
+            Condition::Stale { target, than } => self.has_later(target) || self.has_later(than),
+            Condition::Number { number, bounds } => {
+                self.has_later(number) || bounds.iter().any(|(_, bound)| self.has_later(bound))
+            }
+            Condition::Not(inner) => self.is_open(inner),
+            Condition::All(inner) | Condition::Any(inner) => inner.iter().any(|inner| self.is_open(inner)),
+        }
+    }
 }
 
 /// A stage that tells what it would do.
@@ -61,19 +146,24 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     }
     // The checks of a flow that runs.
     drop(wire::wire(&file, |_| {}, None, Arc::default())?);
-    let mut units = source::open(&file, &args.input, &Arc::default())?.take(most.saturating_add(1)).peekable();
+    let mut units = source::open(&file, &args.input, &Arc::default())?.take(most);
     let printed = Arc::new(Mutex::new(Ok(())));
     let failed = Arc::new(AtomicBool::new(false));
     let flow = flow_of(&file, &printed, &failed);
     let mut count = 0;
     flow.run(std::iter::from_fn(|| {
+        let record = units.next()?;
         count += 1;
-        let record = units.next_if(|_| count <= most)?;
-        Some(Rehearsed { record, told: Vec::new(), payload_of: None })
+        Some(Rehearsed::new(record))
     }));
     let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
-    if printed.is_ok() && units.peek().is_some() {
-        *printed = out::print(&format!("… and more units; `--dry-run={}` tells of more\n", most.saturating_mul(10)));
+    if printed.is_ok() && count == most {
+        // Whether there are more would be known only when the source gives one.
+        let more = most.saturating_mul(10);
+        *printed = out::print(&format!(
+            "… the first {}; `--dry-run={more}` tells of more\n",
+            text::counted(most as u64, "unit")
+        ));
     }
     if let Err(error) = &*printed {
         out::complain(format!("error: cannot write to standard output: {error}"));
@@ -148,14 +238,21 @@ impl Stage {
         if let Some(fault) = &unit.record.fault {
             return Err(Failure::permanent(fault.clone()));
         }
+        let again = unit.been.iter().filter(|been| **been == self.name).count();
+        if again > 0 && unit.effects || again > MAX_ROUNDS {
+            let message = "it comes here again, and the rest depends on what the stages before have done";
+            return Err(Failure::permanent(message));
+        }
+        unit.been.push(self.name.clone());
         unit.record.filtered = false;
+        // The op may have run on the unit in an earlier round.
+        unit.record.done_by = 0;
         let told = match self.tell(unit)? {
             Some(told) => told,
-            None => match self.op.run(&mut unit.record, cx) {
-                Ok(()) => self.done(&unit.record),
-                Err(_) if unit.payload_of.is_some() => self.not_known(unit),
-                Err(failure) => return Err(failure),
-            },
+            None => {
+                self.op.run(&mut unit.record, cx)?;
+                self.ran(unit)
+            }
         };
         unit.told.push(format!("{}  {told}", text::left(&self.name, self.columns)));
         Ok(())
@@ -163,24 +260,23 @@ impl Stage {
 
     /// The line of an op that has effects or depends on their results; `None` for one that can run.
     fn tell(&self, unit: &mut Rehearsed) -> Result<Option<String>, Failure> {
-        let record = &Known { record: &unit.record, payload: unit.payload_of.is_none() };
-        let content =
-            unit.payload_of.as_ref().map_or_else(|| "the payload".to_owned(), |stage| format!("the result of {stage}"));
-        Ok(Some(match &self.spec {
-            OpSpec::Exec(spec) => {
-                let told = command(spec, record, &content)?;
+        let of = unit.payload_of.clone();
+        let content = of.as_ref().map_or_else(|| "the payload".to_owned(), |stage| format!("the result of {stage}"));
+        let told = match (&self.spec, of) {
+            (OpSpec::Exec(spec), _) => {
+                let told = command(spec, unit, &content)?;
                 if matches!(spec.stdout, ExecStdout::Payload) {
-                    unit.payload_of = Some(self.name.clone());
+                    unit.becomes_result_of(&self.name);
                 }
                 told
             }
-            OpSpec::HttpGet(spec) => {
-                let url = shown_bytes(&spec.url.render_known(record));
-                unit.payload_of = Some(self.name.clone());
-                format!("GET {url}")
+            (OpSpec::HttpGet(spec), _) => {
+                let told = format!("GET {}", unit.shown(&spec.url)?);
+                unit.becomes_result_of(&self.name);
+                told
             }
-            OpSpec::Write { path, overwrite, skip_existing, .. } => {
-                let (name, exists) = target(path, record)?;
+            (OpSpec::Write { path, overwrite, skip_existing, .. }, _) => {
+                let (name, exists) = unit.target(path)?;
                 let fate = match (exists, overwrite, skip_existing) {
                     (false, ..) => "",
                     (true, true, _) => ", in place of the file there",
@@ -189,17 +285,74 @@ impl Stage {
                 };
                 format!("{content} to {name}{fate}")
             }
-            OpSpec::Append { path, line, .. } => {
-                format!("{} to {}", shown_bytes(&line.render_known(record)), target(path, record)?.0)
+            (OpSpec::Append { path, line, .. }, _) => {
+                format!("{} to {}", shown_bytes(&unit.render(line)?), unit.target(path)?.0)
             }
-            OpSpec::Print { .. } => format!("prints {content}"),
-            OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } | OpSpec::Check { .. }
-                if unit.payload_of.is_some() =>
+            (OpSpec::Print { .. }, _) => format!("prints {content}"),
+            (OpSpec::Filter { when }, of) if unit.is_open(when) => {
+                let of = of.unwrap_or_else(|| "earlier stages".to_owned());
+                return Ok(Some(format!("depends on the result of {of}; taken to hold")));
+            }
+            (OpSpec::Set { payload, fields }, _)
+                if fields.iter().map(|(_, value)| value).chain(payload).any(|value| unit.has_later(value)) =>
             {
-                self.not_known(unit)
+                return self.set_later(unit, payload.as_ref(), fields).map(Some);
+            }
+            (
+                OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } | OpSpec::Check { .. },
+                Some(of),
+            ) => {
+                let source = match self.spec {
+                    OpSpec::Blake3 => Some("blake3"),
+                    OpSpec::Sha256 => Some("sha256"),
+                    OpSpec::Parse { .. } => Some("json"),
+                    _ => None,
+                };
+                unit.later.extend(source.map(str::to_owned));
+                return Ok(Some(format!("{} of the result of {of}, which is not known", self.spec.name())));
             }
             _ => return Ok(None),
-        }))
+        };
+        unit.effects = true;
+        Ok(Some(told))
+    }
+
+    /// Sets fields of which some are not known.
+    fn set_later(
+        &self,
+        unit: &mut Rehearsed,
+        payload: Option<&Template>,
+        fields: &[(String, Template)],
+    ) -> Result<String, Failure> {
+        let mut told = Vec::new();
+        for (name, value) in fields {
+            told.push(format!("{name} = {}", shown_bytes(&unit.render(value)?)));
+        }
+        if let Some(payload) = payload {
+            told.push(format!("payload = {}", shown_bytes(&unit.render(payload)?)));
+        }
+        unit.later.extend(fields.iter().map(|(name, _)| format!("set.{name}")));
+        if payload.is_some() {
+            unit.becomes_result_of(&self.name);
+        }
+        Ok(told.join(", "))
+    }
+
+    /// Notes what an op that has run has made known, and gives its line.
+    fn ran(&self, unit: &mut Rehearsed) -> String {
+        match &self.spec {
+            OpSpec::Read { .. } | OpSpec::Set { payload: Some(_), .. } => unit.payload_is_known(),
+            OpSpec::Blake3 => drop(unit.later.remove("blake3")),
+            OpSpec::Sha256 => drop(unit.later.remove("sha256")),
+            OpSpec::Parse { .. } => drop(unit.later.remove("json")),
+            _ => {}
+        }
+        if let OpSpec::Set { fields, .. } = &self.spec {
+            for (name, _) in fields {
+                unit.later.remove(&format!("set.{name}"));
+            }
+        }
+        self.done(&unit.record)
     }
 
     /// The line of an op that has run.
@@ -235,37 +388,24 @@ impl Stage {
             _ => "as expected".to_owned(),
         }
     }
-
-    fn not_known(&self, unit: &Rehearsed) -> String {
-        let of = unit.payload_of.as_deref().unwrap_or_default();
-        match &self.spec {
-            OpSpec::Filter { .. } => format!("depends on the result of {of}; taken to hold"),
-            _ => format!("{} of the result of {of}, which is not known", self.spec.name()),
-        }
-    }
 }
 
 /// The fields of a unit that are known before the run.
-struct Known<'a> {
-    record: &'a Record,
-    /// Whether the payload is known.
-    payload: bool,
-}
+struct Known<'a>(&'a Rehearsed);
 
 impl Fields for Known<'_> {
     fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>> {
-        let is_of_payload = *field == Field::Size && self.record.size.is_none() && self.record.line_text().is_some();
-        self.record.field(field).filter(|_| self.payload || !is_of_payload)
+        self.0.record.field(field).filter(|_| !self.0.is_later(field))
     }
 }
 
 /// The command line of a program, for a shell to read, and where its streams go.
-fn command(spec: &ExecSpec, record: &Known<'_>, content: &str) -> Result<String, Failure> {
+fn command(spec: &ExecSpec, unit: &Rehearsed, content: &str) -> Result<String, Failure> {
     let mut words: Vec<String> = Vec::new();
     for word in &spec.argv {
-        match record.record.items().filter(|_| word.is_only(&Field::Items)) {
-            Some(items) => words.extend(items.map(quoted)),
-            None => words.push(quoted(&word.render_known(record))),
+        match unit.record.items().filter(|_| word.is_only(&Field::Items)) {
+            Some(items) => words.extend(items.map(|item| quoted(&web_url::without_credentials(item)))),
+            None => words.push(quoted(&web_url::without_credentials(&unit.render(word)?))),
         }
     }
     if spec.shell {
@@ -273,26 +413,16 @@ fn command(spec: &ExecSpec, record: &Known<'_>, content: &str) -> Result<String,
         words.insert(2, "sh".to_owned());
     }
     let mut told = words.join(" ");
-    if matches!(spec.stdin, ExecStdin::Payload) && content != "the payload" {
+    if matches!(spec.stdin, ExecStdin::Payload) && unit.payload_of.is_some() {
         told += &format!(" < {content}");
     }
     if let ExecStdout::File { path, .. } = &spec.stdout {
-        told += &format!(" > {}", target(path, record)?.0);
+        told += &format!(" > {}", unit.target(path)?.0);
     }
     if let ExecStderr::File(path) = &spec.stderr {
-        told += &format!(" 2> {}", target(path, record)?.0);
+        told += &format!(" 2> {}", unit.target(path)?.0);
     }
     Ok(told)
-}
-
-/// The name of a file that would be written, and whether something has it.
-fn target(path: &Template, record: &Known<'_>) -> Result<(String, bool), Failure> {
-    let is_known = path.fields().all(|(field, _)| record.field(field).is_some());
-    if !is_known {
-        return Ok((shown_bytes(&path.render_known(record)), false));
-    }
-    let path = rendered_path(path, record.record)?;
-    Ok((shown::path(&path).to_string(), path.symlink_metadata().is_ok()))
 }
 
 fn shown_bytes(bytes: &[u8]) -> String {

@@ -85,6 +85,7 @@ pub(super) fn watch(
     let mut give_up: Option<Instant> = None;
     let mut unread = Unread::default();
     let mut busy = false;
+    let mut idle = 0;
     loop {
         match events.recv_timeout(TICK) {
             Ok(Event::Fed(end)) => {
@@ -100,6 +101,7 @@ pub(super) fn watch(
                 ending.interrupted = true;
                 // The message has to be true by the time it is read.
                 control.stop();
+                waits.machine.end();
                 screen.say(&format!(
                     "interrupted: no more units are admitted; again abandons the {} in flight",
                     now.in_flight
@@ -109,6 +111,7 @@ pub(super) fn watch(
                 }
             }
             Ok(Event::Halted(reason)) => {
+                waits.machine.end();
                 screen.warn(&reason.message());
                 if matches!(reason, Reason::Failures { now: true, .. }) {
                     give_up = Some(Instant::now() + GRACE);
@@ -134,6 +137,13 @@ pub(super) fn watch(
             break;
         }
         let now = control.snapshot();
+        // Units that the machine lets wait would do so for long.
+        let only_pauses = now.in_flight > 0 && now.in_flight == now.delayed;
+        let given_up = ending.interrupted && waits.machine.is_limited() && only_pauses;
+        idle = if given_up { idle + 1 } else { 0 };
+        if idle > 2 {
+            control.abandon();
+        }
         if ending.halted.is_some() && now.stages.iter().all(|stage| stage.running == 0) {
             // Units that wait have nothing to wait for.
             control.abandon();
@@ -141,10 +151,12 @@ pub(super) fn watch(
         if unread.is_long(&waits.printer) {
             screen.say("programs wait until standard output is read");
         }
-        if let Some(short) = waits.machine.short().filter(|_| !busy) {
+        let short = waits.machine.short();
+        if let Some(short) = short.as_ref().filter(|_| !busy) {
             screen.say(&format!("programs wait for the machine: {short}"));
-            busy = true;
         }
+        // A limit that is met now and then is told once.
+        busy |= short.is_some();
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
         screen.show(&now, if ending.whole { Some(now.admitted) } else { total });

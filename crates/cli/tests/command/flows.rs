@@ -431,13 +431,15 @@ fn lines_go_to_the_file_of_their_service() {
             "\n",
             r#"{"service":"web","level":"info","ms":12,"message":"fine"}"#,
             "\n",
+            r#"{"service":"web","level":"info"}"#,
+            "\n",
             r#"{"service":"../web","level":"fatal","ms":12,"message":"out of its folder"}"#,
             "\nno JSON\n"
         ),
     );
-    ended(&room.run(&["run", "-q", "flow.toml", "log", "-p", "out=o"]), 1);
-    assert_eq!(room.read("o/shop.jsonl"), "{\"ms\":\"8\",\"message\":\"a \\\"b\\\"\"}\n");
-    assert_eq!(room.read("o/web.jsonl"), "{\"ms\":\"500.5\",\"message\":\"slow\"}\n");
+    ended(&room.run(&["run", "-q", "flow.toml", "log", "-p", &format!("out={}", room.path("o").display())]), 1);
+    assert_eq!(room.read("o/shop.jsonl"), "{\"level\":\"Error\",\"message\":\"a \\\"b\\\"\"}\n");
+    assert_eq!(room.read("o/web.jsonl"), "{\"level\":\"info\",\"message\":\"slow\"}\n");
     assert_eq!(fs::read_dir(room.path("o")).unwrap().count(), 2);
     assert_eq!(room.json_lines("lines.dead-letters.jsonl").len(), 2);
 }

@@ -10,7 +10,8 @@ use super::super::template::{Field, Template};
 use crate::ops::Number;
 
 /// The keys that start a condition; exactly one is given.
-const KINDS: [&str; 10] = ["exists", "missing", "stale", "content", "text", "number", "size", "not", "all", "any"];
+const KINDS: [&str; 11] =
+    ["exists", "missing", "has", "stale", "content", "text", "number", "size", "not", "all", "any"];
 /// The keys that say how `text` is compared; exactly one is given.
 const TESTS: [&str; 6] = ["equals", "one_of", "contains", "starts_with", "ends_with", "matches"];
 /// The keys that bound a `number`; at least one is given.
@@ -59,6 +60,7 @@ fn nested(entry: &Entry<'_>, depth: usize) -> Option<Condition> {
             let test = text_test(&mut section);
             kind.template().zip(test).map(|(text, test)| Condition::Text { text, test })
         }
+        "has" => kind.template().map(Condition::Has),
         "stale" => {
             let than = section.or("than", Template::of(Field::Path), Entry::path_template);
             kind.path_template().zip(than).map(|(target, than)| Condition::Stale { target, than })
