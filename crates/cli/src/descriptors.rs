@@ -9,7 +9,6 @@ use std::fs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::file::model::{FlowFile, OpSpec, ResourceKind, StageSpec};
-use crate::ops::MAX_OPEN;
 
 /// The resource as reports and `millstream status` call it. No name in a flow file has a space.
 pub(crate) const NAME: &str = "file descriptors";
@@ -23,6 +22,9 @@ const USUALLY_OPEN: u64 = 16;
 
 /// The most connections that are kept while no request uses them.
 const MAX_IDLE: u64 = 256;
+
+/// The most files that an `append` keeps open.
+const MAX_LISTS: u64 = 32;
 
 /// The most threads of a stage that blocks, where nothing else bounds them.
 const MAX_THREADS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
@@ -68,10 +70,22 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
     }
 }
 
-/// How many files the op keeps open beside those of its units.
-fn lists(op: &OpSpec) -> u64 {
+/// How many files each `append` may keep open whose path differs from unit to unit.
+pub(crate) fn open_lists(file: &FlowFile) -> usize {
+    let stages = file.stages.iter().filter(|stage| has_many_lists(&stage.op)).count() as u64;
+    // A quarter, since units, connections and programs need theirs too.
+    let share = limit(file).saturating_sub(USUALLY_OPEN + BESIDE) / 4 / stages.max(1);
+    share.clamp(1, MAX_LISTS) as usize
+}
+
+fn has_many_lists(op: &OpSpec) -> bool {
+    matches!(op, OpSpec::Append { path, .. } if path.fields().next().is_some())
+}
+
+/// How many files the op keeps open beside those of its units, if one with many may have this number.
+fn lists(op: &OpSpec, open_lists: usize) -> u64 {
     match op {
-        OpSpec::Append { path, .. } if path.fields().next().is_some() => MAX_OPEN as u64,
+        op if has_many_lists(op) => open_lists as u64,
         OpSpec::Append { .. } => 1,
         _ => 0,
     }
@@ -97,7 +111,7 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
         false => stage.workers.map_or(0, |(floor, _)| floor.resolve(workers) as u64) * each,
     });
     let wanted = shared + beside.sum::<u64>();
-    let lists: u64 = file.stages.iter().map(|stage| lists(&stage.op)).sum();
+    let lists: u64 = file.stages.iter().map(|stage| lists(&stage.op, open_lists(file))).sum();
     let printer = u64::from(file.stages.iter().any(|stage| stage.op.prints()));
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::HttpGet(_))).count() as u64;
     let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);

@@ -115,6 +115,7 @@ fn build_ops(file: &FlowFile, printer: &Arc<Printer>, machine: &Arc<Machine>) ->
         let retries = stage.retry.as_ref().map_or(0, |retry| retry.times);
         let around = Surroundings {
             most_in_memory: file.most_in_memory(),
+            open_lists: descriptors::open_lists(file),
             attempts: retries.saturating_add(1),
             printer,
             machine,

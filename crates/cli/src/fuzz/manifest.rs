@@ -94,6 +94,7 @@ fn run(spec: &OpSpec, record: Record) -> Result<Record, Failure> {
 fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<Record, Failure> {
     let around = Surroundings {
         most_in_memory,
+        open_lists: 1,
         attempts: 1,
         printer: &Arc::new(Printer::new(0)),
         machine: &Arc::new(Machine::new(MachineSpec::default())),

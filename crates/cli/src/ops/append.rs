@@ -26,10 +26,9 @@ pub(super) struct Append {
     fresh: Fresh,
     /// Opened by the first unit that has a line for it.
     files: Turn<Files>,
+    /// Files that may be open at once.
+    most_open: usize,
 }
-
-/// The most files that one stage keeps open.
-pub(crate) const MAX_OPEN: usize = 32;
 
 /// The files that are open, the one that was written to last at the end.
 #[derive(Debug, Default)]
@@ -47,8 +46,8 @@ impl Files {
     }
 
     /// Closes the file that was written to longest ago, if there would be too many with one more.
-    fn make_room(&mut self) -> Result<(), Failure> {
-        if self.0.len() >= MAX_OPEN {
+    fn make_room(&mut self, most: usize) -> Result<(), Failure> {
+        if self.0.len() >= most {
             self.close_oldest()?;
         }
         Ok(())
@@ -75,7 +74,7 @@ struct Opened {
 }
 
 impl Append {
-    pub(super) fn new(path: &Template, line: &Template, fresh: Fresh) -> Result<Self, OpError> {
+    pub(super) fn new(path: &Template, line: &Template, fresh: Fresh, most_open: usize) -> Result<Self, OpError> {
         let own = path.fields().find(|(field, _)| !matches!(field, Field::Input | Field::Param(_)));
         if let (Some((field, _)), true) = (own, fresh != Fresh::No) {
             return Err(OpError::new(
@@ -83,7 +82,13 @@ impl Append {
                 "use only text, {param.NAME} and {input} in its path, or leave out `fresh`",
             ));
         }
-        Ok(Self { path: PathTemplate::new(path), line: line.clone(), fresh, files: Turn::new(Files::default()) })
+        Ok(Self {
+            path: PathTemplate::new(path),
+            line: line.clone(),
+            fresh,
+            files: Turn::new(Files::default()),
+            most_open,
+        })
     }
 
     fn open(&self, path: PathBuf, patience: &dyn Patience) -> Result<Opened, Failure> {
@@ -109,7 +114,7 @@ impl Op for Append {
         let path = self.path.render(record)?;
         let mut files = self.files.take(cx)?;
         if files.find(&path).is_none() {
-            files.make_room()?;
+            files.make_room(self.most_open)?;
             let opened = loop {
                 match self.open(path.clone(), cx) {
                     // Its own files may be those that are lacking.
@@ -178,7 +183,7 @@ mod tests {
 
     fn append_as(path: &Path, fresh: Fresh) -> Arc<Append> {
         let path = Template::parse(path.to_str().unwrap()).unwrap();
-        Arc::new(Append::new(&path, &Template::parse("<{line}>").unwrap(), fresh).unwrap())
+        Arc::new(Append::new(&path, &Template::parse("<{line}>").unwrap(), fresh, 4).unwrap())
     }
 
     /// A run in which nothing went wrong.
@@ -373,18 +378,18 @@ mod tests {
     #[test]
     fn a_fresh_list_is_one_file() {
         let line = Template::parse("x").unwrap();
-        let error = Append::new(&Template::parse("out/{name}").unwrap(), &line, Fresh::Always).err().unwrap();
+        let error = Append::new(&Template::parse("out/{name}").unwrap(), &line, Fresh::Always, 4).err().unwrap();
         assert!(error.message.contains("`{name}` differs from unit to unit"), "{error}");
-        assert!(Append::new(&Template::parse("{input}/list").unwrap(), &line, Fresh::Always).is_ok());
+        assert!(Append::new(&Template::parse("{input}/list").unwrap(), &line, Fresh::Always, 4).is_ok());
     }
 
     #[test]
     fn each_value_of_the_path_has_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = Template::parse(&format!("{}/{{ext}}", folder.path().display())).unwrap();
-        let op = Arc::new(Append::new(&path, &Template::parse("{stem}").unwrap(), Fresh::No).unwrap());
+        let op = Arc::new(Append::new(&path, &Template::parse("{stem}").unwrap(), Fresh::No, 4).unwrap());
         // More files than are kept open, and each comes again.
-        let kinds = 3 * super::MAX_OPEN;
+        let kinds = 12;
         let record = |number: usize| Record::line(format!("{number}.{}", number % kinds).into_bytes());
         run_all(op.clone(), (0..5 * kinds).map(record)).unwrap();
         assert_eq!(op.finish(&CLEAN).unwrap(), None);

@@ -42,7 +42,6 @@ use std::sync::Arc;
 
 use millstream_flow::{Cx, Failure};
 
-pub(crate) use self::append::MAX_OPEN;
 pub(crate) use self::failing::io_failure;
 pub(crate) use self::filter::is_stale;
 pub(crate) use self::gathered::{Fate, Gathered, RunEnd};
@@ -109,6 +108,8 @@ impl OpError {
 pub(crate) struct Surroundings<'a> {
     /// A payload of more bytes is not brought into memory by an op that can do without.
     pub most_in_memory: u64,
+    /// Files that an op may keep open whose path differs from unit to unit.
+    pub open_lists: usize,
     /// Attempts that the stage gives a unit.
     pub attempts: u32,
     /// Prints the outputs of units.
@@ -135,7 +136,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, around)?),
         OpSpec::HttpGet(spec) => Box::new(http_get::HttpGet::new(spec)?),
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
-        OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh)?),
+        OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh, around.open_lists)?),
         OpSpec::Print { tag, ordered } => Box::new(print::Print::new(tag.as_ref(), *ordered, printer)),
         OpSpec::Set { payload, fields } => Box::new(set::Set::new(payload.as_ref(), fields)),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),

@@ -192,8 +192,13 @@ fn flow_of(file: &FlowFile, printed: &Printed, failed: &Arc<AtomicBool>) -> Flow
     let inlets: Vec<Inlet<Rehearsed>> = file.stages.iter().map(|stage| builder.inlet(stage.name.clone())).collect();
     let inlet = |name: &str| inlets[file.stages.iter().position(|stage| stage.name == name).expect("it was checked")];
     for (index, spec) in file.stages.iter().enumerate() {
-        let around =
-            Surroundings { most_in_memory: file.most_in_memory(), attempts: 1, printer: &printer, machine: &machine };
+        let around = Surroundings {
+            most_in_memory: file.most_in_memory(),
+            open_lists: 1,
+            attempts: 1,
+            printer: &printer,
+            machine: &machine,
+        };
         let stage = Stage::of(spec, columns, &around);
         let retire = builder.retire();
         let exit = |name: Option<&String>| name.map_or_else(|| retire.into(), |name| inlet(name).into());

@@ -35,7 +35,10 @@ fn spec(argv: &[&str]) -> ExecSpec {
 
 fn op(spec: &ExecSpec) -> Result<Exec, OpError> {
     let (printer, machine) = (Arc::new(Printer::new(0)), Arc::new(Machine::new(MachineSpec::default())));
-    Exec::new(spec, &Surroundings { most_in_memory: u64::MAX, attempts: 1, printer: &printer, machine: &machine })
+    Exec::new(
+        spec,
+        &Surroundings { most_in_memory: u64::MAX, open_lists: 1, attempts: 1, printer: &printer, machine: &machine },
+    )
 }
 
 fn exec_with(argv: &[&str], stdin: ExecStdin, stdout: ExecStdout) -> Exec {
