@@ -27,8 +27,10 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(crate) struct Machine {
     spec: MachineSpec,
     looked: Mutex<Option<Looked>>,
-    /// Nothing waits any more. Relaxed: it publishes nothing else.
+    /// Nothing waits any more. Relaxed, as below: it publishes nothing else.
     ends: AtomicBool,
+    /// A unit was sent back since.
+    sent_back: AtomicBool,
 }
 
 /// The last look.
@@ -43,7 +45,7 @@ struct Looked {
 
 impl Machine {
     pub(crate) fn new(spec: MachineSpec) -> Self {
-        Self { spec, looked: Mutex::new(None), ends: AtomicBool::new(false) }
+        Self { spec, looked: Mutex::new(None), ends: AtomicBool::new(false), sent_back: AtomicBool::new(false) }
     }
 
     /// Waits until a program may start. Of a stage's time limit, this takes half at most.
@@ -59,6 +61,7 @@ impl Machine {
         while !self.may_start() {
             cx.check()?;
             if self.ends.load(Ordering::Relaxed) {
+                self.sent_back.store(true, Ordering::Relaxed);
                 return Err(Failure::requeue("the run ends, and the machine is busy").not_before(LONG));
             }
             if patience.is_some_and(|patience| begun.elapsed() >= patience) {
@@ -74,9 +77,9 @@ impl Machine {
         self.ends.store(true, Ordering::Relaxed);
     }
 
-    /// Whether programs wait for the machine.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.spec != MachineSpec::default()
+    /// Whether units were sent back to wait for more than the run lasts.
+    pub(crate) fn has_sent_back(&self) -> bool {
+        self.sent_back.load(Ordering::Relaxed)
     }
 
     /// Why nothing starts at the moment, if so.

@@ -83,11 +83,11 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
         page.fact("halts", &halt.in_words());
     }
     let MachineSpec { load, memory_free } = file.machine;
-    let load = load.map(|load| format!("{} of the machine that can run", text::counted(load, "thread")));
-    let memory = memory_free.map(|bytes| format!("less than {} of its memory available", text::bytes(bytes)));
+    let load = load.map(|load| format!("{} of the machine can run", text::counted(load, "thread")));
+    let memory = memory_free.map(|bytes| format!("less than {} of its memory is available", text::bytes(bytes)));
     let limits: Vec<String> = load.into_iter().chain(memory).collect();
     if !limits.is_empty() {
-        page.fact("starts", &format!("no program at {}", limits.join(", or with ")));
+        page.fact("starts", &format!("no program while {}", limits.join(", or while ")));
     }
     let own: u64 = plan.stages.iter().filter(|stage| stage.blocking).map(|stage| most_workers(stage, plan)).sum();
     let beside =

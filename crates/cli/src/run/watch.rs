@@ -137,9 +137,9 @@ pub(super) fn watch(
             break;
         }
         let now = control.snapshot();
-        // Units that the machine lets wait would do so for long.
+        // Units that a busy machine has sent back would wait for long; those in a pause before a retry come back.
         let only_pauses = now.in_flight > 0 && now.in_flight == now.delayed;
-        let given_up = ending.interrupted && waits.machine.is_limited() && only_pauses;
+        let given_up = ending.interrupted && waits.machine.has_sent_back() && only_pauses;
         idle = if given_up { idle + 1 } else { 0 };
         if idle > 2 {
             control.abandon();

@@ -189,6 +189,36 @@ fn a_machine_that_is_short_of_memory_starts_nothing() {
 }
 
 #[test]
+fn an_interrupt_lets_a_retry_come_and_a_busy_machine_go() {
+    let room = Room::new("");
+    let script = "test -e tried || { touch tried; exit 1; }; touch again";
+    let run = room.start(&[
+        "each",
+        "--load",
+        "1000000",
+        "--retry",
+        "1",
+        "--backoff",
+        "2s..2s",
+        "sh",
+        "-c",
+        script,
+        ":::",
+        "x",
+    ]);
+    room.wait_for("tried");
+    run.signal(libc::SIGINT);
+    let (status, _, err) = run.end();
+    assert_eq!(code(status), 3, "{err}");
+    assert!(room.path("again").exists(), "a unit in a pause is in flight, and is finished: {err}");
+    let mut run = room.start(&["each", "--memfree", "1000TiB", "touch", ":::", "made"]);
+    run.line_with("programs wait for the machine: ");
+    run.signal(libc::SIGINT);
+    let (status, _, err) = run.end();
+    assert!(code(status) == 3 && err.contains("1 unit left") && !room.path("made").exists(), "{err}");
+}
+
+#[test]
 fn an_order_of_outputs_is_part_of_no_circle() {
     // The first unit waits for what others hold that are in front of it, while their outputs wait for its turn.
     let stage =
