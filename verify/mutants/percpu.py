@@ -11,7 +11,8 @@ RUNS = [
 MUTANTS = [
     ("percpu/x86_64.rs", 'aborted: "mov {outcome:e}, -1", "jmp 88b"', 'aborted: "mov {outcome:e}, 0", "jmp 88b"',
      "the abort handler reports success"),
-    ("percpu/x86_64.rs", '            "mov qword ptr fs:[{area} + 8], {scratch}\\n",\n', "", "no descriptor is stored"),
+    ("percpu/x86_64.rs", '            "mov qword ptr fs:[{area} + 8], {scratch}\\n",\n',
+     '            "/* {area} {scratch} */\\n",\n', "no descriptor is stored"),
     ("percpu/x86_64.rs", "aborted = label { return Outcome::Aborted },", "aborted = label { return Outcome::Done },",
      "an aborted addition reports success"),
     ("percpu/words.rs", "for _ in 0..MAX_ATTEMPTS {\n                if section(", "loop {\n                if section(",

@@ -136,6 +136,7 @@ mod tests {
         let input = Record::file(text.as_bytes().to_vec(), 0);
         DeadLetter {
             unit: 0,
+            parent: None,
             stage: "read".into(),
             attempts: 1,
             cause: Cause::Error,

@@ -15,6 +15,7 @@
 //! | `path_hex` or `line_hex` | only if that is not UTF-8: its bytes in hexadecimal (the text is then only readable) |
 //! | `items` | `true` for a group of items: `line` has a zero byte between them |
 //! | `rel_from` | of a `path`: the byte at which its part below the walked folder starts |
+//! | `part` | of a piece of the unit: its number at each split, from 1 |
 //! | `source_fault` | `true` for what the source could not give, such as a folder that could not be read: no unit to retry |
 //! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
 //!
@@ -208,7 +209,8 @@ impl DeadLetters {
     }
 
     fn line(&self, letter: &DeadLetter) -> String {
-        let record = letter.input::<Record>();
+        let piece = letter.input::<Record>();
+        let record = piece.map(Record::whole);
         let text = record.map(|record| String::from_utf8_lossy(record.text()));
         let hex = record.filter(|r| std::str::from_utf8(r.text()).is_err()).map(|r| hex::encode(r.text()));
         let is_group = record.is_some_and(Record::is_group);
@@ -230,6 +232,7 @@ impl DeadLetters {
             line_hex,
             items: is_group.then_some(true),
             rel_from: record.and_then(Record::rel_from).filter(|from| *from > 0),
+            part: piece.map(Record::parts).filter(|parts| !parts.is_empty()),
             source_fault: record.is_some_and(|record| record.fault.is_some()),
             retry: &self.origin,
         };
@@ -261,6 +264,8 @@ struct Line<'a> {
     items: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rel_from: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<Vec<u64>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     source_fault: bool,
     retry: &'a Origin,
@@ -326,6 +331,7 @@ mod tests {
     fn letter(unit: u64, input: Record) -> DeadLetter {
         DeadLetter {
             unit,
+            parent: None,
             stage: "get".into(),
             attempts: 3,
             cause: Cause::Timeout,

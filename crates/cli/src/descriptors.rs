@@ -65,6 +65,7 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
         | OpSpec::Sha256
         | OpSpec::Zstd { .. }
         | OpSpec::Parse { .. }
+        | OpSpec::Split(_)
         | OpSpec::Filter { .. }
         | OpSpec::Check { .. } => 0,
     }

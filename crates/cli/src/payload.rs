@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -121,6 +121,15 @@ impl Payload {
             stream.len = Some(found);
         }
         Ok(())
+    }
+
+    /// The content as a stream, which this payload becomes as well: bytes in memory are shared and not copied.
+    pub(crate) fn share(&mut self) -> Stream {
+        if let Self::Bytes(bytes) = self {
+            *self = Self::Stream(Stream::of_bytes(std::mem::take(bytes), 0));
+        }
+        let Self::Stream(stream) = self else { unreachable!("it is a stream now") };
+        stream.clone()
     }
 
     /// Whether there are no bytes at all.
@@ -287,10 +296,13 @@ impl Stream {
         }
     }
 
-    fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
-        let (mut reader, mut len): (Box<dyn Read + '_>, _) = match &self.base {
-            Base::File(opened) => (Box::new(Pass { opened, at: 0, hasher: blake3::Hasher::new() }), Some(opened.len)),
-            Base::Bytes(bytes) => (Box::new(bytes.as_slice()), Some(bytes.len() as u64)),
+    /// Reads the content from its start to its end. An error is for [`failure`](Self::failure) to tell.
+    pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
+        let (mut reader, mut len): (Box<dyn Read + Send>, _) = match &self.base {
+            Base::File(opened) => {
+                (Box::new(Pass { opened: Arc::clone(opened), at: 0, hasher: blake3::Hasher::new() }), Some(opened.len))
+            }
+            Base::Bytes(bytes) => (Box::new(Cursor::new(Shared(Arc::clone(bytes)))), Some(bytes.len() as u64)),
         };
         for coding in &self.codings {
             reader = match *coding {
@@ -310,7 +322,8 @@ impl Stream {
         Ok(reader)
     }
 
-    fn failure(&self, error: &io::Error) -> Failure {
+    /// The failure of a unit whose content could not be made, for this reason.
+    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         if let Some(unread) = error.get_ref().and_then(|inner| inner.downcast_ref::<Unread>()) {
             return io_failure("read", &unread.path, &unread.error);
         }
@@ -319,21 +332,29 @@ impl Stream {
     }
 }
 
+/// Bytes that several readers share.
+struct Shared(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// One reading of a file from its start to its end.
-struct Pass<'a> {
-    opened: &'a Opened,
+struct Pass {
+    opened: Arc<Opened>,
     at: u64,
     hasher: blake3::Hasher,
 }
 
-impl Read for Pass<'_> {
+impl Read for Pass {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let opened = self.opened;
-        self.next(buffer).map_err(|error| io::Error::other(Unread { path: opened.path.clone(), error }))
+        self.next(buffer).map_err(|error| io::Error::other(Unread { path: self.opened.path.clone(), error }))
     }
 }
 
-impl Pass<'_> {
+impl Pass {
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // Lasting: the unit keeps the file that it has opened.
         let changed = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));

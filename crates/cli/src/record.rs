@@ -66,11 +66,21 @@ pub(crate) struct Record {
     pub(crate) hop: Option<Box<Hop>>,
     /// Its place in the order of what is printed, in a flow with such an order.
     pub(crate) place: Option<Arc<Place>>,
+    /// The unit that this one is a piece of, without its payload.
+    parent: Option<Arc<Record>>,
+    /// Its number among the pieces, from 1.
+    part: u64,
     /// Which of the dead letters that are retried it is of.
     pub(crate) letter: Option<usize>,
+    /// The pieces that a retry wants of it; `None`: all.
+    pub(crate) wanted: Option<Arc<Wanted>>,
     /// Why the source could not produce this unit, which then is to be given up on in the first stage.
     pub fault: Option<String>,
 }
+
+/// The pieces that a retry wants of a unit, by their [parts](Record::parts) below it and in that order, each with the number
+/// of its dead letter.
+pub(crate) type Wanted = [(Vec<u64>, usize)];
 
 /// The origin of a record's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +94,10 @@ enum Origin {
     Argument,
     /// Several of either, with a zero byte between them.
     Group,
+    /// A piece of another unit, which has no text of its own.
+    Piece,
+    /// A file of an archive.
+    Member,
 }
 
 impl Record {
@@ -132,6 +146,46 @@ impl Record {
         Self { text: argument, origin: Origin::Argument, ..Self::default() }
     }
 
+    /// This unit without its payload, as its pieces know it.
+    pub(crate) fn as_parent(&self) -> Arc<Self> {
+        Arc::new(Self { payload: Payload::default(), declared: 0, headroom: 0, wanted: None, ..self.clone() })
+    }
+
+    /// A piece of another unit, with no text of its own; or with one, if it is a `line`.
+    pub(crate) fn piece(parent: &Arc<Self>, part: u64, line: Option<Vec<u8>>) -> Self {
+        let origin = if line.is_some() { Origin::Line } else { Origin::Piece };
+        Self { text: line.unwrap_or_default(), origin, ..Self::part_of(parent, part) }
+    }
+
+    /// A file of an archive, by its path there.
+    pub(crate) fn member(parent: &Arc<Self>, part: u64, path: Vec<u8>) -> Self {
+        Self { text: path, origin: Origin::Member, ..Self::part_of(parent, part) }
+    }
+
+    fn part_of(parent: &Arc<Self>, part: u64) -> Self {
+        // What it is made from may not be for all to read.
+        Self { parent: Some(Arc::clone(parent)), part, mode: parent.mode, ..Self::default() }
+    }
+
+    /// The unit that the source gave, which this one is or is a piece of.
+    pub(crate) fn whole(&self) -> &Self {
+        self.parent.as_ref().map_or(self, |parent| parent.whole())
+    }
+
+    /// The way from the unit that the source gave to this piece: its number among the pieces at each split.
+    pub(crate) fn parts(&self) -> Vec<u64> {
+        let Some(parent) = &self.parent else { return Vec::new() };
+        let mut parts = parent.parts();
+        parts.push(self.part);
+        parts
+    }
+
+    /// Which of the dead letters that are retried the unit stands for: its own, or those of its pieces.
+    pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
+        let of_pieces = self.wanted.iter().flat_map(|wanted| wanted.iter().map(|(_, letter)| *letter));
+        self.letter.into_iter().chain(of_pieces)
+    }
+
     /// Several items, with a zero byte between them.
     pub(crate) fn group(items: Vec<u8>) -> Self {
         Self { text: items, origin: Origin::Group, ..Self::default() }
@@ -163,6 +217,11 @@ impl Record {
     /// The text that identifies the unit: the path, the line or the argument.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The same, taken out of the unit.
+    pub(crate) fn into_text(self) -> Vec<u8> {
+        self.text
     }
 
     /// The unit's text as a path.
@@ -247,6 +306,9 @@ impl Record {
 
     /// The text as it may be shown to others: a URL without its credentials.
     pub(crate) fn shown_text(&self) -> Cow<'_, [u8]> {
+        if let (Origin::Piece, Some(parent)) = (self.origin, &self.parent) {
+            return [&parent.shown_text(), format!(" part {}", self.part).as_bytes()].concat().into();
+        }
         if let Some(mut items) = self.items() {
             let first = web_url::without_credentials(items.next().unwrap_or_default());
             let more = match items.count() {
@@ -275,6 +337,9 @@ impl Fields for Record {
         if self.is_group() && field.is_of_one_item() {
             return None;
         }
+        if let (Origin::Piece, true, Some(parent)) = (self.origin, field.is_of_text(), &self.parent) {
+            return parent.field(field);
+        }
         let hex = |hash: &Option<[u8; 32]>, digits: usize| {
             hash.map(|hash| Cow::Owned(hex::encode(&hash[..digits / 2]).into_bytes()))
         };
@@ -299,10 +364,13 @@ impl Fields for Record {
             Field::Blake3 => hex(&self.blake3, 64),
             Field::Sha256 => hex(&self.sha256, 64),
             Field::Shard => hex(&self.blake3, 2),
-            Field::Json(path) => self.json_member(path),
+            Field::Json(path) => self.json_member(path).or_else(|| self.parent.as_ref()?.field(field)),
             Field::Set(name) => {
-                self.set.iter().find(|(set, _)| set == name).map(|(_, value)| Cow::Borrowed(value.as_slice()))
+                let own = self.set.iter().find(|(set, _)| set == name);
+                own.map(|(_, value)| Cow::Borrowed(value.as_slice())).or_else(|| self.parent.as_ref()?.field(field))
             }
+            Field::Part => self.parent.as_ref().map(|_| Cow::Owned(self.part.to_string().into_bytes())),
+            Field::Parent(field) => self.parent.as_ref()?.field(field),
             // The same for every unit of a run: filled in before it starts.
             Field::Input | Field::Param(_) => None,
         }

@@ -350,7 +350,9 @@ fn take(
     move |letter| {
         causes.add(&letter);
         letters.take(&letter);
-        letter.input::<Record>().and_then(|record| record.letter).into_iter().for_each(&died);
+        if let Some(record) = letter.input::<Record>() {
+            record.letters().for_each(&died);
+        }
         halt.dies();
     }
 }

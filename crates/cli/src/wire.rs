@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use millstream_flow::{
-    AfterFailure, Batch, BuildError, DeadLetter, Failure, Flow, FlowBuilder, HoldAndAsk, Inlet, Need, NeedsCycle, Rate,
-    Resource, Retry, select,
+    AfterFailure, Batch, BuildError, Cx, DeadLetter, Failure, Flow, FlowBuilder, HoldAndAsk, Inlet, Need, NeedsCycle,
+    Rate, Resource, Retry, StageBuilder, select,
 };
 
 use crate::descriptors;
@@ -185,46 +185,30 @@ impl Wiring<'_> {
         let idempotent = spec.idempotent.unwrap_or_else(|| op.idempotent());
         let (blocking, threads) = (self.blocking[index], self.threads);
 
-        let enters = index == 0;
         let halted = Arc::clone(&self.halted);
-        let code = move |record: &mut Record, cx: &mut millstream_flow::Cx<'_>| match &record.fault {
+        let may_run = move |record: &Record| match &record.fault {
             _ if halted.load(Ordering::Relaxed) => Err(Failure::requeue("the run has halted").not_before(LONG)),
-            Some(fault) if enters => Err(Failure::permanent(fault.clone())),
-            _ => op.run(record, cx),
+            Some(fault) => Err(Failure::permanent(fault.clone())),
+            None => Ok(()),
         };
-        let mut stage = self.builder.update(self.inlets[index], code).bytes(Record::bytes);
-        for need in needs {
-            stage = stage.need(need);
-        }
-        if let Some(retry) = &spec.retry {
-            stage = stage.retry(Retry::times(retry.times).backoff(retry.backoff.clone()));
-        }
-        if let Some(limit) = spec.timeout {
-            stage = stage.timeout(limit);
-        }
-        if idempotent {
-            stage = stage.idempotent();
-        }
-        if blocking {
-            stage = stage.blocking();
-        }
-        if let Some((floor, ceiling)) = spec.workers {
-            let floor = floor.resolve(threads);
-            // `"4..cores"` on a machine with fewer cores keeps its promise of four.
-            stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
-        }
-        if let Some(batch) = spec.batch {
-            stage = stage.batch(Batch::of(batch.size).wait(batch.wait));
-        }
-        if let Some(units) = spec.queue {
-            stage = stage.queue(units);
-        }
-        stage = stage.after_failure(match spec.after_failure {
-            model::AfterFailure::DeadLetter => AfterFailure::DeadLetter,
-            model::AfterFailure::Skip => AfterFailure::Skip,
-            model::AfterFailure::Stop => AfterFailure::StopFlow,
-        });
+        let policies = Policies { spec, needs, idempotent, blocking, threads };
         let exit = |inlet: Option<Inlet<Record>>| inlet.map_or_else(|| retire.into(), Into::into);
+        if let OpSpec::Split(_) = spec.op {
+            let stage = self.builder.split(self.inlets[index], move |record: &mut Record, cx: &mut Cx<'_>| {
+                may_run(record)?;
+                op.open(record, cx)
+            });
+            let stage = policies.apply(stage);
+            return match next {
+                Some(next) => stage.to(next),
+                None => stage.to(retire),
+            };
+        }
+        let stage = self.builder.update(self.inlets[index], move |record: &mut Record, cx: &mut Cx<'_>| {
+            may_run(record)?;
+            op.run(record, cx)
+        });
+        let stage = policies.apply(stage);
         match (&spec.op, next) {
             (OpSpec::Filter { .. }, _) => {
                 stage.to(select(|record: &Record| usize::from(record.filtered), [exit(next), exit(otherwise)]));
@@ -256,6 +240,54 @@ impl Wiring<'_> {
     }
 }
 
+/// The settings of a stage beside its op and its exits.
+struct Policies<'a> {
+    spec: &'a StageSpec,
+    needs: Vec<Need<Record>>,
+    idempotent: bool,
+    blocking: bool,
+    /// Shared workers.
+    threads: usize,
+}
+
+impl Policies<'_> {
+    fn apply<'b, B>(self, stage: StageBuilder<'b, Record, Record, B>) -> StageBuilder<'b, Record, Record, B> {
+        let Self { spec, needs, idempotent, blocking, threads } = self;
+        let mut stage = stage.bytes(Record::bytes);
+        for need in needs {
+            stage = stage.need(need);
+        }
+        if let Some(retry) = &spec.retry {
+            stage = stage.retry(Retry::times(retry.times).backoff(retry.backoff.clone()));
+        }
+        if let Some(limit) = spec.timeout {
+            stage = stage.timeout(limit);
+        }
+        if idempotent {
+            stage = stage.idempotent();
+        }
+        if blocking {
+            stage = stage.blocking();
+        }
+        if let Some((floor, ceiling)) = spec.workers {
+            let floor = floor.resolve(threads);
+            // `"4..cores"` on a machine with fewer cores keeps its promise of four.
+            stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
+        }
+        if let Some(batch) = spec.batch {
+            stage = stage.batch(Batch::of(batch.size).wait(batch.wait));
+        }
+        if let Some(units) = spec.queue {
+            stage = stage.queue(units);
+        }
+        stage.after_failure(match spec.after_failure {
+            model::AfterFailure::DeadLetter => AfterFailure::DeadLetter,
+            model::AfterFailure::Skip => AfterFailure::Skip,
+            model::AfterFailure::Stop => AfterFailure::StopFlow,
+        })
+    }
+}
+
 /// A refusal by the engine's checks, with its places in the flow file.
 fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
     let problem = Problem::new(error.to_string());
@@ -264,12 +296,14 @@ fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
         BuildError::NeedTooLarge { stage, resource, .. } => {
             problem.at(need_span(file, stage, resource), "too much").help("ask for less, or declare more")
         }
-        BuildError::UntilUnreachable { stage, resource, .. } => {
+        BuildError::UntilUnreachable { stage, resource, .. } | BuildError::HeldThroughSplit { stage, resource, .. } => {
             problem.at(need_span(file, stage, resource), "this need")
         }
+        BuildError::QueueAfterSplit { next, .. } => problem.at(stage_span(file, next), "this stage"),
         BuildError::Workers { stage, .. }
         | BuildError::BatchSize { stage, .. }
         | BuildError::Unreachable { stage, .. }
+        | BuildError::QueueAtSplit { stage }
         | BuildError::NeverRetires { stage } => problem.at(stage_span(file, stage), "this stage"),
         BuildError::DuplicateResource { resource } => match file.resources.iter().find(|spec| spec.name == *resource) {
             Some(spec) => problem.at(spec.span.clone(), "this resource"),

@@ -12,8 +12,9 @@ use crate::check::proof::Proof;
 use crate::cx::Cx;
 use crate::draft::{Draft, FlowDraft, NeedDraft};
 use crate::engine::intake::gate::TypedGate;
-use crate::engine::run::lane::{Body, Making, Updating};
+use crate::engine::run::lane::{Code, Making, Updating};
 use crate::engine::run::site::Site;
+use crate::engine::run::split::Splitting;
 use crate::engine::settings::{LiveSettings, Settings, Workers};
 use crate::engine::state::State;
 use crate::engine::threads::shared::Shared;
@@ -227,7 +228,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     /// Defines a stage by a closure that makes a new value of its input.
-    pub fn stage<In, Out, F>(&mut self, inlet: Inlet<In>, code: F) -> StageBuilder<'_, R, In, impl Body<In, Out = Out>>
+    pub fn stage<In, Out, F>(&mut self, inlet: Inlet<In>, code: F) -> StageBuilder<'_, R, In, impl Code<In, Out = Out>>
     where
         In: Send + 'static,
         Out: Send + 'static,
@@ -240,7 +241,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     ///
     /// An attempt that fails leaves the input as it then is, and so does one whose result comes too late
     /// ([`timeout`](StageBuilder::timeout)): if a retry must not meet a half-changed input, change it last.
-    pub fn update<T, F>(&mut self, inlet: Inlet<T>, code: F) -> StageBuilder<'_, R, T, impl Body<T, Out = T>>
+    pub fn update<T, F>(&mut self, inlet: Inlet<T>, code: F) -> StageBuilder<'_, R, T, impl Code<T, Out = T>>
     where
         T: Send + 'static,
         F: Fn(&mut T, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
@@ -253,12 +254,65 @@ impl<R: Send + 'static> FlowBuilder<R> {
         &mut self,
         inlet: Inlet<In>,
         stage: S,
-    ) -> StageBuilder<'_, R, In, impl Body<In, Out = S::Out>>
+    ) -> StageBuilder<'_, R, In, impl Code<In, Out = S::Out>>
     where
         In: Send + 'static,
         S: Stage<In>,
     {
         StageBuilder::new(&mut self.draft, inlet, Making(stage))
+    }
+
+    /// Defines a stage by a closure that opens its input as an iterator of other units, its children.
+    ///
+    /// The flow asks for children as long as it has room for them, so an input may have any number: its unit then waits
+    /// for room, and goes on where it stopped. The children go to the stage's exit. They have numbers of their own, and
+    /// know their parent's ([`Cx::parent`]). The parent counts as retired when its last child has left; a ticket for it
+    /// yields [`Unfinished::Split`](crate::Unfinished::Split) when it has brought out the last one.
+    ///
+    /// The iterator owns what it reads, and the input stays with the engine for a dead letter. An error or a panic of
+    /// the iterator is a failure of the parent, and the children before it go on. The parent is retried only as long as
+    /// it has brought out none.
+    ///
+    /// A flow with `n` stages that split lets admission fill one part in `n + 1` of its cap on units in flight, and
+    /// leaves the others to children, stage by stage. If the flow is full of units to be split and nothing else moves,
+    /// one of them brings out one child beyond the caps; then its child, and so on: a child comes before a unit that is
+    /// not as deep. So the flow exceeds its caps by at most one unit for each level of children.
+    ///
+    /// The [needs](StageBuilder::need) of the stage are granted for each of its runs, which brings out some children. The
+    /// [time limit](StageBuilder::timeout) applies to the closure, and to each step of the iterator. An iterator that
+    /// blocks delays the children of its run by that time, and should be in a [blocking](StageBuilder::blocking) stage.
+    ///
+    /// # Panics
+    /// Never; [`build`](Self::build) refuses a bound on the queue of this stage or of one that it leads to, and a need
+    /// that is held until this stage or a later one.
+    ///
+    /// ```
+    /// use millstream_flow::{Failure, Flow};
+    ///
+    /// let mut flow = Flow::builder("words");
+    /// let (text, word, done) = (flow.inlet("text"), flow.inlet("word"), flow.retire());
+    /// flow.split(text, |text: &mut String, _| {
+    ///     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    ///     Ok(words.into_iter().map(Ok))
+    /// })
+    /// .to(word);
+    /// flow.stage(word, |word: &mut String, _| Ok(word.len())).to(done);
+    /// let report = flow.build(text)?.run(["many a mickle".to_owned(), "makes a muckle".to_owned()]);
+    /// assert_eq!((report.admitted, report.split, report.retired), (2, 6, 8));
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    pub fn split<In, Out, I, F>(
+        &mut self,
+        inlet: Inlet<In>,
+        open: F,
+    ) -> StageBuilder<'_, R, In, impl Code<In, Out = Out>>
+    where
+        In: Send + 'static,
+        Out: Send + 'static,
+        I: IntoIterator<Item = Result<Out, Failure>, IntoIter: Send + 'static> + 'static,
+        F: Fn(&mut In, &mut Cx<'_>) -> Result<I, Failure> + Send + Sync + 'static,
+    {
+        StageBuilder::new(&mut self.draft, inlet, Splitting { open, makes: PhantomData })
     }
 
     // ---- build ----------------------------------------------------------------------------------------
@@ -296,9 +350,12 @@ impl<R: Send + 'static> FlowBuilder<R> {
         let proof = graph.check()?;
 
         let n = self.draft.resources.len();
-        let setups = drafts.iter().map(|draft| draft.setup(n)).collect();
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
+        let mut nth = vec![None; drafts.len()];
+        let splitting = order.iter().rev().filter(|&&s| drafts[usize::from(s)].splits);
+        (1..).zip(splitting).for_each(|(n, &s)| nth[usize::from(s)] = Some(n));
+        let setups = drafts.iter().zip(nth).map(|(draft, nth)| draft.setup(n, nth)).collect();
         let ranks = proof.ranks.clone();
         let plan = self.plan(&drafts, proof, &places);
         let settings = Arc::new(LiveSettings::new(Settings {

@@ -45,6 +45,11 @@ impl Cx<'_> {
         self.site.stamps().id(self.unit.row())
     }
 
+    /// The number of the unit that this one was split from (see [`FlowBuilder::split`](crate::FlowBuilder::split)).
+    pub fn parent(&self) -> Option<u64> {
+        self.unit.look().parent().map(|parent| parent.id)
+    }
+
     /// The end of the stage's time limit, if it has one.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline

@@ -35,6 +35,7 @@ pub(crate) struct Draft {
     pub(crate) needs: Vec<NeedDraft>,
     pub(crate) edges: Vec<u16>,
     pub(crate) retires: bool,
+    pub(crate) splits: bool,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
     pub(crate) batch: Batch,
@@ -79,10 +80,17 @@ impl Draft {
             until: if let Hold::Until(stage) = need.hold { Some(stage) } else { None },
             place: need.place,
         });
-        Node { name: name.into(), next: self.edges.clone(), retires: self.retires, asks: asks.collect() }
+        Node {
+            name: name.into(),
+            next: self.edges.clone(),
+            retires: self.retires,
+            splits: self.splits,
+            asks: asks.collect(),
+        }
     }
 
-    pub(crate) fn setup(&self, resources: usize) -> StageSetup {
+    /// `splits` says that the stage is the `nth` to split units on the way from the entry, from 1.
+    pub(crate) fn setup(&self, resources: usize, splits: Option<u64>) -> StageSetup {
         let mut wants = Wants::new();
         let mut permits = Wants::new();
         for need in self.needs.iter().filter(|need| !need.keyed) {
@@ -107,6 +115,7 @@ impl Draft {
             wants,
             permits,
             batch: self.batch,
+            splits,
             resources,
         }
     }

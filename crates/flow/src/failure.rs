@@ -177,6 +177,11 @@ impl Failure {
         Failure { requeue: Some(Requeue::ForBytes(bytes)), ..failure }
     }
 
+    /// The same failure of a unit that has brought out children, so that it cannot run again.
+    pub(crate) fn after_children(self) -> Self {
+        Failure { requeue: None, ..self.to_permanent() }
+    }
+
     /// Why the unit goes back to its queue, if it does.
     pub(crate) fn requeued(&self) -> Option<Requeue> {
         self.requeue
@@ -225,6 +230,8 @@ impl<E: std::error::Error> From<E> for Failure {
 pub struct DeadLetter {
     /// The unit's number in its flow, counted from 0 in order of admission.
     pub unit: u64,
+    /// The number of the unit that it was split from.
+    pub parent: Option<u64>,
     /// The stage that the unit failed in.
     pub stage: String,
     /// The number of attempts in that stage; 0 if the unit never ran there.

@@ -39,7 +39,7 @@
 //!   holds across stages follows an order that [`FlowBuilder::build`] proves to exist.
 //! - **Every wait is bounded.** [`Need`] states the bound for resources, [`FlowBuilder::memory`] that for bytes.
 //! - **Bounded.** Units in flight and their bytes are capped; so is every queue.
-//! - **Conserved.** `admitted = retired + dead_lettered + left`, checked at the end of every run, in every
+//! - **Conserved.** `admitted + split = retired + dead_lettered + left`, checked at the end of every run, in every
 //!   build. A panic is the failure of one unit.
 //!
 //! # When not to use it

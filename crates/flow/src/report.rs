@@ -64,7 +64,7 @@ pub struct ResourceReport {
     pub peak_in_use: u64,
 }
 
-/// The report of a flow. Always: `admitted = retired + dead_lettered + left`.
+/// The report of a flow. Always: `admitted + split = retired + dead_lettered + left`.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Report {
@@ -74,6 +74,8 @@ pub struct Report {
     pub outcome: Outcome,
     /// Units admitted.
     pub admitted: u64,
+    /// Units that came into flight because a stage split their parents.
+    pub split: u64,
     /// Units that left, done (skipped ones included).
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
@@ -113,4 +115,9 @@ pub struct Report {
 impl Report {
     /// The number of dead letters that a report keeps when the flow has no listener for them.
     pub const DEAD_LETTERS_KEPT: usize = 1024;
+
+    /// Units that came into flight: admitted ones, and those that others were split into.
+    pub fn units(&self) -> u64 {
+        self.admitted + self.split
+    }
 }

@@ -22,7 +22,7 @@ pub struct Quantiles {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Waiting {
-    /// The resource's name.
+    /// The resource's name, or `room`: the unit is to be split, and the flow has no room for its children.
     pub resource: String,
     /// Units that wait for it now.
     pub units: u64,
@@ -32,7 +32,7 @@ pub struct Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WaitedFor {
-    /// The resource's name, or `a worker`, or `memory`.
+    /// The resource's name, or `a worker`, `memory` or `room`.
     pub resource: String,
     /// The sum over all units, in nanoseconds.
     pub total_ns: u64,
@@ -133,13 +133,16 @@ pub struct Snapshot {
     pub wall_ns: u64,
     /// Units admitted so far.
     pub admitted: u64,
+    /// Units that came into flight because a stage split their parents.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub split: u64,
     /// Units that left, done (skipped ones included).
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
     pub skipped: u64,
     /// Units that failed for good.
     pub dead_lettered: u64,
-    /// Units admitted and not yet gone.
+    /// Units that came and have not gone.
     pub in_flight: u64,
     /// The cap on units in flight.
     pub inflight_cap: u64,

@@ -1,13 +1,13 @@
 //! The definition of one stage: its needs and policies, and where its units go.
 
-use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::check::error::BuildError;
 use crate::draft::{Draft, FlowDraft, NeedDraft};
-use crate::engine::run::lane::{Body, TypedLane};
+use crate::engine::run::front::Front;
+use crate::engine::run::lane::Code;
 use crate::engine::run::site::StageConfig;
 use crate::exit::{BytesFn, Entry, EntryNeeds, Exit, Wiring};
 use crate::inlet::Inlet;
@@ -44,7 +44,7 @@ impl<'b, R, In, B> StageBuilder<'b, R, In, B>
 where
     R: Send + 'static,
     In: Send + 'static,
-    B: Body<In>,
+    B: Code<In>,
 {
     pub(crate) fn new(flow: &'b mut FlowDraft<R>, inlet: Inlet<In>, body: B) -> Self {
         StageBuilder {
@@ -63,7 +63,10 @@ where
             queue: None,
         }
     }
+}
 
+// The policies need not know what the code is.
+impl<R, In, B> StageBuilder<'_, R, In, B> {
     /// Adds a need. A unit is granted all its needs at once.
     pub fn need(mut self, need: Need<In>) -> Self {
         self.needs.push(need);
@@ -130,7 +133,14 @@ where
         self.after_failure = policy;
         self
     }
+}
 
+impl<R, In, B> StageBuilder<'_, R, In, B>
+where
+    R: Send + 'static,
+    In: Send + 'static,
+    B: Code<In>,
+{
     /// Ends the definition with the destination of the stage's results. An exit for another type does not compile.
     ///
     /// ```compile_fail
@@ -185,14 +195,14 @@ where
             idempotent: self.idempotent,
             objects: objects.map(|n| n.resource).collect(),
         };
-        let lane =
-            TypedLane { entry: entry.clone(), body: self.body, exit, tickets: flow.sink.clone(), takes: PhantomData };
+        let front = Front { entry: entry.clone(), tickets: flow.sink.clone() };
         flow.stages[index] = Some(Draft {
-            lane: Box::new(lane),
+            lane: self.body.lane(front, exit),
             config,
             needs,
             edges,
             retires,
+            splits: B::SPLITS,
             workers: self.workers,
             blocking: self.blocking,
             batch: self.batch,

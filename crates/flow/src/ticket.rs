@@ -20,6 +20,9 @@ pub enum Unfinished {
     /// The unit failed in a stage that skips failures.
     #[error("skipped after a failure")]
     Skipped,
+    /// The unit was split: its children go on in its place, and a result of theirs has no ticket.
+    #[error("split into other units, whose results have no ticket")]
+    Split,
     /// The flow was abandoned before the unit was done.
     #[error("the flow was abandoned before the unit was done")]
     Abandoned,
@@ -157,7 +160,8 @@ impl<R> Future for Ticket<R> {
 pub(crate) trait TicketBook: Send + Sync {
     /// Returns the letter if no submitter waits for it.
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter>;
-    fn skipped(&self, row: &mut Row);
+    /// Tells the ticket why its unit has no result.
+    fn unfinished(&self, row: &mut Row, reason: Unfinished);
     fn abandoned(&self, row: &mut Row);
 }
 
@@ -219,9 +223,9 @@ impl<R: Send + 'static> TicketBook for Sink<R> {
         }
     }
 
-    fn skipped(&self, row: &mut Row) {
+    fn unfinished(&self, row: &mut Row, reason: Unfinished) {
         if let Some(promise) = self.take_promise(row) {
-            promise.0.put(Err(Unfinished::Skipped));
+            promise.0.put(Err(reason));
         }
     }
 

@@ -254,3 +254,25 @@ fn both_ends_are_unwind_safe_whatever_they_carry() {
     let typed: &Sender<_, Multi, Multi> = &sender;
     assert!(format!("{typed:?} {receiver:?}").contains("capacity: 1"));
 }
+
+/// A value of no size, whose destructor touches nothing of it: what was never written can be told by the count.
+struct Marker;
+
+static MARKERS_DROPPED: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        MARKERS_DROPPED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_leaked_permit_s_place_has_no_value_to_drop() {
+    let (mut sender, receiver) = channel::mpsc(8);
+    sender.try_send(Marker).unwrap();
+    std::mem::forget(sender.reserve().unwrap());
+    let other = sender.clone();
+    other.try_send(Marker).unwrap();
+    drop((sender, other, receiver));
+    assert_eq!(MARKERS_DROPPED.load(Ordering::Relaxed), 2, "the value behind the place is dropped, and nothing else");
+}

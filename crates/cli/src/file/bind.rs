@@ -143,7 +143,7 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
         OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
             templates.push(field);
         }
-        OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } => {}
+        OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } | OpSpec::Split(_) => {}
     }
 }
 

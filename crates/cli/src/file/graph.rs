@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::error::Problem;
-use super::model::{CheckField, Condition, NeedSpec, OpSpec, SourceSpec};
+use super::model::{CheckField, Condition, NeedSpec, OpSpec, SourceSpec, SplitBy};
 use super::template::Field;
 
 /// The facts about a stage that the graph's checks need.
@@ -77,7 +77,7 @@ pub(super) fn check(
             }
         }
         problems.extend(graph.unknown_values(index, walks, source_span));
-        if source.is_some() {
+        if source.is_some() && !graph.splits_before(index, |_| true) {
             problems.extend(of_groups(stage, group > 1, source_span));
         }
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
@@ -161,16 +161,24 @@ impl<'a> Graph<'a> {
             let op = match field {
                 Field::Blake3 | Field::Shard => "blake3",
                 Field::Sha256 => "sha256",
+                Field::Json(_)
+                    if self.splits_before(index, |by| matches!(by, SplitBy::Json | SplitBy::Table { .. })) =>
+                {
+                    continue;
+                }
                 Field::Json(_) => "parse",
+                Field::Part | Field::Parent(_) => "split",
                 Field::Set(ref name) => {
                     problems.extend(self.never_set(index, name, span));
                     continue;
                 }
-                Field::Line | Field::Url | Field::Host if walks => {
+                Field::Line | Field::Url | Field::Host
+                    if walks && !self.splits_before(index, |by| matches!(by, SplitBy::Lines | SplitBy::Nul)) =>
+                {
                     let problem =
                         Problem::new(format!("`{{{field}}}` is a line's, and this flow's units are files of a walk"));
                     let problem = problem.at(span, "no unit has it").at(source_span.clone(), "the source");
-                    problems.push(problem.help("use {path}, or `lines` as the source"));
+                    problems.push(problem.help("use {path}, or `lines` as the source, or `split` the files by lines"));
                     continue;
                 }
                 _ => continue,
@@ -190,6 +198,16 @@ impl<'a> Graph<'a> {
 }
 
 impl Graph<'_> {
+    /// Whether a stage before this one splits units in such a way.
+    fn splits_before(&self, index: usize, way: impl Fn(&SplitBy) -> bool) -> bool {
+        let splits = |node: &Node<'_>| match node.op {
+            Some(OpSpec::Split(spec)) => way(&spec.by),
+            Some(_) => false,
+            None => node.may_be("split"),
+        };
+        (0..self.nodes.len()).any(|earlier| splits(&self.nodes[earlier]) && self.from(earlier).contains(&index))
+    }
+
     /// The problem that no stage before this one sets the field.
     fn never_set(&self, index: usize, name: &str, span: Range<usize>) -> Option<Problem> {
         let may_set = |node: &Node<'_>| match node.op {
@@ -236,8 +254,8 @@ fn takes_payload(op: &OpSpec, walks: bool) -> bool {
         OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Write { .. } | OpSpec::Print { .. } => true,
         OpSpec::Check { field, .. } => *field == CheckField::Size,
         OpSpec::Filter { when } => compares_content(when),
-        // A unit of the other sources has a line, which `parse` reads in place of a payload.
-        OpSpec::Parse { .. } => walks,
+        // A unit of the other sources has a line, which these read in place of a payload.
+        OpSpec::Parse { .. } | OpSpec::Split(_) => walks,
         _ => false,
     }
 }

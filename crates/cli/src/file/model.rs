@@ -360,6 +360,8 @@ pub(crate) enum OpSpec {
         /// Fields by name, each a `{set.NAME}`.
         fields: Vec<(String, Template)>,
     },
+    /// `split`: the unit becomes several, one for each piece of its payload.
+    Split(SplitSpec),
     /// `parse`: reads the payload, or the line when there is no payload, into fields.
     Parse {
         /// Its format.
@@ -382,6 +384,7 @@ impl OpSpec {
             Self::Append { .. } => "append",
             Self::Check { .. } => "check",
             Self::Parse { .. } => "parse",
+            Self::Split(_) => "split",
             Self::Print { .. } => "print",
             Self::Set { .. } => "set",
         }
@@ -404,7 +407,7 @@ impl OpSpec {
     /// Whether every unit has a payload after it, though that may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } => true,
+            Self::Read { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } | Self::Split(_) => true,
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }
@@ -635,6 +638,39 @@ pub(crate) enum CheckField {
     Sha256,
     /// `"size"`: the payload's bytes.
     Size,
+}
+
+/// See [`OpSpec::Split`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SplitSpec {
+    /// The kind of its pieces.
+    pub by: SplitBy,
+    /// The largest piece taken.
+    pub max_bytes: usize,
+}
+
+/// A piece of a payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SplitBy {
+    /// A line.
+    Lines,
+    /// The bytes up to a NUL byte.
+    Nul,
+    /// The bytes up to a text.
+    Separator(Vec<u8>),
+    /// About this number of bytes, up to the end of a line.
+    Blocks(usize),
+    /// An element of an array, or one of the values behind one another.
+    Json,
+    /// A row of a table, whose cells this byte separates.
+    Table {
+        /// The byte.
+        separator: u8,
+        /// Whether the first row names the columns.
+        header: bool,
+    },
+    /// A file of an archive.
+    Tar,
 }
 
 /// The format that the `parse` op reads.

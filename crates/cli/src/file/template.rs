@@ -44,6 +44,10 @@ pub(crate) enum Field {
     Url,
     /// `{host}`: host and port of the line when it is a URL; while a redirect is followed, those of where it leads.
     Host,
+    /// `{part}`: the unit's number among the pieces of the unit that it was split from, from 1.
+    Part,
+    /// `{parent.NAME}`: a field of the unit that it was split from.
+    Parent(Box<Field>),
     /// `{blake3}`: what a `blake3` stage computed, 64 hexadecimal digits.
     Blake3,
     /// `{sha256}`: what a `sha256` stage computed, 64 hexadecimal digits.
@@ -61,7 +65,7 @@ pub(crate) enum Field {
 }
 
 /// The fields without a dot, in the order in which help lists them.
-const PLAIN: [(&str, Field); 16] = [
+const PLAIN: [(&str, Field); 17] = [
     ("path", Field::Path),
     ("name", Field::Name),
     ("stem", Field::Stem),
@@ -74,6 +78,7 @@ const PLAIN: [(&str, Field); 16] = [
     ("items", Field::Items),
     ("url", Field::Url),
     ("host", Field::Host),
+    ("part", Field::Part),
     ("blake3", Field::Blake3),
     ("sha256", Field::Sha256),
     ("shard", Field::Shard),
@@ -98,6 +103,11 @@ impl Field {
         )
     }
 
+    /// Whether it is of the text that identifies a unit.
+    pub(crate) fn is_of_text(&self) -> bool {
+        self.is_of_one_item() && *self != Self::Mode
+    }
+
     /// The field that `name` stands for.
     fn parse(name: &str) -> Result<Self, String> {
         if let Some((_, field)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
@@ -106,12 +116,14 @@ impl Field {
         match name.split_once('.') {
             Some(("param", rest)) if !rest.is_empty() => Ok(Self::Param(rest.to_owned())),
             Some(("json", rest)) if !rest.is_empty() => Ok(Self::Json(rest.to_owned())),
+            Some(("parent", rest)) if !rest.is_empty() => Self::parse(rest).map(|field| Self::Parent(Box::new(field))),
             Some(("set", rest)) if !rest.is_empty() => Ok(Self::Set(rest.to_owned())),
             dotted => {
                 let known = PLAIN.map(|(plain, _)| plain);
                 let near = match dotted {
                     Some((family, rest)) if !rest.is_empty() => {
-                        suggest::closest(family, ["param", "json", "set"]).map(|near| format!("{near}.{rest}"))
+                        suggest::closest(family, ["param", "json", "set", "parent"])
+                            .map(|near| format!("{near}.{rest}"))
                     }
                     _ => suggest::closest(name, known).map(str::to_owned),
                 };
@@ -119,7 +131,7 @@ impl Field {
                     || {
                         let known = known.join(", ");
                         format!(
-                            "fields are {known}, param.NAME, json.NAME and set.NAME; other braces are doubled: `{{{{{name}}}}}`"
+                            "fields are {known}, param.NAME, json.NAME, set.NAME and parent.FIELD; other braces are doubled: `{{{{{name}}}}}`"
                         )
                     },
                     |near| format!("did you mean `{{{near}}}`?"),
@@ -135,6 +147,7 @@ impl fmt::Display for Field {
             Self::Param(name) => write!(f, "param.{name}"),
             Self::Json(name) => write!(f, "json.{name}"),
             Self::Set(name) => write!(f, "set.{name}"),
+            Self::Parent(field) => write!(f, "parent.{field}"),
             plain => {
                 let name = PLAIN.iter().find(|(_, field)| field == plain).map_or("", |(name, _)| name);
                 f.write_str(name)

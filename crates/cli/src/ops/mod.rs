@@ -28,6 +28,7 @@ mod safe_path;
 mod same;
 mod set;
 mod sha256;
+pub(crate) mod split;
 pub(crate) mod turn;
 mod write;
 mod zstd;
@@ -75,6 +76,15 @@ pub(crate) trait Op: Send + Sync {
     /// Whether a second run on the same unit does no harm, unless the flow file says otherwise.
     fn idempotent(&self) -> bool {
         false
+    }
+
+    /// Opens a unit as its pieces, in a stage that [splits](OpSpec::Split) in place of running.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    fn open(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<split::Pieces, Failure> {
+        let _ = (record, cx);
+        unreachable!("no other op splits")
     }
 
     /// Called once, after the last unit. What became of the file that the op has gathered over the run, if it gathers one.
@@ -141,6 +151,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Set { payload, fields } => Box::new(set::Set::new(payload.as_ref(), fields)),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
         OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
+        OpSpec::Split(spec) => return Ok(Box::new(split::Split::new(spec.clone()))),
     };
     Ok(Box::new(once::Once::new(op)))
 }

@@ -102,8 +102,16 @@ enum Content {
 
 /// A unit's place in the order of outputs, until the last of its clones is dropped.
 pub(crate) struct Place {
-    number: u64,
+    name: u64,
     shared: Arc<Shared>,
+}
+
+impl Place {
+    /// The place of the next piece of this unit, which itself comes behind it from now on.
+    pub(crate) fn piece(&self) -> Arc<Self> {
+        let name = self.shared.state().order.split(self.name);
+        Arc::new(Self { name, shared: Arc::clone(&self.shared) })
+    }
 }
 
 impl Printer {
@@ -138,8 +146,8 @@ impl Printer {
 
     /// The place of the next unit that is admitted.
     pub(crate) fn place(&self) -> Arc<Place> {
-        let number = self.shared.state().order.enter();
-        Arc::new(Place { number, shared: Arc::clone(&self.shared) })
+        let name = self.shared.state().order.enter();
+        Arc::new(Place { name, shared: Arc::clone(&self.shared) })
     }
 
     /// Waits until outputs that are made now can be handed over: until the reader has read enough of the others. Of a stage's
@@ -178,11 +186,11 @@ impl Printer {
         if bytes == 0 || state.ended {
             return;
         }
-        let output = match place.filter(|place| !state.order.is_due(place.number)) {
+        let output = match place.filter(|place| !state.order.is_due(place.name)) {
             None => Waiting { content: Content::Memory(output), bytes },
             Some(place) => {
                 let waiting = state.hold(output, self.shared.capacity);
-                return state.order.hold(place.number, waiting);
+                return state.order.hold(place.name, waiting);
             }
         };
         state.add_due(output);
@@ -350,7 +358,7 @@ impl Shared {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.shared.state();
-        let due = state.order.leave(self.number);
+        let due = state.order.leave(self.name);
         if !due.is_empty() && !state.ended {
             state.release(due);
             drop(state);
@@ -361,7 +369,7 @@ impl Drop for Place {
 
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Place").field(&self.number).finish()
+        f.debug_tuple("Place").field(&self.name).finish()
     }
 }
 

@@ -1,50 +1,80 @@
-//! The order of outputs: a unit's outputs are due when no unit that was admitted before it is in the flow any more.
+//! The order of outputs: a unit's outputs are due when no unit that comes before it in the order is in the flow any more.
+//!
+//! Units come in the order of their admission, and the pieces of a unit in its place, in the order in which they were cut.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Units by the number of their admission, and the outputs that wait for those before them.
+/// A place in the order: the number of a unit, and then for each split the number of the piece.
+type Key = Vec<u64>;
+
+/// Units by their places, and the outputs that wait for those before them.
 #[derive(Debug)]
 pub(super) struct Order<T> {
     /// The number of the next unit.
     next: u64,
-    /// Units in the flow. The cap on units in flight bounds their number.
-    inside: BTreeSet<u64>,
+    /// The next name of a place.
+    next_name: u64,
+    /// The keys of units in the flow, by the names of their places.
+    keys: HashMap<u64, Key>,
+    /// The keys of units in the flow. The cap on units in flight bounds their number.
+    inside: BTreeSet<Key>,
     /// Outputs that are not due, by their unit; those of one unit in the order of their arrival.
-    held: BTreeMap<u64, Vec<T>>,
+    held: BTreeMap<Key, Vec<T>>,
 }
 
 impl<T> Order<T> {
     pub(super) fn new() -> Self {
-        Self { next: 0, inside: BTreeSet::new(), held: BTreeMap::new() }
+        Self { next: 0, next_name: 0, keys: HashMap::new(), inside: BTreeSet::new(), held: BTreeMap::new() }
     }
 
-    /// Admits a unit; its number.
+    /// Admits a unit; the name of its place.
     pub(super) fn enter(&mut self) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.inside.insert(number);
-        number
+        self.insert(vec![number])
+    }
+
+    /// Brings out the next piece of a unit in the flow; the name of its place. The unit itself comes behind it from now on.
+    pub(super) fn split(&mut self, name: u64) -> u64 {
+        let Some(key) = self.keys.get_mut(&name) else { return self.enter() };
+        self.inside.remove(key);
+        // A unit that has pieces already stands where its next one comes.
+        let is_first = key.len() % 2 == 1;
+        if is_first {
+            key.push(0);
+        }
+        let mut piece = key.clone();
+        piece.push(0);
+        *key.last_mut().expect("the unit has a place") += 1;
+        self.inside.insert(key.clone());
+        self.insert(piece)
+    }
+
+    fn insert(&mut self, key: Key) -> u64 {
+        let name = self.next_name;
+        self.next_name += 1;
+        self.inside.insert(key.clone());
+        self.keys.insert(name, key);
+        name
     }
 
     /// The unit has left the flow; the outputs that are due by that.
-    pub(super) fn leave(&mut self, number: u64) -> Vec<T> {
-        self.inside.remove(&number);
+    pub(super) fn leave(&mut self, name: u64) -> Vec<T> {
+        if let Some(key) = self.keys.remove(&name) {
+            self.inside.remove(&key);
+        }
         self.due()
     }
 
     /// Whether outputs of this unit have to wait for no other.
-    pub(super) fn is_due(&self, number: u64) -> bool {
-        number <= self.first()
+    pub(super) fn is_due(&self, name: u64) -> bool {
+        self.keys.get(&name).is_none_or(|key| self.inside.first().is_none_or(|first| key <= first))
     }
 
     /// Takes an output of a unit in the flow that has to wait.
-    pub(super) fn hold(&mut self, number: u64, output: T) {
-        self.held.entry(number).or_default().push(output);
-    }
-
-    /// The first unit in the flow.
-    fn first(&self) -> u64 {
-        self.inside.first().copied().unwrap_or(self.next)
+    pub(super) fn hold(&mut self, name: u64, output: T) {
+        let key = self.keys.get(&name).cloned().unwrap_or_default();
+        self.held.entry(key).or_default().push(output);
     }
 
     /// All that is held, in order, whether it is due or not.
@@ -53,9 +83,9 @@ impl<T> Order<T> {
     }
 
     fn due(&mut self) -> Vec<T> {
-        let (mut due, first) = (Vec::new(), self.first());
+        let mut due = Vec::new();
         while let Some(entry) = self.held.first_entry()
-            && *entry.key() <= first
+            && self.inside.first().is_none_or(|first| entry.key() <= first)
         {
             due.append(&mut entry.remove());
         }
@@ -91,6 +121,26 @@ mod tests {
         }
         assert_eq!(order.leave(units[0]), units[1..]);
         assert!(order.rest().is_empty());
+    }
+
+    #[test]
+    fn pieces_come_in_the_place_of_their_unit_and_wait_for_none_behind_them() {
+        let mut order = Order::new();
+        let [first, second] = [order.enter(), order.enter()];
+        let [a, b] = [order.split(first), order.split(first)];
+        assert!(order.is_due(a) && !order.is_due(b) && !order.is_due(second));
+        let [b1, b2] = [order.split(b), order.split(b)];
+        order.hold(second, "second");
+        order.hold(b2, "b2");
+        order.hold(b1, "b1");
+        assert_eq!(order.leave(a), ["b1"]);
+        let c = order.split(first);
+        assert!(!order.is_due(c), "b is in the flow, and may have further pieces");
+        assert_eq!(order.leave(b1), ["b2"]);
+        assert!(order.leave(b2).is_empty());
+        assert!(order.leave(b).is_empty() && order.is_due(c));
+        assert!(order.leave(first).is_empty());
+        assert_eq!(order.leave(c), ["second"]);
     }
 
     #[test]

@@ -75,6 +75,8 @@ struct Letter {
     #[serde(default)]
     rel_from: usize,
     #[serde(default)]
+    part: Vec<u64>,
+    #[serde(default)]
     source_fault: bool,
     retry: Origin,
 }
@@ -90,6 +92,24 @@ pub(crate) struct Again {
     pub is_group: bool,
     /// For a file of a walk: where in its path the part below the walked folder starts.
     pub rel_from: Option<usize>,
+    /// The pieces of the unit that are to run again, in order and each with its letter; none: the unit is itself.
+    pub wanted: Vec<(Vec<u64>, usize)>,
+}
+
+impl Again {
+    /// Takes in the pieces of the unit that the next letters are of, if they are of the same unit.
+    fn join(&mut self, other: &mut Self) -> bool {
+        /// A unit that has more of them is opened once more.
+        const MAX_PIECES: usize = 1 << 16;
+        let joins = !self.wanted.is_empty()
+            && !other.wanted.is_empty()
+            && self.wanted.len() < MAX_PIECES
+            && (&self.text, self.is_group, self.rel_from) == (&other.text, other.is_group, other.rel_from);
+        if joins {
+            self.wanted.append(&mut other.wanted);
+        }
+        joins
+    }
 }
 
 /// Letters that can be retried: at least one, and all of one run and its retries.
@@ -172,7 +192,19 @@ impl Letters {
     pub(crate) fn source(&self) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
         let lines = lines(self.source.try_clone()?).enumerate();
         // All lines were read and understood before.
-        Ok(lines.filter_map(|(index, (_, line))| again(&parse(&line.ok()?).ok()?, index).ok().flatten()))
+        let mut units = lines.filter_map(|(index, (_, line))| again(&parse(&line.ok()?).ok()?, index).ok().flatten());
+        let mut ahead: Option<Again> = None;
+        Ok(std::iter::from_fn(move || {
+            let mut unit = ahead.take().or_else(|| units.next())?;
+            for mut next in units.by_ref() {
+                if !unit.join(&mut next) {
+                    ahead = Some(next);
+                    break;
+                }
+            }
+            unit.wanted.sort_unstable();
+            Some(unit)
+        }))
     }
 
     /// Says of each letter that its unit was retired, or has died again.
@@ -260,5 +292,6 @@ fn again(letter: &Letter, index: usize) -> Result<Option<Again>, String> {
         text,
         is_group: letter.items,
         rel_from: is_file.then_some(letter.rel_from),
+        wanted: if letter.part.is_empty() { Vec::new() } else { vec![(letter.part.clone(), index)] },
     }))
 }

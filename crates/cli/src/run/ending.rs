@@ -163,6 +163,7 @@ pub(super) fn unfinished(now: &Snapshot) -> Report {
         flow: now.flow.clone(),
         outcome: Outcome::Abandoned,
         admitted: now.admitted,
+        split: now.split,
         retired: now.retired,
         skipped: now.skipped,
         dead_lettered: now.dead_lettered,
@@ -203,7 +204,7 @@ mod tests {
     fn a_report_of_what_did_not_end_accounts_for_every_unit() {
         let now = snapshot();
         let report = unfinished(&now);
-        assert_eq!(report.admitted, report.retired + report.dead_lettered + report.left);
+        assert_eq!(report.units(), report.retired + report.dead_lettered + report.left);
         assert_eq!(report.stages.len(), now.stages.len());
         assert!(table::table(&report, Look::FILE).contains("left 213"));
     }

@@ -17,7 +17,9 @@ use super::ending::{ALL_RETIRED, NOT_WRITTEN, SOME_DEAD};
 use super::{RunError, exit};
 use crate::args::RunArgs;
 use crate::file::FlowFile;
-use crate::file::model::{Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, MachineSpec, OpSpec, StageSpec};
+use crate::file::model::{
+    Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, MachineSpec, OpSpec, SplitBy, StageSpec,
+};
 use crate::file::template::{Field, Fields, Template};
 use crate::machine::Machine;
 use crate::ops::{self, Op, Surroundings, rendered_path};
@@ -44,6 +46,8 @@ struct Rehearsed {
     /// The stages it has been to, and whether one of them would have had an effect.
     been: Vec<String>,
     effects: bool,
+    /// Its way cannot be told any further.
+    ends: bool,
 }
 
 /// The name under which a field that stages give a unit is noted as not known; `None` for the others.
@@ -60,7 +64,15 @@ fn source_of(field: &Field) -> Option<String> {
 
 impl Rehearsed {
     fn new(record: Record) -> Self {
-        Self { record, told: Vec::new(), payload_of: None, later: BTreeSet::new(), been: Vec::new(), effects: false }
+        Self {
+            record,
+            told: Vec::new(),
+            payload_of: None,
+            later: BTreeSet::new(),
+            been: Vec::new(),
+            effects: false,
+            ends: false,
+        }
     }
 
     /// Whether a run would know the field by now, and this does not.
@@ -202,10 +214,10 @@ fn flow_of(file: &FlowFile, printed: &Printed, failed: &Arc<AtomicBool>) -> Flow
         let stage = Stage::of(spec, columns, &around);
         let retire = builder.retire();
         let exit = |name: Option<&String>| name.map_or_else(|| retire.into(), |name| inlet(name).into());
-        let exits = [exit(spec.next.as_ref()), exit(spec.otherwise.as_ref())];
+        let exits = [exit(spec.next.as_ref()), exit(spec.otherwise.as_ref()), exit(None)];
         builder
             .update(inlets[index], move |unit: &mut Rehearsed, cx: &mut Cx<'_>| stage.run(unit, cx))
-            .to(select(|unit: &Rehearsed| usize::from(unit.record.filtered), exits));
+            .to(select(|unit: &Rehearsed| if unit.ends { 2 } else { usize::from(unit.record.filtered) }, exits));
     }
     builder.build(inlets[0]).expect("the flow was checked, and this one has no needs")
 }
@@ -254,6 +266,7 @@ impl Stage {
         unit.record.done_by = 0;
         let told = match self.tell(unit)? {
             Some(told) => told,
+            None if matches!(self.spec, OpSpec::Split(_)) => self.split(unit, cx)?,
             None => {
                 self.op.run(&mut unit.record, cx)?;
                 self.ran(unit)
@@ -294,6 +307,10 @@ impl Stage {
                 format!("{} to {}", shown_bytes(&unit.render(line)?), unit.target(path)?.0)
             }
             (OpSpec::Print { .. }, _) => format!("prints {content}"),
+            (OpSpec::Split(spec), Some(of)) => {
+                unit.ends = true;
+                return Ok(Some(format!("{} of the result of {of}, which is not known", each(&spec.by))));
+            }
             (OpSpec::Filter { when }, of) if unit.is_open(when) => {
                 let of = of.unwrap_or_else(|| "earlier stages".to_owned());
                 return Ok(Some(format!("depends on the result of {of}; taken to hold")));
@@ -320,6 +337,20 @@ impl Stage {
         };
         unit.effects = true;
         Ok(Some(told))
+    }
+
+    /// Goes on with the first piece.
+    fn split(&self, unit: &mut Rehearsed, cx: &mut Cx<'_>) -> Result<String, Failure> {
+        let first = self.op.open(&mut unit.record, cx)?.next().transpose()?;
+        let OpSpec::Split(spec) = &self.spec else { unreachable!("no other op splits") };
+        let Some(first) = first else {
+            unit.ends = true;
+            return Ok(format!("{}, of which there is none", each(&spec.by)));
+        };
+        let told = format!("{}; the first: {}", each(&spec.by), shown_bytes(&first.shown_text()));
+        unit.record = first;
+        unit.payload_is_known();
+        Ok(told)
     }
 
     /// Sets fields of which some are not known.
@@ -428,6 +459,18 @@ fn command(spec: &ExecSpec, unit: &Rehearsed, content: &str) -> Result<String, F
         told += &format!(" 2> {}", unit.target(path)?.0);
     }
     Ok(told)
+}
+
+/// The units that a `split` makes.
+fn each(by: &SplitBy) -> &'static str {
+    match by {
+        SplitBy::Lines => "a unit for each line",
+        SplitBy::Nul | SplitBy::Separator(_) => "a unit for each piece",
+        SplitBy::Blocks(_) => "a unit for each block",
+        SplitBy::Json => "a unit for each value",
+        SplitBy::Table { .. } => "a unit for each row",
+        SplitBy::Tar => "a unit for each file of the archive",
+    }
 }
 
 fn shown_bytes(bytes: &[u8]) -> String {

@@ -185,7 +185,7 @@ fn stages(snapshot: &Snapshot, pace: &Pace, columns: usize, look: Look) -> Vec<S
 
     let longest_name = shown.iter().map(|(_, s)| text::width(&text::printable(&s.name))).max().unwrap_or(0);
     let layout = Layout::fit(cells, longest_name, columns);
-    let units = pace.total.unwrap_or(snapshot.admitted).max(1) as f64;
+    let units = pace.total.unwrap_or(snapshot.admitted.saturating_add(snapshot.split)).max(1) as f64;
     let mut lines = vec![layout.heading(Line::new(columns, look))];
     for (row, (_, stage)) in shown.iter().enumerate() {
         lines.push(layout.row(row, stage, stage.units as f64 / units, Line::new(columns, look)));

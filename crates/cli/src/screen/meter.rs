@@ -80,8 +80,9 @@ impl Meter {
         }
         let from = self.samples.front().unwrap_or(&now);
         let mut pace = Pace::between(from, &now);
-        pace.total = total;
-        if let Some(total) = total {
+        // Pieces of units are units, too, and come as the run goes on.
+        pace.total = total.map(|total| total.saturating_add(snapshot.split));
+        if let Some(total) = pace.total {
             let left = total.saturating_sub(now.gone);
             let old_enough = now.wall_ns.saturating_sub(from.wall_ns) >= YOUNGEST_ESTIMATE_NS;
             if left > 0 && old_enough && pace.gone_per_s > 0.0 {

@@ -38,9 +38,9 @@ pub(crate) fn outcome(report: &Report) -> String {
     match (report.dead_lettered, report.outcome) {
         (0, _) => ended.to_owned(),
         (dead, Outcome::Complete) => {
-            format!("{} of {} units dead-lettered", text::count(dead), text::count(report.admitted))
+            format!("{} of {} units dead-lettered", text::count(dead), text::count(report.units()))
         }
-        (dead, _) => format!("{ended}, {} of {} units dead-lettered", text::count(dead), text::count(report.admitted)),
+        (dead, _) => format!("{ended}, {} of {} units dead-lettered", text::count(dead), text::count(report.units())),
     }
 }
 

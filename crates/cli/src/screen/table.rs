@@ -50,9 +50,14 @@ pub(crate) fn headline(report: &Report) -> String {
 
 /// The equation that holds for every run.
 pub(crate) fn conservation(report: &Report) -> String {
+    let split = match report.split {
+        0 => String::new(),
+        units => format!(" + split {}", text::count(units)),
+    };
     format!(
-        "admitted {} = retired {} + dead-lettered {} + left {}",
+        "admitted {}{} = retired {} + dead-lettered {} + left {}",
         text::count(report.admitted),
+        split,
         text::count(report.retired),
         text::count(report.dead_lettered),
         text::count(report.left)

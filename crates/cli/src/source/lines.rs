@@ -21,7 +21,7 @@ const READ: usize = 64 << 10;
 const SHOWN: usize = 64;
 
 /// See the [module](self).
-pub(super) struct Lines<R> {
+pub(crate) struct Lines<R> {
     reader: BufReader<R>,
     /// How the input is called in messages.
     name: String,
@@ -33,7 +33,7 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    pub(super) fn new(input: R, name: String, null: bool) -> Self {
+    pub(crate) fn new(input: R, name: String, null: bool) -> Self {
         Self {
             reader: BufReader::with_capacity(READ, input),
             name,
@@ -45,7 +45,16 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    fn read(&mut self) -> io::Result<Option<Record>> {
+    /// The same lines, of which the longest taken is this long.
+    pub(crate) fn up_to(self, longest: usize) -> Self {
+        Self { longest, ..self }
+    }
+
+    /// The next line, if there is one.
+    ///
+    /// # Errors
+    /// Those of the input; there are no more lines then.
+    pub(crate) fn try_next(&mut self) -> io::Result<Option<Record>> {
         self.buffer.clear();
         // One more than the longest line and its ending of two bytes, so that what is too long can be told from what is
         // not.
@@ -93,7 +102,7 @@ impl<R: Read> Iterator for Lines<R> {
         if self.failed {
             return None;
         }
-        self.read().unwrap_or_else(|error| {
+        self.try_next().unwrap_or_else(|error| {
             self.failed = true;
             let fault = format!("cannot read {} after line {}: {error}", self.name, self.number);
             Some(Record::line(Vec::new()).with_fault(fault))

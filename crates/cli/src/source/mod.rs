@@ -9,7 +9,7 @@ mod args;
 mod except;
 mod grouped;
 mod left_out;
-mod lines;
+pub(crate) mod lines;
 mod linked;
 mod walk;
 
@@ -128,7 +128,10 @@ pub(crate) fn again(
             None => Record::line(unit.text),
             Some(rel_from) => walked.file(unit.text, rel_from),
         };
-        record.letter = Some(unit.letter);
+        match unit.wanted.is_empty() {
+            true => record.letter = Some(unit.letter),
+            false => record.wanted = Some(unit.wanted.into()),
+        }
         record
     });
     Box::new(Counted { records, left: count })

@@ -25,5 +25,6 @@ mod run;
 mod shown;
 mod signals;
 mod slab;
+mod split;
 mod steer;
 mod terminal;

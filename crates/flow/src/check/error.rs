@@ -86,6 +86,21 @@ pub enum BuildError {
     BatchSize { stage: String, size: usize, most: usize },
     #[error("stage `{stage}` has a queue bound of zero: no unit could ever enter it")]
     ZeroQueue { stage: String },
+    #[error(
+        "stage `{stage}` splits its units and has a queue bound, which its units could not keep: they wait for room in the \
+         flow; bound the flow's units in flight instead"
+    )]
+    QueueAtSplit { stage: String },
+    #[error(
+        "stage `{stage}` splits its units into `{next}`, whose queue has a bound: a unit has more children than could ask \
+         for a place; drop the bound"
+    )]
+    QueueAfterSplit { stage: String, next: String },
+    #[error(
+        "stage `{stage}` holds `{resource}` until `{until}`, but `{split}` on the way there splits its units, and a unit \
+         that is split holds nothing: end the hold before `{split}`"
+    )]
+    HeldThroughSplit { stage: String, resource: String, until: String, split: String },
     #[error("the cap on units in flight is zero: nothing could ever be admitted")]
     ZeroInflight,
     #[error("the byte budget is zero: nothing could ever be admitted")]

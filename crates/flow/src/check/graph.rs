@@ -16,6 +16,8 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) next: Vec<u16>,
     pub(crate) retires: bool,
+    /// The stage splits its units, which hold nothing from then on.
+    pub(crate) splits: bool,
     pub(crate) asks: Vec<Asked>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::error::{BuildError, NeedsCycle};
-use super::graph::{Asked, Graph};
+use super::graph::{Asked, Graph, Node};
 use super::pairs::PlanPairs;
 
 /// The results of the checks.
@@ -43,9 +43,50 @@ impl Graph {
                 }
             }
         }
+        self.check_splits()?;
         let pairs = PlanPairs::of(self);
         let ranks = pairs.ranks().map_err(|cycle| BuildError::NeedsCycle(NeedsCycle(cycle)))?;
         Ok(Proof { ranks, pairs, distance })
+    }
+
+    /// Checks that a unit to be split holds nothing, so that its children never wait for what it holds.
+    fn check_splits(&self) -> Result<(), BuildError> {
+        let named = |stage: u16| self.stages[usize::from(stage)].name.clone();
+        for (split, node) in (0..).zip(&self.stages).filter(|(_, node)| node.splits) {
+            // Each bound on a queue is a place that the stages before it ask for.
+            let place = |node: &Node| node.asks.iter().filter(|asked| asked.place).find_map(|asked| asked.until);
+            if let Some(next) = place(node) {
+                return Err(BuildError::QueueAfterSplit { stage: named(split), next: named(next) });
+            }
+            let bounded = self.stages.iter().flat_map(|node| &node.asks).any(|a| a.place && a.until == Some(split));
+            if bounded || (split == self.entry && self.entry_place.is_some()) {
+                return Err(BuildError::QueueAtSplit { stage: named(split) });
+            }
+            let beyond = self.reach(split);
+            for (s, stage) in (0..).zip(&self.stages) {
+                for &Asked { resource, until, .. } in &stage.asks {
+                    let Some(until) = until.filter(|&until| beyond[usize::from(until)]) else { continue };
+                    if self.reach_before(s, until)[usize::from(split)] {
+                        let resource = self.resources[usize::from(resource)].clone();
+                        let (stage, until, split) = (named(s), named(until), named(split));
+                        return Err(BuildError::HeldThroughSplit { stage, resource, until, split });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The stages that a unit in `from` may come to up to its run in `until`.
+    fn reach_before(&self, from: u16, until: u16) -> Vec<bool> {
+        let mut reached = vec![false; self.stages.len()];
+        let mut open = vec![from];
+        while let Some(stage) = open.pop() {
+            if !std::mem::replace(&mut reached[usize::from(stage)], true) && (stage != until || stage == from) {
+                open.extend(&self.stages[usize::from(stage)].next);
+            }
+        }
+        reached
     }
 
     /// The stages that a unit in `from` may reach.
@@ -91,6 +132,7 @@ mod tests {
             name: name.into(),
             next: next.to_vec(),
             retires,
+            splits: false,
             asks: asks.iter().map(|&(resource, until)| Asked { resource, until, place: false }).collect(),
         }
     }

@@ -9,6 +9,7 @@ use super::intake::entrance::Wake;
 use super::intake::gate::TypedGate;
 use super::state::State;
 use super::units::column::Row;
+use super::units::families::Parting;
 use super::units::record::Record;
 use super::units::stamp::Stamp;
 use super::units::table::Units;
@@ -41,6 +42,8 @@ impl State {
             && self.intake.entry_place().is_none_or(|place| self.grants.has_place(place))
             // No newcomer passes a unit that waits for memory.
             && self.grants.memory().is_empty()
+            // Nor one that waits for its children to have room.
+            && !self.grants.room().is_starved()
     }
 
     /// Whether this many units with this many bytes together can certainly enter now.
@@ -49,6 +52,7 @@ impl State {
         self.intake.budget().has_room_for_all(units, bytes)
             && self.intake.entry_place().is_none()
             && self.grants.memory().is_empty()
+            && !self.grants.room().is_starved()
     }
 
     /// Whether admitting more units would keep workers busier. If not, the source may sleep on until half of the flow
@@ -58,7 +62,7 @@ impl State {
         let budget = self.intake.budget();
         let room = budget.room();
         room > 0
-            && (room >= budget.max_in_flight() / 2 || {
+            && (room >= budget.admission_cap() / 2 || {
                 let batch = self.stages.at(self.intake.entry()).batch_target();
                 self.stages.could_run() < 2 * self.crew.shared_workers() * batch
             })
@@ -334,8 +338,7 @@ impl State {
     /// Ends a unit that was given up on outside of a worker.
     pub(crate) fn discard(&mut self, row: Row, now: u64) {
         self.stages.at_mut(self.intake.entry()).count_dead_letter();
-        self.ledger.dead_letter();
-        self.leave(row, now);
+        self.leave(row, Parting::Dead, now);
         self.grant_all(now);
     }
 }

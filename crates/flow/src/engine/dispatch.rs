@@ -68,11 +68,12 @@ impl State {
         now: u64,
     ) -> Option<RunningBatch> {
         let state = self.stages.at_mut(stage);
-        let TakenBatch { rows, plain, permits, soon, time_each } = state.take_batch(leads, now)?;
+        let TakenBatch { mut rows, plain, permits, soon, time_each } = state.take_batch(leads, now)?;
         let units = rows.len();
+        let splits = state.splits();
         // A chain's batch must hold nothing: it settles only at its end, and its permits would be held through stages
         // that do not need them.
-        let chain = chain.filter(|_| permits.is_empty()).cloned();
+        let chain = chain.filter(|_| permits.is_empty() && splits.is_none()).cloned();
         if leads {
             if !state.is_blocking() {
                 self.crew.begin(soon);
@@ -84,7 +85,8 @@ impl State {
         if soon {
             self.crew.watch(&mut self.timers, now);
         }
-        Some(RunningBatch { stage, rows, units, plain, permits, chain, leads, soon, time_each })
+        let brood = splits.map(|nth| Box::new(self.take_brood(stage, nth, &mut rows, now)));
+        Some(RunningBatch { stage, rows, units, plain, permits, brood, chain, leads, soon, time_each })
     }
 
     /// Marks the stage's queue, if it has units, after a worker has taken batches. A turn of more units than the worker

@@ -98,6 +98,7 @@ impl State {
                 self.pump(stage, now);
             } else if !self.stages.seat_again(self.crew.shared_workers())
                 && !self.serve_memory(now)
+                && !self.serve_room(now)
                 && !self.admit_pulled(now)
             {
                 return;
@@ -113,6 +114,9 @@ impl State {
     fn pump(&mut self, stage: u16, now: u64) {
         // A grant is a promise that a worker comes soon. Tokens granted further ahead than the seats would lie idle in
         // the queue while units of another stage lack them.
+        if self.stages.at(stage).splits().is_some() {
+            return self.await_room(stage, now);
+        }
         if self.stages.at(stage).needs_nothing() {
             return self.pump_free(stage, now);
         }
@@ -182,7 +186,7 @@ impl State {
     }
 
     /// Takes the first unit of the stage's queue.
-    fn pop_waiting(&mut self, stage: u16) -> Option<Row> {
+    pub(super) fn pop_waiting(&mut self, stage: u16) -> Option<Row> {
         let (mut row, queued_ns) = self.stages.at_mut(stage).pop_waiting(self.units.spares())?;
         self.units.record(&mut row).set_queued_ns(queued_ns);
         Some(row)
@@ -199,7 +203,7 @@ impl State {
 
 impl State {
     /// Grants the unit, or parks it.
-    fn try_unit(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
+    pub(super) fn try_unit(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
         if self.units.record(&mut row).is_in_order() {
             return self.acquire_in_order(row, stage, woken, now);
         }
@@ -399,6 +403,11 @@ impl State {
         }
     }
 
+    /// Whether nothing in the flow can move without an exception.
+    pub(super) fn is_stuck(&self) -> bool {
+        !self.timers.brings_work() && self.stages.nothing_is_granted()
+    }
+
     /// Lets the first unit in the line for bytes go on if it may. Returns whether it does.
     #[inline]
     fn serve_memory(&mut self, now: u64) -> bool {
@@ -407,7 +416,7 @@ impl State {
         let grows = head.wants_bytes.saturating_sub(self.units.record(&mut head.row).bytes());
         let fits = budget.fits(grows.into());
         // If nothing else in the flow can ever move, waiting frees no byte.
-        let is_stuck = || !self.timers.brings_work() && self.stages.nothing_is_granted();
+        let is_stuck = || self.is_stuck();
         let is_due = || self.grants.memory().head_is_due(budget.fits(0), now) && self.stages.nothing_moves(now);
         if !fits && !is_stuck() && !is_due() {
             return false;

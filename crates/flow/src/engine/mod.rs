@@ -1,7 +1,7 @@
 //! The engine: a scheduler that is a plain state machine, and the threads that drive it.
 //!
 //! Read [`cycle`] first: a worker's loop, in the order of a unit's way. Its steps are `admit` or `pulling`, `grant` (with
-//! `in_order`), `dispatch` and `turn`, `run`, `settle`, and `wake`. The steps sequence the verbs of the parts:
+//! `in_order`), `splitting`, `dispatch` and `turn`, `run`, `settle`, and `wake`. The steps sequence the verbs of the parts:
 //!
 //! | part | keeps |
 //! | --- | --- |
@@ -38,6 +38,7 @@ mod pulling;
 pub(crate) mod run;
 pub(crate) mod settings;
 mod settle;
+mod splitting;
 pub(crate) mod stages;
 pub(crate) mod state;
 pub(crate) mod threads;

@@ -13,12 +13,13 @@ use crate::snapshot::{ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Wait
 impl State {
     pub(super) fn snapshot(&mut self, flow: &str, now: u64) -> Snapshot {
         let oldest = self.oldest(now);
-        let Counts { admitted, retired, skipped, dead_lettered } = self.ledger.counts();
+        let Counts { admitted, split, retired, skipped, dead_lettered } = self.ledger.counts();
         let budget = self.intake.budget();
         Snapshot {
             flow: flow.into(),
             wall_ns: self.ledger.wall_ns(now),
             admitted,
+            split,
             retired,
             skipped,
             dead_lettered,
@@ -53,6 +54,7 @@ impl State {
         let named = self.grants.specs().map(|spec| &spec.name).enumerate();
         let waiting_for = named
             .map(|(resource, name)| Waiting { resource: name.clone(), units: stage.parked_for(resource) })
+            .chain([Waiting { resource: "room".into(), units: stage.waits_for_room() }])
             .filter(|waiting| waiting.units > 0);
         StageSnapshot {
             waiting_for: waiting_for.collect(),
@@ -63,12 +65,13 @@ impl State {
 
     /// The waits of the stage's units, longest first.
     fn waited_for(&self, stage: &StageState) -> Vec<WaitedFor> {
-        let Waits { for_resources, for_memory, for_worker: (queued, units) } = stage.waits();
+        let Waits { for_resources, for_memory, for_room, for_worker: (queued, units) } = stage.waits();
         let named =
             |resource: &str, (total_ns, units): (u64, u64)| WaitedFor { resource: resource.into(), total_ns, units };
         let resources = self.grants.specs().zip(for_resources).map(|(spec, &waited)| named(&spec.name, waited));
         let mut waited: Vec<WaitedFor> = resources.collect();
-        // The time in the queue includes that in line for resources.
+        // The time in the queue includes that in line for resources and for room.
+        waited.push(named("room", for_room));
         let parked: u64 = waited.iter().map(|w| w.total_ns).sum();
         waited.push(named("memory", for_memory));
         waited.push(named("a worker", (queued.saturating_sub(parked), units)));
@@ -85,6 +88,7 @@ impl State {
             flow: snapshot.flow,
             outcome: self.life.outcome(),
             admitted: snapshot.admitted,
+            split: snapshot.split,
             retired: snapshot.retired,
             skipped: snapshot.skipped,
             dead_lettered: snapshot.dead_lettered,

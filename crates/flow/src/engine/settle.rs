@@ -7,6 +7,7 @@ use super::crew::chain::RunningBatch;
 use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
 use super::units::column::Row;
+use super::units::families::Parting;
 
 // ---- a batch ------------------------------------------------------------------------------------------
 
@@ -51,6 +52,10 @@ impl State {
         let (units, mut rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
         let stage = self.note_stage_runs(units, settlement).unwrap_or(first);
+        // Children come before their parents' verdicts, so that a parent which ends has its children counted.
+        if let Some(brood) = batch.brood.take() {
+            self.take_in(*brood, first, now);
+        }
         for permit in permits {
             self.grants.release(permit, &mut self.timers, now);
         }
@@ -125,16 +130,20 @@ impl State {
     }
 
     /// Retires units that need no settlement beyond their leaving.
-    fn retire(&mut self, mut rows: VecDeque<Row>, plain: bool, now: u64) {
+    pub(super) fn retire(&mut self, mut rows: VecDeque<Row>, plain: bool, now: u64) {
         self.ledger.retire(rows.len() as u64);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
-        // Units that were admitted together have the same latency.
+        // Units that were admitted together have the same latency, and those that were split together one parent.
         let (mut admitted_ns, mut together) = (0, 0);
+        let mut siblings = Siblings::default();
         for row in &mut rows {
             if !plain {
                 let record = self.units.record(row);
                 self.intake.budget_mut().subtract_bytes(record.bytes());
-                record.clear();
+                if let Some(parent) = record.parent() {
+                    siblings.add(parent.row, |parent, children| self.children_left(parent, children, now));
+                }
+                self.units.record(row).clear();
             }
             let came = self.units.stamp(row).admitted_ns();
             if came != admitted_ns {
@@ -146,6 +155,7 @@ impl State {
         self.ledger.record_latency(admitted_ns, together, now);
         self.units.free_rows(rows.drain(..));
         self.units.keep_list(rows);
+        siblings.end(|parent, children| self.children_left(parent, children, now));
     }
 }
 
@@ -165,20 +175,17 @@ impl State {
             }
             Verdict::Retire => {
                 self.stages.at_mut(stage).count_units(1);
-                self.ledger.retire(1);
-                self.leave(row, now);
+                self.leave(row, Parting::Retired, now);
             }
             Verdict::Skip => {
                 self.stages.at_mut(stage).count_failure();
-                self.ledger.skip();
-                self.leave(row, now);
+                self.leave(row, Parting::Skipped, now);
             }
             Verdict::Dead { stop_flow } => {
                 let state = self.stages.at_mut(stage);
                 state.count_failure();
                 state.count_dead_letter();
-                self.ledger.dead_letter();
-                self.leave(row, now);
+                self.leave(row, Parting::Dead, now);
                 if stop_flow {
                     self.life.stop_by_failure();
                 }
@@ -204,6 +211,17 @@ impl State {
                 }
                 self.units.record(&mut row).ask_again();
                 self.enqueue_after(row, stage, pause_ns, now);
+            }
+            Verdict::Unfold { more } => {
+                // Its children may need what it holds, so it keeps nothing while they are in flight.
+                self.release_where(&mut row, now, |_| true);
+                self.units.record(&mut row).unfold();
+                if more {
+                    self.wait_for_room(row, stage, true, now);
+                } else {
+                    self.stages.at_mut(stage).count_units(1);
+                    self.leave(row, Parting::Retired, now);
+                }
             }
             Verdict::LeftBehind => {
                 self.release_where(&mut row, now, |_| true);
@@ -257,14 +275,60 @@ impl State {
         }
     }
 
-    /// Ends the unit, whichever way it leaves.
-    pub(super) fn leave(&mut self, mut row: Row, now: u64) {
+    /// Ends the unit, whichever way it leaves. If it has children in flight, it stays until the last one has left.
+    pub(super) fn leave(&mut self, mut row: Row, parting: Parting, now: u64) {
         self.release_where(&mut row, now, |_| true);
-        let record = self.units.record(&mut row);
-        self.intake.budget_mut().subtract_bytes(record.bytes());
-        record.clear();
+        self.weigh(&mut row, 0);
+        let Some(mut row) = self.units.families().end(row, parting) else { return };
+        let parent = self.units.record(&mut row).parent();
+        self.free(row, parting, now);
+        if let Some(parent) = parent {
+            self.children_left(parent.row, 1, now);
+        }
+    }
+
+    /// Accounts for children that have left. Their parent leaves with the last one if its own work has ended, and so
+    /// may its ancestors.
+    fn children_left(&mut self, parent: u32, children: u64, now: u64) {
+        let (mut parent, mut children) = (parent, children);
+        while let Some((mut row, parting)) = self.units.families().remove_children(parent, children) {
+            let next = self.units.record(&mut row).parent();
+            self.free(row, parting, now);
+            let Some(next) = next else { return };
+            (parent, children) = (next.row, 1);
+        }
+    }
+
+    /// Counts a unit as left, and frees its row.
+    fn free(&mut self, mut row: Row, parting: Parting, now: u64) {
+        self.units.record(&mut row).clear();
+        self.ledger.part(parting);
         self.ledger.record_latency(self.units.stamp(&row).admitted_ns(), 1, now);
         self.intake.budget_mut().subtract_units(1);
         self.units.free_rows(std::iter::once(row));
+    }
+}
+
+/// Counts consecutive children of one parent.
+#[derive(Default)]
+struct Siblings {
+    of: Option<(u32, u64)>,
+}
+
+impl Siblings {
+    /// Counts a child. Hands the children before it to `left` if they are another parent's.
+    fn add(&mut self, parent: u32, left: impl FnOnce(u32, u64)) {
+        match &mut self.of {
+            Some((of, children)) if *of == parent => *children += 1,
+            of => {
+                let before = of.replace((parent, 1));
+                before.map(|(parent, children)| left(parent, children)).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Hands the last children to `left`.
+    fn end(self, left: impl FnOnce(u32, u64)) {
+        self.of.map(|(parent, children)| left(parent, children)).unwrap_or_default();
     }
 }

@@ -67,6 +67,8 @@ impl State {
             timers: Timers::default(),
             life: Life::new(),
         };
+        let splits = state.stages.splitting();
+        state.intake.budget_mut().share_with_splits(splits);
         state.resize();
         state
     }

@@ -9,8 +9,7 @@ use super::dispatch::Job;
 use super::intake::source::{PullEnd, PullOrder};
 use super::intake::staging::Staging;
 use super::pace::{CHAIN_NS, TURN_BATCHES, TURN_NS};
-use super::run::lane::Run;
-use super::run::settlement::{Settlement, retire_early};
+use super::run::settlement::{Run, Settlement, retire_early};
 use super::state::State;
 use super::threads::shared::{Locked, Shared};
 use super::units::column::Row;
@@ -200,11 +199,13 @@ fn run_through(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settl
         chain.go(stage);
     }
     let rows = batch.rows.make_contiguous();
+    let brood = &mut batch.brood;
     loop {
         // A time limit counts from the unit's own start.
         let time_each = batch.time_each || site.stage(stage).timeout.is_some();
         let plain = batch.plain && settlement.plain;
-        let mut run = Run { site, growth: shared, stage, plain, time_each, started_ns, settlement };
+        let brood = brood.as_deref_mut();
+        let mut run = Run { site, growth: shared, stage, plain, time_each, started_ns, settlement, brood };
         shared.lane(stage).run(rows, &mut run);
         let Some(chain) = &batch.chain else { return };
         let next = settlement.to;

@@ -199,6 +199,7 @@ mod tests {
             wants: Wants::new(),
             permits: Wants::new(),
             places: [].into(),
+            splits: None,
             batch: Batch::of(1),
             resources: 0,
         };

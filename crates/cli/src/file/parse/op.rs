@@ -3,7 +3,7 @@
 use super::super::error::Problem;
 use super::super::model::{
     CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, HttpGetSpec, MaxBytes, OpSpec, ParseFormat,
-    ZstdMode,
+    SplitBy, SplitSpec, ZstdMode,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
@@ -20,8 +20,10 @@ pub(super) const FILTER: &str = "filter";
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 13] =
-    ["read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse", "set"];
+const OPS: [&str; 14] = [
+    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse", "set",
+    "split",
+];
 
 /// Reads the op named by the stage's `op`.
 pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
@@ -85,6 +87,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             let format = section.or("format", ParseFormat::Json, |entry| entry.choice(&[("json", ParseFormat::Json)]));
             Some(OpSpec::Parse { format: format? })
         }
+        "split" => split(section),
         unknown => {
             let problem = Problem::new(format!("there is no op `{unknown}`")).at(text.span, "unknown op");
             let help = match suggest::closest(unknown, OPS) {
@@ -112,6 +115,75 @@ fn set(section: &mut Section<'_>, op: &Text) -> Option<OpSpec> {
         return None;
     }
     Some(OpSpec::Set { payload, fields })
+}
+
+/// The largest piece that `split` takes, unless the flow file says otherwise.
+const MAX_PIECE: u64 = 16 << 20;
+
+/// A kind of piece, before the keys that belong to it are read.
+#[derive(Clone, Copy, PartialEq)]
+enum Piece {
+    Lines,
+    Nul,
+    Separator,
+    Blocks,
+    Json,
+    Csv,
+    Tsv,
+    Tar,
+}
+
+fn split(section: &mut Section<'_>) -> Option<OpSpec> {
+    let kinds = [
+        ("lines", Piece::Lines),
+        ("nul", Piece::Nul),
+        ("separator", Piece::Separator),
+        ("blocks", Piece::Blocks),
+        ("json", Piece::Json),
+        ("csv", Piece::Csv),
+        ("tsv", Piece::Tsv),
+        ("tar", Piece::Tar),
+    ];
+    let kind = section.require("by", "by = \"lines\"").and_then(|entry| entry.choice(&kinds));
+    let max_bytes = section.or("max_bytes", MAX_PIECE, Entry::bytes_cap);
+    let Some(kind) = kind else {
+        // The keys of every kind, since it is not known which was meant.
+        for key in ["separator", "size", "header"] {
+            section.get(key);
+        }
+        return None;
+    };
+    let by = match kind {
+        Piece::Lines => SplitBy::Lines,
+        Piece::Nul => SplitBy::Nul,
+        Piece::Json => SplitBy::Json,
+        Piece::Tar => SplitBy::Tar,
+        Piece::Separator => {
+            let entry = section.require("separator", "separator = \"\\n\\n\"")?;
+            let text = entry.text("a text in quotes")?;
+            if text.value.is_empty() {
+                entry.senseless("`separator` is empty", "comes between two pieces");
+                return None;
+            }
+            SplitBy::Separator(text.value.into_bytes())
+        }
+        Piece::Blocks => {
+            let entry = section.get("size");
+            let size = entry.as_ref().map_or(Some(1 << 20), Entry::bytes_cap);
+            let (size, most) = (size?, max_bytes?);
+            if let Some(entry) = entry.filter(|_| size > most) {
+                entry.senseless("`size` is more than `max_bytes`, the most that a piece may have", "too much");
+                return None;
+            }
+            SplitBy::Blocks(usize::try_from(size).unwrap_or(usize::MAX))
+        }
+        Piece::Csv | Piece::Tsv => {
+            let separator = if kind == Piece::Csv { b',' } else { b'\t' };
+            SplitBy::Table { separator, header: section.or("header", true, Entry::boolean)? }
+        }
+    };
+    let max_bytes = usize::try_from(max_bytes?).unwrap_or(usize::MAX);
+    Some(OpSpec::Split(SplitSpec { by, max_bytes }))
 }
 
 fn fresh(entry: &Entry<'_>) -> Option<Fresh> {

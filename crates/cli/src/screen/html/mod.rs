@@ -107,7 +107,7 @@ fn units(run: &RunReport<'_>) -> String {
     let report = run.report;
     let mut out = String::from("<h2>Every unit accounted for</h2>\n");
     // One lost unit among a million must still be seen.
-    let seen = |n: u64| if n == 0 { 0.0 } else { (n as f64 / report.admitted.max(1) as f64).max(0.005) };
+    let seen = |n: u64| if n == 0 { 0.0 } else { (n as f64 / report.units().max(1) as f64).max(0.005) };
     let (dead, left) = (seen(report.dead_lettered), seen(report.left));
     let part = |class: &str, name: &str, n: u64, share: f64| Part {
         class: class.to_owned(),

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::claims::GrantList;
 use crate::engine::pace::TURN_LASTS_NS;
+use crate::engine::run::brood::Brood;
 use crate::engine::run::settlement::Settlement;
 use crate::engine::units::column::Row;
 
@@ -31,6 +32,8 @@ pub(crate) struct RunningBatch {
     /// All its units are plain (see `Record`).
     pub(crate) plain: bool,
     pub(crate) permits: GrantList,
+    /// The room for the children of its units, if the stage splits them.
+    pub(crate) brood: Option<Box<Brood>>,
     /// The position of the batch, if it may run through several stages.
     pub(crate) chain: Option<Arc<Chain>>,
     /// The batch is the first of its worker's turn, and stands for one busy worker.
@@ -45,7 +48,8 @@ pub(crate) struct RunningBatch {
 impl RunningBatch {
     /// The batch without its units.
     fn count(&self) -> Self {
-        RunningBatch { rows: VecDeque::new(), permits: GrantList::new(), chain: self.chain.clone(), ..*self }
+        let (rows, permits) = (VecDeque::new(), GrantList::new());
+        RunningBatch { rows, permits, brood: None, chain: self.chain.clone(), ..*self }
     }
 }
 
@@ -211,7 +215,18 @@ mod tests {
         // SAFETY: each test makes one row of each number.
         let rows: VecDeque<Row> = rows.map(|number| unsafe { Row::new(number) }).collect();
         let (units, permits) = (rows.len(), GrantList::new());
-        RunningBatch { stage, rows, units, plain: true, permits, chain: None, leads, soon: true, time_each: false }
+        RunningBatch {
+            stage,
+            rows,
+            units,
+            plain: true,
+            permits,
+            brood: None,
+            chain: None,
+            leads,
+            soon: true,
+            time_each: false,
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::instance::{Instance, Party, Waiter};
 use super::memory::MemoryLine;
 use super::resource::ResourceState;
+use super::room::RoomLine;
 use crate::engine::claims::{InstanceId, Step, Want};
 use crate::engine::units::column::Row;
 use crate::resource::{ResourceSpec, Supply};
@@ -19,6 +20,7 @@ pub(crate) struct Grants {
     /// Resources that may be able to make a key for a unit that waits for one.
     pub(super) keys_freed: Vec<u16>,
     memory: MemoryLine,
+    room: RoomLine,
 }
 
 impl Grants {
@@ -32,6 +34,7 @@ impl Grants {
             to_serve: Vec::new(),
             keys_freed: Vec::new(),
             memory: MemoryLine::default(),
+            room: RoomLine::default(),
         }
     }
 
@@ -57,6 +60,17 @@ impl Grants {
     #[inline]
     pub(crate) fn memory_mut(&mut self) -> &mut MemoryLine {
         &mut self.memory
+    }
+
+    /// The line of units that wait for room for their children.
+    #[inline]
+    pub(crate) fn room(&self) -> &RoomLine {
+        &self.room
+    }
+
+    #[inline]
+    pub(crate) fn room_mut(&mut self) -> &mut RoomLine {
+        &mut self.room
     }
 
     /// Whether a newcomer could have a place of this resource.
@@ -105,6 +119,7 @@ impl Grants {
             left.extend(resource.key_waiters.drain(..).map(|waiter| waiter.row));
         }
         left.extend(self.memory.drain());
+        left.extend(self.room.drain());
     }
 
     /// Snapshots of the resources; `waiters` says how many units wait for each.

@@ -7,6 +7,7 @@
 //! | `line` | taking and giving back; first come, first served |
 //! | `key` | keys, made on demand and forgotten without users |
 //! | `memory` | the line of units that were cancelled to keep the byte budget |
+//! | `room` | the line of units to be split that wait for room for children |
 //! | `grants` | the part's face |
 
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]
@@ -16,3 +17,4 @@ pub(crate) mod key;
 pub(crate) mod line;
 pub(crate) mod memory;
 pub(crate) mod resource;
+pub(crate) mod room;

@@ -3,7 +3,11 @@
 pub(crate) struct Budget {
     max_in_flight: u64,
     max_bytes: u64,
+    /// The number of stages that split units.
+    splits: u64,
     in_flight: u64,
+    /// Room that running splits have taken for children: units and bytes.
+    reserved: (u64, u64),
     /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
     bytes: u128,
     /// The number of the next unit.
@@ -19,7 +23,9 @@ impl Budget {
         Budget {
             max_in_flight,
             max_bytes,
+            splits: 0,
             in_flight: 0,
+            reserved: (0, 0),
             bytes: 0,
             next_id: 0,
             peak_in_flight: 0,
@@ -64,40 +70,75 @@ impl Budget {
         self.oversize
     }
 
+    /// Shares the cap out between admission and this many stages that split.
+    pub(crate) fn share_with_splits(&mut self, splits: u64) {
+        self.splits = splits;
+    }
+
+    /// The cap on units in flight that admission keeps. Units that are split leave room for their children: with `n`
+    /// stages that split, admission fills one part of `n + 1`, and each of those stages, from the entry on, one more.
+    #[inline]
+    pub(crate) fn admission_cap(&self) -> u64 {
+        if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
+    }
+
+    /// The cap that the stage keeps which is the `nth` to split on the way from the entry, from 1; 0: admission.
+    fn cap_of_split(&self, nth: u64) -> u64 {
+        let share = u128::from(self.max_in_flight) * u128::from(nth + 1) / u128::from(self.splits + 1);
+        (share as u64).max(1)
+    }
+
     /// The number of units that may still enter.
     #[inline]
     pub(crate) fn room(&self) -> u64 {
-        self.max_in_flight.saturating_sub(self.in_flight)
+        self.admission_cap().saturating_sub(self.in_flight + self.reserved.0)
+    }
+
+    /// The number of children that the `nth` stage to split may still bring out.
+    pub(crate) fn room_for_children(&self, nth: u64) -> u64 {
+        self.cap_of_split(nth).saturating_sub(self.in_flight + self.reserved.0)
+    }
+
+    /// Takes room for children that a run may bring out.
+    pub(crate) fn reserve(&mut self, units: u64, bytes: u64) {
+        self.reserved.0 += units;
+        self.reserved.1 += bytes;
+    }
+
+    /// Gives room back that a run had taken.
+    pub(crate) fn unreserve(&mut self, units: u64, bytes: u64) {
+        self.reserved.0 -= units;
+        self.reserved.1 -= bytes;
     }
 
     /// The number of bytes that may still enter.
     pub(crate) fn room_for_bytes(&self) -> u64 {
-        let room = u128::from(self.max_bytes).saturating_sub(self.bytes);
+        let room = u128::from(self.max_bytes).saturating_sub(self.bytes + u128::from(self.reserved.1));
         u64::try_from(room).unwrap_or(u64::MAX)
     }
 
     /// Whether there is room for this many bytes beside those in flight.
     #[inline]
     pub(crate) fn fits(&self, bytes: u128) -> bool {
-        self.bytes + bytes <= self.max_bytes.into()
+        self.bytes + u128::from(self.reserved.1) + bytes <= self.max_bytes.into()
     }
 
     /// Whether this many units with this many bytes together can certainly enter.
     #[inline]
     pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
-        self.in_flight + units as u64 <= self.max_in_flight && self.fits(bytes.into())
+        units as u64 <= self.room() && self.fits(bytes.into())
     }
 
     /// Whether a unit of `bytes` could enter. A unit larger than the whole budget enters alone.
     #[inline]
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.in_flight < self.max_in_flight && (self.fits(bytes.into()) || self.in_flight == 0)
+        self.room() > 0 && (self.fits(bytes.into()) || self.in_flight == 0)
     }
 
     /// Whether a unit of `bytes` could enter in the place of one of `their_bytes`.
     pub(crate) fn has_room_instead_of(&self, their_bytes: u64, bytes: u64) -> bool {
         let left = self.bytes - u128::from(their_bytes);
-        self.in_flight <= self.max_in_flight
+        self.in_flight + self.reserved.0 <= self.admission_cap()
             && (left + u128::from(bytes) <= self.max_bytes.into() || self.in_flight == 1)
     }
 
@@ -169,6 +210,28 @@ mod tests {
         assert!(budget.has_room_instead_of(60, 100) && budget.room_for_bytes() == 40);
         budget.admit_bytes(1000);
         assert_eq!((budget.oversize(), budget.room_for_bytes()), (1, 0));
+    }
+
+    #[test]
+    fn splits_keep_room_for_children() {
+        let mut budget = Budget::new(9, 100);
+        budget.share_with_splits(2);
+        assert_eq!((budget.room(), budget.room_for_children(1), budget.room_for_children(2)), (3, 6, 9));
+        budget.add_units(3);
+        assert!(!budget.has_room(0) && !budget.has_room_for_all(1, 0));
+        budget.reserve(2, 30);
+        assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (1, 70));
+        budget.unreserve(2, 30);
+        assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (3, 100));
+    }
+
+    #[test]
+    fn a_cap_of_one_admits_a_unit_that_is_split() {
+        let mut budget = Budget::new(1, 100);
+        budget.share_with_splits(3);
+        assert!(budget.has_room(0) && budget.room_for_children(1) == 1);
+        budget.add_units(1);
+        assert!(budget.room_for_children(3) == 0);
     }
 
     #[test]

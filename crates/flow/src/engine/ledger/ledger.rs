@@ -7,10 +7,12 @@
 use hdrhistogram::Histogram;
 
 use crate::engine::histogram::{histogram, quantiles};
+use crate::engine::units::families::Parting;
 use crate::snapshot::Quantiles;
 
 pub(crate) struct Ledger {
     admitted: u64,
+    split: u64,
     retired: u64,
     skipped: u64,
     dead_lettered: u64,
@@ -25,6 +27,7 @@ pub(crate) struct Ledger {
 /// The counts at one moment.
 pub(crate) struct Counts {
     pub(crate) admitted: u64,
+    pub(crate) split: u64,
     pub(crate) retired: u64,
     pub(crate) skipped: u64,
     pub(crate) dead_lettered: u64,
@@ -34,6 +37,7 @@ impl Ledger {
     pub(crate) fn new() -> Self {
         Ledger {
             admitted: 0,
+            split: 0,
             retired: 0,
             skipped: 0,
             dead_lettered: 0,
@@ -49,19 +53,26 @@ impl Ledger {
         self.admitted += units;
     }
 
+    /// Counts units that came into flight because their parents were split.
+    pub(crate) fn split(&mut self, units: u64) {
+        self.split += units;
+    }
+
     #[inline]
     pub(crate) fn retire(&mut self, units: u64) {
         self.retired += units;
     }
 
-    /// Retires a unit without a result.
-    pub(crate) fn skip(&mut self) {
-        self.retired += 1;
-        self.skipped += 1;
-    }
-
-    pub(crate) fn dead_letter(&mut self) {
-        self.dead_lettered += 1;
+    /// Counts a unit that leaves.
+    pub(crate) fn part(&mut self, parting: Parting) {
+        match parting {
+            Parting::Retired => self.retired += 1,
+            Parting::Skipped => {
+                self.retired += 1;
+                self.skipped += 1;
+            }
+            Parting::Dead => self.dead_lettered += 1,
+        }
     }
 
     /// Records the time that units which were admitted together have spent in the flow.
@@ -96,18 +107,19 @@ impl Ledger {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let Ledger { admitted, retired, skipped, dead_lettered, .. } = *self;
-        Counts { admitted, retired, skipped, dead_lettered }
+        let Ledger { admitted, split, retired, skipped, dead_lettered, .. } = *self;
+        Counts { admitted, split, retired, skipped, dead_lettered }
     }
 
     pub(crate) fn latency(&self) -> Quantiles {
         quantiles(&self.latency)
     }
 
-    /// Asserts that every admitted unit is in flight or was counted when it left.
+    /// Asserts that every unit that came is in flight or was counted when it left.
     #[inline]
     pub(crate) fn assert_conserved(&self, in_flight: u64) {
-        assert_eq!(self.admitted, self.retired + self.dead_lettered + in_flight, "a unit was lost or counted twice");
+        let left = self.retired + self.dead_lettered;
+        assert_eq!(self.admitted + self.split, left + in_flight, "a unit was lost or counted twice");
     }
 }
 
@@ -118,13 +130,14 @@ mod tests {
     #[test]
     fn every_way_out_is_counted_once() {
         let mut ledger = Ledger::new();
-        ledger.admit(4);
+        ledger.admit(3);
+        ledger.split(2);
         ledger.retire(1);
-        ledger.skip();
-        ledger.dead_letter();
+        let partings = [Parting::Skipped, Parting::Dead, Parting::Retired];
+        partings.into_iter().for_each(|parting| ledger.part(parting));
         ledger.assert_conserved(1);
-        let Counts { admitted, retired, skipped, dead_lettered } = ledger.counts();
-        assert_eq!((admitted, retired, skipped, dead_lettered), (4, 2, 1, 1));
+        let Counts { admitted, split, retired, skipped, dead_lettered } = ledger.counts();
+        assert_eq!((admitted, split, retired, skipped, dead_lettered), (3, 2, 3, 1, 1));
     }
 
     #[test]

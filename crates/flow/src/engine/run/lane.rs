@@ -4,45 +4,39 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::settlement::{Settlement, StageRun, Verdict};
-use super::site::{Growth, Site};
+use super::front::{Front, late};
+use super::settlement::{Run, StageRun, Verdict};
 use crate::contain::{Contained, contain, drop_panic};
 use crate::cx::Cx;
 use crate::engine::claims::NO_STAGE;
-use crate::engine::pace::nanos;
 use crate::engine::units::column::Row;
 use crate::engine::units::record::UnitRef;
-use crate::exit::{Aim, Entry, Route};
-use crate::failure::{DeadLetter, Failure, Requeue};
-use crate::policy::AfterFailure;
+use crate::exit::{Aim, Route};
+use crate::failure::{Failure, Requeue};
 use crate::stage::Stage;
-use crate::ticket::TicketBook;
 
 /// A stage as workers see it, its payload types hidden.
-pub(crate) trait Lane: Send + Sync {
+pub trait Lane: Send + Sync {
     /// Runs the stage on every row, and reports what follows for each unit.
     fn run(&self, rows: &mut [Row], run: &mut Run<'_>);
     /// Takes a unit's payload out of its cell, for a dead letter.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>>;
 }
 
-/// The run of one batch on one worker.
-pub(crate) struct Run<'a> {
-    pub(crate) site: &'a Site,
-    pub(crate) growth: &'a dyn Growth,
-    pub(crate) stage: u16,
-    /// All its units are plain (see `Record`).
-    pub(crate) plain: bool,
-    pub(crate) time_each: bool,
-    pub(crate) started_ns: u64,
-    pub(crate) settlement: &'a mut Settlement,
+/// A stage's code as its definition leaves it: it becomes the stage's lane once its exit is known.
+pub trait Code<In>: Send + Sync + Sized + 'static {
+    /// The results that go to the exit.
+    type Out;
+    /// The stage splits its units.
+    const SPLITS: bool = false;
+    #[doc(hidden)]
+    fn lane<X: Route<Self::Out>>(self, front: Front<In>, exit: X) -> Box<dyn Lane>;
 }
 
 /// The way in which a stage's code yields its result: a new value, or its input changed in place.
-pub trait Body<In>: Send + Sync + 'static {
+pub(crate) trait Body<In>: Send + Sync + 'static {
     /// The result is the input, changed in place.
     const IN_PLACE: bool;
     type Made;
@@ -117,14 +111,31 @@ where
     fn batch_done(&self) {}
 }
 
-/// A stage with its entry, its code and its exit.
+impl<In: Send + 'static, S: Stage<In>> Code<In> for Making<S> {
+    type Out = S::Out;
+
+    fn lane<X: Route<S::Out>>(self, front: Front<In>, exit: X) -> Box<dyn Lane> {
+        Box::new(TypedLane { front, body: self, exit })
+    }
+}
+
+impl<T, F> Code<T> for Updating<F>
+where
+    T: Send + 'static,
+    F: Fn(&mut T, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
+{
+    type Out = T;
+
+    fn lane<X: Route<T>>(self, front: Front<T>, exit: X) -> Box<dyn Lane> {
+        Box::new(TypedLane { front, body: self, exit })
+    }
+}
+
+/// A stage with its front, its code and its exit.
 pub(crate) struct TypedLane<In, B, X> {
-    pub(crate) entry: Arc<Entry<In>>,
+    pub(crate) front: Front<In>,
     pub(crate) body: B,
     pub(crate) exit: X,
-    /// Writes the dead letter of a ticketed unit to its ticket; gives the letter back if there is no ticket.
-    pub(crate) tickets: Arc<dyn TicketBook>,
-    pub(crate) takes: PhantomData<fn(In)>,
 }
 
 impl<In, B, X> Lane for TypedLane<In, B, X>
@@ -147,7 +158,7 @@ where
                     // The flow's own use of a result panicked; the unit is done all the same.
                     Verdict::Retire
                 } else {
-                    self.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
+                    self.front.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
                 };
                 drop_panic(panic);
                 progress.end_unit(outcome, run);
@@ -165,8 +176,7 @@ where
     }
 
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
-        // SAFETY: the lane's column belongs to the flow that the row belongs to.
-        unsafe { self.entry.column.cell(row) }.take().map(|input| Box::new(input) as Box<dyn Any + Send>)
+        self.front.take_input(row)
     }
 }
 
@@ -219,13 +229,12 @@ where
             if takes_objects {
                 cx.taken.get_mut().clear();
             }
-            // SAFETY: the lane's column belongs to the flow that the row belongs to.
-            let cell = unsafe { self.entry.column.cell(row) };
+            let cell = self.front.cell(row);
             let input = cell.as_mut().expect("a granted unit has its payload");
             let made = match self.body.run(input, &mut cx) {
                 Ok(made) => made,
                 Err(failure) => {
-                    let outcome = self.fail(&failure, row, run);
+                    let outcome = self.front.fail(&failure, row, run);
                     return progress.note(Ended::As(outcome), run);
                 }
             };
@@ -247,7 +256,7 @@ where
     fn run_unit(&self, row: &mut Row, run: &mut Run<'_>, progress: &mut Progress) -> Ended {
         let site = run.site;
         if site.is_abandoned() {
-            self.tickets.abandoned(row);
+            self.front.tickets.abandoned(row);
             return Ended::As(Verdict::LeftBehind);
         }
         let config = site.stage(run.stage);
@@ -258,10 +267,9 @@ where
             && let Some(refused) = unit.look().refused()
         {
             let failure = Failure::permanent(refused);
-            return Ended::As(self.fail(&failure, row, run));
+            return Ended::As(self.front.fail(&failure, row, run));
         }
-        // SAFETY: the lane's column belongs to the flow that the row belongs to.
-        let cell = unsafe { self.entry.column.cell(row) };
+        let cell = self.front.cell(row);
         let input = cell.as_mut().expect("a granted unit has its payload");
         let started = || site.instant(progress.clock);
         let deadline = config.timeout.and_then(|limit| started().checked_add(limit));
@@ -278,17 +286,17 @@ where
         }
         let made = match result {
             Ok(made) => made,
-            Err(failure) => return Ended::As(self.fail(&failure, row, run)),
+            Err(failure) => return Ended::As(self.front.fail(&failure, row, run)),
         };
         let aim = self.exit.aim(B::view(&made, input), &mut unit);
         // Only an idempotent stage is cancelled for the byte budget, because it runs again when there is room.
         let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes());
         if let Some(bytes) = grows.filter(|&bytes| !run.growth.grow(unit.change(), bytes, true)) {
-            return Ended::As(self.fail(&Failure::over_budget(bytes), row, run));
+            return Ended::As(self.front.fail(&Failure::over_budget(bytes), row, run));
         }
         // The result of a last stage is delivered even after the flow was abandoned; any other unit goes no further.
         if aim.stage != NO_STAGE && site.is_abandoned() {
-            self.tickets.abandoned(row);
+            self.front.tickets.abandoned(row);
             return Ended::As(Verdict::LeftBehind);
         }
         let stays = B::IN_PLACE && X::SAME_COLUMN && aim.stage != NO_STAGE;
@@ -328,57 +336,6 @@ where
         }
         Ended::Moves { to }
     }
-
-    #[cold]
-    fn fail(&self, failure: &Failure, row: &mut Row, run: &Run<'_>) -> Verdict {
-        let site = run.site;
-        // SAFETY: the code below uses `row` for columns of payloads only.
-        let unit = unsafe { UnitRef::new(site.records(), row) };
-        let (id, ticketed) = (site.stamps().id(row), unit.look().is_ticketed());
-        let config = site.stage(run.stage);
-        if site.is_abandoned() {
-            self.tickets.abandoned(row);
-            return Verdict::LeftBehind;
-        }
-        match failure.requeued() {
-            Some(Requeue::ForBytes(wants_bytes)) => return Verdict::AwaitMemory { wants_bytes },
-            Some(Requeue::ForNeeds) => return self.requeue(failure, unit, row),
-            None => {}
-        }
-        let attempts = unit.look().attempts() + u32::from(unit.look().refused().is_none());
-        if !failure.is_permanent() && attempts <= config.retry.times {
-            let random = mix(site.flow_id() ^ id.rotate_left(20) ^ u64::from(attempts));
-            let asked = nanos(failure.pause());
-            return Verdict::Retry { pause_ns: config.retry.pause_ns(attempts, random).max(asked).max(1) };
-        }
-        let input = self.take_input(row);
-        if config.after_failure == AfterFailure::Skip {
-            contain(|| drop(input));
-            if ticketed {
-                self.tickets.skipped(row);
-            }
-            return Verdict::Skip;
-        }
-        let letter = DeadLetter {
-            unit: id,
-            stage: config.name.to_string(),
-            attempts,
-            cause: failure.cause(),
-            message: failure.message().to_owned(),
-            input,
-        };
-        site.deliver(letter, ticketed, row, &*self.tickets);
-        Verdict::Dead { stop_flow: config.after_failure == AfterFailure::StopFlow }
-    }
-
-    /// Computes the unit's needs and weight again, as the stage before it did on the unit's arrival. Runs user functions.
-    fn requeue(&self, failure: &Failure, mut unit: UnitRef<'_>, row: &mut Row) -> Verdict {
-        // SAFETY: the lane's column belongs to the flow that the row belongs to.
-        let cell = unsafe { self.entry.column.cell(row) };
-        let input = cell.as_ref().expect("a running unit has its payload");
-        let bytes = self.entry.demand_of(input, &mut unit);
-        Verdict::Requeue { bytes, pause_ns: nanos(failure.pause()) }
-    }
 }
 
 /// The end of a unit's run.
@@ -391,7 +348,7 @@ enum Ended {
 }
 
 /// No unit of the batch has decided yet where the batch goes.
-const UNDECIDED: u16 = NO_STAGE - 1;
+pub(super) const UNDECIDED: u16 = NO_STAGE - 1;
 
 /// The progress of a batch, kept outside of the frames that a panic unwinds.
 struct Progress {
@@ -441,19 +398,4 @@ impl Progress {
 /// retry would run with grants that the unit no longer needs.
 fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
     result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
-}
-
-#[cold]
-fn late<T>(deadline: Instant, limit: Duration, result: &Result<T, Failure>) -> Failure {
-    let over = Instant::now() - deadline;
-    let done = if let Err(failure) = result { failure.message() } else { "its result is discarded" };
-    Failure::timeout(format!("over its time limit of {limit:?} by {over:.1?}: {done}"))
-}
-
-/// 64 well-mixed bits of `seed` (the finaliser of SplitMix64).
-fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -4,8 +4,14 @@
 //! | --- | --- |
 //! | `site` | what running code may reach of its flow |
 //! | `settlement` | the results that a worker brings back |
+//! | `front` | the payloads that a stage takes, and what becomes of a unit whose run fails |
 //! | `lane` | a stage's code with its types |
+//! | `brood` | the children that one run of a splitting stage brings out |
+//! | `split` | a splitting stage's code with its types |
 
+pub(crate) mod brood;
+pub(crate) mod front;
 pub(crate) mod lane;
 pub(crate) mod settlement;
 pub(crate) mod site;
+pub(crate) mod split;

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
+use super::brood::Brood;
+use super::site::{Growth, Site};
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::pocket::Pocket;
 use crate::engine::units::stamp::Stamp;
@@ -27,6 +29,8 @@ pub(crate) enum Verdict {
     AwaitMemory { wants_bytes: u64 },
     /// It goes back to the stage's queue after a pause, for its `next_asks`; `bytes` is its weight there, if that changes.
     Requeue { bytes: Option<u64>, pause_ns: u64 },
+    /// The unit was split, and `more` children may follow. Without more, the unit leaves when its children have.
+    Unfold { more: bool },
     /// The flow was abandoned, and leaves the unit behind.
     LeftBehind,
 }
@@ -58,6 +62,20 @@ pub(crate) struct Settlement {
     pub(crate) timings: Vec<(u64, u64)>,
     /// The time at which the batch ended.
     pub(crate) ended_ns: u64,
+}
+
+/// The run of one batch on one worker.
+pub struct Run<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) growth: &'a dyn Growth,
+    pub(crate) stage: u16,
+    /// All its units are plain (see `Record`).
+    pub(crate) plain: bool,
+    pub(crate) time_each: bool,
+    pub(crate) started_ns: u64,
+    pub(crate) settlement: &'a mut Settlement,
+    /// The room for children, if the stage splits its units.
+    pub(crate) brood: Option<&'a mut Brood>,
 }
 
 /// Retires plain units ahead of their settlement, without the flow's mutex: their rows go to the worker's pocket, and

@@ -9,6 +9,7 @@ use super::queue::{Queue, Taken};
 use super::stats::StageStats;
 use crate::engine::claims::{Grant, GrantList, InstanceId, NO_STAGE, Wants};
 use crate::engine::pace::{CHAIN_NS, OWN_NS, SOON_NS, TURN_BATCHES, TURN_NS, nanos};
+use crate::engine::run::brood::Brood;
 use crate::engine::settings::Workers;
 use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
@@ -25,6 +26,8 @@ pub(crate) struct StageSetup {
     pub(crate) permits: Wants,
     pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
+    /// The stage is the `nth` to split units on the way from the entry, from 1.
+    pub(crate) splits: Option<u64>,
     pub(crate) resources: usize,
 }
 
@@ -32,6 +35,7 @@ pub(crate) struct StageSetup {
 pub(crate) struct Waits<'a> {
     pub(crate) for_resources: &'a [(u64, u64)],
     pub(crate) for_memory: (u64, u64),
+    pub(crate) for_room: (u64, u64),
     pub(crate) for_worker: (u64, u64),
 }
 
@@ -54,6 +58,9 @@ pub(crate) struct StageState {
     batch: Batch,
     /// The shape of the stage's batches where its flow sets no size.
     auto: AutoBatch,
+    splits: Option<u64>,
+    /// The number of children that its next run may bring out.
+    brood: u64,
     /// The stage's bounds, copied from the settings.
     workers: Workers,
     // The queue.
@@ -68,6 +75,8 @@ pub(crate) struct StageState {
     parked: Vec<u32>,
     /// The sum of `parked`.
     parked_units: usize,
+    /// Units that wait for room for their children.
+    for_room: usize,
     /// A [`TimerAction::Batch`] of this stage is set.
     batch_timer_set: bool,
     /// The stage itself waits for a batch permit.
@@ -95,6 +104,8 @@ impl StageState {
             permits: setup.permits,
             places: setup.places,
             batch: setup.batch,
+            splits: setup.splits,
+            brood: 1,
             auto: AutoBatch::ONE,
             workers,
             waiting: Queue::default(),
@@ -103,6 +114,7 @@ impl StageState {
             in_turns: 0,
             parked: vec![0; setup.resources],
             parked_units: 0,
+            for_room: 0,
             batch_timer_set: false,
             awaits_permit: false,
             is_marked: false,
@@ -146,6 +158,12 @@ impl StageState {
     /// Whether the instance is a place in the queue of a later stage.
     pub(crate) fn is_place(&self, instance: InstanceId) -> bool {
         self.places.contains(&instance)
+    }
+
+    /// Whether the stage splits its units; it is then the `nth` to do so on the way from the entry, from 1.
+    #[inline]
+    pub(crate) fn splits(&self) -> Option<u64> {
+        self.splits
     }
 
     /// Whether a unit is granted by its mere arrival.
@@ -202,6 +220,7 @@ impl StageState {
     /// stage before need not be taken apart.
     pub(super) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
+            && self.splits.is_none()
             && !self.blocking
             && self.batch.wait.is_zero()
             && self.workers.ceiling >= max_threads
@@ -272,7 +291,7 @@ impl StageState {
 
     /// The number of units in the queue, whatever they wait for.
     pub(crate) fn queued(&self) -> u64 {
-        (self.waiting.len() + self.granted + self.parked_units) as u64
+        (self.waiting.len() + self.granted + self.parked_units + self.for_room) as u64
     }
 
     /// The number of units that could run as soon as a worker is free and their needs are met.
@@ -322,6 +341,34 @@ impl StageState {
         self.parked[usize::from(resource)] -= 1;
         self.parked_units -= 1;
         self.stats.waited_for_resource(resource, waited_ns);
+    }
+
+    /// Counts a unit that waits for room for its children.
+    pub(crate) fn await_room(&mut self) {
+        self.for_room += 1;
+    }
+
+    /// Counts a unit that has waited for room this long and waits no longer.
+    pub(crate) fn end_wait_for_room(&mut self, waited_ns: u64) {
+        self.for_room -= 1;
+        self.stats.waited_for_room(waited_ns);
+    }
+
+    /// The number of units that wait for room for their children.
+    pub(crate) fn waits_for_room(&self) -> u64 {
+        self.for_room as u64
+    }
+
+    /// The number of children that the stage's next run may bring out, if there is room.
+    pub(crate) fn next_brood(&self) -> u64 {
+        self.brood
+    }
+
+    /// Sizes the next brood after one that had rows for `most` children: a run that used them all may have twice as
+    /// many next time, so that short children share the cost of a run, and slow ones do not wait for one another.
+    pub(crate) fn size_brood(&mut self, most: u64, born: u64) {
+        let wish = if born >= most { self.brood.max(2 * born) } else { (2 * born).max(self.brood / 2) };
+        self.brood = wish.clamp(1, Brood::MAX);
     }
 
     /// The number of units that wait for the resource.
@@ -529,6 +576,7 @@ impl StageState {
         self.granted -= left.len() - granted;
         self.parked.fill(0);
         self.parked_units = 0;
+        self.for_room = 0;
     }
 }
 
@@ -579,8 +627,8 @@ impl StageState {
     }
 
     pub(crate) fn waits(&self) -> Waits<'_> {
-        let StageStats { waited, waited_memory, waited_worker, .. } = &self.stats;
-        Waits { for_resources: waited, for_memory: *waited_memory, for_worker: *waited_worker }
+        let StageStats { waited, waited_memory, waited_room, waited_worker, .. } = &self.stats;
+        Waits { for_resources: waited, for_memory: *waited_memory, for_room: *waited_room, for_worker: *waited_worker }
     }
 
     /// The stage's own part of its snapshot; what its units wait for is left empty.

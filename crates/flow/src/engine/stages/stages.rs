@@ -78,6 +78,11 @@ impl Stages {
         &self.blocking
     }
 
+    /// The number of stages that split units.
+    pub(crate) fn splitting(&self) -> u64 {
+        self.list.iter().filter(|stage| stage.splits().is_some()).count() as u64
+    }
+
     /// The stages that a batch may go on to in a chain.
     pub(crate) fn open_stages(&self) -> OpenStages {
         self.open.clone()
@@ -303,6 +308,7 @@ mod tests {
             permits: Wants::new(),
             places: [].into(),
             batch: Batch::of(2),
+            splits: None,
             resources: 0,
         };
         let workers: Vec<_> =

@@ -24,6 +24,7 @@ pub(crate) struct StageStats {
     /// The sum and number of waits, by resource.
     pub(super) waited: Vec<(u64, u64)>,
     pub(super) waited_memory: (u64, u64),
+    pub(super) waited_room: (u64, u64),
     pub(super) waited_worker: (u64, u64),
 }
 
@@ -42,6 +43,7 @@ impl StageStats {
             wait: histogram(),
             waited: vec![(0, 0); resources],
             waited_memory: (0, 0),
+            waited_room: (0, 0),
             waited_worker: (0, 0),
         }
     }
@@ -74,6 +76,11 @@ impl StageStats {
     pub(super) fn waited_for_memory(&mut self, ns: u64) {
         self.waited_memory.0 = self.waited_memory.0.saturating_add(ns);
         self.waited_memory.1 += 1;
+    }
+
+    pub(super) fn waited_for_room(&mut self, ns: u64) {
+        self.waited_room.0 = self.waited_room.0.saturating_add(ns);
+        self.waited_room.1 += 1;
     }
 
     /// Writes the counts and distributions into a snapshot of the stage.

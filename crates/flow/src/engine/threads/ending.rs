@@ -118,9 +118,10 @@ impl Shared {
         let unit = site.stamps().id(row);
         let record = site.records().record(row);
         let (ticketed, attempts) = (record.is_ticketed(), record.attempts());
+        let parent = record.parent().map(|parent| parent.id);
         let input = self.lane(stage).take_input(row);
         let stage = site.stage(stage).name.to_string();
-        let letter = DeadLetter { unit, stage, attempts, cause, message: message.to_owned(), input };
+        let letter = DeadLetter { unit, parent, stage, attempts, cause, message: message.to_owned(), input };
         site.deliver(letter, ticketed, row, tickets);
     }
 }

@@ -5,10 +5,12 @@
 //! | `column` | the table: rows, and a column for each type of data |
 //! | `record` | the engine's record of a unit that is not plain |
 //! | `stamp` | the number and time of a unit's admission |
+//! | `families` | units that were split, until their last child has left |
 //! | `pocket` | rows and lists that a worker keeps for reuse |
 //! | `table` | the part's face: free rows, records and stamps |
 
 pub(crate) mod column;
+pub(crate) mod families;
 pub(crate) mod pocket;
 pub(crate) mod record;
 pub(crate) mod stamp;

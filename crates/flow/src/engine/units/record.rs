@@ -1,5 +1,7 @@
 //! The engine's record of a unit, apart from its payload.
 
+use std::num::NonZeroU32;
+
 use super::column::{Column, Row};
 use crate::engine::claims::{Ask, Grant, GrantList, NO_STAGE, Step, Want};
 
@@ -27,7 +29,20 @@ pub(crate) struct Record {
     is_reserved: bool,
     /// A ticket for the unit's result may exist.
     ticketed: bool,
+    /// The unit that this one was split from.
+    parent: Option<Parent>,
     needs: Option<Box<Needs>>,
+}
+
+/// The parent of a unit, as its record names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parent {
+    /// The number of its row, which it keeps until its last child has left.
+    pub(crate) row: u32,
+    /// Its number in the flow.
+    pub(crate) id: u64,
+    /// The number of the child's ancestors.
+    pub(crate) depth: NonZeroU32,
 }
 
 /// The part of a unit's record that only stages with needs use.
@@ -58,6 +73,7 @@ static PLAIN: Record = Record {
     privileged: false,
     is_reserved: false,
     ticketed: false,
+    parent: None,
     needs: None,
 };
 
@@ -132,6 +148,26 @@ impl Record {
         self.ticketed = ticketed;
     }
 
+    /// The unit that this one was split from.
+    #[inline]
+    pub(crate) fn parent(&self) -> Option<Parent> {
+        self.parent
+    }
+
+    pub(crate) fn set_parent(&mut self, parent: Parent) {
+        self.parent = Some(parent);
+    }
+
+    /// The number of the unit's ancestors.
+    pub(crate) fn depth(&self) -> u32 {
+        self.parent.map_or(0, |parent| parent.depth.get())
+    }
+
+    /// Lets the unit exceed the caps, because nothing else in the flow can move.
+    pub(crate) fn privilege(&mut self) {
+        self.privileged = true;
+    }
+
     /// Sets the pause before the unit's next stage.
     pub(crate) fn delay(&mut self, pause_ns: u64) {
         self.delay_ns = pause_ns;
@@ -165,6 +201,14 @@ impl Record {
     pub(crate) fn fall_back(&mut self) {
         self.delay_ns = 0;
         self.is_reserved = false;
+    }
+
+    /// Begins the time after a run in which the unit was split: it has not failed, and goes no further.
+    pub(crate) fn unfold(&mut self) {
+        self.attempts = 0;
+        self.privileged = false;
+        self.is_reserved = false;
+        self.delay_ns = 0;
     }
 
     /// Counts a failed attempt.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::column::{Column, Row};
+use super::families::Families;
 use super::pocket::{Pocket, Spares};
 use super::record::Record;
 use super::stamp::Stamp;
@@ -19,6 +20,7 @@ pub(crate) struct Units {
     made: u32,
     /// Units that an abandoned flow leaves behind.
     left_behind: Vec<Row>,
+    families: Families,
 }
 
 impl Units {
@@ -30,6 +32,7 @@ impl Units {
             pocket: Pocket::default(),
             made: 0,
             left_behind: Vec::new(),
+            families: Families::default(),
         }
     }
 
@@ -109,13 +112,21 @@ impl Units {
         self.pocket.spares()
     }
 
+    /// The units that were split, and have children in flight.
+    #[inline]
+    pub(crate) fn families(&mut self) -> &mut Families {
+        &mut self.families
+    }
+
     /// Keeps a unit that the flow leaves behind.
     pub(crate) fn leave_behind(&mut self, row: Row) {
         self.left_behind.push(row);
     }
 
     pub(crate) fn take_left_behind(&mut self) -> Vec<Row> {
-        std::mem::take(&mut self.left_behind)
+        let mut left = std::mem::take(&mut self.left_behind);
+        left.extend(self.families.empty());
+        left
     }
 }
 

@@ -1,0 +1,241 @@
+//! Units that a flow file splits into pieces.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::support::{Room, ended, peak_bytes};
+
+/// A flow that splits files, with these keys of the split, and these of an `append` that follows.
+fn flow(split: &str, line: &str) -> String {
+    format!(
+        r#"
+        name = "pieces"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "split"
+        op = "split"
+        {split}
+        [[stage]]
+        name = "list"
+        op = "append"
+        path = "out"
+        line = '{line}'
+        "#
+    )
+}
+
+fn room(split: &str, line: &str, files: &[(&str, &[u8])]) -> Room {
+    let room = Room::new(&flow(split, line));
+    fs::create_dir(room.path("in")).unwrap();
+    for (name, content) in files {
+        room.write(format!("in/{name}"), content);
+    }
+    room
+}
+
+fn sorted(room: &Room, name: &str) -> Vec<String> {
+    let mut lines: Vec<String> = room.read(name).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn pieces(split: &str, line: &str, content: &[u8]) -> Vec<String> {
+    let room = room(split, line, &[("f", content)]);
+    ended(&room.run(&["run", "flow.toml"]), 0);
+    sorted(&room, "out")
+}
+
+#[test]
+fn lines_know_their_number_and_their_file() {
+    let room = room(
+        "by = \"lines\"",
+        "{parent.name} {part} {line} {size}",
+        &[("a", b"x\r\ny\n\nz"), ("b", b""), ("c", b"1\n")],
+    );
+    let (_, err) = ended(&room.run(&["run", "flow.toml", "--report", "r.json"]), 0);
+    assert_eq!(sorted(&room, "out"), ["a 1 x 1", "a 2 y 1", "a 3  0", "a 4 z 1", "c 1 1 1"]);
+    assert!(err.contains("admitted 3 + split 5 = retired 8 + dead-lettered 0 + left 0"), "{err}");
+    assert_eq!(room.json("r.json")["split"], 5);
+}
+
+#[test]
+fn every_kind_of_piece() {
+    assert_eq!(pieces("by = \"nul\"", "{line}", b"a\0b c\0"), ["a", "b c"]);
+    assert_eq!(pieces("by = \"separator\"\nseparator = \"--\"", "{size} {path}", b"a--bcd"), ["1 in/f", "3 in/f"]);
+    assert_eq!(pieces("by = \"blocks\"\nsize = \"4B\"", "{size}", b"ab\ncd\nef\n"), ["3", "6"]);
+    assert_eq!(pieces("by = \"json\"", "{json.a}", br#"[{"a":1},{"a":"two"}]"#), ["1", "two"]);
+    assert_eq!(pieces("by = \"json\"", "{json.a}", b"{\"a\":1}\n{\"a\":2}\n"), ["1", "2"]);
+    assert_eq!(pieces("by = \"csv\"", "{json.b}-{json.a}", b"a,b\n1,\"x,y\"\n2,z\n"), ["x,y-1", "z-2"]);
+    assert_eq!(pieces("by = \"tsv\"\nheader = false", "{json.2}", b"a\tb\nc\td\n"), ["b", "d"]);
+}
+
+#[test]
+fn files_of_an_archive() {
+    let room = room("by = \"tar\"", "{path} {size} {name}", &[]);
+    fs::create_dir_all(room.path("from/sub")).unwrap();
+    room.write("from/sub/one", "1");
+    room.write("from/two", "22");
+    let tar = Command::new("tar")
+        .args(["cf"])
+        .arg(room.path("in/t.tar"))
+        .args(["-C"])
+        .arg(room.path("from"))
+        .arg(".")
+        .status();
+    assert!(tar.expect("tar").success());
+    ended(&room.run(&["run", "flow.toml"]), 0);
+    assert_eq!(sorted(&room, "out"), ["./sub/one 1 one", "./two 2 two"]);
+}
+
+#[test]
+fn a_piece_that_is_wrong_dies_alone_and_a_payload_that_makes_no_sense_dies_whole() {
+    let room = room("by = \"lines\"\nmax_bytes = \"5B\"", "{line}", &[("f", b"good\ntoo long\nfine\n")]);
+    let (_, err) = ended(&room.run(&["run", "flow.toml"]), 1);
+    assert!(err.contains("admitted 1 + split 3 = retired 3 + dead-lettered 1 + left 0"), "{err}");
+    assert_eq!(sorted(&room, "out"), ["fine", "good"]);
+    let letter = &room.json_lines("pieces.dead-letters.jsonl")[0];
+    assert_eq!((letter["path"].as_str(), &letter["part"]), (Some("in/f"), &serde_json::json!([2])));
+    assert!(letter["message"].as_str().unwrap().contains("longer than 5 bytes"), "{letter}");
+
+    let room = self::room("by = \"json\"", "{json.a}", &[("f", b"[{\"a\":1},{\"a\":2} oops")]);
+    let (_, err) = ended(&room.run(&["run", "flow.toml"]), 1);
+    assert!(err.contains("admitted 1 + split 2 = retired 2 + dead-lettered 1 + left 0"), "{err}");
+    let letter = &room.json_lines("pieces.dead-letters.jsonl")[0];
+    assert!(letter["message"].as_str().unwrap().starts_with("after part 2: a `,` or the array's `]`"), "{letter}");
+    assert!(letter.get("part").is_none(), "it is the whole file's");
+}
+
+/// Lines that start with `bad` die until there is a file `mended`.
+const MEND: &str = r#"
+    name = "mend"
+    [source]
+    walk = "in"
+    [[stage]]
+    name = "read"
+    op = "read"
+    [[stage]]
+    name = "groups"
+    op = "split"
+    by = "separator"
+    separator = "--"
+    [[stage]]
+    name = "lines"
+    op = "split"
+    by = "lines"
+    [[stage]]
+    name = "try"
+    op = "exec"
+    exec = ["sh", "-c", "echo \"$0\" >> ran; case $0 in bad*) test -e mended;; esac", "{line}"]
+    stdin = "null"
+"#;
+
+#[test]
+fn a_retry_runs_exactly_the_pieces_that_died() {
+    let room = Room::new(MEND);
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/a", "one\nbad 1\n--two\nthree\nbad 2\nbad 3\n");
+    room.write("in/b", "four\nbad 4");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    let parts = |room: &Room| {
+        let letters = room.json_lines("mend.dead-letters.jsonl");
+        let mut parts: Vec<String> =
+            letters.iter().map(|l| format!("{} {}", l["path"].as_str().unwrap(), l["part"])).collect();
+        parts.sort();
+        parts
+    };
+    let dead = ["in/a [1,2]", "in/a [2,3]", "in/a [2,4]", "in/b [1,2]"];
+    assert_eq!(parts(&room), dead);
+
+    fs::remove_file(room.path("ran")).unwrap();
+    ended(&room.run(&["retry"]), 1);
+    assert_eq!(sorted(&room, "ran"), ["bad 1", "bad 2", "bad 3", "bad 4"]);
+    assert_eq!(parts(&room), dead, "what dies again has its letter again");
+
+    room.write("mended", "");
+    fs::remove_file(room.path("ran")).unwrap();
+    room.write("in/b", "four");
+    let (_, err) = ended(&room.run(&["retry"]), 1);
+    assert_eq!(sorted(&room, "ran"), ["bad 1", "bad 2", "bad 3"]);
+    let letters = room.json_lines("mend.dead-letters.jsonl");
+    assert_eq!(letters.len(), 1, "{err}");
+    assert!(letters[0]["message"].as_str().unwrap().contains("part 2 is to be run again, and there are only 1 now"));
+    assert_eq!(letters[0]["part"], serde_json::json!([1]));
+}
+
+#[test]
+fn pieces_are_printed_in_their_order() {
+    let room = Room::new(
+        r#"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "split"
+        op = "split"
+        by = "lines"
+        [[stage]]
+        name = "sleep"
+        op = "exec"
+        exec = ["sh", "-c", "set $0; sleep 0.0$1; echo $1 $2", "{line}"]
+        stdout = "print"
+        ordered = true
+        "#,
+    );
+    fs::create_dir(room.path("in")).unwrap();
+    let mut expected = String::new();
+    for file in ["a", "b"] {
+        let mut text = String::new();
+        for n in 0..12 {
+            writeln!(text, "{} {file}{n}", (n * 5) % 9).unwrap();
+        }
+        room.write(format!("in/{file}"), &text);
+        expected += &text;
+    }
+    let (out, _) = ended(&room.run(&["run", "flow.toml", "--quiet"]), 0);
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn a_large_file_is_split_in_little_memory() {
+    let room = room("by = \"lines\"", "{line}", &[]);
+    let text: String = (0..2_000_000).fold(String::new(), |mut text, n| {
+        writeln!(text, "{n:030}").unwrap();
+        text
+    });
+    room.write("in/big", &text);
+    let mut command = room.command(&["run", "flow.toml", "--quiet", "--memory", "8MiB"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let peak = peak_bytes(command.spawn().unwrap(), 0);
+    assert!(peak < 60 << 20, "{peak} bytes");
+    assert_eq!(room.read("out").lines().count(), 2_000_000);
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    for (split, line, expected) in [
+        ("", "x", "stage `split` has no `by`"),
+        ("by = \"words\"", "x", "words"),
+        ("by = \"separator\"", "x", "has no `separator`"),
+        ("by = \"separator\"\nseparator = \"\"", "x", "`separator` is empty"),
+        ("by = \"lines\"\nheader = true", "x", "header"),
+        ("by = \"blocks\"\nsize = \"1GiB\"", "x", "`size` is more than `max_bytes`"),
+        ("by = \"blocks\"", "{line}", "`{line}` is a line's"),
+        ("by = \"lines\"\nqueue = 3", "x", "stage `split` splits its units and has a queue bound"),
+    ] {
+        let room = room(split, line, &[]);
+        let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
+        assert!(err.contains(expected), "{split}: {err}");
+    }
+    let room = Room::new(
+        "[source]\nlines = \"-\"\n[[stage]]\nname = \"a\"\nop = \"append\"\npath = \"o\"\nline = \"{part}\"\n",
+    );
+    let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
+    assert!(err.contains("no `split` stage comes before"), "{err}");
+}

@@ -1,0 +1,105 @@
+//! A brood: the children that one run of a splitting stage brings out.
+//!
+//! Their rows and numbers are taken under the flow's mutex before the run, and the room for them is reserved, so the
+//! worker needs no lock for a child.
+
+use crate::engine::units::column::Row;
+use crate::engine::units::stamp::Stamp;
+
+/// A child on its way from its parent's run into the flow.
+pub(crate) struct Newborn {
+    pub(crate) row: Row,
+    /// Its first stage; [`NO_STAGE`](crate::engine::claims::NO_STAGE): it has retired.
+    pub(crate) to: u16,
+    pub(crate) bytes: u64,
+}
+
+pub(crate) struct Brood {
+    /// Free rows for further children.
+    rows: Vec<Row>,
+    /// The stamp of the next child.
+    next: Stamp,
+    end_id: u64,
+    /// The children so far, those of one parent together.
+    born: Vec<Newborn>,
+    bytes: u64,
+    max_bytes: u64,
+    /// The reserved room, in units and bytes.
+    reserved: (u64, u64),
+}
+
+impl Brood {
+    /// The maximum number of children of one run.
+    pub(crate) const MAX: u64 = 256;
+
+    /// A brood of at most as many children as there are rows, the first with the stamp `first`, that is full when its
+    /// children weigh `max_bytes`.
+    pub(crate) fn new(rows: Vec<Row>, first: Stamp, max_bytes: u64) -> Self {
+        let reserved = (rows.len() as u64, max_bytes);
+        let end_id = first.id() + reserved.0;
+        Brood { born: Vec::with_capacity(rows.len()), rows, next: first, end_id, bytes: 0, max_bytes, reserved }
+    }
+
+    /// Whether another child may come. The first may weigh more than all together should.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        !self.rows.is_empty() && (self.born.is_empty() || self.bytes < self.max_bytes)
+    }
+
+    /// Takes a row with its stamp for the next child.
+    #[inline]
+    pub(crate) fn take_row(&mut self) -> Option<(Row, Stamp)> {
+        let row = self.rows.pop()?;
+        let stamp = self.next;
+        self.next = stamp.next();
+        Some((row, stamp))
+    }
+
+    /// Takes back the row and the stamp of the last child, which did not come about.
+    pub(crate) fn give_row_back(&mut self, row: Row, stamp: Stamp) {
+        self.rows.push(row);
+        self.next = stamp;
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, newborn: Newborn) {
+        self.bytes = self.bytes.saturating_add(newborn.bytes);
+        self.born.push(newborn);
+    }
+
+    /// The number of the next child, and the one after the numbers that were taken for the brood.
+    pub(crate) fn numbers(&self) -> (u64, u64) {
+        (self.next.id(), self.end_id)
+    }
+
+    /// The room that was reserved for the brood, in units and bytes.
+    pub(crate) fn reserved(&self) -> (u64, u64) {
+        self.reserved
+    }
+
+    /// The children, and the rows that were not used.
+    pub(crate) fn into_parts(self) -> (Vec<Newborn>, Vec<Row>) {
+        (self.born, self.rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_brood_is_full_when_its_rows_are_used_up_or_it_weighs_enough() {
+        // SAFETY: this test makes one row of each number.
+        let rows: Vec<Row> = (0..3).map(|number| unsafe { Row::new(number) }).collect();
+        let mut brood = Brood::new(rows, Stamp::new(7, 1), 10);
+        let (row, stamp) = brood.take_row().unwrap();
+        assert!(stamp.id() == 7 && brood.has_room());
+        brood.add(Newborn { row, to: 0, bytes: 4 });
+        let (row, stamp) = brood.take_row().unwrap();
+        assert!(stamp.id() == 8 && brood.has_room());
+        brood.add(Newborn { row, to: 0, bytes: 6 });
+        assert!(!brood.has_room());
+        let (born, unused) = brood.into_parts();
+        assert_eq!((born.len(), unused.len()), (2, 1));
+    }
+}

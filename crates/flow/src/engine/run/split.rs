@@ -1,0 +1,274 @@
+//! The lane of a stage that splits its units: each unit is opened once, as an iterator of its children, and brings out
+//! as many of them at a time as the flow has room for.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::num::NonZeroU32;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::brood::{Brood, Newborn};
+use super::front::{Front, late};
+use super::lane::{Code, Lane, UNDECIDED};
+use super::settlement::{Run, StageRun, Verdict};
+use crate::contain::{contain, drop_panic};
+use crate::cx::Cx;
+use crate::engine::claims::NO_STAGE;
+use crate::engine::pace::{PULL_NS, nanos};
+use crate::engine::units::column::{Column, Row};
+use crate::engine::units::record::{Parent, UnitRef};
+use crate::engine::units::stamp::Stamp;
+use crate::exit::Route;
+use crate::failure::Failure;
+use crate::ticket::Unfinished;
+
+/// A stage that splits its units.
+pub(crate) struct Splitting<F, Out> {
+    pub(crate) open: F,
+    pub(crate) makes: PhantomData<fn() -> Out>,
+}
+
+impl<In, Out, I, F> Code<In> for Splitting<F, Out>
+where
+    In: Send + 'static,
+    Out: Send + 'static,
+    I: IntoIterator<Item = Result<Out, Failure>, IntoIter: Send + 'static> + 'static,
+    F: Fn(&mut In, &mut Cx<'_>) -> Result<I, Failure> + Send + Sync + 'static,
+{
+    type Out = Out;
+    const SPLITS: bool = true;
+
+    fn lane<X: Route<Out>>(self, front: Front<In>, exit: X) -> Box<dyn Lane> {
+        Box::new(SplitLane { front, open: self.open, opened: Column::new(), exit })
+    }
+}
+
+struct SplitLane<In, I: IntoIterator, F, X> {
+    front: Front<In>,
+    open: F,
+    /// The units that have been opened.
+    opened: Column<Opened<I::IntoIter>>,
+    exit: X,
+}
+
+/// The children that a unit still has in it.
+struct Opened<C> {
+    children: C,
+    /// It has brought out a child, and cannot begin again.
+    begun: bool,
+}
+
+impl<In, Out, I, F, X> Lane for SplitLane<In, I, F, X>
+where
+    In: Send + 'static,
+    Out: Send + 'static,
+    I: IntoIterator<Item = Result<Out, Failure>, IntoIter: Send + 'static> + 'static,
+    F: Fn(&mut In, &mut Cx<'_>) -> Result<I, Failure> + Send + Sync + 'static,
+    X: Route<Out>,
+{
+    fn run(&self, rows: &mut [Row], run: &mut Run<'_>) {
+        let site = run.site;
+        let brood = run.brood.take().expect("a stage that splits runs with room for children");
+        let (mut clock, until_ns) = (run.started_ns, run.started_ns + PULL_NS);
+        run.settlement.to = UNDECIDED;
+        run.settlement.plain = false;
+        for (place, row) in (0..).zip(&mut *rows) {
+            let verdict = self.run_unit(row, brood, clock, until_ns, run);
+            run.settlement.exceptions.push((place, verdict));
+            let now = site.now();
+            run.settlement.timings.push((now - clock, 1));
+            clock = now;
+        }
+        run.settlement.ended_ns = clock;
+        let (busy_ns, timed) = (clock - run.started_ns, run.settlement.timings.len());
+        run.settlement.stage_runs.push(StageRun { stage: run.stage, busy_ns, timed });
+    }
+
+    fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
+        self.close(row);
+        self.front.take_input(row)
+    }
+}
+
+impl<In, Out, I, F, X> SplitLane<In, I, F, X>
+where
+    In: Send + 'static,
+    Out: Send + 'static,
+    I: IntoIterator<Item = Result<Out, Failure>, IntoIter: Send + 'static> + 'static,
+    F: Fn(&mut In, &mut Cx<'_>) -> Result<I, Failure> + Send + Sync + 'static,
+    X: Route<Out>,
+{
+    fn cell<'a>(&'a self, row: &'a mut Row) -> &'a mut Option<Opened<I::IntoIter>> {
+        // SAFETY: the lane's column belongs to the flow that the row belongs to.
+        unsafe { self.opened.cell(row) }
+    }
+
+    /// Drops what is left of an opened unit.
+    fn close(&self, row: &mut Row) {
+        let opened = self.cell(row).take();
+        contain(|| drop(opened));
+    }
+
+    /// Brings out children of the unit until it has no more, the brood is full, or the time is over.
+    fn run_unit(&self, row: &mut Row, brood: &mut Brood, began_ns: u64, until_ns: u64, run: &Run<'_>) -> Verdict {
+        let site = run.site;
+        if let Some(refused) = self.refusal(row, run) {
+            return self.front.fail(&Failure::permanent(refused), row, run);
+        }
+        let limit_ns = site.stage(run.stage).timeout.map_or(u64::MAX, nanos);
+        let mut clock = began_ns;
+        let mut first = true;
+        loop {
+            if site.is_abandoned() {
+                self.close(row);
+                self.front.tickets.abandoned(row);
+                return Verdict::LeftBehind;
+            }
+            // A unit that has brought out a child waits for the others' turn; one child is the least that a run does.
+            if !brood.has_room() || (clock >= until_ns && !first) {
+                return Verdict::Unfold { more: true };
+            }
+            let more = match catch_unwind(AssertUnwindSafe(|| self.bring_out(row, brood, clock, run))) {
+                Ok(more) => more,
+                Err(panic) => {
+                    let failure = Failure::panic(&*panic);
+                    drop_panic(panic);
+                    Err(failure)
+                }
+            };
+            let now = site.now();
+            match more {
+                Ok(true) if now - clock > limit_ns => {
+                    let limit = Duration::from_nanos(limit_ns);
+                    let message = format!(
+                        "a child took {:.1?}, over the time limit of {limit:?}",
+                        Duration::from_nanos(now - clock)
+                    );
+                    return self.fail(Failure::timeout(message), row, run);
+                }
+                Ok(true) => {}
+                Ok(false) => return self.end(row, run),
+                Err(failure) => return self.fail(failure, row, run),
+            }
+            (clock, first) = (now, false);
+        }
+    }
+
+    fn refusal(&self, row: &Row, run: &Run<'_>) -> Option<String> {
+        // SAFETY: nothing else reaches the record as long as this handle lives.
+        let unit = unsafe { UnitRef::new(run.site.records(), row) };
+        unit.look().refused().map(str::to_owned)
+    }
+
+    /// Brings out one child. Returns `false` if there was none. Runs the user's code.
+    fn bring_out(&self, row: &mut Row, brood: &mut Brood, clock: u64, run: &Run<'_>) -> Result<bool, Failure> {
+        if self.cell(row).is_none() {
+            let children = self.open(row, clock, run)?;
+            *self.cell(row) = Some(Opened { children, begun: false });
+        }
+        let opened = self.cell(row).as_mut().expect("the unit was opened above");
+        let Some(value) = opened.children.next() else { return Ok(false) };
+        let value = value?;
+        let parent = self.parent_of(row, run);
+        let Some((child, stamp)) = brood.take_row() else { return Ok(true) };
+        let mut cradle = Cradle { row: Some(child), stamp, brood, run };
+        let child = cradle.row.as_mut().expect("the cradle was filled above");
+        run.site.stamps().set(child, stamp);
+        // SAFETY: the code below uses the child's row for columns of payloads only, as long as this handle is used.
+        let mut unit = unsafe { UnitRef::new(run.site.records(), child) };
+        unit.change().set_parent(parent);
+        let aim = self.exit.aim(&value, &mut unit);
+        // From here on the child exists, whatever happens to its parent.
+        self.cell(row).as_mut().expect("the unit is open").begun = true;
+        if aim.stage == NO_STAGE {
+            contain(|| self.exit.land(value, aim, child, false));
+        } else {
+            self.exit.land(value, aim, child, false);
+        }
+        cradle.settle(aim.stage, aim.bytes.unwrap_or(0));
+        Ok(true)
+    }
+
+    /// Opens the unit.
+    fn open(&self, row: &mut Row, clock: u64, run: &Run<'_>) -> Result<I::IntoIter, Failure> {
+        let site = run.site;
+        let config = site.stage(run.stage);
+        // SAFETY: the code below uses `row` for columns of payloads only.
+        let unit = unsafe { UnitRef::new(site.records(), row) };
+        let attempts = unit.look().attempts();
+        let deadline = config.timeout.and_then(|limit| site.instant(clock).checked_add(limit));
+        let input = self.front.cell(row).as_mut().expect("a granted unit has its payload");
+        let mut cx = Cx {
+            site,
+            growth: run.growth,
+            unit,
+            attempts,
+            stage: run.stage,
+            deadline,
+            taken: RefCell::default(),
+            not_send: PhantomData,
+        };
+        let opened = (self.open)(input, &mut cx)?.into_iter();
+        match deadline.zip(config.timeout).filter(|(deadline, _)| Instant::now() > *deadline) {
+            Some((deadline, limit)) => {
+                contain(|| drop(opened));
+                Err(late(deadline, limit, &Ok(())))
+            }
+            None => Ok(opened),
+        }
+    }
+
+    /// The unit as the record of its child names it.
+    fn parent_of(&self, row: &Row, run: &Run<'_>) -> Parent {
+        // SAFETY: nothing else reaches the record as long as this handle lives.
+        let unit = unsafe { UnitRef::new(run.site.records(), row) };
+        let depth = NonZeroU32::MIN.saturating_add(unit.look().depth());
+        Parent { row: row.number(), id: run.site.stamps().id(row), depth }
+    }
+
+    /// Ends a unit that has no more children in it.
+    fn end(&self, row: &mut Row, run: &Run<'_>) -> Verdict {
+        self.close(row);
+        let input = self.front.cell(row).take();
+        contain(|| drop(input));
+        // SAFETY: nothing else reaches the record as long as this handle lives.
+        let unit = unsafe { UnitRef::new(run.site.records(), row) };
+        if unit.look().is_ticketed() {
+            contain(|| self.front.tickets.unfinished(row, Unfinished::Split));
+        }
+        Verdict::Unfold { more: false }
+    }
+
+    fn fail(&self, failure: Failure, row: &mut Row, run: &Run<'_>) -> Verdict {
+        let begun = self.cell(row).as_ref().is_some_and(|opened| opened.begun);
+        self.close(row);
+        let failure = if begun { failure.after_children() } else { failure };
+        self.front.fail(&failure, row, run)
+    }
+}
+
+/// The row of a child that is being made. If that fails, the brood gets the row back.
+struct Cradle<'a, 'r> {
+    row: Option<Row>,
+    stamp: Stamp,
+    brood: &'a mut Brood,
+    run: &'a Run<'r>,
+}
+
+impl Cradle<'_, '_> {
+    fn settle(mut self, to: u16, bytes: u64) {
+        if let Some(row) = self.row.take() {
+            self.brood.add(Newborn { row, to, bytes });
+        }
+    }
+}
+
+impl Drop for Cradle<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(mut row) = self.row.take() {
+            self.run.site.records().record(&mut row).clear();
+            self.brood.give_row_back(row, self.stamp);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Splitting: a child's way in, from a unit in flight.
+//!
+//! A unit that comes to a stage which splits waits for room for a child, then for the needs of the stage, and runs. Its
+//! children get rows and numbers beforehand, like pulled units, and enter their first queues when the run is settled. A
+//! unit that has more children waits for room again, and leaves the flow with its last child.
+//!
+//! # Why every wait ends
+//! Children wait for nothing that a unit in the line for room holds, since such a unit holds nothing. So they leave in
+//! the end, and make room. If the flow is full of units in that line, nothing else moves, and the first of them brings
+//! out one child beyond the caps. The line prefers the deepest unit, so before another unit of the same depth exceeds
+//! the caps, this child and its descendants have left.
+
+use std::collections::VecDeque;
+
+use super::claims::NO_STAGE;
+use super::grant::Woken;
+use super::run::brood::{Brood, Newborn};
+use super::state::State;
+use super::units::column::Row;
+use super::units::stamp::Stamp;
+
+impl State {
+    /// Puts all units of the stage's queue into the line for room.
+    pub(super) fn await_room(&mut self, stage: u16, now: u64) {
+        // A stage in the line of a permit keeps its unit in the queue (see `serve_stage`).
+        while !self.stages.at(stage).awaits_permit()
+            && let Some(row) = self.pop_waiting(stage)
+        {
+            self.wait_for_room(row, stage, false, now);
+        }
+    }
+
+    /// Puts a unit into the line for room; one that has `begun` has children in flight, or had.
+    pub(super) fn wait_for_room(&mut self, mut row: Row, stage: u16, begun: bool, now: u64) {
+        self.stages.at_mut(stage).await_room();
+        let record = self.units.record(&mut row);
+        if begun {
+            record.set_queued_ns(now);
+        }
+        let depth = record.depth();
+        self.grants.room_mut().wait(row, stage, depth, begun, now);
+    }
+
+    /// Lets the first unit in the line for room go on, if it may. Returns whether it does.
+    #[inline]
+    pub(super) fn serve_room(&mut self, now: u64) -> bool {
+        if self.grants.room().is_empty() {
+            return false;
+        }
+        let shared = self.crew.shared_workers();
+        let has_seat = |stage| {
+            let state = self.stages.at(stage);
+            !state.awaits_permit() && state.has_seat(self.stages.workers_for(stage, shared))
+        };
+        let Some(stage) = self.grants.room().next_stage(has_seat) else { return false };
+        let nth = self.stages.at(stage).splits().unwrap_or(0);
+        let has_room = self.intake.budget().room_for_children(nth) > 0 && self.intake.budget().room_for_bytes() > 0;
+        if !has_room && !self.is_stuck() {
+            self.grants.room_mut().set_starved(true);
+            return false;
+        }
+        let Some(mut waiter) = self.grants.room_mut().pop(stage) else { return false };
+        if !has_room {
+            self.units.record(&mut waiter.row).privilege();
+        }
+        self.stages.at_mut(stage).end_wait_for_room(now.saturating_sub(waiter.since_ns));
+        self.try_unit(waiter.row, stage, Woken::No, now);
+        true
+    }
+
+    /// Takes rows, numbers and room for the children of a run that begins, which belongs to the `nth` stage to split.
+    pub(super) fn take_brood(&mut self, stage: u16, nth: u64, rows: &mut VecDeque<Row>, now: u64) -> Brood {
+        let budget = self.intake.budget();
+        // Half of the bytes are left to other runs.
+        let bytes = budget.room_for_bytes().div_ceil(2);
+        let units = if bytes > 0 { budget.room_for_children(nth).min(self.stages.at(stage).next_brood()) } else { 0 };
+        // A unit that may exceed the caps brings out one child.
+        let is_privileged = units == 0 && rows.iter_mut().any(|row| self.units.record(row).is_privileged());
+        let units = units.max(u64::from(is_privileged));
+        let budget = self.intake.budget_mut();
+        budget.reserve(units, bytes);
+        let first = Stamp::new(budget.take_ids(units), now);
+        let rows = (0..units).map(|_| self.units.take_row()).collect();
+        Brood::new(rows, first, bytes)
+    }
+
+    /// Takes in the children of a run that has ended, and gives back what it did not use.
+    pub(super) fn take_in(&mut self, brood: Brood, stage: u16, now: u64) {
+        let ((units, bytes), (next_id, end_id)) = (brood.reserved(), brood.numbers());
+        let (born, unused) = brood.into_parts();
+        self.stages.at_mut(stage).size_brood(units, born.len() as u64);
+        let budget = self.intake.budget_mut();
+        budget.unreserve(units, bytes);
+        budget.give_ids_back(end_id, end_id - next_id);
+        budget.add_units(born.len() as u64);
+        self.ledger.split(born.len() as u64);
+        self.units.free_rows(unused.into_iter());
+        let mut together = self.units.take_list();
+        let mut to = NO_STAGE;
+        for Newborn { mut row, to: goes_to, bytes } in born {
+            let record = self.units.record(&mut row);
+            record.weigh(bytes);
+            record.go_on();
+            let parent = record.parent();
+            self.intake.budget_mut().admit_bytes(bytes);
+            if let Some(parent) = parent {
+                self.units.families().add_children(parent.row, 1);
+            }
+            if goes_to != to && !together.is_empty() {
+                let rows = std::mem::replace(&mut together, self.units.take_list());
+                self.send_children(rows, to, now);
+            }
+            to = goes_to;
+            together.push_back(row);
+        }
+        self.send_children(together, to, now);
+    }
+
+    /// Sends children to their first stage.
+    fn send_children(&mut self, rows: VecDeque<Row>, to: u16, now: u64) {
+        if to == NO_STAGE {
+            self.retire(rows, false, now);
+        } else {
+            self.stages.enqueue_all(rows, false, to, self.units.spares(), now);
+        }
+    }
+}
