@@ -466,7 +466,7 @@ fn storm(seed: u64) {
     let (leaf, done) = (flow.inlet::<Twig>("leaf"), flow.retire());
     let stage = flow
         .stage(sort, move |twig: &mut Twig, cx| {
-            if twig.fate % 31 == 0 {
+            if twig.fate.is_multiple_of(31) {
                 cx.delay(Duration::from_micros(200));
             }
             match twig.fate % 101 {
@@ -482,7 +482,7 @@ fn storm(seed: u64) {
     stage.to((split, leaf));
     let stage = flow.split(split, move |twig: &mut Twig, _| {
         let (twig, mut random) = (*twig, Random::new(twig.fate));
-        if twig.fate % 43 == 0 {
+        if twig.fate.is_multiple_of(43) {
             return Err(Failure::msg("cannot be opened"));
         }
         let children = random.below(width + 1);
@@ -497,7 +497,7 @@ fn storm(seed: u64) {
     stage.after_failure(if random.below(2) == 0 { AfterFailure::Skip } else { AfterFailure::DeadLetter }).to(sort);
     flow.stage(
         leaf,
-        |twig: &mut Twig, _| if twig.fate % 57 == 0 { Err(Failure::msg("a dry leaf")) } else { Ok(*twig) },
+        |twig: &mut Twig, _| if twig.fate.is_multiple_of(57) { Err(Failure::msg("a dry leaf")) } else { Ok(*twig) },
     )
     .need(Need::keyed(keyed, |twig: &Twig| (twig.fate % 4).to_string()))
     .to(done);
