@@ -288,3 +288,21 @@ fn a_graph_ends_wherever_its_last_producer_leaves_it() {
         }
     });
 }
+
+/// One receiver gets the value of the last place; the other must learn that no more will come, although a sender lives on.
+#[test]
+fn the_last_value_of_a_closed_channel_ends_every_receivers_wait() {
+    let (mut sender, receiver) = channel::mpmc(4);
+    let closer = sender.clone();
+    let permit = sender.reserve().unwrap();
+    let receivers = [receiver.clone(), receiver].map(|receiver| std::thread::spawn(move || receiver.recv().ok()));
+    // Both fall asleep, and once more after the end, since a place is still to be completed.
+    std::thread::sleep(Duration::from_millis(50));
+    closer.close();
+    std::thread::sleep(Duration::from_millis(50));
+    permit.send(7);
+    let mut received = receivers.map(|receiver| receiver.join().unwrap());
+    received.sort_unstable();
+    assert_eq!(received, [None, Some(7)]);
+    drop(closer);
+}

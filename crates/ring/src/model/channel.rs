@@ -164,11 +164,12 @@ fn the_end_ends_every_receivers_wait() {
     explore(1, || {
         let (sender, receiver) = channel::mpmc(options(1));
         let other = receiver.clone();
-        let producer = thread::spawn(move || usize::from(sender.send(Box::new(0)).is_ok()));
+        // The sender outlives the receivers' waits: if it left, it would end them, too.
+        let producer = thread::spawn(move || (usize::from(sender.send(Box::new(0)).is_ok()), sender));
         let consumer = thread::spawn(move || drain(&other).len());
         receiver.close();
         let received = drain(&receiver).len() + consumer.join().unwrap();
-        assert_eq!(producer.join().unwrap(), received);
+        assert_eq!(producer.join().unwrap().0, received);
     });
 }
 
