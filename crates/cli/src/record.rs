@@ -78,6 +78,16 @@ pub(crate) struct Record {
     pub fault: Option<String>,
 }
 
+/// The text that identifies a piece.
+pub(crate) enum PieceText {
+    /// None of its own.
+    None,
+    /// A line.
+    Line(Vec<u8>),
+    /// The path of a file in an archive.
+    Member(Vec<u8>),
+}
+
 /// The pieces that a retry wants of a unit, by their [parts](Record::parts) below it and in that order, each with the number
 /// of its dead letter.
 pub(crate) type Wanted = [(Vec<u64>, usize)];
@@ -151,20 +161,16 @@ impl Record {
         Arc::new(Self { payload: Payload::default(), declared: 0, headroom: 0, wanted: None, ..self.clone() })
     }
 
-    /// A piece of another unit, with no text of its own; or with one, if it is a `line`.
-    pub(crate) fn piece(parent: &Arc<Self>, part: u64, line: Option<Vec<u8>>) -> Self {
-        let origin = if line.is_some() { Origin::Line } else { Origin::Piece };
-        Self { text: line.unwrap_or_default(), origin, ..Self::part_of(parent, part) }
-    }
-
-    /// A file of an archive, by its path there.
-    pub(crate) fn member(parent: &Arc<Self>, part: u64, path: Vec<u8>) -> Self {
-        Self { text: path, origin: Origin::Member, ..Self::part_of(parent, part) }
-    }
-
-    fn part_of(parent: &Arc<Self>, part: u64) -> Self {
-        // What it is made from may not be for all to read.
-        Self { parent: Some(Arc::clone(parent)), part, mode: parent.mode, ..Self::default() }
+    /// A piece of another unit.
+    #[inline]
+    pub(crate) fn piece(parent: &Arc<Self>, part: u64, text: PieceText) -> Self {
+        let (text, origin) = match text {
+            PieceText::None => (Vec::new(), Origin::Piece),
+            PieceText::Line(line) => (line, Origin::Line),
+            PieceText::Member(path) => (path, Origin::Member),
+        };
+        // The content may not be for all to read, as that of its parent.
+        Self { text, origin, parent: Some(Arc::clone(parent)), part, mode: parent.mode, ..Self::default() }
     }
 
     /// The unit that the source gave, which this one is or is a piece of.
@@ -217,11 +223,6 @@ impl Record {
     /// The text that identifies the unit: the path, the line or the argument.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
-    }
-
-    /// The same, taken out of the unit.
-    pub(crate) fn into_text(self) -> Vec<u8> {
-        self.text
     }
 
     /// The unit's text as a path.

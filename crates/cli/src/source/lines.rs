@@ -50,11 +50,11 @@ impl<R: Read> Lines<R> {
         Self { longest, ..self }
     }
 
-    /// The next line, if there is one.
+    /// The next line, if there is one; of one that is too long, its start and a message.
     ///
     /// # Errors
     /// Those of the input; there are no more lines then.
-    pub(crate) fn try_next(&mut self) -> io::Result<Option<Record>> {
+    pub(crate) fn try_next(&mut self) -> io::Result<Option<(Vec<u8>, Option<String>)>> {
         self.buffer.clear();
         // One more than the longest line and its ending of two bytes, so that what is too long can be told from what is
         // not.
@@ -73,14 +73,14 @@ impl<R: Read> Lines<R> {
         }
         let length = line.len();
         if length <= self.longest.min(READ) {
-            return Ok(Some(Record::line(line.to_vec())));
+            return Ok(Some((line.to_vec(), None)));
         }
         if length <= self.longest {
             // Not copied: for a moment it would be there twice, and the buffer would stay as large as the longest line.
             let mut line = std::mem::take(&mut self.buffer);
             line.truncate(length);
             line.shrink_to_fit();
-            return Ok(Some(Record::line(line)));
+            return Ok(Some((line, None)));
         }
         let shown = line[..SHOWN.min(line.len())].to_vec();
         if !ended {
@@ -91,7 +91,7 @@ impl<R: Read> Lines<R> {
             "line {} of {} is longer than {} bytes, the most a line may have",
             self.number, self.name, self.longest
         );
-        Ok(Some(Record::line(shown).with_fault(fault)))
+        Ok(Some((shown, Some(fault))))
     }
 }
 
@@ -102,7 +102,15 @@ impl<R: Read> Iterator for Lines<R> {
         if self.failed {
             return None;
         }
-        self.try_next().unwrap_or_else(|error| {
+        let next = self.try_next().map(|line| {
+            let (line, fault) = line?;
+            let record = Record::line(line);
+            Some(match fault {
+                Some(fault) => record.with_fault(fault),
+                None => record,
+            })
+        });
+        next.unwrap_or_else(|error| {
             self.failed = true;
             let fault = format!("cannot read {} after line {}: {error}", self.name, self.number);
             Some(Record::line(Vec::new()).with_fault(fault))

@@ -73,7 +73,9 @@ impl State {
         let budget = self.intake.budget();
         // Half of the bytes are left to other runs.
         let bytes = budget.room_for_bytes().div_ceil(2);
-        let units = if bytes > 0 { budget.room_for_children(nth).min(self.stages.at(stage).next_brood()) } else { 0 };
+        // Half of the room, too: the children of this run are under way while the next one makes more.
+        let room = budget.room_for_children(nth).div_ceil(2);
+        let units = if bytes > 0 { room.min(self.stages.at(stage).next_brood()) } else { 0 };
         // A unit that may exceed the caps brings out one child.
         let is_privileged = units == 0 && rows.iter_mut().any(|row| self.units.record(row).is_privileged());
         let units = units.max(u64::from(is_privileged));

@@ -20,7 +20,7 @@ use crate::file::model::{SplitBy, SplitSpec};
 use crate::json_member::Members;
 use crate::payload::Stream;
 use crate::printer::Place;
-use crate::record::{Record, Wanted};
+use crate::record::{PieceText, Record, Wanted};
 use crate::source::lines::Lines;
 
 /// Bytes asked of a payload at once.
@@ -134,10 +134,7 @@ fn lines(
 ) -> impl Iterator<Item = Result<Cut, Torn>> + Send {
     let mut lines = Lines::new(input, "the payload".to_owned(), null).up_to(most);
     std::iter::from_fn(move || match lines.try_next() {
-        Ok(Some(record)) => {
-            let fault = record.fault.clone();
-            Some(Ok(Cut { kind: Kind::Line, content: record.into_text(), fault, ..Cut::default() }))
-        }
+        Ok(Some((content, fault))) => Some(Ok(Cut { kind: Kind::Line, content, fault, ..Cut::default() })),
         Ok(None) => None,
         Err(error) => Some(Err(error.into())),
     })
@@ -203,11 +200,12 @@ impl Pieces {
 
     fn record(&self, cut: Cut, letter: Option<usize>, wanted: Option<Arc<Wanted>>) -> Record {
         let Cut { kind, content, members, fault } = cut;
-        let mut record = match kind {
-            Kind::Nameless => Record::piece(&self.parent, self.part, None),
-            Kind::Line => Record::piece(&self.parent, self.part, Some(content.clone())),
-            Kind::Member(path) => Record::member(&self.parent, self.part, path),
+        let text = match kind {
+            Kind::Nameless => PieceText::None,
+            Kind::Line => PieceText::Line(content.clone()),
+            Kind::Member(path) => PieceText::Member(path),
         };
+        let mut record = Record::piece(&self.parent, self.part, text);
         record.size = Some(content.len() as u64);
         record.payload = content.into();
         record.json = members;
