@@ -16,6 +16,7 @@
 //! | `items` | `true` for a group of items: `line` has a zero byte between them |
 //! | `rel_from` | of a `path`: the byte at which its part below the walked folder starts |
 //! | `part` | of a piece of the unit: its number at each split, from 1 |
+//! | `after` | the number of the last piece that the unit had brought out when it failed |
 //! | `source_fault` | `true` for what the source could not give, such as a folder that could not be read: no unit to retry |
 //! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
 //!
@@ -233,6 +234,7 @@ impl DeadLetters {
             items: is_group.then_some(true),
             rel_from: record.and_then(Record::rel_from).filter(|from| *from > 0),
             part: piece.map(Record::parts).filter(|parts| !parts.is_empty()),
+            after: piece.and_then(Record::brought_out).filter(|part| *part > 0),
             source_fault: record.is_some_and(|record| record.fault.is_some()),
             retry: &self.origin,
         };
@@ -266,6 +268,8 @@ struct Line<'a> {
     rel_from: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     part: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     source_fault: bool,
     retry: &'a Origin,

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, Stat};
 
@@ -70,8 +71,14 @@ pub(crate) struct Record {
     parent: Option<Arc<Record>>,
     /// Its number among the pieces, from 1.
     part: u64,
+    /// The number of splits that have led to it.
+    level: u32,
     /// Which of the dead letters that are retried it is of.
     pub(crate) letter: Option<usize>,
+    /// The number of the last piece that it has brought out, once it is being split.
+    pub(crate) brought_out: Option<Arc<AtomicU64>>,
+    /// In a retry: the number of the last piece that an earlier run has brought out.
+    pub(crate) passed: u64,
     /// The pieces that a retry wants of it; `None`: all.
     pub(crate) wanted: Option<Arc<Wanted>>,
     /// Why the source could not produce this unit, which then is to be given up on in the first stage.
@@ -88,9 +95,19 @@ pub(crate) enum PieceText {
     Member(Vec<u8>),
 }
 
-/// The pieces that a retry wants of a unit, by their [parts](Record::parts) below it and in that order, each with the number
-/// of its dead letter.
-pub(crate) type Wanted = [(Vec<u64>, usize)];
+/// The pieces that a retry wants of a unit, in the order of the [ways](Record::parts) to them from there.
+pub(crate) type Wanted = [WantedPiece];
+
+/// A piece that a retry wants.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WantedPiece {
+    /// The way to it.
+    pub parts: Vec<u64>,
+    /// Its dead letter.
+    pub letter: usize,
+    /// The number of the last piece that an earlier run has brought out of it.
+    pub passed: u64,
+}
 
 /// The origin of a record's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -142,8 +159,10 @@ impl Record {
     /// The folder to open `path` from and its path there, if the unit's walk follows no symbolic links and `path` lies
     /// in what it walked.
     fn walked<'a>(&self, path: &'a Path) -> Option<(&OwnedFd, &'a Path)> {
-        let root = self.root.as_deref()?;
-        Some((root, regular::part_below(path, &self.text[..self.rel_at])?))
+        // A piece leads to no file that its unit does not lead to.
+        let whole = self.whole();
+        let root = whole.root.as_deref()?;
+        Some((root, regular::part_below(path, &whole.text[..whole.rel_at])?))
     }
 
     /// A line, without its ending.
@@ -158,7 +177,10 @@ impl Record {
 
     /// This unit without its payload, as its pieces know it.
     pub(crate) fn as_parent(&self) -> Arc<Self> {
-        Arc::new(Self { payload: Payload::default(), declared: 0, headroom: 0, wanted: None, ..self.clone() })
+        // The permissions are asked for once, and not for each piece.
+        let mode = self.mode.or_else(|| Some(self.own_file()?.st_mode));
+        let bare = Self { payload: Payload::default(), declared: 0, headroom: 0, wanted: None, mode, ..self.clone() };
+        Arc::new(bare)
     }
 
     /// A piece of another unit.
@@ -170,26 +192,47 @@ impl Record {
             PieceText::Member(path) => (path, Origin::Member),
         };
         // The content may not be for all to read, as that of its parent.
-        Self { text, origin, parent: Some(Arc::clone(parent)), part, mode: parent.mode, ..Self::default() }
+        let level = parent.level + 1;
+        Self { text, origin, parent: Some(Arc::clone(parent)), part, level, mode: parent.mode, ..Self::default() }
     }
 
     /// The unit that the source gave, which this one is or is a piece of.
     pub(crate) fn whole(&self) -> &Self {
-        self.parent.as_ref().map_or(self, |parent| parent.whole())
+        self.line_of_descent().last().unwrap_or(self)
+    }
+
+    /// The unit, the one that it is a piece of, and so on.
+    fn line_of_descent(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |record| record.parent.as_deref())
+    }
+
+    /// The number of splits that have led to it.
+    pub(crate) fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Whether the field is the path of a file that a source has named, and not data in which something else has a part.
+    pub(crate) fn is_own_path(&self, field: &Field) -> bool {
+        match (field, &self.parent) {
+            (Field::Path | Field::Dir, None) => true,
+            (Field::Path | Field::Dir, Some(parent)) => self.origin == Origin::Piece && parent.is_own_path(field),
+            (Field::Parent(field), Some(parent)) => parent.is_own_path(field),
+            _ => false,
+        }
     }
 
     /// The way from the unit that the source gave to this piece: its number among the pieces at each split.
     pub(crate) fn parts(&self) -> Vec<u64> {
-        let Some(parent) = &self.parent else { return Vec::new() };
-        let mut parts = parent.parts();
-        parts.push(self.part);
+        let mut parts: Vec<u64> =
+            self.line_of_descent().take_while(|record| record.parent.is_some()).map(|record| record.part).collect();
+        parts.reverse();
         parts
     }
 
-    /// Which of the dead letters that are retried the unit stands for: its own, or those of its pieces.
-    pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
-        let of_pieces = self.wanted.iter().flat_map(|wanted| wanted.iter().map(|(_, letter)| *letter));
-        self.letter.into_iter().chain(of_pieces)
+    /// The number of the last piece that it has brought out, in this run or an earlier one.
+    pub(crate) fn brought_out(&self) -> Option<u64> {
+        // Relaxed: the stage that counts them has handed the unit over since.
+        self.brought_out.as_ref().map(|part| part.load(Ordering::Relaxed).max(self.passed))
     }
 
     /// Several items, with a zero byte between them.

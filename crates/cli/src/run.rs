@@ -147,14 +147,19 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let left_out = Arc::new(LeftOut::default());
     let (wired, source) = match again {
         None => {
-            let wired = wire(&file, take(letters.clone(), causes.clone(), halt.clone(), |_| ()), None, halt.word())?;
+            let wired =
+                wire(&file, take(letters.clone(), causes.clone(), halt.clone(), |_| (), |_| ()), None, halt.word())?;
             (wired, source::open(&file, &args.input, &left_out)?)
         }
         Some(again) => {
             let (died, retired) = (again.marker(), again.marker());
             let on_retire = Box::new(move |record: Record| record.letter.into_iter().for_each(&retired));
-            let wired =
-                wire(&file, take(letters.clone(), causes.clone(), halt.clone(), died), Some(on_retire), halt.word())?;
+            let wired = wire(
+                &file,
+                take(letters.clone(), causes.clone(), halt.clone(), died, again.missing()),
+                Some(on_retire),
+                halt.word(),
+            )?;
             (wired, source::again(&file, &args.input, again.source()?, again.units()))
         }
     };
@@ -346,13 +351,26 @@ fn take(
     causes: Arc<Causes>,
     halt: Arc<Halt>,
     died: impl Fn(usize) + Send + Sync,
+    missed: impl Fn(usize) + Send + Sync,
 ) -> impl Fn(DeadLetter) + Send + Sync {
     move |letter| {
         causes.add(&letter);
-        letters.take(&letter);
-        if let Some(record) = letter.input::<Record>() {
-            record.letters().for_each(&died);
+        let record = letter.input::<Record>();
+        match record.and_then(|record| Some((record, record.wanted.as_deref()?))) {
+            // The letters of its pieces say better what is to run again.
+            Some((record, pieces)) => {
+                let unit = String::from_utf8_lossy(&record.shown_text()).into_owned();
+                complain(format!(
+                    "error: {} failed in {}: {}; the dead letters of its pieces stay",
+                    text::printable(&unit),
+                    letter.stage,
+                    letter.message
+                ));
+                pieces.iter().for_each(|piece| missed(piece.letter));
+            }
+            None => letters.take(&letter),
         }
+        record.and_then(|record| record.letter).into_iter().for_each(&died);
         halt.dies();
     }
 }

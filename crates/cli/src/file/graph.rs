@@ -251,11 +251,16 @@ fn of_groups<'a>(
 /// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.
 fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
-        OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Write { .. } | OpSpec::Print { .. } => true,
+        OpSpec::Blake3
+        | OpSpec::Sha256
+        | OpSpec::Zstd { .. }
+        | OpSpec::Write { .. }
+        | OpSpec::Print { .. }
+        | OpSpec::Split(_) => true,
         OpSpec::Check { field, .. } => *field == CheckField::Size,
         OpSpec::Filter { when } => compares_content(when),
-        // A unit of the other sources has a line, which these read in place of a payload.
-        OpSpec::Parse { .. } | OpSpec::Split(_) => walks,
+        // A unit of the other sources has a line, which `parse` reads in place of a payload.
+        OpSpec::Parse { .. } => walks,
         _ => false,
     }
 }

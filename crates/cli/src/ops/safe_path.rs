@@ -4,7 +4,8 @@
 //! `../../.ssh/authorized_keys`, or of `/etc/passwd` where the template starts with the field, would leave the
 //! folder that the author means. So a component `..` that data has a part in is refused, and so is an absolute path that data makes
 //! absolute. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's own, and what is
-//! written beside it or read from it goes there by intention. Elsewhere they are data like all else.
+//! written beside it or read from it goes there by intention. Elsewhere they are data like all else, and so is the path of a
+//! file in an archive, or a line of a unit that was split.
 //!
 //! The check is on the text: a symbolic link that already lies in the author's folder is followed as usual.
 
@@ -38,7 +39,7 @@ impl PathTemplate {
         let mut starts_with_data = false;
         self.template
             .render_marked(record, &mut path, |field, range| {
-                starts_with_data |= range.start == 0 && is_data(field, &range);
+                starts_with_data |= range.start == 0 && is_data(field, &range, record);
             })
             .map_err(|error| Failure::from(error).to_permanent())?;
         if path.is_empty() {
@@ -87,7 +88,7 @@ impl PathTemplate {
     fn has_data_in(&self, record: &Record, bytes: &Range<usize>) -> Result<bool, Failure> {
         let mut found = false;
         self.template.render_marked(record, &mut Vec::new(), |field, range| {
-            found |= is_data(field, &range) && range.start < bytes.end && bytes.start < range.end;
+            found |= is_data(field, &range, record) && range.start < bytes.end && bytes.start < range.end;
         })?;
         Ok(found)
     }
@@ -99,8 +100,8 @@ impl PathTemplate {
 
 /// Whether what the field became is data and not the unit's own path at the template's very start. An empty field
 /// counts, since it makes the text that follows it the start.
-fn is_data(field: &Field, range: &Range<usize>) -> bool {
-    let own_path = range.start == 0 && !range.is_empty() && matches!(field, Field::Path | Field::Dir);
+fn is_data(field: &Field, range: &Range<usize>, record: &Record) -> bool {
+    let own_path = range.start == 0 && !range.is_empty() && record.is_own_path(field);
     !own_path
 }
 

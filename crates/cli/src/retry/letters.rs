@@ -3,7 +3,8 @@
 //! The file is read three times, line by line, so that any number of letters takes the same memory: to check all of it
 //! before anything runs, as the source of the retry, and, for what the retry did not come to, to keep the rest.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::origin::Origin;
+use crate::record::WantedPiece;
 
 /// Why a file of dead letters cannot be retried. Nothing has been run.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +79,8 @@ struct Letter {
     #[serde(default)]
     part: Vec<u64>,
     #[serde(default)]
+    after: u64,
+    #[serde(default)]
     source_fault: bool,
     retry: Origin,
 }
@@ -93,23 +97,9 @@ pub(crate) struct Again {
     /// For a file of a walk: where in its path the part below the walked folder starts.
     pub rel_from: Option<usize>,
     /// The pieces of the unit that are to run again, in order and each with its letter; none: the unit is itself.
-    pub wanted: Vec<(Vec<u64>, usize)>,
-}
-
-impl Again {
-    /// Takes in the pieces of the unit that the next letters are of, if they are of the same unit.
-    fn join(&mut self, other: &mut Self) -> bool {
-        /// A unit that has more of them is opened once more.
-        const MAX_PIECES: usize = 1 << 16;
-        let joins = !self.wanted.is_empty()
-            && !other.wanted.is_empty()
-            && self.wanted.len() < MAX_PIECES
-            && (&self.text, self.is_group, self.rel_from) == (&other.text, other.is_group, other.rel_from);
-        if joins {
-            self.wanted.append(&mut other.wanted);
-        }
-        joins
-    }
+    pub wanted: Vec<WantedPiece>,
+    /// The number of the last piece that an earlier run has brought out of the unit.
+    pub after: u64,
 }
 
 /// Letters that can be retried: at least one, and all of one run and its retries.
@@ -123,6 +113,8 @@ pub(crate) struct Letters {
     runs: Vec<String>,
     origin: Origin,
     done: Arc<[AtomicBool]>,
+    /// Letters of pieces whose unit could not be split as far as them.
+    missed: Arc<[AtomicBool]>,
 }
 
 impl Letters {
@@ -159,9 +151,9 @@ impl Letters {
                 return Err(LettersError::Mixed { path: path.to_owned(), line: number });
             }
         }
-        let done = (0..count).map(|_| AtomicBool::new(false)).collect();
+        let [done, missed] = [(); 2].map(|()| (0..count).map(|_| AtomicBool::new(false)).collect());
         let (source, rest) = (source?, rest?);
-        Ok(first.map(|origin| Self { source, rest, count, faults, runs, origin, done }))
+        Ok(first.map(|origin| Self { source, rest, count, faults, runs, origin, done, missed }))
     }
 
     /// How many units there are to run again.
@@ -193,18 +185,11 @@ impl Letters {
         let lines = lines(self.source.try_clone()?).enumerate();
         // All lines were read and understood before.
         let mut units = lines.filter_map(|(index, (_, line))| again(&parse(&line.ok()?).ok()?, index).ok().flatten());
-        let mut ahead: Option<Again> = None;
         Ok(std::iter::from_fn(move || {
-            let mut unit = ahead.take().or_else(|| units.next())?;
-            for mut next in units.by_ref() {
-                if !unit.join(&mut next) {
-                    ahead = Some(next);
-                    break;
-                }
-            }
-            unit.wanted.sort_unstable();
-            Some(unit)
-        }))
+            let some: Vec<Again> = units.by_ref().take(TOGETHER).collect();
+            (!some.is_empty()).then(|| by_unit(some))
+        })
+        .flatten())
     }
 
     /// Says of each letter that its unit was retired, or has died again.
@@ -214,7 +199,14 @@ impl Letters {
         move |letter| done[letter].store(true, Ordering::Relaxed)
     }
 
-    /// The lines that are still worth keeping, once, each without its [`head`]: those of what the source could not give and,
+    /// Says of a letter that its piece could not be found, because the unit that has it has died: the letter stays.
+    pub(crate) fn missing(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
+        let missed = Arc::clone(&self.missed);
+        // Relaxed: the flow's end, which comes before `rest`, orders it.
+        move |letter| missed[letter].store(true, Ordering::Relaxed)
+    }
+
+    /// The lines that are still worth keeping, once, each without its [`head`]: those of what the source could not give, of pieces that were not found and,
     /// unless the retry is `complete`, those whose units were not run to an end.
     ///
     /// # Errors
@@ -227,9 +219,37 @@ impl Letters {
                 return None;
             }
             let letter = parse(&line).ok()?;
-            (!complete || letter.source_fault).then(|| without_head(&line, &letter))
+            let missed = self.missed.get(index).is_some_and(|missed| missed.load(Ordering::Relaxed));
+            (!complete || missed || letter.source_fault).then(|| without_head(&line, &letter))
         }))
     }
+}
+
+/// The number of letters among which pieces of one unit are found, so that the unit is opened once for all of them.
+const TOGETHER: usize = 1 << 16;
+
+/// The units with all their pieces, in the order of their first letters.
+fn by_unit(letters: Vec<Again>) -> Vec<Again> {
+    let mut units: Vec<Again> = Vec::new();
+    let mut of_pieces: HashMap<_, usize> = HashMap::new();
+    for mut letter in letters {
+        if letter.wanted.is_empty() {
+            units.push(letter);
+            continue;
+        }
+        let unit = (letter.text.clone(), letter.is_group, letter.rel_from);
+        match of_pieces.entry(unit) {
+            Entry::Occupied(at) => units[*at.get()].wanted.append(&mut letter.wanted),
+            Entry::Vacant(place) => {
+                place.insert(units.len());
+                units.push(letter);
+            }
+        }
+    }
+    for unit in &mut units {
+        unit.wanted.sort_unstable();
+    }
+    units
 }
 
 /// The lines of a file with their numbers, from 1, except blank ones: a run leaves a blank line where it could not take back
@@ -292,6 +312,10 @@ fn again(letter: &Letter, index: usize) -> Result<Option<Again>, String> {
         text,
         is_group: letter.items,
         rel_from: is_file.then_some(letter.rel_from),
-        wanted: if letter.part.is_empty() { Vec::new() } else { vec![(letter.part.clone(), index)] },
+        wanted: match letter.part.is_empty() {
+            true => Vec::new(),
+            false => vec![WantedPiece { parts: letter.part.clone(), letter: index, passed: letter.after }],
+        },
+        after: if letter.part.is_empty() { letter.after } else { 0 },
     }))
 }

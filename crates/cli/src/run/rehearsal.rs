@@ -350,6 +350,8 @@ impl Stage {
         let told = format!("{}; the first: {}", each(&spec.by), shown_bytes(&first.shown_text()));
         unit.record = first;
         unit.payload_is_known();
+        // The same stage could split it again, and again.
+        unit.effects = true;
         Ok(told)
     }
 

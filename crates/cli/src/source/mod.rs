@@ -128,6 +128,7 @@ pub(crate) fn again(
             None => Record::line(unit.text),
             Some(rel_from) => walked.file(unit.text, rel_from),
         };
+        record.passed = unit.after;
         match unit.wanted.is_empty() {
             true => record.letter = Some(unit.letter),
             false => record.wanted = Some(unit.wanted.into()),

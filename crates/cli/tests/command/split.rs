@@ -161,10 +161,107 @@ fn a_retry_runs_exactly_the_pieces_that_died() {
     room.write("in/b", "four");
     let (_, err) = ended(&room.run(&["retry"]), 1);
     assert_eq!(sorted(&room, "ran"), ["bad 1", "bad 2", "bad 3"]);
-    let letters = room.json_lines("mend.dead-letters.jsonl");
-    assert_eq!(letters.len(), 1, "{err}");
-    assert!(letters[0]["message"].as_str().unwrap().contains("part 2 is to be run again, and there are only 1 now"));
-    assert_eq!(letters[0]["part"], serde_json::json!([1]));
+    assert!(err.contains("part 2 is to be run again, and there are only 1 now"), "{err}");
+    assert_eq!(parts(&room), ["in/b [1,2]"], "the letter of the piece stays");
+
+    fs::remove_file(room.path("ran")).unwrap();
+    fs::rename(room.path("in/b"), room.path("away")).unwrap();
+    ended(&room.run(&["retry"]), 1);
+    assert_eq!(parts(&room), ["in/b [1,2]"], "also if its unit cannot be read");
+    room.write("in/b", "four\nbad 4");
+    ended(&room.run(&["retry"]), 0);
+    assert_eq!(sorted(&room, "ran"), ["bad 4"]);
+}
+
+#[test]
+fn a_retry_goes_on_behind_the_last_good_piece() {
+    let room = room("by = \"json\"", "{json.a}", &[("f", b"[{\"a\":1},{\"a\":2},oops")]);
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    assert_eq!(room.json_lines("pieces.dead-letters.jsonl")[0]["after"], 2);
+    room.write("in/f", "[{\"a\":1},{\"a\":2},{\"a\":3}]");
+    ended(&room.run(&["retry"]), 0);
+    assert_eq!(sorted(&room, "out"), ["1", "2", "3"]);
+}
+
+#[test]
+fn an_empty_payload_has_no_pieces() {
+    assert_eq!(pieces_of_nothing("lines"), 0);
+    for by in ["nul", "blocks", "json", "csv"] {
+        assert_eq!(pieces_of_nothing(by), 0, "{by}");
+    }
+}
+
+fn pieces_of_nothing(by: &str) -> u64 {
+    let room = room(&format!("by = \"{by}\""), "{part}", &[("f", b"")]);
+    ended(&room.run(&["run", "flow.toml", "--report", "r.json"]), 0);
+    room.json("r.json")["split"].as_u64().unwrap()
+}
+
+#[test]
+fn a_piece_leads_no_further_than_its_unit_and_is_as_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let escape = r#"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "exec"
+        exec = ["cat", "{path}"]
+        [[stage]]
+        name = "split"
+        op = "split"
+        by = "lines"
+        [[stage]]
+        name = "write"
+        op = "write"
+        path = "PATH"
+    "#;
+    let room = Room::new(&escape.replace("PATH", "{path}"));
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/f", room.path("outside").to_str().unwrap());
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    let letter = &room.json_lines("flow.dead-letters.jsonl")[0];
+    assert!(letter["message"].as_str().unwrap().contains("data makes it absolute"), "{letter}");
+    assert!(!room.path("outside").exists());
+
+    let room = Room::new(&escape.replace("PATH", "out/{part}"));
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/f", "secret");
+    fs::set_permissions(room.path("in/f"), fs::Permissions::from_mode(0o600)).unwrap();
+    ended(&room.run(&["run", "flow.toml"]), 0);
+    assert_eq!(fs::metadata(room.path("out/1")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_circle_of_splits_ends() {
+    let room = Room::new(
+        r#"
+        [source]
+        args = true
+        [[stage]]
+        name = "again"
+        op = "set"
+        payload = "{line}"
+        [[stage]]
+        name = "split"
+        op = "split"
+        by = "lines"
+        next = "again"
+        [[stage]]
+        name = "never"
+        op = "blake3"
+        "#,
+    );
+    let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
+    assert!(err.contains("never"), "{err}");
+    let text = room.read("flow.toml");
+    let text = text
+        .replace("next = \"again\"", "next = \"never\"")
+        .replace("op = \"blake3\"", "op = \"filter\"\nwhen = { text = \"{line}\", equals = \"x\" }\nnext = \"again\"");
+    room.write("flow.toml", text);
+    ended(&room.run(&["run", "flow.toml", "x"]), 1);
+    let letter = &room.json_lines("flow.dead-letters.jsonl")[0];
+    assert!(letter["message"].as_str().unwrap().contains("for the 1000th time"), "{letter}");
 }
 
 #[test]

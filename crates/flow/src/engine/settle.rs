@@ -212,16 +212,15 @@ impl State {
                 self.units.record(&mut row).ask_again();
                 self.enqueue_after(row, stage, pause_ns, now);
             }
-            Verdict::Unfold { more } => {
+            Verdict::Unfold { begun } => {
                 // Its children may need what it holds, so it keeps nothing while they are in flight.
                 self.release_where(&mut row, now, |_| true);
-                self.units.record(&mut row).unfold();
-                if more {
-                    self.wait_for_room(row, stage, true, now);
-                } else {
-                    self.stages.at_mut(stage).count_units(1);
-                    self.leave(row, Parting::Retired, now);
-                }
+                self.units.record(&mut row).unfold(begun);
+                self.wait_for_room(row, stage, begun, now);
+            }
+            Verdict::Unfolded => {
+                self.stages.at_mut(stage).count_units(1);
+                self.leave(row, Parting::Retired, now);
             }
             Verdict::LeftBehind => {
                 self.release_where(&mut row, now, |_| true);

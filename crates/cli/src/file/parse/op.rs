@@ -169,8 +169,8 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
         }
         Piece::Blocks => {
             let entry = section.get("size");
-            let size = entry.as_ref().map_or(Some(1 << 20), Entry::bytes_cap);
-            let (size, most) = (size?, max_bytes?);
+            let most = max_bytes?;
+            let size = entry.as_ref().map_or(Some(most.min(1 << 20)), Entry::bytes_cap)?;
             if let Some(entry) = entry.filter(|_| size > most) {
                 entry.senseless("`size` is more than `max_bytes`, the most that a piece may have", "too much");
                 return None;

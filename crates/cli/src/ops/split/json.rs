@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 use super::{Cut, Torn};
 use crate::json_member::Members;
 
+/// A text may begin with this, which says nothing about it.
+const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
 /// See the [module](self).
 pub(super) struct Values<R> {
     bytes: std::io::Bytes<BufReader<R>>,
@@ -45,6 +48,14 @@ impl<R: Read> Values<R> {
     fn read(&mut self) -> Result<Option<Cut>, Torn> {
         let senseless = |message: &str| Err(Torn::Senseless(message.to_owned()));
         let mut first = self.solid()?;
+        if self.in_array.is_none() && first == Some(BYTE_ORDER_MARK[0]) {
+            for expected in &BYTE_ORDER_MARK[1..] {
+                if self.byte()? != Some(*expected) {
+                    return senseless("the first value is no JSON");
+                }
+            }
+            first = self.solid()?;
+        }
         let in_array = *self.in_array.get_or_insert(first == Some(b'['));
         if in_array && !self.any && first == Some(b'[') {
             first = self.solid()?;
@@ -151,6 +162,7 @@ mod tests {
     fn values_behind_one_another() {
         assert_eq!(values("{\"a\":1}\n{\"a\":2}\n\n3 4"), ["{\"a\":1}", "{\"a\":2}", "3", "4"]);
         assert_eq!(values(""), [""; 0]);
+        assert_eq!(values("\u{feff}1 2"), ["1", "2"]);
         assert_eq!(values("1\"x\"[2]"), ["1", "\"x\"", "[2]"]);
     }
 

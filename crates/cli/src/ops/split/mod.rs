@@ -12,6 +12,7 @@ mod tar;
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use millstream_flow::{Cx, Failure};
 
@@ -20,8 +21,11 @@ use crate::file::model::{SplitBy, SplitSpec};
 use crate::json_member::Members;
 use crate::payload::Stream;
 use crate::printer::Place;
-use crate::record::{PieceText, Record, Wanted};
+use crate::record::{PieceText, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
+
+/// The most levels of pieces. A circle of stages that splits without an end has one so.
+const MAX_LEVELS: u32 = 1000;
 
 /// Bytes asked of a payload at once.
 const READ: usize = 64 << 10;
@@ -57,11 +61,13 @@ impl Op for Split {
     }
 
     fn open(&self, record: &mut Record, _: &mut Cx<'_>) -> Result<Pieces, Failure> {
-        let line = record.line_text().filter(|_| record.payload.is_empty());
-        let stream = match line {
-            Some(line) => Stream::of_bytes(line.to_vec(), 0),
-            None => record.payload.share(),
-        };
+        if record.level() >= MAX_LEVELS {
+            return Err(Failure::permanent(format!(
+                "it is a piece of a piece for the {MAX_LEVELS}th time, the most there may be"
+            )));
+        }
+        let stream = record.payload.share();
+        record.brought_out = Some(Arc::default());
         let cuts = self.cuts(stream.reader().map_err(|error| stream.failure(&error))?);
         Ok(Pieces {
             cuts,
@@ -69,6 +75,8 @@ impl Op for Split {
             parent: record.as_parent(),
             place: record.place.clone(),
             part: 0,
+            passed: record.passed,
+            brought_out: record.brought_out.clone().unwrap_or_default(),
             wanted: record.wanted.clone(),
             next_wanted: 0,
         })
@@ -140,6 +148,14 @@ fn lines(
     })
 }
 
+/// The part of a piece that is to run: all of it, unless a retry wants less.
+#[derive(Default)]
+struct Again {
+    letter: Option<usize>,
+    wanted: Option<Arc<Wanted>>,
+    passed: u64,
+}
+
 /// The pieces of one unit.
 pub(crate) struct Pieces {
     cuts: Cuts,
@@ -149,6 +165,10 @@ pub(crate) struct Pieces {
     place: Option<Arc<Place>>,
     /// The number of the last piece.
     part: u64,
+    /// The pieces up to this one are passed over, because an earlier run has brought them out.
+    passed: u64,
+    /// Tells the number of the last piece.
+    brought_out: Arc<AtomicU64>,
     /// The pieces that a retry wants, and the first of those that have not come yet.
     wanted: Option<Arc<Wanted>>,
     next_wanted: usize,
@@ -168,37 +188,46 @@ impl Iterator for Pieces {
                 None => return self.lacks().map(Err),
             };
             self.part += 1;
-            let Some((letter, below)) = self.wanted_of_this() else { continue };
-            return Some(Ok(self.record(cut, letter, below)));
+            if self.part <= self.passed {
+                continue;
+            }
+            // Relaxed: it is read after the unit has come back from this stage.
+            self.brought_out.store(self.part, Ordering::Relaxed);
+            let Some(again) = self.wanted_of_this() else { continue };
+            return Some(Ok(self.record(cut, again)));
         }
     }
 }
 
 impl Pieces {
-    /// The part of this piece that a retry wants: all of it, for the dead letter of a number, or some of its own pieces; `None`: nothing.
-    fn wanted_of_this(&mut self) -> Option<(Option<usize>, Option<Arc<Wanted>>)> {
-        let Some(all) = &self.wanted else { return Some((None, None)) };
+    /// The part of this piece that a retry wants; `None`: nothing.
+    fn wanted_of_this(&mut self) -> Option<Again> {
+        let Some(all) = &self.wanted else { return Some(Again::default()) };
         let from = self.next_wanted;
-        let of_this = all[from..].iter().take_while(|(parts, _)| parts.first() == Some(&self.part)).count();
+        let of_this = all[from..].iter().take_while(|piece| piece.parts.first() == Some(&self.part)).count();
         self.next_wanted += of_this;
-        let of_this = &all[from..from + of_this];
-        match of_this {
+        match &all[from..from + of_this] {
             [] => None,
             // A letter of the piece itself stands for all that it has in it.
-            [(parts, letter), ..] if parts.len() == 1 => Some((Some(*letter), None)),
-            some => Some((None, Some(some.iter().map(|(parts, letter)| (parts[1..].to_vec(), *letter)).collect()))),
+            [piece, ..] if piece.parts.len() == 1 => {
+                Some(Again { letter: Some(piece.letter), passed: piece.passed, wanted: None })
+            }
+            some => {
+                let below = |piece: &WantedPiece| WantedPiece { parts: piece.parts[1..].to_vec(), ..piece.clone() };
+                Some(Again { wanted: Some(some.iter().map(below).collect()), ..Again::default() })
+            }
         }
     }
 
     /// The failure that a piece which a retry wants is not there any more.
     fn lacks(&mut self) -> Option<Failure> {
         let all = self.wanted.take()?;
-        let (parts, _) = all.get(self.next_wanted)?;
-        let (part, parts) = (parts.first().copied().unwrap_or_default(), self.part);
+        let piece = all.get(self.next_wanted)?;
+        let (part, parts) = (piece.parts.first().copied().unwrap_or_default(), self.part);
         Some(Failure::permanent(format!("part {part} is to be run again, and there are only {parts} now")))
     }
 
-    fn record(&self, cut: Cut, letter: Option<usize>, wanted: Option<Arc<Wanted>>) -> Record {
+    fn record(&self, cut: Cut, again: Again) -> Record {
         let Cut { kind, content, members, fault } = cut;
         let text = match kind {
             Kind::Nameless => PieceText::None,
@@ -211,8 +240,9 @@ impl Pieces {
         record.json = members;
         record.fault = fault;
         record.place = self.place.as_ref().map(|place| place.piece());
-        record.letter = letter;
-        record.wanted = wanted;
+        record.letter = again.letter;
+        record.wanted = again.wanted;
+        record.passed = again.passed;
         record
     }
 

@@ -45,7 +45,12 @@ struct TooLong;
 impl<R: Read> Rows<R> {
     pub(super) fn new(input: BufReader<R>, separator: u8, header: bool, most: usize) -> Self {
         let bounded = Bounded { reader: input, left: most };
-        let reader = ReaderBuilder::new().delimiter(separator).has_headers(false).flexible(true).from_reader(bounded);
+        let reader = ReaderBuilder::new()
+            .delimiter(separator)
+            .has_headers(false)
+            .flexible(true)
+            .quoting(separator != b'\t')
+            .from_reader(bounded);
         Self { reader, names: Vec::new(), header, row: ByteRecord::new(), most, ended: false }
     }
 
@@ -54,7 +59,8 @@ impl<R: Read> Rows<R> {
             if !self.read_row()? {
                 return Ok(None);
             }
-            self.names = self.row.iter().map(quoted).collect();
+            // Names are text, whatever the bytes are: a template could not name others.
+            self.names = self.row.iter().map(|name| quoted(String::from_utf8_lossy(name).as_bytes())).collect();
         }
         if !self.read_row()? {
             return Ok(None);
@@ -141,7 +147,7 @@ mod tests {
             rows("a,b\n1,\"x,\"\"\ny\"\n2,\n", b',', true),
             ["{\"a\":\"1\",\"b\":\"x,\\\"\\ny\"}", "{\"a\":\"2\",\"b\":\"\"}"]
         );
-        assert_eq!(rows("1\t2\n3\n", b'\t', false), ["{\"1\":\"1\",\"2\":\"2\"}", "{\"1\":\"3\"}"]);
+        assert_eq!(rows("\"1\t2\n3\n", b'\t', false), ["{\"1\":\"\\\"1\",\"2\":\"2\"}", "{\"1\":\"3\"}"]);
         assert_eq!(rows("a,b\n", b',', true), [""; 0]);
         assert_eq!(rows("", b',', true), [""; 0]);
     }

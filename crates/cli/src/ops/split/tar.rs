@@ -1,14 +1,17 @@
 //! The regular files of a tar archive. Folders and links have no content and are passed over.
 
 use std::io::{self, BufReader, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tar::Archive;
+use tar::{Archive, Entry};
 
 use super::{Cut, Kind, Torn};
 
 /// An archive consists of blocks of this size.
 const BLOCK: u64 = 512;
+
+/// The most that may come before the content of a file: its header, and a longer name.
+const MAX_BEFORE: u64 = 1 << 20;
 
 /// See the [module](self).
 pub(super) struct Members<R> {
@@ -25,6 +28,8 @@ struct Input<R>(Arc<Mutex<State<R>>>);
 struct State<R> {
     reader: BufReader<R>,
     at: u64,
+    /// Bytes that may be read before the next member's content: a name must not take all memory.
+    left: u64,
     /// Why the reader has failed, which the archive would tell in other words.
     error: Option<io::Error>,
 }
@@ -35,12 +40,23 @@ impl<R> Clone for Input<R> {
     }
 }
 
+impl<R> Input<R> {
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl<R: Read> Read for Input<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.reader.read(buffer) {
+        let mut state = self.state();
+        if state.left == 0 {
+            return Err(io::Error::other("what comes before a file's content takes more than 1 MiB"));
+        }
+        let most = usize::try_from(state.left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        match state.reader.read(&mut buffer[..most]) {
             Ok(read) => {
                 state.at += read as u64;
+                state.left -= read as u64;
                 Ok(read)
             }
             Err(error) => {
@@ -54,44 +70,61 @@ impl<R: Read> Read for Input<R> {
 
 impl<R: Read> Members<R> {
     pub(super) fn new(input: BufReader<R>, most: usize) -> Self {
-        Self { input: Input(Arc::new(Mutex::new(State { reader: input, at: 0, error: None }))), most, ended: false }
+        Self {
+            input: Input(Arc::new(Mutex::new(State { reader: input, at: 0, left: u64::MAX, error: None }))),
+            most,
+            ended: false,
+        }
     }
 
     fn read(&mut self) -> io::Result<Option<Cut>> {
         loop {
             let mut archive = Archive::new(self.input.clone());
-            let mut entries = archive.entries()?;
-            let Some(entry) = entries.next() else { return Ok(None) };
-            let mut entry = entry?;
-            if !entry.header().entry_type().is_file() {
-                io::copy(&mut entry, &mut io::sink())?;
-                drop(entry);
-                self.skip_to_block()?;
-                continue;
-            }
+            self.input.state().left = MAX_BEFORE;
+            let entry = archive.entries()?.next();
+            self.input.state().left = u64::MAX;
+            let Some(mut entry) = entry.transpose()? else { return Ok(None) };
             let path = entry.path_bytes().into_owned();
-            let (size, mut content) = (entry.size(), Vec::new());
-            let fault = (size > self.most as u64).then(|| {
-                format!(
-                    "{} has {size} bytes, more than the {} of `max_bytes`",
-                    String::from_utf8_lossy(&path),
-                    self.most
-                )
-            });
-            match &fault {
-                None => entry.read_to_end(&mut content)? as u64,
-                Some(_) => io::copy(&mut entry, &mut io::sink())?,
-            };
+            let kind = entry.header().entry_type();
+            let is_sparse = kind.is_gnu_sparse() || is_sparse_by_pax(&mut entry);
+            // Of a sparse file the archive has only the data between the holes.
+            let size = if is_sparse { entry.header().entry_size()? } else { entry.size() };
             drop(entry);
+            let from = self.input.state().at;
+            let fault = if is_sparse {
+                Some("is sparse, and only whole files are taken".to_owned())
+            } else {
+                (size > self.most as u64)
+                    .then(|| format!("has {size} bytes, more than the {} of `max_bytes`", self.most))
+            };
+            let mut content = Vec::new();
+            let mut data = self.input.by_ref().take(size);
+            if fault.is_none() && kind.is_file() {
+                data.read_to_end(&mut content)?;
+            } else {
+                io::copy(&mut data, &mut io::sink())?;
+            }
             self.skip_to_block()?;
-            return Ok(Some(Cut { kind: Kind::Member(path), content, fault, ..Cut::default() }));
+            if self.input.state().at != (from + size).next_multiple_of(BLOCK) {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it breaks off within a file"));
+            }
+            if kind.is_file() || is_sparse {
+                let fault = fault.map(|fault| format!("{} {fault}", String::from_utf8_lossy(&path)));
+                return Ok(Some(Cut { kind: Kind::Member(path), content, fault, ..Cut::default() }));
+            }
         }
     }
 
     fn skip_to_block(&mut self) -> io::Result<()> {
-        let at = self.input.0.lock().unwrap_or_else(PoisonError::into_inner).at;
+        let at = self.input.state().at;
         io::copy(&mut self.input.by_ref().take(at.next_multiple_of(BLOCK) - at), &mut io::sink()).map(drop)
     }
+}
+
+/// Whether extended headers say that the file is sparse.
+fn is_sparse_by_pax<R: Read>(entry: &mut Entry<'_, R>) -> bool {
+    let extensions = entry.pax_extensions().ok().flatten();
+    extensions.into_iter().flatten().flatten().any(|extension| extension.key_bytes().starts_with(b"GNU.sparse"))
 }
 
 impl<R: Read> Iterator for Members<R> {
@@ -102,7 +135,7 @@ impl<R: Read> Iterator for Members<R> {
             return None;
         }
         let member = self.read().map_err(|error| {
-            let unread = self.input.0.lock().unwrap_or_else(PoisonError::into_inner).error.take();
+            let unread = self.input.state().error.take();
             unread.map_or_else(|| Torn::Senseless(format!("the archive is damaged: {error}")), Torn::Unread)
         });
         let member = member.transpose();
@@ -159,12 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn a_name_without_end_takes_little_memory() {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::GNULongName);
+        header.set_size(3 << 30);
+        header.set_cksum();
+        let endless = header.as_bytes().chain(io::repeat(b'a'));
+        let found: Vec<_> = Members::new(BufReader::new(endless), 10_000).collect();
+        assert!(matches!(&found[..], [Err(Torn::Senseless(message))] if message.contains("1 MiB")), "{found:?}");
+    }
+
+    #[test]
     fn a_damaged_archive_ends() {
         let bytes = archive();
-        for cut in [100, 600, 1700, bytes.len() - 1100] {
-            let members = Members::new(BufReader::new(&bytes[..cut]), 10_000);
-            let last = members.last();
-            assert!(!matches!(last, Some(Err(Torn::Unread(_)))), "{cut}");
+        // Within a header, the first file, the last one, and the last one's padding.
+        for cut in [100, 1026, 3600, 5000] {
+            let last = Members::new(BufReader::new(&bytes[..cut]), 10_000).last();
+            assert!(matches!(last, Some(Err(Torn::Senseless(_)))), "{cut}: {last:?}");
         }
         let mut torn = bytes.clone();
         torn[512 + 150] ^= 1;

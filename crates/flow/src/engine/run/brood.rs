@@ -67,6 +67,12 @@ impl Brood {
         self.born.push(newborn);
     }
 
+    /// The number of children so far.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.born.len()
+    }
+
     /// The number of the next child, and the one after the numbers that were taken for the brood.
     pub(crate) fn numbers(&self) -> (u64, u64) {
         (self.next.id(), self.end_id)

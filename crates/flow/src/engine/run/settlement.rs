@@ -29,8 +29,10 @@ pub(crate) enum Verdict {
     AwaitMemory { wants_bytes: u64 },
     /// It goes back to the stage's queue after a pause, for its `next_asks`; `bytes` is its weight there, if that changes.
     Requeue { bytes: Option<u64>, pause_ns: u64 },
-    /// The unit was split, and `more` children may follow. Without more, the unit leaves when its children have.
-    Unfold { more: bool },
+    /// The unit was split, and more children may follow; `begun` says that there was one already.
+    Unfold { begun: bool },
+    /// The unit was split, and leaves when its children have.
+    Unfolded,
     /// The flow was abandoned, and leaves the unit behind.
     LeftBehind,
 }

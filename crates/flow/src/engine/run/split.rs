@@ -104,6 +104,11 @@ where
         unsafe { self.opened.cell(row) }
     }
 
+    /// Whether the unit has brought out a child.
+    fn has_begun(&self, row: &mut Row) -> bool {
+        self.cell(row).as_ref().is_some_and(|opened| opened.begun)
+    }
+
     /// Drops what is left of an opened unit.
     fn close(&self, row: &mut Row) {
         let opened = self.cell(row).take();
@@ -118,16 +123,16 @@ where
         }
         let limit_ns = site.stage(run.stage).timeout.map_or(u64::MAX, nanos);
         let mut clock = began_ns;
-        let mut first = true;
+        let before = brood.len();
         loop {
             if site.is_abandoned() {
                 self.close(row);
                 self.front.tickets.abandoned(row);
                 return Verdict::LeftBehind;
             }
-            // A unit that has brought out a child waits for the others' turn; one child is the least that a run does.
-            if !brood.has_room() || (clock >= until_ns && !first) {
-                return Verdict::Unfold { more: true };
+            // One child is the least that a run does, if there is room.
+            if !brood.has_room() || (clock >= until_ns && brood.len() > before) {
+                return Verdict::Unfold { begun: self.has_begun(row) };
             }
             let more = match catch_unwind(AssertUnwindSafe(|| self.bring_out(row, brood, clock, run))) {
                 Ok(more) => more,
@@ -151,7 +156,7 @@ where
                 Ok(false) => return self.end(row, run),
                 Err(failure) => return self.fail(failure, row, run),
             }
-            (clock, first) = (now, false);
+            clock = now;
         }
     }
 
@@ -237,11 +242,11 @@ where
         if unit.look().is_ticketed() {
             contain(|| self.front.tickets.unfinished(row, Unfinished::Split));
         }
-        Verdict::Unfold { more: false }
+        Verdict::Unfolded
     }
 
     fn fail(&self, failure: Failure, row: &mut Row, run: &Run<'_>) -> Verdict {
-        let begun = self.cell(row).as_ref().is_some_and(|opened| opened.begun);
+        let begun = self.has_begun(row);
         self.close(row);
         let failure = if begun { failure.after_children() } else { failure };
         self.front.fail(&failure, row, run)

@@ -203,9 +203,12 @@ impl Record {
         self.is_reserved = false;
     }
 
-    /// Begins the time after a run in which the unit was split: it has not failed, and goes no further.
-    pub(crate) fn unfold(&mut self) {
-        self.attempts = 0;
+    /// Begins the time after a run in which the unit was to be split, and did not fail; it goes no further. Once it has
+    /// `begun`, it is not retried.
+    pub(crate) fn unfold(&mut self, begun: bool) {
+        if begun {
+            self.attempts = 0;
+        }
         self.privileged = false;
         self.is_reserved = false;
         self.delay_ns = 0;
