@@ -356,9 +356,11 @@ fn take(
     move |letter| {
         causes.add(&letter);
         let record = letter.input::<Record>();
-        match record.and_then(|record| Some((record, record.wanted.as_deref()?))) {
+        let pieces = record.and_then(|record| record.wanted.as_deref()).unwrap_or_default();
+        pieces.iter().for_each(|piece| missed(piece.letter));
+        match record.filter(|record| record.wanted.is_some() && record.letter.is_none()) {
             // The letters of its pieces say better what is to run again.
-            Some((record, pieces)) => {
+            Some(record) => {
                 let unit = String::from_utf8_lossy(&record.shown_text()).into_owned();
                 complain(format!(
                     "error: {} failed in {}: {}; the dead letters of its pieces stay",
@@ -366,7 +368,6 @@ fn take(
                     letter.stage,
                     letter.message
                 ));
-                pieces.iter().for_each(|piece| missed(piece.letter));
             }
             None => letters.take(&letter),
         }

@@ -282,8 +282,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// [time limit](StageBuilder::timeout) applies to the closure, and to each step of the iterator. An iterator that
     /// blocks delays the children of its run by that time, and should be in a [blocking](StageBuilder::blocking) stage.
     ///
-    /// # Panics
-    /// Never; [`build`](Self::build) refuses a bound on the queue of this stage or of one that it leads to, and a need
+    /// [`build`](Self::build) refuses a bound on the queue of this stage or of one that it leads to, and a need
     /// that is held until this stage or a later one.
     ///
     /// ```

@@ -183,6 +183,26 @@ fn a_retry_goes_on_behind_the_last_good_piece() {
     assert_eq!(sorted(&room, "out"), ["1", "2", "3"]);
 }
 
+/// A piece that is torn, and a piece of it that has died, have a letter each.
+#[test]
+fn a_retry_runs_the_rest_of_a_torn_piece_and_its_dead_pieces() {
+    let flow = MEND.replace("by = \"lines\"", "by = \"json\"");
+    let room = Room::new(
+        &flow
+            .replace("\"{line}\"]\n    stdin = \"null\"", "\"{size}\"]")
+            .replace("echo \\\"$0\\\" >> ran; case $0 in bad*)", "read x; echo $x >> ran; case $x in *bad*)"),
+    );
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/a", "[1]--[\"ok\",\"bad\",oops");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    assert_eq!(room.json_lines("mend.dead-letters.jsonl").len(), 2);
+    fs::remove_file(room.path("ran")).unwrap();
+    room.write("mended", "");
+    room.write("in/a", "[1]--[\"ok\",\"bad\",\"new\"]");
+    ended(&room.run(&["retry"]), 0);
+    assert_eq!(sorted(&room, "ran"), ["\"bad\"", "\"new\""]);
+}
+
 #[test]
 fn an_empty_payload_has_no_pieces() {
     assert_eq!(pieces_of_nothing("lines"), 0);

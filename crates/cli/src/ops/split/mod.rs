@@ -75,6 +75,7 @@ impl Op for Split {
             parent: record.as_parent(),
             place: record.place.clone(),
             part: 0,
+            runs_rest: record.wanted.is_none() || record.letter.is_some(),
             passed: record.passed,
             brought_out: record.brought_out.clone().unwrap_or_default(),
             wanted: record.wanted.clone(),
@@ -165,7 +166,8 @@ pub(crate) struct Pieces {
     place: Option<Arc<Place>>,
     /// The number of the last piece.
     part: u64,
-    /// The pieces up to this one are passed over, because an earlier run has brought them out.
+    /// All pieces run behind the last one that an earlier run has brought out, `passed`; otherwise only the wanted ones.
+    runs_rest: bool,
     passed: u64,
     /// Tells the number of the last piece.
     brought_out: Arc<AtomicU64>,
@@ -179,7 +181,7 @@ impl Iterator for Pieces {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if self.wanted.as_ref().is_some_and(|all| self.next_wanted == all.len()) {
+            if !self.runs_rest && self.wanted.as_ref().is_none_or(|all| self.next_wanted == all.len()) {
                 return None;
             }
             let cut = match self.cuts.next() {
@@ -188,9 +190,6 @@ impl Iterator for Pieces {
                 None => return self.lacks().map(Err),
             };
             self.part += 1;
-            if self.part <= self.passed {
-                continue;
-            }
             // Relaxed: it is read after the unit has come back from this stage.
             self.brought_out.store(self.part, Ordering::Relaxed);
             let Some(again) = self.wanted_of_this() else { continue };
@@ -202,20 +201,22 @@ impl Iterator for Pieces {
 impl Pieces {
     /// The part of this piece that a retry wants; `None`: nothing.
     fn wanted_of_this(&mut self) -> Option<Again> {
-        let Some(all) = &self.wanted else { return Some(Again::default()) };
+        let all = self.wanted.as_deref().unwrap_or_default();
         let from = self.next_wanted;
         let of_this = all[from..].iter().take_while(|piece| piece.parts.first() == Some(&self.part)).count();
         self.next_wanted += of_this;
+        let below = |some: &[WantedPiece]| {
+            some.iter().map(|piece| WantedPiece { parts: piece.parts[1..].to_vec(), ..piece.clone() }).collect()
+        };
         match &all[from..from + of_this] {
-            [] => None,
-            // A letter of the piece itself stands for all that it has in it.
-            [piece, ..] if piece.parts.len() == 1 => {
-                Some(Again { letter: Some(piece.letter), passed: piece.passed, wanted: None })
-            }
-            some => {
-                let below = |piece: &WantedPiece| WantedPiece { parts: piece.parts[1..].to_vec(), ..piece.clone() };
-                Some(Again { wanted: Some(some.iter().map(below).collect()), ..Again::default() })
-            }
+            [] => (self.runs_rest && self.part > self.passed).then(Again::default),
+            // Its letter stands for all pieces that have not come yet; those that have may have letters of their own.
+            [piece, some @ ..] if piece.parts.len() == 1 => Some(Again {
+                letter: Some(piece.letter),
+                passed: piece.passed,
+                wanted: (!some.is_empty()).then(|| below(some)),
+            }),
+            some => Some(Again { wanted: Some(below(some)), ..Again::default() }),
         }
     }
 
