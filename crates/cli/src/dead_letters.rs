@@ -17,6 +17,8 @@
 //! | `rel_from` | of a `path`: the byte at which its part below the walked folder starts |
 //! | `part` | of a piece of the unit: its number at each split, from 1 |
 //! | `after` | the number of the last piece that the unit had brought out when it failed |
+//! | `gathered` | of a unit that failed as part of a group: the number of units in it; each that can be retried has a letter |
+//! | `is_sum` | `true` for a group that only counted or added: its units are not known any more, and none can be retried |
 //! | `source_fault` | `true` for what the source could not give, such as a folder that could not be read: no unit to retry |
 //! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
 //!
@@ -43,6 +45,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::group::Group;
 use crate::leftovers;
 use crate::ops::line_file::LineFile;
 use crate::ops::patience::Patience;
@@ -138,9 +141,16 @@ impl DeadLetters {
     }
 
     /// Writes a letter; any thread may. One that cannot be written goes to standard error, with the reason.
+    ///
+    /// Of a group that keeps what its members were, each member has a letter, since a retry gathers them again.
     pub(crate) fn take(&self, letter: &DeadLetter) {
-        let line = self.line(letter);
-        self.write(line.as_bytes());
+        let record = letter.input::<Record>();
+        match record.and_then(Record::group).map(Group::members) {
+            Some(members @ [_, ..]) => {
+                members.iter().for_each(|member| self.write(self.line(letter, Some(member)).as_bytes()));
+            }
+            _ => self.write(self.line(letter, record).as_bytes()),
+        }
     }
 
     /// Keeps a letter of an earlier run, whose unit this run did not come to; `rest` is what follows its
@@ -209,9 +219,9 @@ impl DeadLetters {
         self.state().tally
     }
 
-    fn line(&self, letter: &DeadLetter) -> String {
-        let piece = letter.input::<Record>();
+    fn line(&self, letter: &DeadLetter, piece: Option<&Record>) -> String {
         let record = piece.map(Record::whole);
+        let gathered = letter.input::<Record>().and_then(Record::group).map(Group::count);
         let text = record.map(|record| String::from_utf8_lossy(record.text()));
         let hex = record.filter(|r| std::str::from_utf8(r.text()).is_err()).map(|r| hex::encode(r.text()));
         let is_group = record.is_some_and(Record::is_group);
@@ -235,6 +245,8 @@ impl DeadLetters {
             rel_from: record.and_then(Record::rel_from).filter(|from| *from > 0),
             part: piece.map(Record::parts).filter(|parts| !parts.is_empty()),
             after: piece.and_then(Record::brought_out).filter(|part| *part > 0),
+            gathered,
+            is_sum: piece.is_some_and(Record::is_gathered),
             source_fault: record.is_some_and(|record| record.fault.is_some()),
             retry: &self.origin,
         };
@@ -270,6 +282,10 @@ struct Line<'a> {
     part: Option<Vec<u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gathered: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_sum: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     source_fault: bool,
     retry: &'a Origin,
@@ -454,7 +470,7 @@ mod tests {
         let text = fs::read_to_string(&old).unwrap();
         fs::write(&old, format!("   \n{}   \n", text.replacen('\n', "\n    \n", 1))).unwrap();
         let found = letters::Letters::open(&old).unwrap().unwrap();
-        let units: Vec<_> = found.source().unwrap().map(|unit| (unit.letter, unit.text)).collect();
+        let units: Vec<_> = found.source(false).unwrap().map(|unit| (unit.letter, unit.text)).collect();
         assert_eq!(units, [(0, b"0".to_vec()), (1, b"1".to_vec()), (2, b"2".to_vec())]);
         found.marker()(1);
         let after = check(&new, "flow-2");
@@ -488,7 +504,7 @@ mod tests {
             "{kept}"
         );
         let again = letters::Letters::open(&new).unwrap().unwrap();
-        assert!(again.source().unwrap().eq(found.source().unwrap()));
+        assert!(again.source(false).unwrap().eq(found.source(false).unwrap()));
 
         fs::write(&old, [&b"{\"message\":\"\xff\","[..], &text.as_bytes()[1..]].concat()).unwrap();
         let error = letters::Letters::open(&old).unwrap_err().to_string();

@@ -66,6 +66,7 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
         | OpSpec::Zstd { .. }
         | OpSpec::Parse { .. }
         | OpSpec::Split(_)
+        | OpSpec::Gather(_)
         | OpSpec::Filter { .. }
         | OpSpec::Check { .. } => 0,
     }

@@ -28,6 +28,7 @@ mod families;
 mod file;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
+mod group;
 mod init;
 mod json_bytes;
 mod json_member;

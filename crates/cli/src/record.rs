@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, Stat};
 
 use crate::file::template::{Field, Fields};
+use crate::group::Group;
 use crate::json_member::Members;
 use crate::ops::Hop;
 use crate::payload::Payload;
@@ -73,6 +74,8 @@ pub(crate) struct Record {
     part: u64,
     /// The number of splits that have led to it.
     level: u32,
+    /// The units that it was gathered from.
+    group: Option<Box<Group>>,
     /// Which of the dead letters that are retried it is of.
     pub(crate) letter: Option<usize>,
     /// The number of the last piece that it has brought out, once it is being split.
@@ -125,6 +128,8 @@ enum Origin {
     Piece,
     /// A file of an archive.
     Member,
+    /// The key of units that were gathered.
+    Gathered,
 }
 
 impl Record {
@@ -196,6 +201,54 @@ impl Record {
         Self { text, origin, parent: Some(Arc::clone(parent)), part, level, mode: parent.mode, ..Self::default() }
     }
 
+    /// This unit without its payload and fields: what it was, for its dead letter.
+    pub(crate) fn bare(&self) -> Self {
+        let Self { text, rel_at, origin, parent, part, level, fault, brought_out, passed, .. } = self.clone();
+        Self { text, rel_at, origin, parent, part, level, fault, brought_out, passed, ..Self::default() }
+    }
+
+    /// A group without members, for units of which `first` is one. If they are pieces `of_family`, it stands for the unit
+    /// that they were split from.
+    pub(crate) fn of_group(first: &Self, of_family: bool, key: Option<Vec<u8>>) -> Self {
+        let text = key.clone().unwrap_or_default();
+        let group = |record: Self| Self { group: Some(Box::new(Group::new(key))), ..record };
+        let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
+        match (&first.parent, of_family) {
+            // It is the whole unit again, whatever had been brought out of it.
+            (Some(parent), true) => group(Self { brought_out: None, passed: 0, size: None, ..(**parent).clone() }),
+            (Some(parent), false) => {
+                let Self { part, level, mode, .. } = *first;
+                group(Self { parent: Some(Arc::clone(parent)), part, level, mode, ..gathered })
+            }
+            (None, true) => group(Self { payload: Payload::default(), ..first.clone() }),
+            (None, false) => group(gathered),
+        }
+    }
+
+    /// The units that it was gathered from.
+    pub(crate) fn group(&self) -> Option<&Group> {
+        self.group.as_deref()
+    }
+
+    pub(crate) fn group_mut(&mut self) -> Option<&mut Group> {
+        self.group.as_deref_mut()
+    }
+
+    /// Whether it is a group that stands for no other unit.
+    pub(crate) fn is_gathered(&self) -> bool {
+        self.origin == Origin::Gathered
+    }
+
+    /// The dead letters that are retried with it.
+    pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
+        self.letter.into_iter().chain(self.group.iter().flat_map(|group| group.letters()))
+    }
+
+    /// Its number among the pieces of the unit that it was split from, from 1; 0: it was not.
+    pub(crate) fn part(&self) -> u64 {
+        self.part
+    }
+
     /// The unit that the source gave, which this one is or is a piece of.
     pub(crate) fn whole(&self) -> &Self {
         self.line_of_descent().last().unwrap_or(self)
@@ -236,18 +289,23 @@ impl Record {
     }
 
     /// Several items, with a zero byte between them.
-    pub(crate) fn group(items: Vec<u8>) -> Self {
+    pub(crate) fn items_of(items: Vec<u8>) -> Self {
         Self { text: items, origin: Origin::Group, ..Self::default() }
     }
 
     /// The items of a group.
     pub(crate) fn items(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        self.is_group().then(|| self.text.split(|byte| *byte == 0))
+        let of_source = (self.origin == Origin::Group).then(|| self.text.split(|byte| *byte == 0));
+        let gathered = (self.origin == Origin::Gathered).then(|| {
+            let members = self.group.iter().flat_map(|group| group.members());
+            members.map(Self::text)
+        });
+        self.is_group().then(|| of_source.into_iter().flatten().chain(gathered.into_iter().flatten()))
     }
 
     /// Whether the unit is a group of items.
     pub(crate) fn is_group(&self) -> bool {
-        self.origin == Origin::Group
+        matches!(self.origin, Origin::Group | Origin::Gathered)
     }
 
     /// A record of a payload and nothing else.
@@ -293,7 +351,7 @@ impl Record {
         let set: usize = self.set.iter().map(|(name, value)| name.len() + value.len()).sum();
         let words = self.text.len() + self.json.bytes() + set + self.fault.as_ref().map_or(0, String::len);
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };
-        words + self.payload.weight() + self.headroom
+        words + self.payload.weight() + self.headroom + self.group.as_ref().map_or(0, |group| group.weight())
     }
 
     /// The value of a [member](Members::find) of the parsed object, or of an object within it.
@@ -352,6 +410,12 @@ impl Record {
     pub(crate) fn shown_text(&self) -> Cow<'_, [u8]> {
         if let (Origin::Piece, Some(parent)) = (self.origin, &self.parent) {
             return [&parent.shown_text(), format!(" part {}", self.part).as_bytes()].concat().into();
+        }
+        if let (Origin::Gathered, Some(group)) = (self.origin, self.group()) {
+            let of = if group.count() == 1 { "group of 1 unit" } else { &format!("group of {} units", group.count()) };
+            let key = web_url::without_credentials(&self.text);
+            let shown = if key.is_empty() { of.as_bytes().to_vec() } else { [&*key, b", ", of.as_bytes()].concat() };
+            return shown.into();
         }
         if let Some(mut items) = self.items() {
             let first = web_url::without_credentials(items.next().unwrap_or_default());
@@ -413,6 +477,8 @@ impl Fields for Record {
                 let own = self.set.iter().find(|(set, _)| set == name);
                 own.map(|(_, value)| Cow::Borrowed(value.as_slice())).or_else(|| self.parent.as_ref()?.field(field))
             }
+            Field::Count => self.group().map(|group| Cow::Owned(group.count().to_string().into_bytes())),
+            Field::Key => self.group().and_then(Group::key).map(Cow::Borrowed),
             Field::Part => self.parent.as_ref().map(|_| Cow::Owned(self.part.to_string().into_bytes())),
             Field::Parent(field) => self.parent.as_ref()?.field(field),
             // The same for every unit of a run: filled in before it starts.

@@ -41,7 +41,7 @@ use crate::args::RunArgs;
 use crate::causes::Causes;
 use crate::dead_letters::{self, DeadLetters};
 use crate::descriptors;
-use crate::file::model::{LinesFrom, OpSpec, SourceSpec};
+use crate::file::model::{GatherBy, LinesFrom, OpSpec, SourceSpec};
 use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
 use crate::ops::{Gathered, RunEnd};
@@ -153,14 +153,14 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         }
         Some(again) => {
             let (died, retired) = (again.marker(), again.marker());
-            let on_retire = Box::new(move |record: Record| record.letter.into_iter().for_each(&retired));
+            let on_retire = Box::new(move |record: Record| record.letters().for_each(&retired));
             let wired = wire(
                 &file,
                 take(letters.clone(), causes.clone(), halt.clone(), died, again.missing()),
                 Some(on_retire),
                 halt.word(),
             )?;
-            (wired, source::again(&file, &args.input, again.source()?, again.units()))
+            (wired, source::again(&file, &args.input, again.source(gathers_families(&file))?, again.units()))
         }
     };
     wired.printer.on_trouble({
@@ -371,9 +371,16 @@ fn take(
             }
             None => letters.take(&letter),
         }
-        record.and_then(|record| record.letter).into_iter().for_each(&died);
+        record.iter().flat_map(|record| record.letters()).for_each(&died);
         halt.dies();
     }
+}
+
+/// Whether the flow puts the pieces of a unit together again. A retry of some of them alone would make a part of the
+/// whole.
+fn gathers_families(file: &FlowFile) -> bool {
+    let by_parent = |op: &OpSpec| matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent);
+    file.stages.iter().any(|stage| by_parent(&stage.op))
 }
 
 /// Keeps the letters of what a retry did not come to; their number.

@@ -204,6 +204,13 @@ impl Wiring<'_> {
                 None => stage.to(retire),
             };
         }
+        if let OpSpec::Gather(gather) = &spec.op {
+            let stage = policies.apply(self.builder.gather(self.inlets[index], ops::gather::rules(gather, may_run)));
+            return match next {
+                Some(next) => stage.to(next),
+                None => stage.to(retire),
+            };
+        }
         let stage = self.builder.update(self.inlets[index], move |record: &mut Record, cx: &mut Cx<'_>| {
             may_run(record)?;
             op.run(record, cx)
@@ -296,7 +303,9 @@ fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
         BuildError::NeedTooLarge { stage, resource, .. } => {
             problem.at(need_span(file, stage, resource), "too much").help("ask for less, or declare more")
         }
-        BuildError::UntilUnreachable { stage, resource, .. } | BuildError::HeldThroughSplit { stage, resource, .. } => {
+        BuildError::UntilUnreachable { stage, resource, .. }
+        | BuildError::HeldThroughSplit { stage, resource, .. }
+        | BuildError::HeldThroughGather { stage, resource, .. } => {
             problem.at(need_span(file, stage, resource), "this need")
         }
         BuildError::QueueAfterSplit { next, .. } => problem.at(stage_span(file, next), "this stage"),

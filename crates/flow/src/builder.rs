@@ -2,6 +2,7 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,6 +24,7 @@ use crate::engine::units::column::Column;
 use crate::exit::{Entry, Retire};
 use crate::failure::{DeadLetter, Failure};
 use crate::flow::Flow;
+use crate::gather::Gather;
 use crate::inlet::Inlet;
 use crate::limits::{DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, MAX_WORKERS};
 use crate::need::Hold;
@@ -314,6 +316,65 @@ impl<R: Send + 'static> FlowBuilder<R> {
         StageBuilder::new(&mut self.draft, inlet, Splitting { open, makes: PhantomData })
     }
 
+    /// Defines a stage that makes groups of its units, by the rules of `gather`; each group goes to the stage's exit as
+    /// one unit.
+    ///
+    /// A unit that joins an open group leaves the flow, and counts as [gathered](Report::gathered). The group's unit is
+    /// the first member: it keeps that member's number, and stays in flight until the group is closed, but the cap on
+    /// units in flight does not count it meanwhile. A ticket for a member yields
+    /// [`Unfinished::Gathered`](crate::Unfinished::Gathered).
+    ///
+    /// When the flow ends, the groups of the stage from which most others can be reached are closed first, so that what
+    /// they become can join the groups of those.
+    ///
+    /// The [needs](StageBuilder::need) of the stage are granted for the run in which a unit joins, and again for the one
+    /// in which a group is closed. A [time limit](StageBuilder::timeout) has no effect here.
+    /// [`build`](Self::build) refuses a need that is held through this stage.
+    ///
+    /// ```
+    /// use millstream_flow::{Flow, Gather};
+    ///
+    /// let mut flow = Flow::builder("pairs");
+    /// let (number, sum, done) = (flow.inlet("number"), flow.inlet("sum"), flow.retire());
+    /// flow.gather(number, Gather::into_vec().units(2)).to(sum);
+    /// flow.stage(sum, |pair: &mut Vec<u64>, _| Ok(pair.iter().sum::<u64>())).to(done);
+    /// let report = flow.build(number)?.run(1..=5);
+    /// assert_eq!((report.admitted, report.gathered, report.retired), (5, 2, 3));
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    ///
+    /// A program that counts words, and keeps one number for each:
+    ///
+    /// ```
+    /// use millstream_flow::{Flow, Gather};
+    ///
+    /// let mut flow = Flow::builder("count");
+    /// let (word, done) = (flow.inlet("word"), flow.retire());
+    /// let count = Gather::fold(|| (String::new(), 0), |(name, count), word: &mut &str, _| {
+    ///     name.clear();
+    ///     name.push_str(word);
+    ///     *count += 1;
+    ///     Ok(())
+    /// });
+    /// flow.gather(word, count.by_key(|word| *word)).to(done);
+    /// flow.on_retire(|(word, count)| println!("{count} {word}"));
+    /// let report = flow.build(word)?.run(["mill", "stream", "mill"]);
+    /// assert_eq!((report.retired, report.gathered), (2, 1));
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    pub fn gather<In, G, K>(
+        &mut self,
+        inlet: Inlet<In>,
+        gather: Gather<In, G, K>,
+    ) -> StageBuilder<'_, R, In, impl Code<In, Out = G>>
+    where
+        In: Send + 'static,
+        G: Send + 'static,
+        K: Hash + Eq + Clone + Send + 'static,
+    {
+        StageBuilder::new(&mut self.draft, inlet, gather)
+    }
+
     // ---- build ----------------------------------------------------------------------------------------
 
     /// Runs the static checks and makes the flow; units enter it at `entry`.
@@ -354,7 +415,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         let mut nth = vec![None; drafts.len()];
         let splitting = order.iter().rev().filter(|&&s| drafts[usize::from(s)].splits);
         (1..).zip(splitting).for_each(|(n, &s)| nth[usize::from(s)] = Some(n));
-        let setups = drafts.iter().zip(nth).map(|(draft, nth)| draft.setup(n, nth)).collect();
+        let setups = drafts.iter().zip(nth).zip(&proof.leads_to);
+        let setups = setups.map(|((draft, nth), &leads_to)| draft.setup(n, nth, leads_to)).collect();
         let ranks = proof.ranks.clone();
         let plan = self.plan(&drafts, proof, &places);
         let settings = Arc::new(LiveSettings::new(Settings {

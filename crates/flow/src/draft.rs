@@ -10,6 +10,7 @@ use crate::engine::run::lane::Lane;
 use crate::engine::run::site::StageConfig;
 use crate::engine::settings::Workers;
 use crate::engine::stages::stage::StageSetup;
+use crate::engine::units::groups::GroupRules;
 use crate::limits::{DEFAULT_BLOCKING_WORKERS, MAX_WORKERS_BY_NEEDS};
 use crate::need::Hold;
 use crate::policy::Batch;
@@ -36,6 +37,7 @@ pub(crate) struct Draft {
     pub(crate) edges: Vec<u16>,
     pub(crate) retires: bool,
     pub(crate) splits: bool,
+    pub(crate) groups: Option<GroupRules>,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
     pub(crate) batch: Batch,
@@ -85,12 +87,14 @@ impl Draft {
             next: self.edges.clone(),
             retires: self.retires,
             splits: self.splits,
+            gathers: self.groups.is_some(),
             asks: asks.collect(),
         }
     }
 
-    /// `splits` says that the stage is the `nth` to split units on the way from the entry, from 1.
-    pub(crate) fn setup(&self, resources: usize, splits: Option<u64>) -> StageSetup {
+    /// `splits` says that the stage is the `nth` to split units on the way from the entry, from 1; a unit may come to
+    /// `leads_to` stages from here.
+    pub(crate) fn setup(&self, resources: usize, splits: Option<u64>, leads_to: usize) -> StageSetup {
         let mut wants = Wants::new();
         let mut permits = Wants::new();
         for need in self.needs.iter().filter(|need| !need.keyed) {
@@ -116,6 +120,7 @@ impl Draft {
             permits,
             batch: self.batch,
             splits,
+            groups: self.groups.map(|rules| GroupRules { leads_to, ..rules }),
             resources,
         }
     }

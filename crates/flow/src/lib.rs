@@ -28,6 +28,7 @@
 //! | build a flow of stages | [`Flow::builder`], [`FlowBuilder`], [`StageBuilder`] |
 //! | say what a stage needs | [`Need`], and [`FlowBuilder`] for resources |
 //! | branch, join, or return to an earlier stage | [`Exit`], [`Inlet`], [`Either`], [`select`] |
+//! | make many units of one, or one of many | [`FlowBuilder::split`], [`FlowBuilder::gather`] |
 //! | run all units of a source | [`Flow::run`], [`Report`] |
 //! | take requests from many threads, or from async code | [`Flow::start`], [`Service`], [`Ticket`] |
 //! | retry, dead-letter, limit the time of failing work | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`] |
@@ -39,7 +40,7 @@
 //!   holds across stages follows an order that [`FlowBuilder::build`] proves to exist.
 //! - **Every wait is bounded.** [`Need`] states the bound for resources, [`FlowBuilder::memory`] that for bytes.
 //! - **Bounded.** Units in flight and their bytes are capped; so is every queue.
-//! - **Conserved.** `admitted + split = retired + dead_lettered + left`, checked at the end of every run, in every
+//! - **Conserved.** `admitted + split = retired + dead_lettered + gathered + left`, checked at the end of every run, in every
 //!   build. A panic is the failure of one unit.
 //!
 //! # When not to use it
@@ -56,6 +57,7 @@ mod engine;
 mod exit;
 mod failure;
 mod flow;
+mod gather;
 mod inlet;
 mod limits;
 mod need;
@@ -79,8 +81,11 @@ pub use engine::intake::source::SourceEnd;
 pub use exit::{Either, Exit, Retire, Select, select};
 pub use failure::{Cause, DeadLetter, Failure};
 pub use flow::Flow;
+pub use gather::Gather;
 pub use inlet::Inlet;
-pub use limits::{DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS};
+pub use limits::{
+    DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_GROUPS, DEFAULT_MAX_KEYS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS,
+};
 pub use need::{MAX_AMOUNT, Need};
 pub use parallel::parallel_map;
 pub use plan::{Plan, PlanNeed, PlanResource, PlanStage};

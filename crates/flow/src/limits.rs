@@ -13,3 +13,5 @@ pub const MAX_WORKERS: usize = 4096;
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
 /// The default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
 pub const MAX_WORKERS_BY_NEEDS: usize = 1024;
+/// The default bound on the number of groups that a stage which gathers its units has open at once.
+pub const DEFAULT_MAX_GROUPS: u64 = 1 << 20;

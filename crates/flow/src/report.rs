@@ -34,6 +34,9 @@ pub struct StageReport {
     /// Times a unit went back to the stage's queue although nothing had failed: cancelled to keep the byte budget, or sent there by
     /// [`Failure::requeue`](crate::Failure::requeue).
     pub requeued: u64,
+    /// Groups that were closed early, because the stage or the flow had no room for them (see
+    /// [`Gather`](crate::Gather)).
+    pub torn: u64,
     /// Time spent in the stage's code, summed over workers.
     pub busy_ns: u64,
     /// The stage's floor of workers.
@@ -64,7 +67,7 @@ pub struct ResourceReport {
     pub peak_in_use: u64,
 }
 
-/// The report of a flow. Always: `admitted + split = retired + dead_lettered + left`.
+/// The report of a flow. Always: `admitted + split = retired + dead_lettered + gathered + left`.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Report {
@@ -82,6 +85,8 @@ pub struct Report {
     pub skipped: u64,
     /// Units that failed for good.
     pub dead_lettered: u64,
+    /// Units that joined groups, which went on in their place.
+    pub gathered: u64,
     /// Units still in flight when the flow was abandoned.
     pub left: u64,
     /// Seconds from the start to the departure of the last unit.

@@ -81,6 +81,12 @@ pub struct StageSnapshot {
     /// Times a unit went back to the stage's queue although nothing had failed: cancelled to keep the byte budget, or sent there by
     /// [`Failure::requeue`](crate::Failure::requeue).
     pub requeued: u64,
+    /// Groups that are open, if the stage gathers its units.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub open_groups: u64,
+    /// Groups that were closed early, because the stage or the flow had no room for them.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub torn: u64,
     /// Time spent in the stage's code, summed over workers.
     pub busy_ns: u64,
     /// Workers in the stage's code.
@@ -142,6 +148,9 @@ pub struct Snapshot {
     pub skipped: u64,
     /// Units that failed for good.
     pub dead_lettered: u64,
+    /// Units that joined groups, which went on in their place.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub gathered: u64,
     /// Units that came and have not gone.
     pub in_flight: u64,
     /// The cap on units in flight.

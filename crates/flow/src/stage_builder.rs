@@ -196,6 +196,7 @@ where
             objects: objects.map(|n| n.resource).collect(),
         };
         let front = Front { entry: entry.clone(), tickets: flow.sink.clone() };
+        let groups = self.body.groups();
         flow.stages[index] = Some(Draft {
             lane: self.body.lane(front, exit),
             config,
@@ -203,6 +204,7 @@ where
             edges,
             retires,
             splits: B::SPLITS,
+            groups,
             workers: self.workers,
             blocking: self.blocking,
             batch: self.batch,

@@ -23,6 +23,9 @@ pub enum Unfinished {
     /// The unit was split: its children go on in its place, and a result of theirs has no ticket.
     #[error("split into other units, whose results have no ticket")]
     Split,
+    /// The unit has joined a group, which goes on in its place and has no ticket.
+    #[error("gathered into a group, whose result has no ticket")]
+    Gathered,
     /// The flow was abandoned before the unit was done.
     #[error("the flow was abandoned before the unit was done")]
     Abandoned,

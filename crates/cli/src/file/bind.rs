@@ -7,8 +7,8 @@ use millstream_command::screen::shown;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::model::{
-    Condition, ExecSpec, ExecStderr, ExecStdout, FlowFile, HttpGetSpec, LinesFrom, MaxBytes, OpSpec, SourceSpec,
-    StageSpec, TextTest, ZstdMode,
+    Condition, ExecSpec, ExecStderr, ExecStdout, FlowFile, GatherBy, GatherSpec, HttpGetSpec, LinesFrom, MaxBytes,
+    OpSpec, SourceSpec, StageSpec, TextTest, ZstdMode,
 };
 use super::template::{Field, Template};
 
@@ -142,6 +142,12 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
         OpSpec::Check { equals, .. } => templates.push(equals),
         OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
             templates.push(field);
+        }
+        OpSpec::Gather(GatherSpec { by, item, .. }) => {
+            templates.extend(item);
+            if let GatherBy::Key(key) = by {
+                templates.push(key);
+            }
         }
         OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } | OpSpec::Split(_) => {}
     }

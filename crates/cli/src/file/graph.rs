@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::error::Problem;
-use super::model::{CheckField, Condition, NeedSpec, OpSpec, SourceSpec, SplitBy};
+use super::model::{CheckField, Condition, GatherBy, NeedSpec, OpSpec, Reduce, SourceSpec, SplitBy};
 use super::template::Field;
 
 /// The facts about a stage that the graph's checks need.
@@ -77,8 +77,14 @@ pub(super) fn check(
             }
         }
         problems.extend(graph.unknown_values(index, walks, source_span));
-        if source.is_some() && !graph.splits_before(index, |_| true) {
+        if source.is_some() && !graph.splits_before(index, |_| true) && !graph.gathers_before(index) {
             problems.extend(of_groups(stage, group > 1, source_span));
+        }
+        if graph.gathers_no_family(index) {
+            let message =
+                format!("`{}` gathers the pieces of one unit, and no `split` stage comes before it", stage.name);
+            let problem = Problem::new(message).at(stage.op_span.clone(), "no unit is a piece");
+            problems.push(problem.help("add a stage with `op = \"split\"` before it, or gather by a text"));
         }
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
             let message = format!("units come to `{}` without a payload, and `{}` takes one", stage.name, op.name());
@@ -168,6 +174,7 @@ impl<'a> Graph<'a> {
                 }
                 Field::Json(_) => "parse",
                 Field::Part | Field::Parent(_) => "split",
+                Field::Count | Field::Key => "gather",
                 Field::Set(ref name) => {
                     problems.extend(self.never_set(index, name, span));
                     continue;
@@ -206,6 +213,17 @@ impl Graph<'_> {
             None => node.may_be("split"),
         };
         (0..self.nodes.len()).any(|earlier| splits(&self.nodes[earlier]) && self.from(earlier).contains(&index))
+    }
+
+    /// Whether the stage gathers pieces, and no stage before it makes any.
+    fn gathers_no_family(&self, index: usize) -> bool {
+        let by_parent = |op: &OpSpec| matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent);
+        self.nodes[index].op.is_some_and(by_parent) && !self.splits_before(index, |_| true)
+    }
+
+    /// Whether a stage before this one gathers units.
+    fn gathers_before(&self, index: usize) -> bool {
+        (0..self.nodes.len()).any(|earlier| self.nodes[earlier].may_be("gather") && self.from(earlier).contains(&index))
     }
 
     /// The problem that no stage before this one sets the field.
@@ -258,6 +276,7 @@ fn takes_payload(op: &OpSpec, walks: bool) -> bool {
         | OpSpec::Print { .. }
         | OpSpec::Split(_) => true,
         OpSpec::Check { field, .. } => *field == CheckField::Size,
+        OpSpec::Gather(spec) => spec.item.is_none() && spec.reduce != Reduce::Count,
         OpSpec::Filter { when } => compares_content(when),
         // A unit of the other sources has a line, which `parse` reads in place of a payload.
         OpSpec::Parse { .. } => walks,

@@ -362,6 +362,8 @@ pub(crate) enum OpSpec {
     },
     /// `split`: the unit becomes several, one for each piece of its payload.
     Split(SplitSpec),
+    /// `gather`: several units become one.
+    Gather(GatherSpec),
     /// `parse`: reads the payload, or the line when there is no payload, into fields.
     Parse {
         /// Its format.
@@ -385,6 +387,7 @@ impl OpSpec {
             Self::Check { .. } => "check",
             Self::Parse { .. } => "parse",
             Self::Split(_) => "split",
+            Self::Gather(_) => "gather",
             Self::Print { .. } => "print",
             Self::Set { .. } => "set",
         }
@@ -407,7 +410,11 @@ impl OpSpec {
     /// Whether every unit has a payload after it, though that may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } | Self::Split(_) => true,
+            Self::Read { .. }
+            | Self::HttpGet(_)
+            | Self::Set { payload: Some(_), .. }
+            | Self::Split(_)
+            | Self::Gather(_) => true,
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }
@@ -671,6 +678,52 @@ pub(crate) enum SplitBy {
     },
     /// A file of an archive.
     Tar,
+}
+
+/// See [`OpSpec::Gather`].
+#[derive(Debug, Clone)]
+pub(crate) struct GatherSpec {
+    /// Which units join one group.
+    pub by: GatherBy,
+    /// A group of this many units is closed.
+    pub units: Option<u64>,
+    /// A group whose members weigh this much is closed.
+    pub bytes: Option<u64>,
+    /// A group is closed this long after its first member.
+    pub wait: Option<Duration>,
+    /// The most groups that are open at once.
+    pub max_groups: Option<u64>,
+    /// Whether the pieces of a unit go on together even if one of them has failed.
+    pub partial: bool,
+    /// The content that each unit brings; `None`: its payload.
+    pub item: Option<Template>,
+    /// The payload that the contents become.
+    pub reduce: Reduce,
+}
+
+/// The units that join one group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum GatherBy {
+    /// All of them.
+    All,
+    /// The pieces of one unit.
+    Parent,
+    /// Those with the same text.
+    Key(Template),
+}
+
+/// The payload of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reduce {
+    /// Its members' contents, each with this behind it.
+    Concat {
+        /// The bytes behind each.
+        after: Vec<u8>,
+    },
+    /// The number of its members.
+    Count,
+    /// The sum of its members' contents.
+    Sum,
 }
 
 /// The format that the `parse` op reads.

@@ -48,6 +48,10 @@ pub(crate) enum Field {
     Part,
     /// `{parent.NAME}`: a field of the unit that it was split from.
     Parent(Box<Field>),
+    /// `{count}`: the number of units that it was gathered from.
+    Count,
+    /// `{key}`: the value by which the units that it was gathered from were chosen.
+    Key,
     /// `{blake3}`: what a `blake3` stage computed, 64 hexadecimal digits.
     Blake3,
     /// `{sha256}`: what a `sha256` stage computed, 64 hexadecimal digits.
@@ -65,7 +69,7 @@ pub(crate) enum Field {
 }
 
 /// The fields without a dot, in the order in which help lists them.
-const PLAIN: [(&str, Field); 17] = [
+const PLAIN: [(&str, Field); 19] = [
     ("path", Field::Path),
     ("name", Field::Name),
     ("stem", Field::Stem),
@@ -79,6 +83,8 @@ const PLAIN: [(&str, Field); 17] = [
     ("url", Field::Url),
     ("host", Field::Host),
     ("part", Field::Part),
+    ("count", Field::Count),
+    ("key", Field::Key),
     ("blake3", Field::Blake3),
     ("sha256", Field::Sha256),
     ("shard", Field::Shard),

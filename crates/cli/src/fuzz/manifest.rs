@@ -122,5 +122,5 @@ fn letters(file: &MemoryFile) -> bool {
 }
 
 fn units(letters: &Letters) -> Vec<Again> {
-    letters.source().expect("the file can be read").collect()
+    letters.source(false).expect("the file can be read").collect()
 }

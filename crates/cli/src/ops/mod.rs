@@ -11,6 +11,7 @@ mod check;
 pub(crate) mod exec;
 mod failing;
 mod filter;
+pub(crate) mod gather;
 mod gathered;
 mod growing;
 mod http_get;
@@ -152,6 +153,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
         OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
         OpSpec::Split(spec) => return Ok(Box::new(split::Split::new(spec.clone()))),
+        OpSpec::Gather(_) => return Ok(Box::new(gather::Gathers)),
     };
     Ok(Box::new(once::Once::new(op)))
 }

@@ -1,6 +1,7 @@
 //! Numbers in the text of units, compared exactly where both are whole.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 /// A number.
 #[derive(Debug, Clone, Copy)]
@@ -31,12 +32,29 @@ impl Number {
         }
     }
 
+    /// The sum; `None` if it is too large. Whole numbers are added exactly.
+    pub(crate) fn plus(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (Self::Whole(one), Self::Whole(other)) => one.checked_add(other).map(Self::Whole),
+            (one, other) => Some(one.as_real() + other.as_real()).filter(|sum| sum.is_finite()).map(Self::Real),
+        }
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "documented")]
     fn as_real(self) -> f64 {
         // `-0.0` is zero.
         0.0 + match self {
             Self::Whole(whole) => whole as f64,
             Self::Real(real) => real,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(whole) => whole.fmt(f),
+            Self::Real(real) => real.fmt(f),
         }
     }
 }

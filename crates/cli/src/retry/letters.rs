@@ -81,6 +81,8 @@ struct Letter {
     #[serde(default)]
     after: u64,
     #[serde(default)]
+    is_sum: bool,
+    #[serde(default)]
     source_fault: bool,
     retry: Origin,
 }
@@ -177,17 +179,19 @@ impl Letters {
         &self.origin
     }
 
-    /// The units, once.
+    /// The units, once. If they are to be `whole`, a letter of a piece stands for its whole unit, and a unit comes once
+    /// for all its letters: the first of them stays until it has ended, the others have nothing to add.
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn source(&self) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
+    pub(crate) fn source(&self, whole: bool) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
         let lines = lines(self.source.try_clone()?).enumerate();
         // All lines were read and understood before.
+        let done = self.marker();
         let mut units = lines.filter_map(|(index, (_, line))| again(&parse(&line.ok()?).ok()?, index).ok().flatten());
         Ok(std::iter::from_fn(move || {
             let some: Vec<Again> = units.by_ref().take(TOGETHER).collect();
-            (!some.is_empty()).then(|| by_unit(some))
+            (!some.is_empty()).then(|| if whole { whole_units(some, &done) } else { by_unit(some) })
         })
         .flatten())
     }
@@ -220,7 +224,7 @@ impl Letters {
             }
             let letter = parse(&line).ok()?;
             let missed = self.missed.get(index).is_some_and(|missed| missed.load(Ordering::Relaxed));
-            (!complete || missed || letter.source_fault).then(|| without_head(&line, &letter))
+            (!complete || missed || letter.source_fault || letter.is_sum).then(|| without_head(&line, &letter))
         }))
     }
 }
@@ -250,6 +254,15 @@ fn by_unit(letters: Vec<Again>) -> Vec<Again> {
         unit.wanted.sort_unstable();
     }
     units
+}
+
+/// The units of these letters, each once and whole.
+fn whole_units(letters: Vec<Again>, done: impl Fn(usize)) -> Vec<Again> {
+    let mut known = HashSet::new();
+    let first = |letter: &Again| known.insert((letter.text.clone(), letter.is_group, letter.rel_from));
+    let (units, others): (Vec<Again>, Vec<Again>) = letters.into_iter().partition(first);
+    others.iter().for_each(|letter| done(letter.letter));
+    units.into_iter().map(|letter| Again { wanted: Vec::new(), after: 0, ..letter }).collect()
 }
 
 /// The lines of a file with their numbers, from 1, except blank ones: a run leaves a blank line where it could not take back
@@ -307,7 +320,7 @@ fn again(letter: &Letter, index: usize) -> Result<Option<Again>, String> {
     if letter.rel_from > text.len() {
         return Err("its `rel_from` lies behind the end of its path".to_owned());
     }
-    Ok((!letter.source_fault).then_some(Again {
+    Ok((!letter.source_fault && !letter.is_sum).then_some(Again {
         letter: index,
         text,
         is_group: letter.items,

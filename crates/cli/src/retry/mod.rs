@@ -117,7 +117,12 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
     );
     if letters.faults() > 0 {
         let letters = text::counted(letters.faults() as u64, "letter");
-        say(args, &format!("{letters} of what the source could not give stay: run the flow again for these"));
+        say(
+            args,
+            &format!(
+                "{letters} of what the source could not give, or of groups that only counted, stay: run the flow again for these"
+            ),
+        );
     }
     Ok(Some((run, letters)))
 }

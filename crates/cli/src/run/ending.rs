@@ -140,6 +140,7 @@ pub(super) fn unfinished(now: &Snapshot) -> Report {
             retries: stage.retries,
             dead_lettered: stage.dead_lettered,
             requeued: stage.requeued,
+            torn: stage.torn,
             busy_ns: stage.busy_ns,
             workers_min: stage.workers_min,
             workers_max: stage.workers_max,
@@ -167,6 +168,7 @@ pub(super) fn unfinished(now: &Snapshot) -> Report {
         retired: now.retired,
         skipped: now.skipped,
         dead_lettered: now.dead_lettered,
+        gathered: now.gathered,
         left: now.in_flight,
         wall_s: now.wall_ns as f64 / 1e9,
         peak_in_flight: now.peak_in_flight,
@@ -204,7 +206,7 @@ mod tests {
     fn a_report_of_what_did_not_end_accounts_for_every_unit() {
         let now = snapshot();
         let report = unfinished(&now);
-        assert_eq!(report.units(), report.retired + report.dead_lettered + report.left);
+        assert_eq!(report.units(), report.retired + report.dead_lettered + report.gathered + report.left);
         assert_eq!(report.stages.len(), now.stages.len());
         assert!(table::table(&report, Look::FILE).contains("left 213"));
     }

@@ -18,7 +18,8 @@ use super::{RunError, exit};
 use crate::args::RunArgs;
 use crate::file::FlowFile;
 use crate::file::model::{
-    Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, MachineSpec, OpSpec, SplitBy, StageSpec,
+    Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, GatherBy, GatherSpec, MachineSpec, OpSpec, Reduce, SplitBy,
+    StageSpec,
 };
 use crate::file::template::{Field, Fields, Template};
 use crate::machine::Machine;
@@ -267,6 +268,7 @@ impl Stage {
         let told = match self.tell(unit)? {
             Some(told) => told,
             None if matches!(self.spec, OpSpec::Split(_)) => self.split(unit, cx)?,
+            None if let OpSpec::Gather(spec) = &self.spec => gather(unit, spec, cx)?,
             None => {
                 self.op.run(&mut unit.record, cx)?;
                 self.ran(unit)
@@ -426,6 +428,21 @@ impl Stage {
             _ => "as expected".to_owned(),
         }
     }
+}
+
+/// Goes on with a group of the unit alone.
+fn gather(unit: &mut Rehearsed, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<String, Failure> {
+    let known = unit.payload_of.is_none();
+    unit.record = ops::gather::alone(&mut unit.record, spec, cx)?;
+    if known || spec.reduce == Reduce::Count {
+        unit.payload_is_known();
+    }
+    let of = match spec.by {
+        GatherBy::All => "all units".to_owned(),
+        GatherBy::Parent => "the pieces of the same unit".to_owned(),
+        GatherBy::Key(_) => format!("the units of {}", shown_bytes(unit.record.text())),
+    };
+    Ok(format!("gathered with {of}; goes on as if it were the only one"))
 }
 
 /// The fields of a unit that are known before the run.

@@ -53,7 +53,7 @@ pub(crate) fn phase(phase: Phase) -> &'static str {
 }
 
 fn title(snapshot: &Snapshot, pace: &Pace, mut line: Line) -> String {
-    let gone = snapshot.retired.saturating_add(snapshot.dead_lettered);
+    let gone = snapshot.retired.saturating_add(snapshot.dead_lettered).saturating_add(snapshot.gathered);
     let (flow, phase, clock) = (text::printable(&snapshot.flow), phase(snapshot.phase), text::clock(snapshot.wall_ns));
     line.part(Some(Paint::Strong), &format!("{flow} {phase} {clock}"));
     let retired = text::count(snapshot.retired);
@@ -61,6 +61,9 @@ fn title(snapshot: &Snapshot, pace: &Pace, mut line: Line) -> String {
         Some(total) => line.part(None, &format!("{retired} retired of {}", text::count(total))),
         None => line.part(None, &format!("{retired} retired")),
     };
+    if snapshot.gathered > 0 {
+        line.part(None, &format!("{} gathered", text::count(snapshot.gathered)));
+    }
     if snapshot.dead_lettered > 0 {
         line.part(Some(Paint::Bad), &format!("{} dead-lettered", text::count(snapshot.dead_lettered)));
     }

@@ -25,7 +25,7 @@ impl Sample {
     fn of(snapshot: &Snapshot) -> Self {
         Self {
             wall_ns: snapshot.wall_ns,
-            gone: snapshot.retired.saturating_add(snapshot.dead_lettered),
+            gone: snapshot.retired.saturating_add(snapshot.dead_lettered).saturating_add(snapshot.gathered),
             stages: snapshot.stages.iter().map(|stage| stage.units).collect(),
         }
     }

@@ -54,12 +54,17 @@ pub(crate) fn conservation(report: &Report) -> String {
         0 => String::new(),
         units => format!(" + split {}", text::count(units)),
     };
+    let gathered = match report.gathered {
+        0 => String::new(),
+        units => format!(" + gathered {}", text::count(units)),
+    };
     format!(
-        "admitted {}{} = retired {} + dead-lettered {} + left {}",
+        "admitted {}{} = retired {} + dead-lettered {}{} + left {}",
         text::count(report.admitted),
         split,
         text::count(report.retired),
         text::count(report.dead_lettered),
+        gathered,
         text::count(report.left)
     )
 }

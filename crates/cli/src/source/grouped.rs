@@ -44,7 +44,7 @@ impl<I: Iterator<Item = Record>> Iterator for Grouped<I> {
                 None => break,
             }
         }
-        group.map(Record::group)
+        group.map(Record::items_of)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

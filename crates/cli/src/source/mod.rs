@@ -124,7 +124,7 @@ pub(crate) fn again(
     let mut walked = walk::Again::new(walk_options(flow), named);
     let records = units.map(move |unit| {
         let mut record = match unit.rel_from {
-            None if unit.is_group => Record::group(unit.text),
+            None if unit.is_group => Record::items_of(unit.text),
             None => Record::line(unit.text),
             Some(rel_from) => walked.file(unit.text, rel_from),
         };

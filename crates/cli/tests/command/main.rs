@@ -17,6 +17,7 @@ mod evidence_runs;
 mod faults;
 mod fetch;
 mod flows;
+mod gather;
 mod killed;
 mod memory;
 mod ops;

@@ -101,6 +101,11 @@ pub enum BuildError {
          that is split holds nothing: end the hold before `{split}`"
     )]
     HeldThroughSplit { stage: String, resource: String, until: String, split: String },
+    #[error(
+        "stage `{stage}` holds `{resource}` until `{until}`, but `{gather}` on the way there gathers its units, and a unit \
+         that waits in a group holds nothing: end the hold before `{gather}`"
+    )]
+    HeldThroughGather { stage: String, resource: String, until: String, gather: String },
     #[error("the cap on units in flight is zero: nothing could ever be admitted")]
     ZeroInflight,
     #[error("the byte budget is zero: nothing could ever be admitted")]

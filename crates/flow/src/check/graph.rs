@@ -18,6 +18,8 @@ pub(crate) struct Node {
     pub(crate) retires: bool,
     /// The stage splits its units, which hold nothing from then on.
     pub(crate) splits: bool,
+    /// The stage gathers its units, which hold nothing in their groups.
+    pub(crate) gathers: bool,
     pub(crate) asks: Vec<Asked>,
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Proof {
     pub(crate) pairs: PlanPairs,
     /// Each stage's distance to the exit.
     pub(crate) distance: Vec<usize>,
+    /// The number of stages that a unit may come to from each stage.
+    pub(crate) leads_to: Vec<usize>,
 }
 
 impl Graph {
@@ -44,12 +46,20 @@ impl Graph {
             }
         }
         self.check_splits()?;
+        self.check_holds_through(|node| node.splits).map_err(|(stage, resource, until, split)| {
+            BuildError::HeldThroughSplit { stage, resource, until, split }
+        })?;
+        self.check_holds_through(|node| node.gathers).map_err(|(stage, resource, until, gather)| {
+            BuildError::HeldThroughGather { stage, resource, until, gather }
+        })?;
         let pairs = PlanPairs::of(self);
         let ranks = pairs.ranks().map_err(|cycle| BuildError::NeedsCycle(NeedsCycle(cycle)))?;
-        Ok(Proof { ranks, pairs, distance })
+        let reached = |stage| self.reach(stage).into_iter().filter(|&reached| reached).count();
+        let leads_to = (0..self.stages.len() as u16).map(reached).collect();
+        Ok(Proof { ranks, pairs, distance, leads_to })
     }
 
-    /// Checks that a unit to be split holds nothing, so that its children never wait for what it holds.
+    /// Checks that a unit to be split has no place in a bounded queue, so that its children never wait for it.
     fn check_splits(&self) -> Result<(), BuildError> {
         let named = |stage: u16| self.stages[usize::from(stage)].name.clone();
         for (split, node) in (0..).zip(&self.stages).filter(|(_, node)| node.splits) {
@@ -62,15 +72,27 @@ impl Graph {
             if bounded || (split == self.entry && self.entry_place.is_some()) {
                 return Err(BuildError::QueueAtSplit { stage: named(split) });
             }
-            let beyond = self.reach(split);
+        }
+        Ok(())
+    }
+
+    /// Checks that no unit holds a need through a stage in which units wait for others. Returns the names of the stage
+    /// that asks, the resource, the stage that it is held until, and the stage in which units wait.
+    fn check_holds_through(&self, waits: impl Fn(&Node) -> bool) -> Result<(), (String, String, String, String)> {
+        let named = |stage: u16| self.stages[usize::from(stage)].name.clone();
+        for (waiting, _) in (0..).zip(&self.stages).filter(|(_, node)| waits(node)) {
+            let beyond = self.reach(waiting);
             for (s, stage) in (0..).zip(&self.stages) {
-                for &Asked { resource, until, .. } in &stage.asks {
-                    let Some(until) = until.filter(|&until| beyond[usize::from(until)]) else { continue };
-                    if self.reach_before(s, until)[usize::from(split)] {
-                        let resource = self.resources[usize::from(resource)].clone();
-                        let (stage, until, split) = (named(s), named(until), named(split));
-                        return Err(BuildError::HeldThroughSplit { stage, resource, until, split });
+                for &Asked { resource, until, place } in &stage.asks {
+                    // A place in the queue of a stage ends where the unit waits in that stage.
+                    let ends_here = place && until == Some(waiting);
+                    let Some(until) = until.filter(|&until| !ends_here && beyond[usize::from(until)]) else { continue };
+                    // The next stage's place is asked for when the wait is over.
+                    if (s == waiting && place) || !self.reach_before(s, until)[usize::from(waiting)] {
+                        continue;
                     }
+                    let resource = self.resources[usize::from(resource)].clone();
+                    return Err((named(s), resource, named(until), named(waiting)));
                 }
             }
         }
@@ -133,6 +155,7 @@ mod tests {
             next: next.to_vec(),
             retires,
             splits: false,
+            gathers: false,
             asks: asks.iter().map(|&(resource, until)| Asked { resource, until, place: false }).collect(),
         }
     }

@@ -14,6 +14,9 @@ use smallvec::SmallVec;
 /// A stage number that stands for no stage.
 pub(crate) const NO_STAGE: u16 = u16::MAX;
 
+/// A destination that stands for the groups which a batch's units have joined.
+pub(crate) const GATHERED: u16 = NO_STAGE - 2;
+
 /// The index of an instance of a resource: the resource itself, or one of its keys.
 pub(crate) type InstanceId = u32;
 

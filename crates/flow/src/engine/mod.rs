@@ -1,7 +1,7 @@
 //! The engine: a scheduler that is a plain state machine, and the threads that drive it.
 //!
 //! Read [`cycle`] first: a worker's loop, in the order of a unit's way. Its steps are `admit` or `pulling`, `grant` (with
-//! `in_order`), `splitting`, `dispatch` and `turn`, `run`, `settle`, and `wake`. The steps sequence the verbs of the parts:
+//! `in_order`), `splitting`, `dispatch` and `turn`, `run`, `settle`, `gathering`, and `wake`. The steps sequence the verbs of the parts:
 //!
 //! | part | keeps |
 //! | --- | --- |
@@ -24,6 +24,7 @@ pub(crate) mod claims;
 mod crew;
 mod cycle;
 mod dispatch;
+mod gathering;
 mod grant;
 mod grants;
 mod histogram;
@@ -33,7 +34,7 @@ pub(crate) mod intake;
 mod ledger;
 mod life;
 mod observe;
-mod pace;
+pub(crate) mod pace;
 mod pulling;
 pub(crate) mod run;
 pub(crate) mod settings;

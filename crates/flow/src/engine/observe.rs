@@ -13,7 +13,7 @@ use crate::snapshot::{ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Wait
 impl State {
     pub(super) fn snapshot(&mut self, flow: &str, now: u64) -> Snapshot {
         let oldest = self.oldest(now);
-        let Counts { admitted, split, retired, skipped, dead_lettered } = self.ledger.counts();
+        let Counts { admitted, split, retired, skipped, dead_lettered, gathered } = self.ledger.counts();
         let budget = self.intake.budget();
         Snapshot {
             flow: flow.into(),
@@ -23,6 +23,7 @@ impl State {
             retired,
             skipped,
             dead_lettered,
+            gathered,
             in_flight: budget.in_flight(),
             inflight_cap: budget.max_in_flight(),
             bytes_in_flight: budget.bytes(),
@@ -92,6 +93,7 @@ impl State {
             retired: snapshot.retired,
             skipped: snapshot.skipped,
             dead_lettered: snapshot.dead_lettered,
+            gathered: snapshot.gathered,
             left: snapshot.in_flight,
             wall_s: snapshot.wall_ns as f64 / 1e9,
             peak_in_flight: snapshot.peak_in_flight,
@@ -117,6 +119,7 @@ impl From<StageSnapshot> for StageReport {
             retries: stage.retries,
             dead_lettered: stage.dead_lettered,
             requeued: stage.requeued,
+            torn: stage.torn,
             busy_ns: stage.busy_ns,
             workers_min: stage.workers_min,
             workers_max: stage.workers_max,

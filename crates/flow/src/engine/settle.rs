@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::claims::{Grant, NO_STAGE};
+use super::claims::{GATHERED, Grant, NO_STAGE};
 use super::crew::chain::RunningBatch;
 use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
 use super::units::column::Row;
-use super::units::families::Parting;
+use super::units::families::{Departure, Effect, Parting};
 
 // ---- a batch ------------------------------------------------------------------------------------------
 
@@ -76,10 +76,13 @@ impl State {
         for (admitted_ns, units) in settlement.retired_early.drain(..) {
             self.ledger.record_latency(admitted_ns, units, now);
         }
-        if settlement.to == NO_STAGE {
-            self.retire(rows, settlement.plain, now);
-        } else {
-            self.stages.enqueue_all(rows, settlement.plain, settlement.to, self.units.spares(), now);
+        match settlement.to {
+            NO_STAGE => self.part(rows, Parting::Retired, settlement.plain, now),
+            GATHERED => self.part(rows, Parting::Gathered, settlement.plain, now),
+            to => self.stages.enqueue_all(rows, settlement.plain, to, self.units.spares(), now),
+        }
+        for note in settlement.groups.drain(..) {
+            self.take_note(note, now);
         }
         self.stages.mark(stage);
         debug_assert!({
@@ -129,9 +132,9 @@ impl State {
         others
     }
 
-    /// Retires units that need no settlement beyond their leaving.
-    pub(super) fn retire(&mut self, mut rows: VecDeque<Row>, plain: bool, now: u64) {
-        self.ledger.retire(rows.len() as u64);
+    /// Lets units leave that need no settlement beyond that.
+    pub(super) fn part(&mut self, mut rows: VecDeque<Row>, parting: Parting, plain: bool, now: u64) {
+        self.ledger.part(rows.len() as u64, parting);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
         // Units that were admitted together have the same latency, and those that were split together one parent.
         let (mut admitted_ns, mut together) = (0, 0);
@@ -141,7 +144,7 @@ impl State {
                 let record = self.units.record(row);
                 self.intake.budget_mut().subtract_bytes(record.bytes());
                 if let Some(parent) = record.parent() {
-                    siblings.add(parent.row, |parent, children| self.children_left(parent, children, now));
+                    siblings.add(parent.row, |parent, children| self.children_left(parent, children, 0, now));
                 }
                 self.units.record(row).clear();
             }
@@ -155,7 +158,7 @@ impl State {
         self.ledger.record_latency(admitted_ns, together, now);
         self.units.free_rows(rows.drain(..));
         self.units.keep_list(rows);
-        siblings.end(|parent, children| self.children_left(parent, children, now));
+        siblings.end(|parent, children| self.children_left(parent, children, 0, now));
     }
 }
 
@@ -222,6 +225,14 @@ impl State {
                 self.stages.at_mut(stage).count_units(1);
                 self.leave(row, Parting::Retired, now);
             }
+            Verdict::Hold => {
+                self.stages.at_mut(stage).count_units(1);
+                self.hold(row, stage, now);
+            }
+            Verdict::Join => {
+                self.stages.at_mut(stage).count_units(1);
+                self.leave(row, Parting::Gathered, now);
+            }
             Verdict::LeftBehind => {
                 self.release_where(&mut row, now, |_| true);
                 self.units.leave_behind(row);
@@ -259,7 +270,7 @@ impl State {
     }
 
     /// Gives back the grants that `which` selects.
-    fn release_where(&mut self, row: &mut Row, now: u64, which: impl Fn(&Grant) -> bool) {
+    pub(super) fn release_where(&mut self, row: &mut Row, now: u64, which: impl Fn(&Grant) -> bool) {
         let State { units, grants, timers, .. } = self;
         units.record(row).give_back(which, |grant| grants.release(grant, timers, now));
     }
@@ -278,30 +289,40 @@ impl State {
     pub(super) fn leave(&mut self, mut row: Row, parting: Parting, now: u64) {
         self.release_where(&mut row, now, |_| true);
         self.weigh(&mut row, 0);
-        let Some(mut row) = self.units.families().end(row, parting) else { return };
-        let parent = self.units.record(&mut row).parent();
-        self.free(row, parting, now);
-        if let Some(parent) = parent {
-            self.children_left(parent.row, 1, now);
-        }
+        let effect = self.units.families().end(row, parting);
+        self.follow_family(effect, now);
     }
 
-    /// Accounts for children that have left. Their parent leaves with the last one if its own work has ended, and so
-    /// may its ancestors.
-    fn children_left(&mut self, parent: u32, children: u64, now: u64) {
-        let (mut parent, mut children) = (parent, children);
-        while let Some((mut row, parting)) = self.units.families().remove_children(parent, children) {
-            let next = self.units.record(&mut row).parent();
-            self.free(row, parting, now);
-            let Some(next) = next else { return };
-            (parent, children) = (next.row, 1);
+    /// Accounts for children that have left, with the number of units among them and their descendants that failed for
+    /// good.
+    pub(super) fn children_left(&mut self, parent: u32, children: u64, dead: u64, now: u64) {
+        let effect = self.units.families().remove_children(parent, children, dead);
+        self.follow_family(effect, now);
+    }
+
+    /// Does what follows from a change in a family. A parent leaves with its last child if its own work has ended, and
+    /// so may its ancestors.
+    pub(super) fn follow_family(&mut self, effect: Effect, now: u64) {
+        let mut effect = effect;
+        loop {
+            match effect {
+                Effect::Nothing => break,
+                Effect::Gathered(holders) => return self.close_groups_of_family(&holders, now),
+                Effect::Leaves(Departure { mut row, parting, dead }) => {
+                    let parent = self.units.record(&mut row).parent();
+                    self.free(row, parting, now);
+                    let Some(parent) = parent else { break };
+                    effect = self.units.families().remove_children(parent.row, 1, dead);
+                }
+            }
         }
+        self.note_rest();
     }
 
     /// Counts a unit as left, and frees its row.
     fn free(&mut self, mut row: Row, parting: Parting, now: u64) {
         self.units.record(&mut row).clear();
-        self.ledger.part(parting);
+        self.ledger.part(1, parting);
         self.ledger.record_latency(self.units.stamp(&row).admitted_ns(), 1, now);
         self.intake.budget_mut().subtract_units(1);
         self.units.free_rows(std::iter::once(row));

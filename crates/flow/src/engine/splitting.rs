@@ -17,6 +17,7 @@ use super::grant::Woken;
 use super::run::brood::{Brood, Newborn};
 use super::state::State;
 use super::units::column::Row;
+use super::units::families::Parting;
 use super::units::stamp::Stamp;
 
 impl State {
@@ -121,7 +122,7 @@ impl State {
     /// Sends children to their first stage.
     fn send_children(&mut self, rows: VecDeque<Row>, to: u16, now: u64) {
         if to == NO_STAGE {
-            self.retire(rows, false, now);
+            self.part(rows, Parting::Retired, false, now);
         } else {
             self.stages.enqueue_all(rows, false, to, self.units.spares(), now);
         }

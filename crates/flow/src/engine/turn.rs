@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::claims::NO_STAGE;
+use super::claims::{GATHERED, NO_STAGE};
 use super::crew::chain::{Chain, Finished, RunningBatch};
 use super::crew::threads::Post;
 use super::dispatch::Job;
@@ -211,6 +211,7 @@ fn run_through(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settl
         let next = settlement.to;
         let goes_on = settlement.exceptions.is_empty()
             && next != NO_STAGE
+            && next != GATHERED
             && settlement.ended_ns - began_ns < CHAIN_NS
             && settlement.stage_runs.len() < MAX_STAGE_RUNS
             && shared.open_stages().is_open(next, rows.len());

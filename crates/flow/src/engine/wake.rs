@@ -146,6 +146,7 @@ impl State {
                 TimerAction::Memory => self.grants.memory_mut().timer_fired(&mut self.timers, now),
                 TimerAction::RetrySpawn => self.crew.resume_spawning(),
                 TimerAction::Keys(resource) => self.grants.keys_timer_fired(resource),
+                TimerAction::Group(holder) => self.close_group(holder, now),
                 TimerAction::Rate(instance) => self.grants.rate_timer_fired(instance, at_ns),
                 TimerAction::Watch => {
                     if self.crew.end_watch(at_ns) {
@@ -200,6 +201,7 @@ mod tests {
             permits: Wants::new(),
             places: [].into(),
             splits: None,
+            groups: None,
             batch: Batch::of(1),
             resources: 0,
         };

@@ -2,8 +2,8 @@
 
 use super::super::error::Problem;
 use super::super::model::{
-    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, HttpGetSpec, MaxBytes, OpSpec, ParseFormat,
-    SplitBy, SplitSpec, ZstdMode,
+    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, GatherBy, GatherSpec, HttpGetSpec, MaxBytes,
+    OpSpec, ParseFormat, Reduce, SplitBy, SplitSpec, ZstdMode,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
@@ -20,9 +20,9 @@ pub(super) const FILTER: &str = "filter";
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 14] = [
+const OPS: [&str; 15] = [
     "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse", "set",
-    "split",
+    "split", "gather",
 ];
 
 /// Reads the op named by the stage's `op`.
@@ -88,6 +88,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             Some(OpSpec::Parse { format: format? })
         }
         "split" => split(section),
+        "gather" => gather(section),
         unknown => {
             let problem = Problem::new(format!("there is no op `{unknown}`")).at(text.span, "unknown op");
             let help = match suggest::closest(unknown, OPS) {
@@ -184,6 +185,79 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
     };
     let max_bytes = usize::try_from(max_bytes?).unwrap_or(usize::MAX);
     Some(OpSpec::Split(SplitSpec { by, max_bytes }))
+}
+
+fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
+    /// The way to a group's payload, before the keys that belong to it are read.
+    #[derive(Clone, Copy)]
+    enum Way {
+        Concat,
+        Count,
+        Sum,
+    }
+    let by = section.or("by", GatherBy::All, |entry| match entry.as_text() {
+        Some("parent") => Some(GatherBy::Parent),
+        _ => {
+            let key = entry.template()?;
+            if key.fields().next().is_none() {
+                entry.senseless("`by` has no field, so all units would join one group", "the same for every unit");
+                return None;
+            }
+            Some(GatherBy::Key(key))
+        }
+    });
+    let units = section.optional("units", Entry::count);
+    let bytes = section.optional("bytes", Entry::bytes_cap);
+    let wait = section.optional("wait", Entry::duration);
+    let max_groups = section.optional("max_groups", Entry::count);
+    let partial = section.get("partial");
+    if let (Some(entry), Some(GatherBy::All | GatherBy::Key(_))) = (&partial, &by) {
+        entry.senseless("`partial` is for the pieces of one unit", "needs `by = \"parent\"`");
+        return None;
+    }
+    let partial = partial.as_ref().map_or(Some(false), Entry::boolean);
+    let ways = [("concat", Way::Concat), ("count", Way::Count), ("sum", Way::Sum)];
+    let way = section.or("reduce", Way::Concat, |entry| entry.choice(&ways));
+    let item = section.get("item");
+    let after = section.get("after");
+    let reduce = match way? {
+        Way::Concat => {
+            let text = match &after {
+                Some(entry) => entry.text("a text in quotes")?.value.into_bytes(),
+                None => Vec::new(),
+            };
+            Reduce::Concat { after: text }
+        }
+        way => {
+            if let Some(entry) = after {
+                entry.senseless("`after` comes behind contents that are put together", "needs `reduce = \"concat\"`");
+                return None;
+            }
+            match (way, &item) {
+                (Way::Count, Some(entry)) => {
+                    entry.senseless("`item` is the content of a unit, and a count has none", "leave it out");
+                    return None;
+                }
+                (Way::Count, None) => Reduce::Count,
+                _ => Reduce::Sum,
+            }
+        }
+    };
+    let item = match &item {
+        Some(entry) => Some(entry.template()?),
+        None => None,
+    };
+    let (by, units, bytes, wait) = (by?, units?, bytes?, wait?);
+    Some(OpSpec::Gather(GatherSpec {
+        by,
+        units,
+        bytes,
+        wait,
+        max_groups: max_groups?,
+        partial: partial?,
+        item,
+        reduce,
+    }))
 }
 
 fn fresh(entry: &Entry<'_>) -> Option<Fresh> {

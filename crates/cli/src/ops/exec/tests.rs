@@ -272,7 +272,7 @@ fn no_descriptor_and_no_child_is_left_over() {
 
 #[test]
 fn the_items_of_a_group_are_arguments_or_lines() {
-    let group = || Record::group(b"a b\0\0-c".to_vec());
+    let group = || Record::items_of(b"a b\0\0-c".to_vec());
     let said = |op: Exec| run(op, group()).unwrap().payload.bytes().clone();
     assert_eq!(said(exec(&["printf", "<%s>", "{items}"])), b"<a b><><-c>");
     assert_eq!(said(exec_with(&["cat"], ExecStdin::Items, ExecStdout::Payload)), b"a b\n\n-c\n");

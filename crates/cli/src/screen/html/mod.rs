@@ -108,7 +108,7 @@ fn units(run: &RunReport<'_>) -> String {
     let mut out = String::from("<h2>Every unit accounted for</h2>\n");
     // One lost unit among a million must still be seen.
     let seen = |n: u64| if n == 0 { 0.0 } else { (n as f64 / report.units().max(1) as f64).max(0.005) };
-    let (dead, left) = (seen(report.dead_lettered), seen(report.left));
+    let (dead, gathered, left) = (seen(report.dead_lettered), seen(report.gathered), seen(report.left));
     let part = |class: &str, name: &str, n: u64, share: f64| Part {
         class: class.to_owned(),
         label: format!("{name} {}", text::count(n)),
@@ -116,7 +116,8 @@ fn units(run: &RunReport<'_>) -> String {
     };
     out += &stacked(
         &[
-            part("gone", "retired", report.retired, seen(report.retired).min(1.0 - dead - left)),
+            part("gone", "retired", report.retired, seen(report.retired).min(1.0 - dead - gathered - left)),
+            part("gathered", "gathered", report.gathered, gathered),
             part("dead", "dead-lettered", report.dead_lettered, dead),
             part("left", "left", report.left, left),
         ],

@@ -6,6 +6,10 @@ pub(crate) struct Budget {
     /// The number of stages that split units.
     splits: u64,
     in_flight: u64,
+    /// Units in flight that hold groups open and rest, which the cap does not count.
+    resting: u64,
+    /// Units in flight that wait for other units alone: those that rest, and parents whose own work has ended.
+    waiting: u64,
     /// Room that running splits have taken for children: units and bytes.
     reserved: (u64, u64),
     /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
@@ -25,6 +29,8 @@ impl Budget {
             max_bytes,
             splits: 0,
             in_flight: 0,
+            resting: 0,
+            waiting: 0,
             reserved: (0, 0),
             bytes: 0,
             next_id: 0,
@@ -88,15 +94,26 @@ impl Budget {
         (share as u64).max(1)
     }
 
+    /// The number of units in flight that the cap counts.
+    #[inline]
+    fn active(&self) -> u64 {
+        self.in_flight - self.resting
+    }
+
+    /// Notes the number of units that rest, and of those that wait for other units alone.
+    pub(crate) fn set_resting(&mut self, resting: u64, waiting: u64) {
+        (self.resting, self.waiting) = (resting, waiting);
+    }
+
     /// The number of units that may still enter.
     #[inline]
     pub(crate) fn room(&self) -> u64 {
-        self.admission_cap().saturating_sub(self.in_flight + self.reserved.0)
+        self.admission_cap().saturating_sub(self.active() + self.reserved.0)
     }
 
     /// The number of children that the `nth` stage to split may still bring out.
     pub(crate) fn room_for_children(&self, nth: u64) -> u64 {
-        self.cap_of_split(nth).saturating_sub(self.in_flight + self.reserved.0)
+        self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }
 
     /// Takes room for children that a run may bring out.
@@ -129,17 +146,18 @@ impl Budget {
         units as u64 <= self.room() && self.fits(bytes.into())
     }
 
-    /// Whether a unit of `bytes` could enter. A unit larger than the whole budget enters alone.
+    /// Whether a unit of `bytes` could enter. A unit larger than the whole budget enters when nothing else is in flight
+    /// but units that wait for others.
     #[inline]
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.room() > 0 && (self.fits(bytes.into()) || self.in_flight == 0)
+        self.room() > 0 && (self.fits(bytes.into()) || self.in_flight == self.waiting)
     }
 
     /// Whether a unit of `bytes` could enter in the place of one of `their_bytes`.
     pub(crate) fn has_room_instead_of(&self, their_bytes: u64, bytes: u64) -> bool {
         let left = self.bytes - u128::from(their_bytes);
-        self.in_flight + self.reserved.0 <= self.admission_cap()
-            && (left + u128::from(bytes) <= self.max_bytes.into() || self.in_flight == 1)
+        self.active() + self.reserved.0 <= self.admission_cap()
+            && (left + u128::from(bytes) <= self.max_bytes.into() || self.in_flight == self.waiting + 1)
     }
 
     /// Accounts for units that come into flight.
@@ -223,6 +241,18 @@ mod tests {
         assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (1, 70));
         budget.unreserve(2, 30);
         assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (3, 100));
+    }
+
+    #[test]
+    fn units_at_rest_leave_their_room_to_others() {
+        let mut budget = Budget::new(2, 100);
+        budget.add_units(2);
+        budget.admit_bytes(90);
+        assert_eq!(budget.room(), 0);
+        budget.set_resting(2, 2);
+        assert!(budget.room() == 2 && budget.has_room(1000), "nothing else is in flight");
+        budget.add_units(1);
+        assert!(budget.room() == 1 && !budget.has_room(1000) && budget.has_room(10));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(crate) struct Ledger {
     retired: u64,
     skipped: u64,
     dead_lettered: u64,
+    gathered: u64,
     latency: Histogram<u64>,
     /// The times at which admission opened and the flow ended.
     started_ns: Option<u64>,
@@ -31,6 +32,7 @@ pub(crate) struct Counts {
     pub(crate) retired: u64,
     pub(crate) skipped: u64,
     pub(crate) dead_lettered: u64,
+    pub(crate) gathered: u64,
 }
 
 impl Ledger {
@@ -41,6 +43,7 @@ impl Ledger {
             retired: 0,
             skipped: 0,
             dead_lettered: 0,
+            gathered: 0,
             latency: histogram(),
             started_ns: None,
             ended_ns: None,
@@ -63,15 +66,16 @@ impl Ledger {
         self.retired += units;
     }
 
-    /// Counts a unit that leaves.
-    pub(crate) fn part(&mut self, parting: Parting) {
+    /// Counts units that leave in the same way.
+    pub(crate) fn part(&mut self, units: u64, parting: Parting) {
         match parting {
-            Parting::Retired => self.retired += 1,
+            Parting::Retired => self.retired += units,
             Parting::Skipped => {
-                self.retired += 1;
-                self.skipped += 1;
+                self.retired += units;
+                self.skipped += units;
             }
-            Parting::Dead => self.dead_lettered += 1,
+            Parting::Dead => self.dead_lettered += units,
+            Parting::Gathered => self.gathered += units,
         }
     }
 
@@ -107,8 +111,8 @@ impl Ledger {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let Ledger { admitted, split, retired, skipped, dead_lettered, .. } = *self;
-        Counts { admitted, split, retired, skipped, dead_lettered }
+        let Ledger { admitted, split, retired, skipped, dead_lettered, gathered, .. } = *self;
+        Counts { admitted, split, retired, skipped, dead_lettered, gathered }
     }
 
     pub(crate) fn latency(&self) -> Quantiles {
@@ -118,7 +122,7 @@ impl Ledger {
     /// Asserts that every unit that came is in flight or was counted when it left.
     #[inline]
     pub(crate) fn assert_conserved(&self, in_flight: u64) {
-        let left = self.retired + self.dead_lettered;
+        let left = self.retired + self.dead_lettered + self.gathered;
         assert_eq!(self.admitted + self.split, left + in_flight, "a unit was lost or counted twice");
     }
 }
@@ -131,13 +135,13 @@ mod tests {
     fn every_way_out_is_counted_once() {
         let mut ledger = Ledger::new();
         ledger.admit(3);
-        ledger.split(2);
+        ledger.split(4);
         ledger.retire(1);
-        let partings = [Parting::Skipped, Parting::Dead, Parting::Retired];
-        partings.into_iter().for_each(|parting| ledger.part(parting));
+        let partings = [(1, Parting::Skipped), (1, Parting::Dead), (1, Parting::Retired), (2, Parting::Gathered)];
+        partings.into_iter().for_each(|(units, parting)| ledger.part(units, parting));
         ledger.assert_conserved(1);
-        let Counts { admitted, split, retired, skipped, dead_lettered } = ledger.counts();
-        assert_eq!((admitted, split, retired, skipped, dead_lettered), (3, 2, 3, 1, 1));
+        let Counts { admitted, split, retired, skipped, dead_lettered, gathered } = ledger.counts();
+        assert_eq!((admitted, split, retired, skipped, dead_lettered, gathered), (3, 4, 3, 1, 1, 2));
     }
 
     #[test]

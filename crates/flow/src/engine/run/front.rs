@@ -35,6 +35,18 @@ impl<In: Send + 'static> Front<In> {
 
     #[cold]
     pub(super) fn fail(&self, failure: &Failure, row: &mut Row, run: &Run<'_>) -> Verdict {
+        self.fail_with(failure, row, run, |row| self.take_input(row))
+    }
+
+    /// Ends a run that has failed. `take_input` gives the input of a dead letter.
+    #[cold]
+    pub(super) fn fail_with(
+        &self,
+        failure: &Failure,
+        row: &mut Row,
+        run: &Run<'_>,
+        take_input: impl FnOnce(&mut Row) -> Option<Box<dyn Any + Send>>,
+    ) -> Verdict {
         let site = run.site;
         // SAFETY: the code below uses `row` for columns of payloads only.
         let unit = unsafe { UnitRef::new(site.records(), row) };
@@ -56,7 +68,7 @@ impl<In: Send + 'static> Front<In> {
             let asked = nanos(failure.pause());
             return Verdict::Retry { pause_ns: config.retry.pause_ns(attempts, random).max(asked).max(1) };
         }
-        let input = self.take_input(row);
+        let input = take_input(row);
         if config.after_failure == AfterFailure::Skip {
             contain(|| drop(input));
             if ticketed {

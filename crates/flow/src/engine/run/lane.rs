@@ -12,6 +12,7 @@ use crate::contain::{Contained, contain, drop_panic};
 use crate::cx::Cx;
 use crate::engine::claims::NO_STAGE;
 use crate::engine::units::column::Row;
+use crate::engine::units::groups::GroupRules;
 use crate::engine::units::record::UnitRef;
 use crate::exit::{Aim, Route};
 use crate::failure::{Failure, Requeue};
@@ -31,6 +32,11 @@ pub trait Code<In>: Send + Sync + Sized + 'static {
     type Out;
     /// The stage splits its units.
     const SPLITS: bool = false;
+    /// The rules of the stage's groups, if it gathers its units.
+    #[doc(hidden)]
+    fn groups(&self) -> Option<GroupRules> {
+        None
+    }
     #[doc(hidden)]
     fn lane<X: Route<Self::Out>>(self, front: Front<In>, exit: X) -> Box<dyn Lane>;
 }

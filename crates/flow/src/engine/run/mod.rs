@@ -8,9 +8,11 @@
 //! | `lane` | a stage's code with its types |
 //! | `brood` | the children that one run of a splitting stage brings out |
 //! | `split` | a splitting stage's code with its types |
+//! | `gather` | a gathering stage's groups, and their code with its types |
 
 pub(crate) mod brood;
 pub(crate) mod front;
+pub(crate) mod gather;
 pub(crate) mod lane;
 pub(crate) mod settlement;
 pub(crate) mod site;

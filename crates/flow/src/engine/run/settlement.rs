@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::brood::Brood;
 use super::site::{Growth, Site};
 use crate::engine::units::column::{Column, Row};
+use crate::engine::units::groups::GroupNote;
 use crate::engine::units::pocket::Pocket;
 use crate::engine::units::stamp::Stamp;
 
@@ -33,6 +34,10 @@ pub(crate) enum Verdict {
     Unfold { begun: bool },
     /// The unit was split, and leaves when its children have.
     Unfolded,
+    /// The unit has opened a group, and rests until the group is closed.
+    Hold,
+    /// The unit has joined a group, and leaves.
+    Join,
     /// The flow was abandoned, and leaves the unit behind.
     LeftBehind,
 }
@@ -50,7 +55,8 @@ pub(crate) struct StageRun {
 pub(crate) struct Settlement {
     /// The stages that the batch went through. The fields below speak of the last one, except `timings`.
     pub(crate) stage_runs: Vec<StageRun>,
-    /// The destination of all units without an exception; [`NO_STAGE`](crate::engine::claims::NO_STAGE): they retire.
+    /// The destination of all units without an exception; [`NO_STAGE`](crate::engine::claims::NO_STAGE): they retire;
+    /// [`GATHERED`](crate::engine::claims::GATHERED): they have joined groups, and leave.
     pub(crate) to: u16,
     /// The units without an exception are plain (see `Record`).
     pub(crate) plain: bool,
@@ -58,6 +64,8 @@ pub(crate) struct Settlement {
     pub(crate) lighter: bool,
     /// The exceptions: a unit's position in the batch and its verdict, in ascending order.
     pub(crate) exceptions: Vec<(u32, Verdict)>,
+    /// Notes about groups that members have joined, or that have ended.
+    pub(crate) groups: Vec<GroupNote>,
     /// Units that have retired already (see [`retire_early`]), as pairs of admission time and number of units.
     pub(crate) retired_early: SmallVec<[(u64, u64); 4]>,
     /// Service times of all stages the batch went through, as pairs of nanoseconds per unit and number of units.

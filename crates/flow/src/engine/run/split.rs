@@ -182,7 +182,7 @@ where
         run.site.stamps().set(child, stamp);
         // SAFETY: the code below uses the child's row for columns of payloads only, as long as this handle is used.
         let mut unit = unsafe { UnitRef::new(run.site.records(), child) };
-        unit.change().set_parent(parent);
+        unit.change().set_parent(Some(parent));
         let aim = self.exit.aim(&value, &mut unit);
         // From here on the child exists, whatever happens to its parent.
         self.cell(row).as_mut().expect("the unit is open").begun = true;

@@ -13,6 +13,7 @@ use crate::engine::run::brood::Brood;
 use crate::engine::settings::Workers;
 use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
+use crate::engine::units::groups::GroupRules;
 use crate::engine::units::pocket::Spares;
 use crate::policy::Batch;
 use crate::snapshot::StageSnapshot;
@@ -28,6 +29,8 @@ pub(crate) struct StageSetup {
     pub(crate) batch: Batch,
     /// The stage is the `nth` to split units on the way from the entry, from 1.
     pub(crate) splits: Option<u64>,
+    /// The rules of the stage's groups, if it gathers its units.
+    pub(crate) groups: Option<GroupRules>,
     pub(crate) resources: usize,
 }
 
@@ -59,6 +62,9 @@ pub(crate) struct StageState {
     /// The shape of the stage's batches where its flow sets no size.
     auto: AutoBatch,
     splits: Option<u64>,
+    groups: Option<GroupRules>,
+    /// The number of units that hold groups open here and rest.
+    open_groups: u64,
     /// The number of children that its next run may bring out.
     brood: u64,
     /// The stage's bounds, copied from the settings.
@@ -105,6 +111,8 @@ impl StageState {
             places: setup.places,
             batch: setup.batch,
             splits: setup.splits,
+            groups: setup.groups,
+            open_groups: 0,
             brood: 1,
             auto: AutoBatch::ONE,
             workers,
@@ -166,6 +174,28 @@ impl StageState {
         self.splits
     }
 
+    /// The rules of the stage's groups, if it gathers its units.
+    #[inline]
+    pub(crate) fn groups(&self) -> Option<&GroupRules> {
+        self.groups.as_ref()
+    }
+
+    /// The number of units that hold groups open here and rest.
+    pub(crate) fn open_groups(&self) -> u64 {
+        self.open_groups
+    }
+
+    /// Counts a group that has been opened.
+    pub(crate) fn open_group(&mut self) {
+        self.open_groups += 1;
+    }
+
+    /// Counts a group that is closed, `early` if a limit of the stage or of the flow says so.
+    pub(crate) fn close_group(&mut self, early: bool) {
+        self.open_groups -= 1;
+        self.stats.torn += u64::from(early);
+    }
+
     /// Whether a unit is granted by its mere arrival.
     #[inline]
     pub(crate) fn needs_nothing(&self) -> bool {
@@ -221,6 +251,7 @@ impl StageState {
     pub(super) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
             && self.splits.is_none()
+            && self.groups.is_none()
             && !self.blocking
             && self.batch.wait.is_zero()
             && self.workers.ceiling >= max_threads
@@ -577,6 +608,7 @@ impl StageState {
         self.parked.fill(0);
         self.parked_units = 0;
         self.for_room = 0;
+        self.open_groups = 0;
     }
 }
 
@@ -644,6 +676,8 @@ impl StageState {
             retries: 0,
             dead_lettered: 0,
             requeued: 0,
+            open_groups: self.open_groups,
+            torn: 0,
             busy_ns: 0,
             workers_busy: self.busy as u64,
             workers_min: self.workers.floor as u64,

@@ -309,6 +309,7 @@ mod tests {
             places: [].into(),
             batch: Batch::of(2),
             splits: None,
+            groups: None,
             resources: 0,
         };
         let workers: Vec<_> =

@@ -14,6 +14,8 @@ pub(crate) struct StageStats {
     pub(super) retries: u64,
     pub(super) dead_lettered: u64,
     pub(super) requeued: u64,
+    /// Groups that were closed early.
+    pub(super) torn: u64,
     pub(super) busy_ns: u64,
     /// A running mean of the service time; 0 before the first unit.
     pub(super) mean_ns: u64,
@@ -36,6 +38,7 @@ impl StageStats {
             retries: 0,
             dead_lettered: 0,
             requeued: 0,
+            torn: 0,
             busy_ns: 0,
             mean_ns: 0,
             slow_ns: 0,
@@ -90,6 +93,7 @@ impl StageStats {
         snapshot.retries = self.retries;
         snapshot.dead_lettered = self.dead_lettered;
         snapshot.requeued = self.requeued;
+        snapshot.torn = self.torn;
         snapshot.busy_ns = self.busy_ns;
         snapshot.service_ns = quantiles(&self.service);
         snapshot.wait_ns = quantiles(&self.wait);

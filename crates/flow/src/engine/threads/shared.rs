@@ -146,6 +146,9 @@ impl Shared {
     /// Unlocks the state and wakes the threads that the change concerns.
     pub(crate) fn unlock(self: &Arc<Self>, mut state: Locked<'_>) {
         self.serve_unattended_gate(&mut state);
+        if state.units.groups().resting() > 0 {
+            state.close_if_stuck(|| self.gate.is_empty(), self.now());
+        }
         if state.source_needs_watch() {
             let now = self.now();
             state.watch_source(now);

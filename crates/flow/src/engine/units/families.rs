@@ -2,6 +2,9 @@
 //!
 //! A child's record names its parent's row. The parent keeps that row until its own work and all its children have
 //! ended, so the name stays good; then it leaves the flow, which may end the wait of its own parent.
+//!
+//! A child may hold a group of its family open (see `groups`). When such children are all that a parent still waits
+//! for, their groups have all their members.
 
 use std::collections::HashMap;
 
@@ -16,12 +19,35 @@ pub(crate) enum Parting {
     Skipped,
     /// Failed for good.
     Dead,
+    /// Part of a group, which goes on for it.
+    Gathered,
+}
+
+/// A parent that leaves the flow.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Departure {
+    pub(crate) row: Row,
+    pub(crate) parting: Parting,
+    /// The units that failed for good: its descendants, and the parent itself.
+    pub(crate) dead: u64,
+}
+
+/// The effect of a change in a family.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Nothing,
+    /// The parent leaves: it waits for no child.
+    Leaves(Departure),
+    /// The groups that the children with these numbers hold open have all their members.
+    Gathered(Vec<u64>),
 }
 
 /// The parents of children in flight, by the numbers of their rows.
 #[derive(Default)]
 pub(crate) struct Families {
     parents: HashMap<u32, Family>,
+    /// The number of parents that wait for their children.
+    waiting: u64,
 }
 
 #[derive(Default)]
@@ -30,6 +56,28 @@ struct Family {
     children: u64,
     /// The parent, once its own work has ended.
     waits: Option<(Row, Parting)>,
+    /// The children that hold groups of the family open and rest, by their numbers.
+    groups: Vec<u64>,
+    /// The units that failed for good: descendants, and the parent itself.
+    dead: u64,
+    /// A group answers for the dead, and the parent's own parent need not hear of them.
+    answered: bool,
+}
+
+impl Family {
+    /// The dead that the parent's own parent hears of.
+    fn unanswered(&self) -> u64 {
+        if self.answered { 0 } else { self.dead }
+    }
+
+    /// The groups of the family, if nothing else of it is in flight.
+    fn gathered(&self) -> Effect {
+        if self.waits.is_some() && self.children == self.groups.len() as u64 {
+            Effect::Gathered(self.groups.clone())
+        } else {
+            Effect::Nothing
+        }
+    }
 }
 
 impl Families {
@@ -38,30 +86,98 @@ impl Families {
         self.parents.entry(parent).or_default().children += children;
     }
 
-    /// Takes a unit whose own work has ended. Returns it if it may leave at once, because no child is in flight.
+    /// Takes a unit whose own work has ended.
     #[inline]
-    pub(crate) fn end(&mut self, row: Row, parting: Parting) -> Option<Row> {
+    pub(crate) fn end(&mut self, row: Row, parting: Parting) -> Effect {
+        let dead = u64::from(parting == Parting::Dead);
         if self.parents.is_empty() {
-            return Some(row);
+            return Effect::Leaves(Departure { row, parting, dead });
         }
-        let Some(family) = self.parents.get_mut(&row.number()) else { return Some(row) };
-        family.waits = Some((row, parting));
-        None
+        self.end_of_parent(row, parting, dead)
     }
 
-    /// Removes children that leave the flow. Returns their parent if it has waited for them alone, and leaves now.
-    pub(crate) fn remove_children(&mut self, parent: u32, children: u64) -> Option<(Row, Parting)> {
-        let family = self.parents.get_mut(&parent)?;
-        family.children -= children;
-        if family.children > 0 {
-            return None;
+    fn end_of_parent(&mut self, row: Row, parting: Parting, dead: u64) -> Effect {
+        let number = row.number();
+        let Some(family) = self.parents.get_mut(&number) else {
+            return Effect::Leaves(Departure { row, parting, dead });
+        };
+        family.dead += dead;
+        if family.children == 0 {
+            let dead = family.unanswered();
+            self.parents.remove(&number);
+            return Effect::Leaves(Departure { row, parting, dead });
         }
-        self.parents.remove(&parent)?.waits
+        family.waits = Some((row, parting));
+        self.waiting += 1;
+        family.gathered()
+    }
+
+    /// Removes children that leave the flow, with the number of units among them and their descendants that failed for
+    /// good.
+    pub(crate) fn remove_children(&mut self, parent: u32, children: u64, dead: u64) -> Effect {
+        let Some(family) = self.parents.get_mut(&parent) else { return Effect::Nothing };
+        family.children -= children;
+        family.dead += dead;
+        if family.children > 0 {
+            return family.gathered();
+        }
+        let dead = family.unanswered();
+        match family.waits.take() {
+            Some((row, parting)) => {
+                self.waiting -= 1;
+                self.parents.remove(&parent);
+                Effect::Leaves(Departure { row, parting, dead })
+            }
+            // The parent still works, and the groups of its further children must hear of the dead.
+            None if dead > 0 => Effect::Nothing,
+            None => {
+                self.parents.remove(&parent);
+                Effect::Nothing
+            }
+        }
+    }
+
+    /// The number of parents that wait for their children.
+    #[inline]
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting
     }
 
     /// Takes the parents that wait for their children.
     pub(super) fn empty(&mut self) -> impl Iterator<Item = Row> {
-        std::mem::take(&mut self.parents).into_values().filter_map(|family| Some(family.waits?.0))
+        let Families { parents, .. } = std::mem::take(self);
+        parents.into_values().filter_map(|family| Some(family.waits?.0))
+    }
+}
+
+// ---- groups of one family -----------------------------------------------------------------------------
+
+impl Families {
+    /// Notes that a child holds a group of its family open and rests.
+    pub(crate) fn add_group(&mut self, parent: u32, holder: u64) -> Effect {
+        let Some(family) = self.parents.get_mut(&parent) else { return Effect::Nothing };
+        family.groups.push(holder);
+        family.gathered()
+    }
+
+    /// Notes that a child rests no longer.
+    pub(crate) fn remove_group(&mut self, parent: u32, holder: u64) {
+        if let Some(family) = self.parents.get_mut(&parent) {
+            family.groups.retain(|&group| group != holder);
+        }
+    }
+
+    /// The parent in this row, if it waits for its children.
+    pub(crate) fn waiting_parent(&mut self, parent: u32) -> Option<&mut Row> {
+        Some(&mut self.parents.get_mut(&parent)?.waits.as_mut()?.0)
+    }
+
+    /// The number of units of the family that failed for good. A group answers for them from now on.
+    pub(crate) fn answer_for_dead(&mut self, parent: u32) -> u64 {
+        self.parents.get_mut(&parent).map_or(0, |family| {
+            family.answered = true;
+            family.dead
+        })
     }
 }
 
@@ -74,23 +190,47 @@ mod tests {
         unsafe { Row::new(number) }
     }
 
+    fn leaves(effect: Effect) -> Option<(u32, Parting, u64)> {
+        let Effect::Leaves(Departure { row, parting, dead }) = effect else { return None };
+        Some((row.number(), parting, dead))
+    }
+
     #[test]
     fn a_parent_leaves_when_its_work_and_its_last_child_have_ended() {
         let mut families = Families::default();
-        assert!(families.end(row(1), Parting::Retired).is_some(), "it was never split");
+        assert!(leaves(families.end(row(1), Parting::Retired)).is_some(), "it was never split");
         families.add_children(2, 3);
-        assert!(families.remove_children(2, 2).is_none());
-        assert!(families.end(row(2), Parting::Dead).is_none());
-        let (left, parting) = families.remove_children(2, 1).unwrap();
-        assert_eq!((left.number(), parting), (2, Parting::Dead));
+        assert_eq!(families.remove_children(2, 2, 0), Effect::Nothing);
+        assert_eq!(families.end(row(2), Parting::Dead), Effect::Nothing);
+        assert_eq!(families.waiting(), 1);
+        assert_eq!(leaves(families.remove_children(2, 1, 0)), Some((2, Parting::Dead, 1)));
+        assert_eq!(families.waiting(), 0);
     }
 
     #[test]
     fn a_parent_whose_children_all_left_before_it_was_done_waits_for_none() {
         let mut families = Families::default();
         families.add_children(2, 3);
-        assert!(families.remove_children(2, 3).is_none(), "the parent still works");
-        assert!(families.end(row(2), Parting::Retired).is_some());
+        families.add_children(3, 1);
+        assert_eq!(families.remove_children(2, 3, 0), Effect::Nothing, "the parent still works");
+        assert_eq!(leaves(families.end(row(2), Parting::Retired)), Some((2, Parting::Retired, 0)));
+        assert_eq!(families.remove_children(3, 1, 1), Effect::Nothing, "the parent still works");
+        assert_eq!(leaves(families.end(row(3), Parting::Retired)), Some((3, Parting::Retired, 1)));
+    }
+
+    #[test]
+    fn groups_are_whole_when_nothing_else_of_the_family_is_in_flight() {
+        let mut families = Families::default();
+        families.add_children(2, 3);
+        assert_eq!(families.add_group(2, 70), Effect::Nothing);
+        assert_eq!(families.remove_children(2, 1, 1), Effect::Nothing);
+        assert_eq!(families.end(row(2), Parting::Retired), Effect::Nothing, "one child is elsewhere");
+        assert_eq!(families.add_group(2, 71), Effect::Gathered(vec![70, 71]));
+        assert_eq!((families.answer_for_dead(2), families.answer_for_dead(2)), (1, 1));
+        families.remove_group(2, 71);
+        assert_eq!(families.remove_children(2, 1, 0), Effect::Gathered(vec![70]));
+        families.remove_group(2, 70);
+        assert_eq!(leaves(families.remove_children(2, 1, 0)), Some((2, Parting::Retired, 0)));
     }
 
     #[test]
@@ -98,7 +238,7 @@ mod tests {
         let mut families = Families::default();
         families.add_children(2, 1);
         families.add_children(3, 1);
-        assert!(families.end(row(2), Parting::Retired).is_none());
+        assert_eq!(families.end(row(2), Parting::Retired), Effect::Nothing);
         assert_eq!(families.empty().map(|row| row.number()).collect::<Vec<_>>(), [2]);
     }
 }

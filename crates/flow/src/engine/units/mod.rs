@@ -6,11 +6,13 @@
 //! | `record` | the engine's record of a unit that is not plain |
 //! | `stamp` | the number and time of a unit's admission |
 //! | `families` | units that were split, until their last child has left |
+//! | `groups` | units that hold a group open, and rest until it is closed |
 //! | `pocket` | rows and lists that a worker keeps for reuse |
 //! | `table` | the part's face: free rows, records and stamps |
 
 pub(crate) mod column;
 pub(crate) mod families;
+pub(crate) mod groups;
 pub(crate) mod pocket;
 pub(crate) mod record;
 pub(crate) mod stamp;

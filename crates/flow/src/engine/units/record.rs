@@ -154,8 +154,8 @@ impl Record {
         self.parent
     }
 
-    pub(crate) fn set_parent(&mut self, parent: Parent) {
-        self.parent = Some(parent);
+    pub(crate) fn set_parent(&mut self, parent: Option<Parent>) {
+        self.parent = parent;
     }
 
     /// The number of the unit's ancestors.
@@ -212,6 +212,20 @@ impl Record {
         self.privileged = false;
         self.is_reserved = false;
         self.delay_ns = 0;
+    }
+
+    /// Begins the rest of a unit that holds a group open, and whose ticket knows it.
+    pub(crate) fn rest(&mut self) {
+        self.attempts = 0;
+        self.ticketed = false;
+        self.privileged = false;
+        self.is_reserved = false;
+        self.delay_ns = 0;
+    }
+
+    /// Refuses the unit its present stage.
+    pub(crate) fn refuse(&mut self, refused: Box<str>) {
+        self.needs().refused = Some(refused);
     }
 
     /// Counts a failed attempt.

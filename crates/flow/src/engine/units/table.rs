@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::column::{Column, Row};
 use super::families::Families;
+use super::groups::Groups;
 use super::pocket::{Pocket, Spares};
-use super::record::Record;
+use super::record::{Parent, Record};
 use super::stamp::Stamp;
 
 pub(crate) struct Units {
@@ -21,6 +22,7 @@ pub(crate) struct Units {
     /// Units that an abandoned flow leaves behind.
     left_behind: Vec<Row>,
     families: Families,
+    groups: Groups,
 }
 
 impl Units {
@@ -33,6 +35,7 @@ impl Units {
             made: 0,
             left_behind: Vec::new(),
             families: Families::default(),
+            groups: Groups::default(),
         }
     }
 
@@ -118,6 +121,29 @@ impl Units {
         &mut self.families
     }
 
+    /// The parent of a unit that was split, and waits for its children.
+    pub(crate) fn parent_of_waiting(&mut self, row: u32) -> Option<Parent> {
+        let Units { families, records, .. } = self;
+        records.record(families.waiting_parent(row)?).parent()
+    }
+
+    /// The units that hold groups open.
+    #[inline]
+    pub(crate) fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    #[inline]
+    pub(crate) fn groups_mut(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
+    /// The number of units that wait for other units alone: holders at rest, and parents whose own work has ended.
+    #[inline]
+    pub(crate) fn at_rest(&self) -> u64 {
+        self.groups.resting() + self.families.waiting()
+    }
+
     /// Keeps a unit that the flow leaves behind.
     pub(crate) fn leave_behind(&mut self, row: Row) {
         self.left_behind.push(row);
@@ -126,6 +152,7 @@ impl Units {
     pub(crate) fn take_left_behind(&mut self) -> Vec<Row> {
         let mut left = std::mem::take(&mut self.left_behind);
         left.extend(self.families.empty());
+        left.extend(self.groups.empty());
         left
     }
 }

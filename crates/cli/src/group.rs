@@ -1,0 +1,181 @@
+//! A group of units on its way to be one: how many they are, their contents, and what they were.
+
+use crate::ops::Number;
+use crate::record::Record;
+
+/// The part of a group's record that a single unit has not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Group {
+    /// The number of its members.
+    count: u64,
+    key: Option<Vec<u8>>,
+    content: Content,
+    /// The members without their payloads, unless the group stands for the unit that they were split from, or has only
+    /// counted or added.
+    members: Vec<Record>,
+    /// The dead letters of a retry that its members are of.
+    letters: Vec<usize>,
+    /// The bytes that it holds.
+    weight: u64,
+}
+
+/// The contribution of the members so far.
+#[derive(Debug, Clone, Default)]
+enum Content {
+    /// Nothing but their number.
+    #[default]
+    Count,
+    Sum(Number),
+    /// Their contents, one behind the other.
+    Kept {
+        bytes: Vec<u8>,
+        /// For each member its place in the order, and the end of its content.
+        ends: Vec<(u64, usize)>,
+    },
+    /// The group's payload was made.
+    Taken,
+}
+
+impl Group {
+    pub(crate) fn new(key: Option<Vec<u8>>) -> Self {
+        let weight = key.as_ref().map_or(0, Vec::len) as u64;
+        Self { key, weight, ..Self::default() }
+    }
+
+    /// The number of units in it.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The value by which its members were chosen.
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.key.as_deref()
+    }
+
+    /// Its members, where it keeps them.
+    pub(crate) fn members(&self) -> &[Record] {
+        &self.members
+    }
+
+    /// The dead letters that its members are of.
+    pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
+        self.letters.iter().copied()
+    }
+
+    /// The bytes that it holds.
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// Counts a member.
+    pub(crate) fn join(&mut self, member: &Record) {
+        self.count += 1;
+        self.letters.extend(member.letters());
+    }
+
+    /// Adds to the sum.
+    ///
+    /// # Errors
+    /// The sum would be too large to be written exactly.
+    pub(crate) fn add(&mut self, number: Number) -> Result<(), String> {
+        let sum = match &self.content {
+            Content::Sum(sum) => sum.plus(number).ok_or("the sum is too large")?,
+            _ => number,
+        };
+        self.content = Content::Sum(sum);
+        Ok(())
+    }
+
+    /// Keeps a member's content: at the place `order` among the others, or behind those that have come.
+    pub(crate) fn keep(&mut self, order: Option<u64>, parts: [&[u8]; 2]) {
+        if !matches!(self.content, Content::Kept { .. }) {
+            self.content = Content::Kept { bytes: Vec::new(), ends: Vec::new() };
+        }
+        let Content::Kept { bytes, ends } = &mut self.content else { unreachable!("it was made above") };
+        parts.iter().for_each(|part| bytes.extend_from_slice(part));
+        ends.push((order.unwrap_or(ends.len() as u64), bytes.len()));
+        self.weight += (parts[0].len() + parts[1].len() + size_of::<(u64, usize)>()) as u64;
+    }
+
+    /// Keeps what a member was.
+    pub(crate) fn remember(&mut self, member: &Record) {
+        let mut remember = |member: Record| {
+            self.weight += size_of::<Record>() as u64 + member.held();
+            self.members.push(member);
+        };
+        match member.group() {
+            Some(group) if !group.members.is_empty() => group.members.iter().cloned().for_each(remember),
+            _ => remember(member.bare()),
+        }
+    }
+
+    /// Takes the group's payload, once.
+    pub(crate) fn take_content(&mut self) -> Option<Vec<u8>> {
+        let content = match std::mem::replace(&mut self.content, Content::Taken) {
+            Content::Count => self.count.to_string().into_bytes(),
+            Content::Sum(sum) => sum.to_string().into_bytes(),
+            Content::Kept { bytes, ends } => in_order(bytes, ends),
+            Content::Taken => return None,
+        };
+        // The payload weighs by itself from now on.
+        self.weight = self.members.iter().map(|member| size_of::<Record>() as u64 + member.held()).sum();
+        Some(content)
+    }
+}
+
+/// The contents in the order of their places.
+fn in_order(bytes: Vec<u8>, mut ends: Vec<(u64, usize)>) -> Vec<u8> {
+    if ends.is_sorted_by_key(|(order, _)| *order) {
+        return bytes;
+    }
+    let mut begin = 0;
+    let mut ranges: Vec<(u64, std::ops::Range<usize>)> = Vec::with_capacity(ends.len());
+    for (order, end) in ends.drain(..) {
+        ranges.push((order, begin..end));
+        begin = end;
+    }
+    ranges.sort_by_key(|(order, _)| *order);
+    let mut ordered = Vec::with_capacity(bytes.len());
+    ranges.into_iter().for_each(|(_, range)| ordered.extend_from_slice(&bytes[range]));
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_put_in_order_and_taken_once() {
+        let mut group = Group::new(None);
+        for (order, content) in [(3, "c"), (1, "a"), (2, "bb")] {
+            group.keep(Some(order), [content.as_bytes(), b";"]);
+        }
+        assert_eq!(group.take_content().unwrap(), b"a;bb;c;");
+        assert!(group.take_content().is_none() && group.weight() == 0);
+    }
+
+    #[test]
+    fn members_without_a_place_stay_in_the_order_in_which_they_came() {
+        let mut group = Group::new(None);
+        ["x", "a", "m"].iter().for_each(|content| group.keep(None, [content.as_bytes(), b""]));
+        assert_eq!(group.take_content().unwrap(), b"xam");
+    }
+
+    #[test]
+    fn whole_numbers_are_added_exactly() {
+        let mut group = Group::new(None);
+        for number in ["9007199254740993", "-1", " 3"] {
+            group.add(Number::parse(number.as_bytes()).unwrap()).unwrap();
+        }
+        assert_eq!(group.take_content().unwrap(), b"9007199254740995");
+        let mut group = Group::new(None);
+        for number in ["0.5", "2"] {
+            group.add(Number::parse(number.as_bytes()).unwrap()).unwrap();
+        }
+        assert_eq!(group.take_content().unwrap(), b"2.5");
+        let most = Number::parse(i128::MAX.to_string().as_bytes()).unwrap();
+        let mut group = Group::new(None);
+        group.add(most).unwrap();
+        assert!(group.add(most).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! `gather`: several units become one, a group.
+//!
+//! A group of the pieces of one unit takes the place of that unit, with its fields; its content is that of the pieces, in
+//! their order. Another group has its key for a text, and its members' contents in the order in which they came. A group
+//! keeps what its members were, so that a dead letter can be written for each, unless it only counts or adds.
+
+use millstream_flow::{Cx, Failure, Gather};
+
+use super::{Number, Op};
+use crate::file::model::{GatherBy, GatherSpec, Reduce};
+use crate::file::template::Template;
+use crate::group::Group;
+use crate::record::Record;
+
+/// See the [module](self).
+pub(super) struct Gathers;
+
+impl Op for Gathers {
+    fn run(&self, _: &mut Record, _: &mut Cx<'_>) -> Result<(), Failure> {
+        unreachable!("a stage that gathers joins its units")
+    }
+}
+
+/// The rules of a stage that gathers as `spec` says; `may_join` says of a unit whether it may.
+pub(crate) fn rules(
+    spec: &GatherSpec,
+    may_join: impl Fn(&Record) -> Result<(), Failure> + Send + Sync + 'static,
+) -> Gather<Record, Record, Vec<u8>> {
+    let joining = spec.clone();
+    let by = spec.by.clone();
+    let mut gather = Gather::fold(Record::default, move |group: &mut Record, member: &mut Record, cx: &mut Cx<'_>| {
+        may_join(member)?;
+        join(group, member, &joining, cx)
+    })
+    .by_key(move |member: &Record| match &by {
+        GatherBy::Key(key) => key.render(member).unwrap_or_default(),
+        GatherBy::All | GatherBy::Parent => Vec::new(),
+    })
+    .weigh(Record::bytes)
+    .finish(finish);
+    if spec.by == GatherBy::Parent {
+        gather = gather.by_parent();
+    }
+    if let Some(units) = spec.units {
+        gather = gather.units(units);
+    }
+    if let Some(bytes) = spec.bytes {
+        gather = gather.bytes(bytes);
+    }
+    if let Some(wait) = spec.wait {
+        gather = gather.wait(wait);
+    }
+    if let Some(groups) = spec.max_groups {
+        gather = gather.max_groups(groups);
+    }
+    if spec.partial { gather.even_if_torn() } else { gather }
+}
+
+/// Lets a unit join the group. What can fail comes first.
+fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
+    let key = match &spec.by {
+        GatherBy::Key(key) => Some(render(key, member)?),
+        GatherBy::All | GatherBy::Parent => None,
+    };
+    let content = match (&spec.reduce, &spec.item) {
+        (Reduce::Count, _) => Vec::new(),
+        (_, Some(item)) => render(item, member)?,
+        (_, None) => {
+            let made = member.payload.to_make(cx)?;
+            if made > 0 {
+                cx.reserve_first(member.bytes().saturating_add(made))?;
+            }
+            member.payload.in_memory(made, cx)?.into_owned()
+        }
+    };
+    let number = match spec.reduce {
+        Reduce::Sum => Some(number(&content)?),
+        Reduce::Count | Reduce::Concat { .. } => None,
+    };
+    let of_family = spec.by == GatherBy::Parent;
+    if group.group().is_none() {
+        *group = Record::of_group(member, of_family, key);
+    }
+    let group = group.group_mut().expect("it was begun above");
+    match &spec.reduce {
+        Reduce::Count => {}
+        Reduce::Sum => group.add(number.expect("it was read above")).map_err(Failure::permanent)?,
+        Reduce::Concat { after } => {
+            group.keep(of_family.then(|| member.part()), [&content, after]);
+            if !of_family {
+                group.remember(member);
+            }
+        }
+    }
+    group.join(member);
+    Ok(())
+}
+
+fn render(template: &Template, member: &Record) -> Result<Vec<u8>, Failure> {
+    template.render(member).map_err(|unknown| Failure::permanent(unknown.to_string()))
+}
+
+fn number(content: &[u8]) -> Result<Number, Failure> {
+    Number::parse(content).ok_or_else(|| {
+        let shown = String::from_utf8_lossy(&content[..content.len().min(40)]).into_owned();
+        Failure::permanent(format!("cannot add {shown:?}: it is no decimal number"))
+    })
+}
+
+/// A group of this unit alone.
+///
+/// # Errors
+/// The unit cannot join a group.
+pub(crate) fn alone(unit: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Record, Failure> {
+    let mut group = Record::default();
+    join(&mut group, unit, spec, cx)?;
+    finish(&mut group);
+    Ok(group)
+}
+
+/// Gives a closed group its payload.
+fn finish(group: &mut Record) {
+    if let Some(content) = group.group_mut().and_then(Group::take_content) {
+        group.size = Some(content.len() as u64);
+        group.payload = content.into();
+    }
+}

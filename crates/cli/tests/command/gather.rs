@@ -1,0 +1,301 @@
+//! Units that a flow file gathers into groups.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Stdio;
+
+use crate::support::{Room, code, ended, peak_bytes, text};
+
+/// A flow over the lines of a file, gathered by these keys of the stage, with a stage that follows.
+fn lines_flow(gather: &str, then: &str) -> String {
+    format!(
+        r#"
+        name = "groups"
+        [source]
+        lines = "in"
+        [[stage]]
+        name = "gather"
+        op = "gather"
+        {gather}
+        [[stage]]
+        name = "then"
+        {then}
+        "#
+    )
+}
+
+/// Splits files by lines, changes each, and puts them together again.
+const MEND: &str = r#"
+    name = "mend"
+    [source]
+    walk = "in"
+    [[stage]]
+    name = "read"
+    op = "read"
+    [[stage]]
+    name = "split"
+    op = "split"
+    by = "lines"
+    [[stage]]
+    name = "good"
+    op = "filter"
+    when = { any = [{ exists = "mended" }, { not = { text = "{line}", equals = "bad" } }] }
+    next = "mark"
+    else = "fail"
+    [[stage]]
+    name = "fail"
+    op = "check"
+    field = "size"
+    equals = "99"
+    [[stage]]
+    name = "mark"
+    op = "set"
+    payload = "{part}: {line}"
+    [[stage]]
+    name = "whole"
+    op = "gather"
+    by = "parent"
+    after = "\n"
+    [[stage]]
+    name = "write"
+    op = "write"
+    path = "out/{name}"
+"#;
+
+fn sorted(room: &Room, name: &str) -> Vec<String> {
+    let mut lines: Vec<String> = room.read(name).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn numbered(lines: &[&str]) -> String {
+    (1..).zip(lines).fold(String::new(), |mut all, (n, line)| {
+        let _ = writeln!(all, "{n}: {line}");
+        all
+    })
+}
+
+#[test]
+fn pieces_become_their_file_again_in_order() {
+    let room = Room::new(MEND);
+    fs::create_dir(room.path("in")).unwrap();
+    let many: Vec<String> = (0..5000).map(|n| format!("line {}", n * 7919 % 5000)).collect();
+    room.write("in/many", many.join("\n"));
+    room.write("in/one", "alone\n");
+    room.write("in/none", "");
+    let (_, err) = ended(&room.run(&["run", "flow.toml", "--report", "r.json"]), 0);
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(room.read("out/many"), numbered(&many));
+    assert_eq!(room.read("out/one"), "1: alone\n");
+    assert!(!room.path("out/none").exists(), "a file without lines has no group");
+    assert!(err.contains("= retired 5 + dead-lettered 0 + gathered 4,999 + left 0"), "{err}");
+    assert_eq!(room.json("r.json")["gathered"], 4999);
+}
+
+#[test]
+fn a_file_with_a_dead_piece_is_not_written_and_a_retry_makes_it_whole() {
+    let room = Room::new(MEND);
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/a", "x\nbad\ny\nbad\n");
+    room.write("in/b", "z\n");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    assert!(room.path("out/b").exists() && !room.path("out/a").exists());
+    let letters = |room: &Room| {
+        let letters = room.json_lines("mend.dead-letters.jsonl");
+        let mut stages: Vec<String> =
+            letters.iter().map(|l| format!("{} {} {}", l["stage"], l["path"], l["part"])).collect();
+        stages.sort();
+        stages
+    };
+    let dead = ["\"fail\" \"in/a\" [2]", "\"fail\" \"in/a\" [4]", "\"whole\" \"in/a\" null"];
+    assert_eq!(letters(&room), dead);
+    let whole = room.json_lines("mend.dead-letters.jsonl").into_iter().find(|l| l["stage"] == "whole").unwrap();
+    assert_eq!(
+        (&whole["gathered"], &whole["message"]),
+        (&2.into(), &"the group lacks 2 units: failed for good".into())
+    );
+
+    ended(&room.run(&["retry"]), 1);
+    assert_eq!(letters(&room), dead, "it fails in the same way");
+    room.write("mended", "");
+    let (_, err) = ended(&room.run(&["retry"]), 0);
+    assert!(err.contains("admitted 1 "), "the unit comes once for its three letters: {err}");
+    assert_eq!(room.read("out/a"), numbered(&["x", "bad", "y", "bad"]));
+}
+
+#[test]
+fn a_partial_group_goes_on_without_its_dead() {
+    let room = Room::new(&MEND.replace("by = \"parent\"", "by = \"parent\"\npartial = true"));
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/a", "x\nbad\ny\n");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    assert_eq!(room.read("out/a"), "1: x\n3: y\n");
+}
+
+#[test]
+fn units_are_counted_and_added_by_key() {
+    let count =
+        lines_flow("by = \"{line}\"\nreduce = \"count\"", "op = \"append\"\npath = \"out\"\nline = \"{key} {count}\"");
+    let room = Room::new(&count);
+    let words: String = (0..10_000).map(|n| format!("w{}\n", n * n % 7)).collect();
+    room.write("in", &words);
+    let (_, err) = ended(&room.run(&["run", "flow.toml"]), 0);
+    let mut expected = std::collections::BTreeMap::new();
+    words.lines().for_each(|word| *expected.entry(word).or_insert(0) += 1);
+    let expected: Vec<String> = expected.into_iter().map(|(word, count)| format!("{word} {count}")).collect();
+    assert_eq!(sorted(&room, "out"), expected);
+    assert!(err.contains("gathered 9,996"), "{err}");
+
+    let sum = r#"
+        name = "sum"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "rows"
+        op = "split"
+        by = "csv"
+        [[stage]]
+        name = "add"
+        op = "gather"
+        by = "{json.who}"
+        reduce = "sum"
+        item = "{json.cents}"
+        [[stage]]
+        name = "list"
+        op = "exec"
+        exec = ["sh", "-c", "echo $0 $(cat) $1 >> out", "{key}", "{count}"]
+    "#;
+    let room = Room::new(sum);
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/a.csv", "who,cents\nana,5\nbob,9007199254740993\nana,-7\nana,x\n");
+    room.write("in/b.csv", "who,cents\nbob,4\n");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    assert_eq!(sorted(&room, "out"), ["ana -2 2", "bob 9007199254740997 2"]);
+    let letter = &room.json_lines("sum.dead-letters.jsonl")[0];
+    assert_eq!(letter["message"], "cannot add \"x\": it is no decimal number");
+    assert_eq!(letter["part"], serde_json::json!([4]));
+}
+
+#[test]
+fn a_program_takes_a_group_as_arguments_or_as_its_input() {
+    let flow = lines_flow(
+        "units = 4\nitem = \"{line}\"\nafter = \"\\n\"",
+        "op = \"exec\"\nexec = [\"sh\", \"-c\", \"echo $#: $* $(wc -l) >> out\", \"sh\", \"{items}\"]\nstdin = \"payload\"",
+    );
+    let room = Room::new(&format!("workers = 1\n{flow}"));
+    room.write("in", "a\nb c\nd\ne\nf\n");
+    ended(&room.run(&["run", "flow.toml"]), 0);
+    assert_eq!(sorted(&room, "out"), ["1: f 1", "4: a b c d e 4"]);
+}
+
+#[test]
+fn each_member_of_a_group_that_fails_has_a_letter_and_is_gathered_again() {
+    let flow = lines_flow(
+        "units = 3\nitem = \"{line}\"",
+        "op = \"exec\"\nexec = [\"sh\", \"-c\", \"test -e mended && echo $* >> out\", \"sh\", \"{items}\"]",
+    );
+    let room = Room::new(&format!("workers = 1\n{flow}"));
+    room.write("in", "a\nb\nc\nd\n");
+    let (_, err) = ended(&room.run(&["run", "flow.toml"]), 1);
+    assert!(err.contains("dead-lettered 2 + gathered 2"), "{err}");
+    let letters = room.json_lines("groups.dead-letters.jsonl");
+    let mut lines: Vec<String> = letters.iter().map(|l| format!("{} of {}", l["line"], l["gathered"])).collect();
+    lines.sort();
+    assert_eq!(lines, ["\"a\" of 3", "\"b\" of 3", "\"c\" of 3", "\"d\" of 1"]);
+    room.write("mended", "");
+    ended(&room.run(&["retry"]), 0);
+    assert_eq!(sorted(&room, "out"), ["a b c", "d"]);
+}
+
+#[test]
+fn a_count_that_fails_says_that_its_units_are_not_known_any_more() {
+    let flow = lines_flow("by = \"{line}\"\nreduce = \"count\"", "op = \"check\"\nfield = \"size\"\nequals = \"9\"");
+    let room = Room::new(&flow);
+    room.write("in", "a\na\n");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    let letter = &room.json_lines("groups.dead-letters.jsonl")[0];
+    assert_eq!((&letter["is_sum"], &letter["gathered"]), (&true.into(), &2.into()));
+    let (_, err) = ended(&room.run(&["retry"]), 1);
+    assert!(err.contains("or of groups that only counted, stay"), "{err}");
+    assert_eq!(room.json_lines("groups.dead-letters.jsonl").len(), 1);
+}
+
+#[test]
+fn any_number_of_units_is_counted_in_little_memory() {
+    let flow =
+        lines_flow("by = \"{line}\"\nreduce = \"count\"", "op = \"append\"\npath = \"out\"\nline = \"{key} {count}\"");
+    let peak = |lines: u64| {
+        let room = Room::new(&flow);
+        room.write("in", (0..lines).map(|n| format!("key {}\n", n % 100)).collect::<String>());
+        let mut command = room.command(&["run", "flow.toml", "--quiet"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let peak = peak_bytes(command.spawn().unwrap(), 0);
+        assert_eq!(room.read("out").lines().count(), 100);
+        peak
+    };
+    let (few, many) = (peak(10_000), peak(500_000));
+    assert!(many < few + (8 << 20), "{few} bytes for few, {many} for many");
+}
+
+#[test]
+fn a_rehearsal_tells_of_groups() {
+    let room = Room::new(MEND);
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/a", "x\ny\n");
+    let (out, _) = ended(&room.run(&["run", "flow.toml", "--dry-run"]), 0);
+    assert!(out.contains("gathered with the pieces of the same unit; goes on as if it were the only one"), "{out}");
+    assert!(out.contains("to out/a"), "{out}");
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    let append = "op = \"append\"\npath = \"out\"\nline = \"{key}\"";
+    for (gather, then, message) in [
+        ("by = \"all\"", append, "`by` has no field, so all units would join one group"),
+        ("by = \"{lin}\"", append, "did you mean `{line}`?"),
+        ("units = 0", append, "`units`"),
+        (
+            "by = \"parent\"\nitem = \"{line}\"",
+            append,
+            "gathers the pieces of one unit, and no `split` stage comes before",
+        ),
+        ("partial = true", append, "`partial` is for the pieces of one unit"),
+        ("reduce = \"count\"\nafter = \",\"", append, "`after` comes behind contents that are put together"),
+        ("reduce = \"count\"\nitem = \"{line}\"", append, "`item` is the content of a unit, and a count has none"),
+        ("reduce = \"mean\"", append, "`reduce` cannot be \"mean\""),
+        ("by = \"{line}\"\nunit = 3", append, "units"),
+        ("by = \"{line}\"", append, "units come to `gather` without a payload"),
+        ("by = \"{key}\"\nitem = \"{line}\"", append, "no `gather` stage comes before `gather`"),
+    ] {
+        let room = Room::new(&lines_flow(gather, then));
+        let output = room.run(&["plan", "flow.toml"]);
+        assert_eq!(code(output.status), 2, "{gather}");
+        let err = text(&output.stderr);
+        assert!(err.contains(message), "{gather}: {err}");
+    }
+    let held = r#"
+        name = "held"
+        [source]
+        lines = "in"
+        [resources]
+        disk = 1
+        [[stage]]
+        name = "take"
+        op = "set"
+        payload = "{line}"
+        needs = { disk = { amount = 1, until = "list" } }
+        [[stage]]
+        name = "gather"
+        op = "gather"
+        [[stage]]
+        name = "list"
+        op = "append"
+        path = "out"
+        line = "{count}"
+    "#;
+    let (_, err) = ended(&Room::new(held).run(&["plan", "flow.toml"]), 2);
+    assert!(err.contains("but `gather` on the way there"), "{err}");
+}

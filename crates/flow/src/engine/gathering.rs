@@ -1,0 +1,166 @@
+//! Gathering: groups are opened, grow, and are closed.
+//!
+//! A unit that opens a group rests, and the group's other members leave the flow. When the group is closed, its holder
+//! goes back to the stage's queue, and a worker sends the group on.
+//!
+//! # Why every wait ends
+//! A holder at rest holds nothing, and the cap on units in flight does not count it. So units that come later do not
+//! wait for it. A holder waits for members to come; if none can come, because nothing else in the flow moves and nothing
+//! can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
+//!
+//! Then every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for room or for
+//! bytes would go on: it may exceed the caps if nothing else moves.) If the flow has ended, groups are closed, of
+//! whatever kind. If it has not, a group that may be closed early makes room. If only groups by family are open, one of
+//! them is whole: take the deepest of the parents that wait; its children are holders of its family's groups, and
+//! nothing else.
+
+use super::state::State;
+use super::timers::TimerAction;
+use super::units::column::Row;
+use super::units::groups::{GroupNote, GroupRules, Holder};
+
+impl State {
+    /// Lets a unit that has opened a group rest until the group is closed.
+    pub(super) fn hold(&mut self, mut row: Row, stage: u16, now: u64) {
+        self.release_where(&mut row, now, |_| true);
+        let record = self.units.record(&mut row);
+        record.rest();
+        let rules = self.rules(stage);
+        let (bytes, number) = (record.bytes(), self.units.stamp(&row).id());
+        let family = self.units.record(&mut row).parent().filter(|_| rules.by_family).map(|parent| parent.row);
+        let holder = Holder { row, stage, family, bytes };
+        self.stages.at_mut(stage).open_group();
+        if let Some(holder) = self.units.groups_mut().rest(number, holder) {
+            return self.end_rest(holder, number, false, now);
+        }
+        self.note_rest();
+        if rules.wait_ns != u64::MAX {
+            self.timers.set(now.saturating_add(rules.wait_ns), TimerAction::Group(number));
+        }
+        if let Some(parent) = family {
+            let effect = self.units.families().add_group(parent, number);
+            self.follow_family(effect, now);
+        }
+        if self.stages.at(stage).open_groups() > rules.max_groups {
+            self.close_oldest(stage, now);
+        }
+        self.keep_groups_in_budget(now);
+    }
+
+    /// Takes in a note about a group.
+    pub(super) fn take_note(&mut self, note: GroupNote, now: u64) {
+        match note {
+            GroupNote::Joined { holder, bytes, full } => {
+                let bytes = self.units.groups_mut().join(holder, bytes);
+                self.intake.budget_mut().add_bytes(bytes);
+                if full && let Some(woken) = self.units.groups_mut().fill(holder) {
+                    self.end_rest(woken, holder, false, now);
+                }
+                self.keep_groups_in_budget(now);
+            }
+            GroupNote::Ended { holder, notes } => {
+                let bytes = self.units.groups_mut().end(holder, notes);
+                self.intake.budget_mut().subtract_bytes(bytes);
+            }
+        }
+    }
+
+    /// Closes the group of the holder with this number, if it rests.
+    pub(super) fn close_group(&mut self, holder: u64, now: u64) {
+        if let Some(woken) = self.units.groups_mut().wake(holder) {
+            self.end_rest(woken, holder, false, now);
+        }
+    }
+
+    /// Closes the groups of a family, which have all their members. They take the parent's place.
+    pub(super) fn close_groups_of_family(&mut self, holders: &[u64], now: u64) {
+        let mut closed: Option<(u32, u64)> = None;
+        for &number in holders {
+            let Some(mut holder) = self.units.groups_mut().wake(number) else { continue };
+            let Some(parent) = holder.family else { continue };
+            let families = self.units.families();
+            let dead = families.answer_for_dead(parent);
+            families.remove_group(parent, number);
+            let above = self.units.parent_of_waiting(parent);
+            let record = self.units.record(&mut holder.row);
+            record.set_parent(above);
+            if dead > 0 && !self.rules(holder.stage).goes_on_torn {
+                let units = if dead == 1 { "a unit".into() } else { format!("{dead} units") };
+                record.refuse(format!("the group lacks {units}: failed for good").into());
+            }
+            if let Some(above) = above {
+                self.units.families().add_children(above.row, 1);
+            }
+            closed = Some((parent, closed.map_or(0, |(_, holders)| holders) + 1));
+            holder.family = None;
+            self.end_rest(holder, number, false, now);
+        }
+        if let Some((parent, holders)) = closed {
+            self.children_left(parent, holders, 0, now);
+        }
+    }
+
+    /// Closes groups if nothing else in the flow can move. `gate_is_empty` is asked only then.
+    pub(super) fn close_if_stuck(&mut self, gate_is_empty: impl FnOnce() -> bool, now: u64) {
+        if self.units.groups().resting() == 0 || !self.life.dispatches() || !self.is_stuck() {
+            return;
+        }
+        let stages = 0..self.stages.iter().len() as u16;
+        let has_ended = self.is_closed() && !self.intake.has_pulled() && !self.intake.is_pulling() && gate_is_empty();
+        if has_ended {
+            // What these groups become may join those of later stages.
+            let open = stages.filter(|&stage| self.stages.at(stage).open_groups() > 0);
+            let Some(first) = open.max_by_key(|&stage| self.rules(stage).leads_to) else { return };
+            for holder in self.units.groups().in_stage(first) {
+                match self.units.groups().family_of(holder) {
+                    Some(_) => self.close_groups_of_family(&[holder], now),
+                    None => self.close_group(holder, now),
+                }
+            }
+        } else if !self.has_room(1) {
+            let oldest = stages.filter_map(|stage| Some((self.units.groups().oldest_in(stage)?, stage)));
+            if let Some((_, stage)) = oldest.min() {
+                self.close_oldest(stage, now);
+            }
+        }
+        self.grant_all(now);
+    }
+
+    fn rules(&self, stage: u16) -> GroupRules {
+        *self.stages.at(stage).groups().expect("a group is open in a stage that gathers")
+    }
+
+    /// Closes groups early, as long as those that rest have more than half of the byte budget.
+    fn keep_groups_in_budget(&mut self, now: u64) {
+        while self.units.groups().bytes() > self.intake.budget().max_bytes() / 2 {
+            let stages = 0..self.stages.iter().len() as u16;
+            let oldest = stages.filter_map(|stage| Some((self.units.groups().oldest_in(stage)?, stage))).min();
+            let Some((_, stage)) = oldest else { return };
+            self.close_oldest(stage, now);
+        }
+    }
+
+    /// Closes the oldest group of the stage early.
+    fn close_oldest(&mut self, stage: u16, now: u64) {
+        let Some(number) = self.units.groups().oldest_in(stage) else { return };
+        if let Some(holder) = self.units.groups_mut().wake(number) {
+            self.end_rest(holder, number, true, now);
+        }
+    }
+
+    /// Sends a holder back to its stage's queue; `early` says that its group is not whole.
+    fn end_rest(&mut self, holder: Holder, number: u64, early: bool, now: u64) {
+        let Holder { row, stage, family, .. } = holder;
+        if let Some(parent) = family {
+            self.units.families().remove_group(parent, number);
+        }
+        self.stages.at_mut(stage).close_group(early);
+        self.note_rest();
+        self.stages.enqueue(row, stage, self.units.spares(), now);
+    }
+
+    /// Tells the budget how many units rest, and wait for others.
+    pub(super) fn note_rest(&mut self) {
+        self.intake.budget_mut().set_resting(self.units.groups().resting(), self.units.at_rest());
+    }
+}

@@ -1,0 +1,221 @@
+//! Groups: units that hold a group of others open, until the group is closed.
+//!
+//! The first member of a group stays in flight as the group's holder, and rests here with its row. Members that join
+//! later leave the flow. The worker that lets them join keeps the group's contents (see `run/gather`), and notes here,
+//! when its batch is settled, by how much the group grew and whether it is full.
+//!
+//! A note may come before the holder itself is settled, if another worker ran that one, and after the group has ended.
+//! So a group is known by its holder's number, which no other unit of the flow gets, and its entry stays until as many
+//! notes have come as were written.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::column::Row;
+
+/// A note of a worker about a group, which its batch's settlement brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupNote {
+    /// Members have joined: the group of the holder with this number weighs so much more, and `full` says that it is to
+    /// be closed.
+    Joined { holder: u64, bytes: u64, full: bool },
+    /// The group has gone on from its stage, or was given up. Workers wrote this many notes about it.
+    Ended { holder: u64, notes: u64 },
+}
+
+/// The rules by which a stage gathers its units, as the scheduler needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupRules {
+    /// A group gathers the children of one parent.
+    pub(crate) by_family: bool,
+    /// A group goes on even if a unit of its family failed.
+    pub(crate) goes_on_torn: bool,
+    /// A group is closed this long after its holder has come to rest.
+    pub(crate) wait_ns: u64,
+    /// The maximum number of open groups.
+    pub(crate) max_groups: u64,
+    /// The number of stages that a group may come to from here: when a flow ends, the stage with the most comes first.
+    pub(crate) leads_to: usize,
+}
+
+/// A holder at rest.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    pub(crate) row: Row,
+    pub(crate) stage: u16,
+    /// The row of the parent whose children the group gathers; `None`: it gathers other units.
+    pub(crate) family: Option<u32>,
+    /// The holder's own bytes.
+    pub(crate) bytes: u64,
+}
+
+/// The place of a holder at rest among the others: those of families apart, then by stage and age.
+type Place = (bool, u16, u64);
+
+#[derive(Default)]
+struct Group {
+    rests: Option<(Holder, Place)>,
+    /// The bytes that the group has grown by.
+    grown: u64,
+    /// The group is full: its holder rests no more.
+    full: bool,
+    notes: u64,
+    /// The number of notes that were written, once the group has ended.
+    written: Option<u64>,
+}
+
+/// The groups of a flow, by the numbers of their holders.
+#[derive(Default)]
+pub(crate) struct Groups {
+    groups: HashMap<u64, Group>,
+    places: BTreeMap<Place, u64>,
+    /// The bytes of groups whose holders rest.
+    bytes: u64,
+    /// The number of holders that ever came.
+    came: u64,
+}
+
+impl Groups {
+    /// The number of holders at rest.
+    #[inline]
+    pub(crate) fn resting(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    /// The bytes of groups whose holders rest.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Lets a holder rest. Returns it if its group is full already.
+    pub(crate) fn rest(&mut self, number: u64, holder: Holder) -> Option<Holder> {
+        let group = self.groups.entry(number).or_default();
+        if group.full {
+            return Some(holder);
+        }
+        let place = (holder.family.is_some(), holder.stage, self.came);
+        self.came += 1;
+        self.places.insert(place, number);
+        self.bytes += holder.bytes + group.grown;
+        group.rests = Some((holder, place));
+        None
+    }
+
+    /// Notes that members have joined. Returns the bytes that the flow must account for.
+    pub(crate) fn join(&mut self, number: u64, bytes: u64) -> u64 {
+        let group = self.groups.entry(number).or_default();
+        group.notes += 1;
+        if group.written.is_some() {
+            // The group has gone on with all its members.
+            if group.written == Some(group.notes) {
+                self.groups.remove(&number);
+            }
+            return 0;
+        }
+        group.grown += bytes;
+        if group.rests.is_some() {
+            self.bytes += bytes;
+        }
+        bytes
+    }
+
+    /// Wakes the holder of a full group; if it is not at rest yet, it will not rest.
+    pub(crate) fn fill(&mut self, number: u64) -> Option<Holder> {
+        self.groups.get_mut(&number).filter(|group| group.written.is_none())?.full = true;
+        self.wake(number)
+    }
+
+    /// Wakes a holder. `None`: it does not rest.
+    pub(crate) fn wake(&mut self, number: u64) -> Option<Holder> {
+        let group = self.groups.get_mut(&number)?;
+        let (holder, place) = group.rests.take()?;
+        self.bytes -= holder.bytes + group.grown;
+        self.places.remove(&place);
+        Some(holder)
+    }
+
+    /// Notes the end of a group. Returns the bytes that it grew by, which the flow need account for no longer.
+    pub(crate) fn end(&mut self, number: u64, written: u64) -> u64 {
+        let Some(group) = self.groups.get_mut(&number) else { return 0 };
+        let grown = std::mem::take(&mut group.grown);
+        if group.notes == written {
+            self.groups.remove(&number);
+        } else {
+            group.written = Some(written);
+        }
+        grown
+    }
+
+    /// The row of the parent whose children the holder's group gathers.
+    pub(crate) fn family_of(&self, number: u64) -> Option<u32> {
+        self.groups.get(&number)?.rests.as_ref()?.0.family
+    }
+
+    /// The holder that has rested longest in the stage, of those whose groups may be closed before they are whole.
+    pub(crate) fn oldest_in(&self, stage: u16) -> Option<u64> {
+        let places = (false, stage, 0)..=(false, stage, u64::MAX);
+        self.places.range(places).next().map(|(_, &number)| number)
+    }
+
+    /// The holders that rest in the stage, oldest first.
+    pub(crate) fn in_stage(&self, stage: u16) -> Vec<u64> {
+        let places = |of_family| (of_family, stage, 0)..=(of_family, stage, u64::MAX);
+        [false, true].into_iter().flat_map(|of_family| self.places.range(places(of_family))).map(|(_, &n)| n).collect()
+    }
+
+    /// Takes all holders at rest.
+    pub(super) fn empty(&mut self) -> impl Iterator<Item = Row> {
+        let Groups { groups, .. } = std::mem::take(self);
+        groups.into_values().filter_map(|group| Some(group.rests?.0.row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(number: u32) -> Holder {
+        // SAFETY: each test makes one row of each number.
+        Holder { row: unsafe { Row::new(number) }, stage: 0, family: None, bytes: 1 }
+    }
+
+    #[test]
+    fn the_oldest_holder_is_the_one_that_came_first() {
+        let mut groups = Groups::default();
+        for number in [7, 5, 9] {
+            assert!(groups.rest(number, holder(number as u32)).is_none());
+        }
+        groups.rest(1, Holder { family: Some(3), ..holder(1) });
+        assert_eq!((groups.oldest_in(0), groups.in_stage(0), groups.in_stage(1)), (Some(7), vec![7, 5, 9, 1], vec![]));
+        assert!(groups.wake(7).is_some() && groups.wake(7).is_none());
+        assert_eq!((groups.oldest_in(0), groups.resting(), groups.bytes()), (Some(5), 3, 3));
+    }
+
+    #[test]
+    fn a_holder_whose_group_is_full_before_it_rests_does_not_rest() {
+        let mut groups = Groups::default();
+        assert_eq!(groups.join(4, 10), 10);
+        assert!(groups.fill(4).is_none(), "its holder is still in a worker's hands");
+        assert!(groups.rest(4, holder(4)).is_some());
+        assert_eq!((groups.end(4, 1), groups.resting(), groups.groups.len()), (10, 0, 0));
+    }
+
+    #[test]
+    fn a_note_that_comes_after_the_end_is_not_accounted_for() {
+        let mut groups = Groups::default();
+        groups.rest(4, holder(4));
+        assert!(groups.wake(4).is_some());
+        assert_eq!(groups.end(4, 2), 0);
+        assert_eq!(groups.join(4, 10), 0);
+        assert!(groups.fill(4).is_none());
+        assert_eq!((groups.join(4, 10), groups.groups.len(), groups.bytes()), (0, 0, 0));
+    }
+
+    #[test]
+    fn an_abandoned_flow_gets_the_resting_holders_back() {
+        let mut groups = Groups::default();
+        groups.rest(1, holder(1));
+        groups.join(2, 5);
+        assert_eq!(groups.empty().map(|row| row.number()).collect::<Vec<_>>(), [1]);
+    }
+}

@@ -1,0 +1,195 @@
+//! The rules by which a stage makes groups of its units.
+
+use std::fmt;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use crate::cx::Cx;
+use crate::engine::pace::nanos;
+use crate::engine::units::groups::GroupRules;
+use crate::failure::Failure;
+use crate::limits::DEFAULT_MAX_GROUPS;
+
+/// The rules by which a stage makes groups of its units, for [`FlowBuilder::gather`](crate::FlowBuilder::gather).
+///
+/// Units of type `In` join a group of type `G`; groups with different keys `K` are open side by side. A group is closed,
+/// and goes on as one unit,
+/// - when it has as many [units](Self::units) or [bytes](Self::bytes) as it may have;
+/// - when the [wait](Self::wait) since its first member is over;
+/// - when the last unit of its [family](Self::by_parent) has come;
+/// - when the flow ends, and no unit can come any more.
+///
+/// Two limits close a group early; [`StageReport::torn`](crate::StageReport::torn) counts these. Groups that could be
+/// closed take half of the flow's byte budget at most, and a stage has as many open groups as
+/// [`max_groups`](Self::max_groups) says: beyond that the oldest one is closed.
+pub struct Gather<In, G, K = ()> {
+    pub(crate) key: KeyOf<In, K>,
+    pub(crate) begin: Box<dyn Fn() -> G + Send + Sync>,
+    pub(crate) add: Add<In, G>,
+    pub(crate) weigh: Option<Weigh<G>>,
+    pub(crate) finish: Option<Finish<G>>,
+    pub(crate) max_units: u64,
+    pub(crate) max_bytes: u64,
+    wait: Duration,
+    max_groups: u64,
+    goes_on_torn: bool,
+}
+
+/// Weighs a group.
+type Weigh<G> = Box<dyn Fn(&G) -> u64 + Send + Sync>;
+/// Changes a closed group.
+type Finish<G> = Box<dyn Fn(&mut G) + Send + Sync>;
+/// Lets a member join a group.
+type Fold<In, G> = Box<dyn Fn(&mut G, &mut In, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync>;
+
+/// The part of a unit that decides which group it joins.
+pub(crate) enum KeyOf<In, K> {
+    /// All units join one group.
+    All(PhantomData<fn() -> K>),
+    /// The children of one parent join one group.
+    Parent(PhantomData<fn() -> K>),
+    /// Units with equal keys join one group.
+    By(Box<dyn Fn(&In) -> K + Send + Sync>),
+}
+
+/// The way in which a member joins a group.
+pub(crate) enum Add<In, G> {
+    /// By code that may fail, and leaves the member to the engine.
+    Fold(Fold<In, G>),
+    /// The group keeps the member.
+    Keep(fn(&mut G, In)),
+}
+
+impl<In, G, K> fmt::Debug for Gather<In, G, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gather")
+            .field("units", &self.max_units)
+            .field("bytes", &self.max_bytes)
+            .field("wait", &self.wait)
+            .field("max_groups", &self.max_groups)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<In: 'static> Gather<In, Vec<In>> {
+    /// Groups that are lists of their members, in the order in which they came.
+    pub fn into_vec() -> Self {
+        Self::new(Box::new(Vec::new), Add::Keep(Vec::push))
+    }
+}
+
+impl<In, G> Gather<In, G> {
+    /// Groups that begin as `begin` says, and take their members in by `add`.
+    ///
+    /// A member for which `add` fails does not count as joined: its unit is retried or gives up as the stage's policies
+    /// say. So change the group last. The engine drops the member after it has joined. Members join one group one after
+    /// the other, so `add` should be short, and must not wait for other units of the flow.
+    ///
+    /// The group weighs as much as its first member, unless [`weigh`](Self::weigh) says otherwise.
+    pub fn fold(
+        begin: impl Fn() -> G + Send + Sync + 'static,
+        add: impl Fn(&mut G, &mut In, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(Box::new(begin), Add::Fold(Box::new(add)))
+    }
+
+    fn new(begin: Box<dyn Fn() -> G + Send + Sync>, add: Add<In, G>) -> Self {
+        Gather {
+            key: KeyOf::All(PhantomData),
+            begin,
+            add,
+            weigh: None,
+            finish: None,
+            max_units: u64::MAX,
+            max_bytes: u64::MAX,
+            wait: Duration::MAX,
+            max_groups: DEFAULT_MAX_GROUPS,
+            goes_on_torn: false,
+        }
+    }
+
+    /// Lets units with equal keys join one group.
+    ///
+    /// The code of `key`, and that of the key's `Hash`, `Eq` and `Clone`, runs on the worker, and a panic there is the
+    /// failure of the unit.
+    pub fn by_key<K>(self, key: impl Fn(&In) -> K + Send + Sync + 'static) -> Gather<In, G, K>
+    where
+        K: Hash + Eq + Clone + Send + 'static,
+    {
+        let Gather { begin, add, weigh, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, .. } = self;
+        let key = KeyOf::By(Box::new(key));
+        Gather { key, begin, add, weigh, finish, max_units, max_bytes, wait, max_groups, goes_on_torn }
+    }
+}
+
+impl<In, G, K> Gather<In, G, K> {
+    /// Lets the children of one parent join one group (see [`FlowBuilder::split`](crate::FlowBuilder::split)).
+    ///
+    /// The group is closed when every other child of the parent has left the flow. It takes the parent's place: the
+    /// parent of its unit is that of the parent, and the parent leaves.
+    ///
+    /// If the parent, or a unit that was split from it or from its children, has failed for good, the group fails, too,
+    /// unless [`even_if_torn`](Self::even_if_torn) is set. A unit that has no parent goes on alone.
+    pub fn by_parent(mut self) -> Self {
+        self.key = KeyOf::Parent(PhantomData);
+        self
+    }
+
+    /// Lets a group of the children of one parent go on even if one of them has failed for good.
+    pub fn even_if_torn(mut self) -> Self {
+        self.goes_on_torn = true;
+        self
+    }
+
+    /// Closes a group of this many units (0 counts as 1).
+    pub fn units(mut self, units: u64) -> Self {
+        self.max_units = units.max(1);
+        self
+    }
+
+    /// Closes a group whose members together weigh at least this much (0 counts as 1), as
+    /// [`StageBuilder::bytes`](crate::StageBuilder::bytes) weighs them.
+    pub fn bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes.max(1);
+        self
+    }
+
+    /// Closes a group this long after its first member has come.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Sets the function that weighs a group in bytes (default: a list weighs as much as its members, and another group
+    /// as much as its first member). It runs after each member.
+    pub fn weigh(mut self, weigh: impl Fn(&G) -> u64 + Send + Sync + 'static) -> Self {
+        self.weigh = Some(Box::new(weigh));
+        self
+    }
+
+    /// Sets the function that a closed group is changed by before it goes on.
+    ///
+    /// A panic there is a failure of the group. If the stage retries it, the function runs again on what it has left.
+    pub fn finish(mut self, finish: impl Fn(&mut G) + Send + Sync + 'static) -> Self {
+        self.finish = Some(Box::new(finish));
+        self
+    }
+
+    /// Sets the maximum number of groups that are open at once (default [`DEFAULT_MAX_GROUPS`]; 0 counts as 1). A
+    /// further group closes the oldest one early; groups by parent are never closed for that.
+    pub fn max_groups(mut self, groups: u64) -> Self {
+        self.max_groups = groups.max(1);
+        self
+    }
+
+    pub(crate) fn rules(&self) -> GroupRules {
+        GroupRules {
+            by_family: matches!(self.key, KeyOf::Parent(_)),
+            goes_on_torn: self.goes_on_torn,
+            wait_ns: nanos(self.wait),
+            max_groups: self.max_groups,
+            leads_to: 0,
+        }
+    }
+}
