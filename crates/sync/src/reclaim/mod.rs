@@ -107,3 +107,10 @@ macro_rules! process_wide {
 }
 #[cfg(feature = "std")]
 use process_wide;
+
+/// Runs destructors when a thread ends, where a panic would abort the process. The panic hook has reported it.
+#[cfg(feature = "std")]
+fn at_the_end_of_a_thread(free: impl FnOnce()) {
+    // The payload is leaked, since its destructor may panic, too.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(free)).map_err(std::mem::forget);
+}

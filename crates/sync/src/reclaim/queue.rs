@@ -108,7 +108,8 @@ impl<T, S: Scheme> Queue<T, S> {
         });
     }
 
-    /// Removes the first value, if there is one. Retires a node, and so may run two destructors of earlier ones.
+    /// Removes the first value, if there is one. Retires a node, and so may run two destructors of earlier objects; if
+    /// one of them panics, the value is dropped.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {
             let mut backoff = Backoff::new();
@@ -132,9 +133,10 @@ impl<T, S: Scheme> Queue<T, S> {
                     // the head to `next` takes its value, once. The old dummy is unreachable: `head` and `tail` are
                     // past it.
                     unsafe {
-                        let value = ptr::read((*next).value.get());
+                        // A `T` from here on, so that it is dropped if a destructor that `retire` runs panics.
+                        let value = ptr::read((*next).value.get()).assume_init();
                         section.retire(head);
-                        return Some(value.assume_init());
+                        return Some(value);
                     }
                 }
                 backoff.spin();

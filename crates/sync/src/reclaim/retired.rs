@@ -97,6 +97,14 @@ impl Ready {
         }
     }
 
+    /// Hands over all objects.
+    #[cfg(feature = "std")]
+    pub(super) fn take_out(&self) -> Vec<Retired> {
+        // SAFETY: only the thread that owns the record with these objects calls this, and no reference outlives a
+        // method.
+        core::mem::take(unsafe { &mut *self.objects.get() })
+    }
+
     /// Frees up to `most` objects. Calls `leaves` before each, so that the owner's count is right even if a destructor
     /// panics. Inside a destructor that runs from here it frees none, so that a long list of objects that own each
     /// other takes no deep stack.

@@ -85,7 +85,8 @@ impl<T, S: Scheme> Stack<T, S> {
         }
     }
 
-    /// Removes the topmost value, if there is one. Retires a node, and so may run two destructors of earlier ones.
+    /// Removes the topmost value, if there is one. Retires a node, and so may run two destructors of earlier objects; if
+    /// one of them panics, the value is dropped.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {
             let mut backoff = Backoff::new();
@@ -102,9 +103,10 @@ impl<T, S: Scheme> Stack<T, S> {
                     // SAFETY: this thread took the node out, so it owns the value, and no other thread retires the
                     // node.
                     unsafe {
-                        let value = ptr::read(&raw const (*top).value);
+                        // A `T` from here on, so that it is dropped if a destructor that `retire` runs panics.
+                        let value = ManuallyDrop::into_inner(ptr::read(&raw const (*top).value));
                         section.retire(top);
-                        return Some(ManuallyDrop::into_inner(value));
+                        return Some(value);
                     }
                 }
                 backoff.spin();

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use millstream_sync::reclaim::epoch::{self, Collector};
@@ -288,6 +288,118 @@ fn garbage_is_counted_down_when_destructors_panic() {
         panicking(|object| unsafe { local.pin().retire(object) }, || local.flush());
         assert_eq!(collector.stats().garbage, 0);
     }
+}
+
+#[test]
+fn a_destructor_that_panics_when_a_member_leaves_keeps_no_other_from_running() {
+    for fence in FENCES {
+        let collector = Collector::with(small_batches(fence));
+        let (local, counted) = (collector.local(), alive());
+        let panics = Arc::new(AtomicBool::new(false));
+        // With the second batch the first may be freed; it is freed a few objects at a time.
+        for _ in 0..16 {
+            let (counted, panics) = (Arc::clone(&counted), Arc::clone(&panics));
+            let unwinds_once = move || {
+                let _counted = &counted;
+                if panics.swap(false, Relaxed) {
+                    std::panic::resume_unwind(Box::new("a destructor that panics"));
+                }
+            };
+            // SAFETY: the object comes from a box, is unreachable, and is retired once.
+            unsafe { local.pin().retire(Then::boxed(unwinds_once)) };
+        }
+        panics.store(true, Relaxed);
+        let left = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(local)));
+        panics.store(false, Relaxed);
+        assert_eq!(collector.stats().members, 0, "a member that panicked has not left");
+        // A fence that takes time leaves no object for the member to free.
+        assert!(left.is_err() || fence != Fence::FAST, "no destructor ran when the member left");
+        drop(collector);
+        assert_eq!(Arc::strong_count(&counted), 1, "an object was not freed");
+    }
+}
+
+/// An object whose destructor is counted and then panics.
+fn unwinding(counted: &Arc<AtomicUsize>) -> *mut Then<impl FnOnce() + use<>> {
+    let counted = Arc::clone(counted);
+    Then::boxed(move || {
+        counted.fetch_add(1, Relaxed);
+        std::panic::resume_unwind(Box::new("a destructor that panics"));
+    })
+}
+
+/// Whether the work panics.
+fn panics(work: impl FnOnce()) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err()
+}
+
+#[test]
+fn a_value_is_dropped_if_a_destructor_panics_while_it_is_popped() {
+    const VALUES: usize = 1000;
+    fn check<S: Scheme>(retire: impl Fn(&Arc<AtomicUsize>), flush: fn()) {
+        let (value, counted) = (alive(), Arc::new(AtomicUsize::new(0)));
+        let (stack, queue) = (Stack::<_, S>::with_scheme(), Queue::<_, S>::with_scheme());
+        let mut in_pops = 0;
+        for _ in 0..VALUES {
+            stack.push(Arc::clone(&value));
+            queue.push(Arc::clone(&value));
+        }
+        for _ in 0..VALUES {
+            panics(|| retire(&counted));
+            in_pops += usize::from(panics(|| drop(stack.pop()))) + usize::from(panics(|| drop(queue.pop())));
+        }
+        assert!(in_pops > 0, "no destructor ran in a pop");
+        drop((stack, queue));
+        // No object is left to panic on another thread.
+        while counted.load(Relaxed) < VALUES {
+            panics(flush);
+            thread::yield_now();
+        }
+        assert_eq!(Arc::strong_count(&value), 1, "a popped value was lost");
+    }
+    // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
+    check::<Epochs>(|counted| unsafe { epoch::pin().retire(unwinding(counted)) }, epoch::flush);
+    // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
+    check::<Hazards>(|counted| unsafe { hazard::retire(unwinding(counted)) }, hazard::flush);
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    /// Whether this thread is about to end, where the next destructor panics.
+    static ENDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Retires objects on a thread that ends, until the destructor of one of them has panicked at that end.
+fn panicking_at_the_end_of_a_thread(retire: fn(*mut Then<Work>)) {
+    let has_panicked = Arc::new(AtomicBool::new(false));
+    until_freed(|| {
+        let has_panicked_there = Arc::clone(&has_panicked);
+        let ending = thread::spawn(move || {
+            // More than two batches, so that some may be freed and are not freed yet.
+            for _ in 0..2100 {
+                let has_panicked = Arc::clone(&has_panicked_there);
+                let unwinds_once = move || {
+                    if ENDS.replace(false) {
+                        has_panicked.store(true, Relaxed);
+                        std::panic::resume_unwind(Box::new("a destructor that panics"));
+                    }
+                };
+                retire(Then::boxed(Box::new(unwinds_once)));
+            }
+            ENDS.set(true);
+        });
+        ending.join().unwrap();
+        has_panicked.load(Relaxed)
+    });
+}
+
+#[test]
+fn a_destructor_that_panics_when_its_thread_ends_does_not_end_the_process() {
+    // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
+    panicking_at_the_end_of_a_thread(|object| unsafe { epoch::pin().retire(object) });
+    // SAFETY: the objects come from boxes, are unreachable, and each is retired once.
+    panicking_at_the_end_of_a_thread(|object| unsafe { hazard::retire(object) });
 }
 
 /// A value whose destructor uses the structures itself.

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::ptr;
 
-use crate::reclaim::process_wide;
 use crate::reclaim::registry::Entry;
+use crate::reclaim::{at_the_end_of_a_thread, process_wide};
 
 use super::collector::{Shared, Stats};
 use super::guard::Guard;
@@ -96,7 +96,7 @@ impl Drop for AtExit {
         // This fails only in a model, whose threads lose all storage at once.
         let _reset = MEMBER.try_with(|current| current.set(ptr::null()));
         if member.participant.abandon() == Left::TheThread {
-            resign(member, shared);
+            at_the_end_of_a_thread(|| resign(member, shared));
         }
     }
 }

@@ -222,16 +222,36 @@ impl Member {
     }
 }
 
-/// Leaves the garbage to the remaining members and gives the entry back; the owner's last call.
+/// Frees the objects whose grace period is over, leaves the others to the remaining members and gives the entry back;
+/// the owner's last call.
 pub(super) fn resign(member: &Entry<Member>, shared: &Shared) {
+    let _resigned = Resigned { member, shared };
     member.free(usize::MAX);
-    member.seal(shared);
-    // SAFETY: the caller has acquired this entry until the release below, so no other thread touches the bags, and no
-    // reference lives across a destructor.
-    let bags = unsafe { &mut *member.bags.get() };
-    if !bags.sealed.is_empty() {
-        shared.orphans.leave(bags.sealed.drain(..).collect());
+}
+
+/// Leaves the garbage and gives the entry back when dropped, even if a destructor panics.
+struct Resigned<'a> {
+    member: &'a Entry<Member>,
+    shared: &'a Shared,
+}
+
+impl Drop for Resigned<'_> {
+    fn drop(&mut self) {
+        let Resigned { member, shared } = *self;
+        {
+            // SAFETY: the owner has acquired this entry until the release below, so no other thread touches the bags,
+            // and no reference lives across a destructor.
+            let bags = unsafe { &mut *member.bags.get() };
+            // Ready objects are left after a panic, or inside a destructor that runs from here. They wait once more.
+            bags.filling.append(&mut member.ready.take_out());
+        }
+        member.seal(shared);
+        // SAFETY: as above.
+        let bags = unsafe { &mut *member.bags.get() };
+        if !bags.sealed.is_empty() {
+            shared.orphans.leave(bags.sealed.drain(..).collect());
+        }
+        member.garbage.store(0, Ordering::Relaxed);
+        Registry::release(member);
     }
-    member.garbage.store(0, Ordering::Relaxed);
-    Registry::release(member);
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ptr;
 
-use crate::reclaim::process_wide;
+use crate::reclaim::{at_the_end_of_a_thread, process_wide};
 
 use super::domain::{Shared, Stats};
 use super::garbage::Local;
@@ -70,7 +70,8 @@ pub unsafe fn retire<T>(object: *mut T) {
     with_own(|own| unsafe { own.local.retire(object) });
 }
 
-/// [`Local::flush`] of this thread's garbage in the process's domain. A thread that ends does this, too.
+/// [`Local::flush`] of this thread's garbage in the process's domain. A thread that ends does this, too,
+/// and goes on to end if a destructor panics.
 pub fn flush() {
     with_own(|own| own.local.flush());
 }
@@ -132,7 +133,8 @@ impl Drop for AtExit {
         if let Some(own) = self.0.get() {
             let _end = End(own);
             // SAFETY: the `Own` lives until `_end` is dropped. Destructors that run here find it like any other caller.
-            unsafe { &*own }.local.flush();
+            let own = unsafe { &*own };
+            at_the_end_of_a_thread(|| own.local.flush());
         }
     }
 }
