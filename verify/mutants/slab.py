@@ -68,7 +68,7 @@ MUTANTS = [
      "the bytes of a synced object are not synced"),
     ("mapped/mapping.rs", "last.map_or(used, |index| index + 1)", "last.map_or(used, |_| used)",
      "objects beyond the number of those in use are leaked by a power failure"),
-    ("mapped/cache.rs", "        // In a child it is the parent's.\n        if !self.is_ours() {", "        if false {",
+    ("mapped/cache.rs", "        // In the child of a `fork`, the object is the parent's to free.\n        if !self.is_ours() {", "        if false {",
      "a child frees its parent's object"),
     ("mapped/rebuild.rs", "Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,", "Some(State::Virgin) => {}",
      "objects whose words a power failure took are leaked"),

@@ -394,9 +394,28 @@ fn an_object_taken_out_of_a_parcel_outlives_it() {
     let kept = parcel.pop(&to).unwrap().unwrap();
     parcel.raw().free(to.raw()).unwrap();
     drop(parcel);
-    assert!(slab.raw().verify().is_sound(), "the object is not held by a parcel that is gone");
+    assert!(slab.raw().verify().is_sound());
+    assert_eq!(slab.raw().recover().unwrap().orphans, 0, "the object is held by a parcel that is gone");
     assert_eq!(*kept, 2);
     drop(kept);
+    assert_eq!(slab.raw().usage().allocated(), 0);
+}
+
+#[test]
+fn an_object_exchanged_for_a_kept_one_outlives_the_cache_it_came_from() {
+    let slab = Slab::<u64>::options(1000).caches(2).memfd().unwrap();
+    let mut parcel = slab.parcel().unwrap();
+    let cache = slab.cache().unwrap();
+    let object = cache.alloc(2).unwrap();
+    parcel.alloc(&cache, 1).unwrap();
+    parcel.raw().clear(cache.raw()).unwrap();
+    parcel.push(object).unwrap();
+    assert_eq!((parcel.raw().len(), parcel.raw().kept()), (1, 0), "the parcel kept an object to exchange");
+    drop(cache);
+    assert!(slab.raw().verify().is_sound());
+    assert_eq!(slab.raw().recover().unwrap().orphans, 0, "the object is held by a cache that is gone");
+    let other = slab.cache().unwrap();
+    assert_eq!(*parcel.pop(&other).unwrap().unwrap(), 2);
     assert_eq!(slab.raw().usage().allocated(), 0);
 }
 
