@@ -335,7 +335,9 @@ fn panics(work: impl FnOnce()) -> bool {
 
 #[test]
 fn a_value_is_dropped_if_a_destructor_panics_while_it_is_popped() {
-    const VALUES: usize = 1000;
+    // More than two batches of nodes, and some objects among them.
+    const VALUES: usize = 1500;
+    const OBJECTS: usize = 30;
     fn check<S: Scheme>(retire: impl Fn(&Arc<AtomicUsize>), flush: fn()) {
         let (value, counted) = (alive(), Arc::new(AtomicUsize::new(0)));
         let (stack, queue) = (Stack::<_, S>::with_scheme(), Queue::<_, S>::with_scheme());
@@ -344,14 +346,16 @@ fn a_value_is_dropped_if_a_destructor_panics_while_it_is_popped() {
             stack.push(Arc::clone(&value));
             queue.push(Arc::clone(&value));
         }
-        for _ in 0..VALUES {
-            panics(|| retire(&counted));
+        for number in 0..VALUES {
+            if number % (VALUES / OBJECTS) == 0 {
+                panics(|| retire(&counted));
+            }
             in_pops += usize::from(panics(|| drop(stack.pop()))) + usize::from(panics(|| drop(queue.pop())));
         }
         assert!(in_pops > 0, "no destructor ran in a pop");
         drop((stack, queue));
         // No object is left to panic on another thread.
-        while counted.load(Relaxed) < VALUES {
+        while counted.load(Relaxed) < OBJECTS {
             panics(flush);
             thread::yield_now();
         }

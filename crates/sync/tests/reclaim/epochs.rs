@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use millstream_sync::reclaim::Fence;
 use millstream_sync::reclaim::epoch::{Collector, Stalled};
+use millstream_sync::reclaim::{Fence, Settings};
 
 use crate::{Counted, FENCES, alive, small_batches};
 
@@ -134,6 +134,21 @@ fn a_stalled_reader_shows_and_make_room_declares_it() {
         assert_eq!(writer.make_room(LIMIT, LIMIT), Ok(()));
         assert_eq!((alive.load(Relaxed), collector.stats().garbage), (0, 0));
     }
+}
+
+#[test]
+fn a_batch_without_end_is_closed_by_a_flush() {
+    let (collector, alive) = (Collector::with(Settings { batch: usize::MAX, fence: Fence::FAST }), alive());
+    let local = collector.local();
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
+    let retire = || unsafe { local.pin().retire(Counted::boxed(&alive)) };
+    retire();
+    local.flush();
+    assert_eq!(alive.load(Relaxed), 0);
+    let _guard = local.pin();
+    retire();
+    assert!(local.make_room(usize::MAX, usize::MAX - 1).is_err(), "there is no room for so many");
+    assert_eq!(local.make_room(usize::MAX - 1, usize::MAX), Ok(()));
 }
 
 #[test]

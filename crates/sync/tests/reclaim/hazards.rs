@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering::AcqRel, Ordering::Relaxed};
 
-use millstream_sync::reclaim::Fence;
 use millstream_sync::reclaim::hazard::Domain;
+use millstream_sync::reclaim::{Fence, Settings};
 
 use crate::{Counted, FENCES, alive, small_batches};
 
@@ -22,6 +22,16 @@ fn a_dropped_domain_frees_what_is_left() {
         drop(domain);
         assert_eq!(alive.load(Relaxed), 0);
     }
+}
+
+#[test]
+fn a_batch_without_end_is_closed_by_a_flush() {
+    let (domain, alive) = (Domain::with(Settings { batch: usize::MAX, fence: Fence::FAST }), alive());
+    let local = domain.local();
+    // SAFETY: the object comes from a box, is unreachable, and is retired once.
+    unsafe { local.retire(Counted::boxed(&alive)) };
+    local.flush();
+    assert_eq!(alive.load(Relaxed), 0);
 }
 
 #[test]

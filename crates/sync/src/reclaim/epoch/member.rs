@@ -70,7 +70,7 @@ impl Local {
     /// # Ok::<(), millstream_sync::reclaim::epoch::Stalled>(())
     /// ```
     pub fn make_room(&self, objects: usize, limit: usize) -> Result<(), Stalled> {
-        let fits = || self.member().garbage() + objects <= limit;
+        let fits = || self.member().garbage().saturating_add(objects) <= limit;
         if fits() {
             return Ok(());
         }
@@ -191,7 +191,9 @@ impl Member {
         // across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         if !bags.filling.is_empty() {
-            let objects = std::mem::replace(&mut bags.filling, Vec::with_capacity(shared.settings.batch));
+            // The next bag is likely to get as many, whereas a batch may be any number.
+            let next = Vec::with_capacity(bags.filling.len());
+            let objects = std::mem::replace(&mut bags.filling, next);
             bags.sealed.push_back(shared.seal(objects));
         }
     }

@@ -162,7 +162,9 @@ impl Garbage {
             }
             self.sift(lists, shared, objects);
         }
-        let objects = core::mem::replace(&mut lists.filling, Vec::with_capacity(shared.settings.batch));
+        // The next batch is likely to get as many, whereas the setting may be any number.
+        let next = Vec::with_capacity(lists.filling.len());
+        let objects = core::mem::replace(&mut lists.filling, next);
         let ticket = ticket(shared.settings.fence);
         if ticket.is_done() {
             self.sift(lists, shared, objects);
