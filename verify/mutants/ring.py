@@ -67,7 +67,7 @@ MUTANTS = [
     ("channel/wait.rs", "                    self.notify(1, || ());\n", "", "a receiver that saw several values wakes no other one"),
     ("channel/wait.rs", "!C::MANY, on_empty", "true, on_empty", "each of many receivers stays registered as if it were alone"),
     # Graphs.
-    relaxed("graph/leaves.rs", "self.floor.load(Ordering::Acquire)", "the leaves' floor is read relaxed"),
+    relaxed("graph/leaves.rs", "self.0.load(Ordering::Acquire)", "the leaves' floor is read relaxed"),
     relaxed("graph/leaves.rs", "fetch_update(Ordering::Release,", "the leaves' floor is raised relaxed"),
     relaxed("graph/core.rs", "self.open.fetch_sub(1, Ordering::AcqRel)", "a producer of a graph leaves relaxed"),
     relaxed("graph/core.rs", "self.open.load(Ordering::Acquire)", "the end of a graph's producers is read relaxed"),

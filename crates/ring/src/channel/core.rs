@@ -167,7 +167,9 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// must learn that no more will come; in a channel without receivers the value is discarded.
     ///
     /// The loads are relaxed, but come after the light fence that follows the completion: either they see the end, or
-    /// the code after the heavy fence of the end sees the completion.
+    /// the code after the heavy fence of the end sees the completion. The wake-up cannot stand in for these fences: a
+    /// receiver that has seen the end and sleeps again passes no other, and an increment of the event count shows this
+    /// thread nothing of what the sleepers saw.
     #[cold]
     #[inline(never)]
     fn wake(&self, events: usize) {
@@ -227,7 +229,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 impl<T, C: SequencerParts> Core<T, Multi, C> {
     /// Closes the channel, and wakes all waiters of both sides.
     pub(super) fn close(&self) {
-        // The heavy fence pairs with the light fence that follows a completion, see `wake`.
+        // The claims end first. Release pairs with the acquire in `has_senders`: a receiver that sees the end sees all
+        // claims. The heavy fence pairs with the light fence that follows a completion, see `wake`.
         self.producers.close();
         self.ends.senders.fetch_or(CLOSED, Ordering::Release);
         heavy();

@@ -19,13 +19,12 @@ use crate::sequencer::{Progress, Single};
 #[derive(Debug)]
 pub(super) struct Leaves {
     parties: RwLock<Follows>,
-    /// All leaves have completed everything before this.
-    floor: AtomicU64,
+    floor: Floor,
 }
 
 impl Leaves {
     pub(super) fn new() -> Self {
-        Leaves { parties: RwLock::new(Follows::default()), floor: AtomicU64::new(0) }
+        Leaves { parties: RwLock::new(Follows::default()), floor: Floor::new() }
     }
 
     pub(super) fn set(&self, leaves: Follows) {
@@ -42,7 +41,7 @@ impl Leaves {
     pub(super) fn add(&self) -> (Arc<Party<Single>>, u64) {
         let mut leaves = self.parties.write();
         // No limit is computed meanwhile, and no earlier limit lies more than a lap beyond the slowest.
-        let start = leaves.completed(self.floor.load(Ordering::Relaxed));
+        let start = leaves.completed(self.floor.0.load(Ordering::Relaxed));
         let newcomer = Arc::new(Party::new(Single::starting_at(start), 1));
         leaves.add(&(Arc::clone(&newcomer) as Arc<dyn Followed>));
         (newcomer, start)
@@ -60,12 +59,28 @@ impl Leaves {
 
 impl Progress for Leaves {
     fn completed(&self, from: u64) -> u64 {
-        let leaves = self.parties.read_recursive();
+        self.floor.completed(&self.parties.read_recursive(), from)
+    }
+}
+
+/// A position before which all leaves have completed, as the producers have found it so far.
+#[derive(Debug)]
+pub(super) struct Floor(AtomicU64);
+
+impl Floor {
+    pub(super) fn new() -> Self {
+        Floor(AtomicU64::new(0))
+    }
+
+    /// The position up to which all of `leaves` have completed, all before `from` being completed. Several producers may
+    /// call this at the same time.
+    pub(super) fn completed(&self, leaves: &Follows, from: u64) -> u64 {
         // Acquire pairs with the release below: the leaves' completions before the floor are not read again, so this
-        // thread must see them through the thread that read them.
-        let slowest = leaves.completed(from.max(self.floor.load(Ordering::Acquire)));
+        // thread must see them through the thread that read them. Without them, a flag of the lap before would pass for
+        // one of the next. The lock does not show them, as both threads may be inside.
+        let slowest = leaves.completed(from.max(self.0.load(Ordering::Acquire)));
         let higher = |floor| (floor < slowest).then_some(slowest);
-        let _ = self.floor.fetch_update(Ordering::Release, Ordering::Relaxed, higher);
+        let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, higher);
         slowest
     }
 }

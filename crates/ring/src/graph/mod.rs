@@ -50,6 +50,8 @@ mod claim;
 mod consumer;
 mod core;
 mod leaves;
+#[cfg(all(test, loom))]
+mod models;
 mod party;
 mod plan;
 mod poller;

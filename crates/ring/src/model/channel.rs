@@ -1,5 +1,6 @@
 //! Models of channels: every kind of both sides, batches, places given up, both ends that leave, tasks.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -174,6 +175,49 @@ fn the_end_ends_every_receivers_wait() {
 }
 
 #[test]
+fn a_value_sent_before_another_thread_sees_the_end_is_received() {
+    explore(2, || {
+        let (sender, receiver) = channel::mpsc(options(1));
+        let producer = thread::spawn(move || {
+            sender.send(Box::new(0)).expect("the receiver stays");
+            sender.close();
+            sender
+        });
+        assert_eq!(drain(&receiver), [0]);
+        producer.join().unwrap();
+    });
+}
+
+/// A task and a thread wait when the channel is closed, while a place is claimed. Its completion wakes one of them, and
+/// has to tell the other that no more will come, although both have passed their heavy fences long ago and a wake-up
+/// shows the sender nothing of what they saw.
+#[test]
+fn the_last_value_ends_the_wait_of_a_receiver_that_knows_of_the_end() {
+    explore(1, || {
+        let (sender, receiver) = channel::mpmc(options(1));
+        let other = receiver.clone();
+        let sender = Box::into_raw(Box::new(sender));
+        // SAFETY: the sender is freed at the end, when the thread with its permit has ended.
+        let permit = unsafe { &mut *sender }.reserve().expect("the receivers stay");
+        let consumer = thread::spawn(move || drain(&other).len());
+        let producer = thread::spawn(move || permit.send(Box::new(0)));
+        let received = Cell::new(0);
+        let task = async {
+            while receiver.recv_async().await.is_ok() {
+                received.set(received.get() + 1);
+            }
+        };
+        // The task waits before the channel is closed.
+        both(task, async { receiver.close() });
+        assert_eq!(received.get() + consumer.join().unwrap(), 1);
+        producer.join().unwrap();
+        // The sender outlives the receivers' waits: if it left, it would end them, too.
+        // SAFETY: the pointer comes from the box above, and no other reference to the sender is left.
+        drop(unsafe { Box::from_raw(sender) });
+    });
+}
+
+#[test]
 fn tasks_are_woken() {
     explore(2, || {
         let (sender, mut receiver) = channel::spsc(options(1));
@@ -282,7 +326,7 @@ impl Wake for Own {
     }
 }
 
-/// Runs two tasks to their ends; polls each only when it was woken itself.
+/// Runs two tasks to their ends; polls each only when it was woken itself, and the first one first.
 fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) {
     let mut running: [Option<Pin<&mut dyn Future<Output = T>>>; 2] = [Some(pin!(one)), Some(pin!(other))];
     let mut own = None;

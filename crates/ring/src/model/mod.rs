@@ -3,8 +3,8 @@
 //! The models explore the source that runs: sequencers, channels, the notifier and the waiting. The strategy is
 //! `Block`, so that every wait gets to the point where a wake-up could be lost; a lost one is a deadlock, which loom
 //! reports. Every access to a slot goes through loom's cell, so a claim that overlaps another, or a missing acquire or
-//! release, is reported as a data race. Fences order each other no more than the real ones do: a light fence orders
-//! nothing except in pair with a heavy one.
+//! release, is reported as a data race. Nothing orders more than it promises: a light fence orders nothing except in
+//! pair with a heavy one, and a wake-up shows its caller nothing of what the sleepers did.
 //!
 //! One thing is not explored: which of the *threads* that wait for room consumers wake. Their sleeps are bounded, end
 //! at any time in a model, and the rest is advice; tests on the machine cover it. Tasks, whose sleeps are not bounded,
@@ -25,7 +25,7 @@ fn options(capacity: usize) -> Options {
     Options::new(capacity).wait_strategy(WaitStrategy::Block)
 }
 
-fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);

@@ -98,37 +98,65 @@ mod futex {
     }
 }
 
-/// The futex as the kernel promises it: a lock makes "compare and queue" one step and "wake" another.
+/// The futex as the kernel promises it, with no more order than that: what a thread did before a wake-up is visible to
+/// the threads that it wakes, and to those that compare the word afterwards. A wake-up shows its caller nothing of what
+/// the sleepers did before; loom's locks would, since each of their operations is a full fence.
 #[cfg(loom)]
 mod model {
+    use std::collections::VecDeque;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use loom::sync::{Condvar, Mutex};
+    use loom::thread::{self, Thread};
 
     use super::Word;
-    use crate::primitive::Ordering;
+    use crate::primitive::{AtomicU32, Ordering};
 
     #[derive(Debug, Default)]
     pub struct Queue {
-        asleep: Mutex<usize>,
-        woken: Condvar,
+        /// The number of wake-ups: released by each, acquired by sleepers, and never the reverse.
+        wakes: AtomicU32,
+        /// In order of arrival. The lock is the standard one, as is the sleeper's flag: loom switches threads only in its
+        /// own operations, so that they order nothing and no thread ever waits for them.
+        sleepers: Mutex<VecDeque<Arc<Sleeper>>>,
+    }
+
+    #[derive(Debug)]
+    struct Sleeper {
+        thread: Thread,
+        is_woken: AtomicBool,
     }
 
     impl Queue {
         pub(super) fn sleep(&self, word: &impl Word, expected: u64, _limit: Option<Duration>, _shared: bool) {
-            let mut asleep = self.asleep.lock().unwrap();
-            if word.load(Ordering::Relaxed) == expected {
-                *asleep += 1;
-                drop(self.woken.wait(asleep).unwrap());
+            let wakes = || self.wakes.fetch_add(0, Ordering::Acquire);
+            let mut seen = wakes();
+            loop {
+                if word.load(Ordering::Relaxed) != expected {
+                    return;
+                }
+                // Comparing and queueing are one step if no wake-up came in between.
+                let now = wakes();
+                if now == seen {
+                    break;
+                }
+                seen = now;
+            }
+            let sleeper = Arc::new(Sleeper { thread: thread::current(), is_woken: AtomicBool::new(false) });
+            self.sleepers.lock().unwrap().push_back(Arc::clone(&sleeper));
+            while !sleeper.is_woken.load(Ordering::Relaxed) {
+                thread::park();
             }
         }
 
         pub(super) fn wake(&self, _word: &impl Word, most: usize, _shared: bool) -> usize {
-            let mut asleep = self.asleep.lock().unwrap();
-            let woken = most.min(*asleep);
-            *asleep -= woken;
-            for _ in 0..woken {
-                self.woken.notify_one();
+            self.wakes.fetch_add(1, Ordering::Release);
+            let mut sleepers = self.sleepers.lock().unwrap();
+            let woken = most.min(sleepers.len());
+            for sleeper in sleepers.drain(..woken) {
+                sleeper.is_woken.store(true, Ordering::Relaxed);
+                sleeper.thread.unpark();
             }
             woken
         }

@@ -248,7 +248,8 @@ impl Drop for Resigned<'_> {
             bags.filling.append(&mut member.ready.take_out());
         }
         member.seal(shared);
-        // SAFETY: as above.
+        // SAFETY: the owner has acquired this entry until the release below, so no other thread touches the bags, and no
+        // reference lives across a destructor.
         let bags = unsafe { &mut *member.bags.get() };
         if !bags.sealed.is_empty() {
             shared.orphans.leave(bags.sealed.drain(..).collect());
