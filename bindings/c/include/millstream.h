@@ -249,6 +249,11 @@
 #define MILLSTREAM_SLAB_UNTRUSTED 21
 
 /**
+ * Size in bytes of the longest message, with the NUL at its end; longer messages are cut and end with "...".
+ */
+#define MILLSTREAM_MESSAGE_BYTES 8192
+
+/**
  * Watches successes and failures and reports when they decide a claim.
  */
 typedef struct millstream_csm_driver millstream_csm_driver;
@@ -1179,7 +1184,8 @@ int32_t millstream_slab_recover(const struct millstream_slab *slab,
 
 /**
  * Returns the message of the last failure on this thread, or the findings of the last millstream_slab_verify; empty
- * before either. The text is valid until the next failure on the same thread and must not be freed.
+ * before either. The address is always the same on a thread and valid until the thread ends: the next failure on the
+ * thread overwrites the text. It must not be freed.
  */
 const char *millstream_error_message(void);
 

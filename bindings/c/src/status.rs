@@ -1,7 +1,7 @@
 //! Status codes and error messages.
 
-use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, CString, OsStr, c_char};
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -143,18 +143,23 @@ fn status_of(error: &millstream_slab::Error) -> i32 {
     }
 }
 
+/// Size in bytes of the longest message, with the NUL at its end; longer messages are cut and end with "...".
+pub const MILLSTREAM_MESSAGE_BYTES: usize = 8192;
+
 thread_local! {
-    /// The message of the last failure on this thread.
-    static MESSAGE: RefCell<CString> = RefCell::default();
+    /// The message of the last failure on this thread. It has no destructor and does not move, so that a pointer to it
+    /// is valid as long as the thread, and stays valid when a later failure overwrites the text.
+    static MESSAGE: UnsafeCell<[u8; MILLSTREAM_MESSAGE_BYTES]> = const { UnsafeCell::new([0; MILLSTREAM_MESSAGE_BYTES]) };
     /// The system's error number of that failure.
     static NUMBER: Cell<i32> = const { Cell::new(0) };
 }
 
 /// Returns the message of the last failure on this thread, or the findings of the last millstream_slab_verify; empty
-/// before either. The text is valid until the next failure on the same thread and must not be freed.
+/// before either. The address is always the same on a thread and valid until the thread ends: the next failure on the
+/// thread overwrites the text. It must not be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_error_message() -> *const c_char {
-    MESSAGE.with_borrow(|message| message.as_ptr())
+    MESSAGE.with(|message| message.get().cast())
 }
 
 /// Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM (ENOENT,
@@ -166,9 +171,28 @@ pub extern "C" fn millstream_error_number() -> i32 {
 
 /// Stores a message for this thread, with the system's error number.
 pub(crate) fn note(message: &str, number: i32) {
-    let message = CString::new(message.replace('\0', "\u{fffd}")).expect("every NUL was replaced");
-    MESSAGE.with_borrow_mut(|last| *last = message);
+    let message = message.replace('\0', "\u{fffd}");
+    let (text, end) = shortened(&message, MILLSTREAM_MESSAGE_BYTES - 1);
+    MESSAGE.with(|last| {
+        // SAFETY: only this thread accesses its message, and this function lets no reference to it out. A caller's
+        // pointer is read by the caller's code alone, which does not run at the same time.
+        let last = unsafe { &mut *last.get() };
+        last[..text.len()].copy_from_slice(text.as_bytes());
+        last[text.len()..][..end.len()].copy_from_slice(end.as_bytes());
+        last[text.len() + end.len()] = 0;
+    });
     NUMBER.set(number);
+}
+
+/// The longest start of a text that, with the end also returned, has at most `most` bytes: all of it without an end, or
+/// whole characters with an ellipsis.
+fn shortened(text: &str, most: usize) -> (&str, &'static str) {
+    const ELLIPSIS: &str = "...";
+    if text.len() <= most {
+        return (text, "");
+    }
+    let end = (0..=most - ELLIPSIS.len()).rev().find(|&end| text.is_char_boundary(end));
+    (&text[..end.unwrap_or(0)], ELLIPSIS)
 }
 
 /// Returns the status of `outcome`, and stores the message of a failure.
@@ -267,6 +291,33 @@ pub(crate) unsafe fn file_path<'a>(path: *const c_char) -> Result<&'a Path, Fail
 mod tests {
     use super::*;
     use millstream_slab::{Error, Work};
+
+    fn message() -> String {
+        // SAFETY: the function returns the address of a text that ends with a NUL, and this thread does not change it
+        // meanwhile.
+        unsafe { CStr::from_ptr(millstream_error_message()) }.to_str().expect("messages are UTF-8").to_owned()
+    }
+
+    #[test]
+    fn a_message_keeps_its_address_and_whatever_fits() {
+        let address = millstream_error_message();
+        let longest = MILLSTREAM_MESSAGE_BYTES - 1;
+        for (text, expected) in [
+            ("short".to_owned(), "short".to_owned()),
+            ("a\0b".to_owned(), "a\u{fffd}b".to_owned()),
+            ("x".repeat(longest), "x".repeat(longest)),
+            ("x".repeat(longest + 1), "x".repeat(longest - 3) + "..."),
+            // A character of three bytes is not cut in two.
+            ("\u{20ac}".repeat(longest), "\u{20ac}".repeat((longest - 3) / 3) + "..."),
+            (String::new(), String::new()),
+        ] {
+            note(&text, 0);
+            assert!(message() == expected, "{} bytes became {}", text.len(), message());
+            assert_eq!(millstream_error_message(), address);
+        }
+        let other = std::thread::spawn(|| (millstream_error_message() as usize, message())).join().unwrap();
+        assert!(other.0 != address as usize && other.1.is_empty());
+    }
 
     /// Covers the errors that only a future program, another namespace or a wait of ten seconds can cause.
     #[test]

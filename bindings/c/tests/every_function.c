@@ -158,8 +158,20 @@ static void comparisons(void) {
     EXPECT(millstream_csm_permutation(slow, 3, quick, 3, "mean", 0, 0, 1, NULL, 7, &status) == MILLSTREAM_NULL);
 }
 
+/* Arguments are evaluated in any order, so that a message may be asked for before the call that fails. */
+static void a_message_may_be_asked_for_before_the_failure(void) {
+    millstream_csm_bounds bounds;
+    const char *early = millstream_error_message();
+    for (int i = 0; i < 1000; i++) {
+        EXPECT(millstream_csm_log_choose(5, 10 + i, &bounds) == MILLSTREAM_MORE_THAN_ALL);
+        EXPECT(early == millstream_error_message());
+    }
+    EXPECT(strstr(early, "1009") != NULL && strlen(early) < MILLSTREAM_MESSAGE_BYTES);
+}
+
 int main(void) {
     numbers();
+    a_message_may_be_asked_for_before_the_failure();
     intervals();
     driver();
     means();
