@@ -1,7 +1,7 @@
 /* Decides, trial by trial, whether 100 bins fill to 85 % in more than 98 % of cases before one of them is full; it errs at
  * most once in a thousand runs.
  *
- *   cc decide.c $(pkg-config --cflags --libs millstream) -o decide && ./decide
+ *   cc decide.c $(pkg-config --static --cflags --libs millstream) -static -o decide && ./decide
  */
 #include <millstream.h>
 
@@ -31,8 +31,8 @@ static double fill(void) {
 }
 
 int main(void) {
-    millstream_csm_setup setup = {.claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.98, .error = 1e-3};
-    millstream_csm_power_result power;
+    millstream_csm_setup setup = {.struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.98, .error = 1e-3};
+    millstream_csm_power_result power = {.struct_bytes = sizeof power};
     check(millstream_csm_power(&setup, 0.993, 20000, &power));
     printf("if the rate is 0.993: decided with probability %.4f, after %.0f trials on average\n",
            power.holds, power.mean_trials);
@@ -44,7 +44,7 @@ int main(void) {
         check(millstream_csm_driver_observe(driver, fill() >= 0.85, &progress));
     }
 
-    millstream_csm_status status;
+    millstream_csm_status status = {.struct_bytes = sizeof status};
     check(millstream_csm_driver_status(driver, &status));
     printf("%s after %llu trials, %llu successes; the rate lies in [%.6f, %.6f]\n",
            progress == MILLSTREAM_CSM_HOLDS ? "holds" : "fails", (unsigned long long)status.trials,
@@ -52,7 +52,7 @@ int main(void) {
     millstream_csm_driver_free(driver);
 
     /* The low-level functions, for the numbers of Paul Khuong's article: 3972 successes in 4000 trials. */
-    millstream_csm_stop_result stop;
+    millstream_csm_stop_result stop = {.struct_bytes = sizeof stop};
     check(millstream_csm_stop(4000, 3972, 0.98, log(0.001), NULL, &stop));
     printf("stop: %s, level %.10f\n", stop.stop ? "yes" : "no", stop.level);
     return progress == MILLSTREAM_CSM_HOLDS ? 0 : 1;

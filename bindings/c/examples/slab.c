@@ -1,6 +1,6 @@
 /* Two processes share a slab: one is killed, and its published objects are still there.
  *
- *   cc slab.c $(pkg-config --cflags --libs millstream) -o slab && ./slab /dev/shm/sessions
+ *   cc slab.c $(pkg-config --static --cflags --libs millstream) -static -o slab && ./slab /dev/shm/sessions
  */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
     millstream_slab_cache *cache;
     check(millstream_slab_cache_new(slab, &cache));
     uint64_t from = 0;
-    millstream_slab_object object;
+    millstream_slab_object object = {.struct_bytes = sizeof object};
     while (millstream_slab_next(slab, &from, &object) == MILLSTREAM_OK) {
         struct session session;
         check(millstream_slab_get(slab, object.handle, &session));
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
     }
     millstream_slab_cache_free(cache);
 
-    millstream_slab_usage_result usage;
+    millstream_slab_usage_result usage = {.struct_bytes = sizeof usage};
     uint64_t problems;
     check(millstream_slab_usage(slab, &usage));
     check(millstream_slab_verify(slab, &problems));

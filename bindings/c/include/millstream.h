@@ -13,10 +13,17 @@
  *     expected and what was found.
  *   - Pass the result of a ..._new function to the ..._free function of the same name, and a slab that was created or
  *     opened to millstream_slab_free. Freeing NULL is allowed.
+ *   - Set the first member struct_bytes, where a struct has one, to the struct's size before each call that reads or
+ *     writes the struct: millstream_csm_status status = {.struct_bytes = sizeof status};
+ *     Later versions append members to such a struct and change none, so that programs go on running with a library
+ *     that is newer or older than their header. All other structs stay as they are.
  *   - Functions may be called from any thread. All threads may use a millstream_slab at once; two threads must not use
  *     any other object at once.
  *
- * Compile with  cc program.c $(pkg-config --cflags --libs millstream)
+ * The header needs C99 or C++11. Compile with
+ *   cc program.c $(pkg-config --cflags --libs millstream) -Wl,-rpath,$(pkg-config --variable=libdir millstream)
+ * or with  cc -static program.c $(pkg-config --static --cflags --libs millstream), or in CMake with
+ * find_package(millstream) and the target millstream::millstream or millstream::static.
  */
 
 #ifndef MILLSTREAM_H
@@ -254,6 +261,26 @@
 #define MILLSTREAM_MESSAGE_BYTES 8192
 
 /**
+ * The first number of the header's version.
+ */
+#define MILLSTREAM_VERSION_MAJOR 0
+
+/**
+ * The second number of the header's version.
+ */
+#define MILLSTREAM_VERSION_MINOR 1
+
+/**
+ * The third number of the header's version.
+ */
+#define MILLSTREAM_VERSION_PATCH 0
+
+/**
+ * The header's version as one number, to compare: 1.2.3 is 1002003.
+ */
+#define MILLSTREAM_VERSION 1000
+
+/**
  * Watches successes and failures and reports when they decide a claim.
  */
 typedef struct millstream_csm_driver millstream_csm_driver;
@@ -292,6 +319,10 @@ typedef struct millstream_csm_interval_result {
  */
 typedef struct millstream_csm_comparison {
     /**
+     * sizeof(millstream_csm_comparison), set by the caller.
+     */
+    uint64_t struct_bytes;
+    /**
      * Number of pairs; for unpaired samples, the size of the smaller one.
      */
     uint64_t pairs;
@@ -299,6 +330,10 @@ typedef struct millstream_csm_comparison {
      * MILLSTREAM_CSM_FIRST or MILLSTREAM_CSM_SECOND if that is certain, and MILLSTREAM_CSM_NEITHER otherwise.
      */
     int32_t smaller;
+    /**
+     * Always 0.
+     */
+    uint32_t reserved;
     /**
      * The estimated size of the second relative to the first; NaN without data.
      */
@@ -310,13 +345,22 @@ typedef struct millstream_csm_comparison {
 } millstream_csm_comparison;
 
 /**
- * A claim, and the certainty that its answer must have.
+ * A claim, and the certainty that its answer must have:
+ * `millstream_csm_setup setup = {.struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.9, .error = 1e-6};`
  */
 typedef struct millstream_csm_setup {
+    /**
+     * sizeof(millstream_csm_setup), which tells the library the members that the program was compiled with.
+     */
+    uint64_t struct_bytes;
     /**
      * MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
      */
     int32_t claim;
+    /**
+     * Must be 0.
+     */
+    uint32_t reserved;
     /**
      * The lower threshold, if the claim has one.
      */
@@ -345,6 +389,10 @@ typedef struct millstream_csm_setup {
  */
 typedef struct millstream_csm_status {
     /**
+     * sizeof(millstream_csm_status), set by the caller.
+     */
+    uint64_t struct_bytes;
+    /**
      * Number of trials observed.
      */
     uint64_t trials;
@@ -368,6 +416,10 @@ typedef struct millstream_csm_status {
      * MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
      */
     int32_t progress;
+    /**
+     * Always 0.
+     */
+    uint32_t reserved;
 } millstream_csm_status;
 
 /**
@@ -389,9 +441,17 @@ typedef struct millstream_csm_ranks {
  */
 typedef struct millstream_csm_mean_setup {
     /**
+     * sizeof(millstream_csm_mean_setup), which tells the library the members that the program was compiled with.
+     */
+    uint64_t struct_bytes;
+    /**
      * MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
      */
     int32_t claim;
+    /**
+     * Must be 0.
+     */
+    uint32_t reserved;
     /**
      * The lower threshold, if the claim has one.
      */
@@ -423,6 +483,10 @@ typedef struct millstream_csm_mean_setup {
  */
 typedef struct millstream_csm_mean_status {
     /**
+     * sizeof(millstream_csm_mean_status), set by the caller.
+     */
+    uint64_t struct_bytes;
+    /**
      * Number of values observed.
      */
     uint64_t trials;
@@ -438,6 +502,10 @@ typedef struct millstream_csm_mean_status {
      * MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
      */
     int32_t progress;
+    /**
+     * Always 0.
+     */
+    uint32_t reserved;
 } millstream_csm_mean_status;
 
 /**
@@ -459,9 +527,13 @@ typedef struct millstream_csm_bounds {
  */
 typedef struct millstream_csm_stop_result {
     /**
-     * The true rate differs from the threshold.
+     * sizeof(millstream_csm_stop_result), set by the caller.
      */
-    bool stop;
+    uint64_t struct_bytes;
+    /**
+     * 1 if the true rate differs from the threshold, 0 if that is undecided.
+     */
+    int32_t stop;
     /**
      * 1 if the rate is above the threshold, -1 if below, 0 if undecided.
      */
@@ -490,6 +562,10 @@ typedef struct millstream_csm_beta_result {
  * The outcomes of a setup at a known rate of success.
  */
 typedef struct millstream_csm_power_result {
+    /**
+     * sizeof(millstream_csm_power_result), set by the caller.
+     */
+    uint64_t struct_bytes;
     /**
      * The probability of the verdict "holds" within the limit.
      */
@@ -590,15 +666,19 @@ typedef struct millstream_slab_private {
      */
     void *bytes;
     /**
-     * Words of the library.
+     * Words of the library, more than it needs today.
      */
-    uint64_t own[2];
+    uint64_t own[7];
 } millstream_slab_private;
 
 /**
  * An allocated object, as millstream_slab_next finds it.
  */
 typedef struct millstream_slab_object {
+    /**
+     * sizeof(millstream_slab_object), set by the caller.
+     */
+    uint64_t struct_bytes;
     /**
      * The object's handle; for a private object, the handle that it will have.
      */
@@ -623,6 +703,10 @@ typedef struct millstream_slab_object {
  * Counts of a slab's objects by state.
  */
 typedef struct millstream_slab_usage_result {
+    /**
+     * sizeof(millstream_slab_usage_result), set by the caller.
+     */
+    uint64_t struct_bytes;
     /**
      * The largest number of objects.
      */
@@ -677,7 +761,8 @@ extern "C" {
  * Compares the medians of two samples of positive numbers by their ratio, second over first.
  *
  * # Safety
- * `first` points to `first_size` numbers and `second` to `second_size`; `out` points to a `millstream_csm_comparison`.
+ * `first` points to `first_size` numbers and `second` to `second_size`; `out` points to a
+ * `millstream_csm_comparison` whose `struct_bytes` is its size.
  */
 int32_t millstream_csm_compare(const double *first,
                                uintptr_t first_size,
@@ -691,7 +776,8 @@ int32_t millstream_csm_compare(const double *first,
  * at the first pair at which the smaller one is certain.
  *
  * # Safety
- * `first` and `second` point to `pairs` numbers each; `out` points to a `millstream_csm_comparison`.
+ * `first` and `second` point to `pairs` numbers each; `out` points to a
+ * `millstream_csm_comparison` whose `struct_bytes` is its size.
  */
 int32_t millstream_csm_compare_pairs(const double *first,
                                      const double *second,
@@ -711,7 +797,8 @@ int32_t millstream_csm_compare_pairs(const double *first,
  *
  * # Safety
  * `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a
- * setup whose `method` is NULL or a C string; `out` points to a `millstream_csm_status`.
+ * setup whose `struct_bytes` is its size and whose `method` is NULL or a C string; `out` points to a
+ * `millstream_csm_status` whose `struct_bytes` is its size.
  */
 int32_t millstream_csm_permutation(const double *first,
                                    uintptr_t first_size,
@@ -730,7 +817,8 @@ int32_t millstream_csm_permutation(const double *first,
  * later, save the setup and these two numbers: they are the driver's whole state.
  *
  * # Safety
- * `setup` points to a setup whose `method` is NULL or a C string; `out` points to a pointer.
+ * `setup` points to a setup whose `struct_bytes` is its size and whose `method` is NULL or a C string; `out` points to
+ * a pointer.
  */
 int32_t millstream_csm_driver_new(const struct millstream_csm_setup *setup,
                                   uint64_t trials,
@@ -772,7 +860,8 @@ int32_t millstream_csm_driver_observe_set(struct millstream_csm_driver *driver,
  * Reports the progress of a driver.
  *
  * # Safety
- * `driver` was made by millstream_csm_driver_new; `out` points to a `millstream_csm_status`.
+ * `driver` was made by millstream_csm_driver_new; `out` points to a `millstream_csm_status` whose `struct_bytes` is its
+ * size.
  */
 int32_t millstream_csm_driver_status(const struct millstream_csm_driver *driver,
                                      struct millstream_csm_status *out);
@@ -806,7 +895,7 @@ int32_t millstream_csm_quantile_ranks(uint64_t n,
  * Makes a driver without observations.
  *
  * # Safety
- * `setup` points to a setup; `out` points to a pointer.
+ * `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
  */
 int32_t millstream_csm_mean_driver_new(const struct millstream_csm_mean_setup *setup,
                                        struct millstream_csm_mean_driver **out);
@@ -834,7 +923,8 @@ int32_t millstream_csm_mean_driver_observe(struct millstream_csm_mean_driver *dr
  * Reports the progress of a driver.
  *
  * # Safety
- * `driver` was made by millstream_csm_mean_driver_new; `out` points to a `millstream_csm_mean_status`.
+ * `driver` was made by millstream_csm_mean_driver_new; `out` points to a `millstream_csm_mean_status` whose
+ * `struct_bytes` is its size.
  */
 int32_t millstream_csm_mean_driver_status(const struct millstream_csm_mean_driver *driver,
                                           struct millstream_csm_mean_status *out);
@@ -857,7 +947,8 @@ int32_t millstream_csm_log_choose(uint64_t n, uint64_t k, struct millstream_csm_
  * 2 exp(log_eps).
  *
  * # Safety
- * `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result`.
+ * `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result` whose `struct_bytes` is its
+ * size.
  */
 int32_t millstream_csm_stop(uint64_t trials,
                             uint64_t successes,
@@ -884,7 +975,8 @@ int32_t millstream_csm_beta_bound(double a,
  * programming.
  *
  * # Safety
- * `setup` points to a setup whose `method` is NULL or a C string; `out` points to a `millstream_csm_power_result`.
+ * `setup` points to a setup whose `struct_bytes` is its size and whose `method` is NULL or a C string; `out` points to
+ * a `millstream_csm_power_result` whose `struct_bytes` is its size.
  */
 int32_t millstream_csm_power(const struct millstream_csm_setup *setup,
                              double rate,
@@ -1137,7 +1229,8 @@ void millstream_slab_private_free(struct millstream_slab_private *object);
  * MILLSTREAM_SLAB_END if there is none.
  *
  * # Safety
- * `slab` came from a function that creates or opens one; `from` points to a number; `out` points to an object.
+ * `slab` came from a function that creates or opens one; `from` points to a number; `out` points to a
+ * `millstream_slab_object` whose `struct_bytes` is its size.
  */
 int32_t millstream_slab_next(const struct millstream_slab *slab,
                              uint64_t *from,
@@ -1147,7 +1240,8 @@ int32_t millstream_slab_next(const struct millstream_slab *slab,
  * Counts the objects by state; exact if no thread allocates or frees meanwhile.
  *
  * # Safety
- * `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`.
+ * `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`
+ * whose `struct_bytes` is its size.
  */
 int32_t millstream_slab_usage(const struct millstream_slab *slab, struct millstream_slab_usage_result *out);
 
@@ -1194,6 +1288,12 @@ const char *millstream_error_message(void);
  * EACCES, ENOSPC, …), otherwise 0.
  */
 int32_t millstream_error_number(void);
+
+/**
+ * Returns the version of the library in the form of MILLSTREAM_VERSION, which is that of the header that the program
+ * was compiled with. Before 1.0 the two must have the same second number, and afterwards the same first.
+ */
+uint32_t millstream_version(void);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -7,9 +7,12 @@ use millstream_csm::compare::{Comparison, Paired, Smaller, samples};
 use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference, median_difference};
 use millstream_csm::random::Random;
 
+use bytemuck::{Pod, Zeroable};
+
 use crate::driver::{millstream_csm_setup, millstream_csm_status, status_of};
+use crate::extensible::{self, Extensible};
 use crate::interval::millstream_csm_interval_result;
-use crate::status::{Failure, answer, borrow, slice};
+use crate::status::{Failure, slice};
 
 /// The smaller one is not certain.
 pub const MILLSTREAM_CSM_NEITHER: i32 = 0;
@@ -26,21 +29,34 @@ pub const MILLSTREAM_CSM_GREATER: i32 = 1;
 pub const MILLSTREAM_CSM_LESS: i32 = 2;
 
 /// The result of a comparison.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_comparison {
+    /// sizeof(millstream_csm_comparison), set by the caller.
+    pub struct_bytes: u64,
     /// Number of pairs; for unpaired samples, the size of the smaller one.
     pub pairs: u64,
     /// MILLSTREAM_CSM_FIRST or MILLSTREAM_CSM_SECOND if that is certain, and MILLSTREAM_CSM_NEITHER otherwise.
     pub smaller: i32,
+    /// Always 0.
+    pub reserved: u32,
     /// The estimated size of the second relative to the first; NaN without data.
     pub ratio: f64,
     /// An interval for that ratio, valid at all times at once.
     pub interval: millstream_csm_interval_result,
 }
 
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_csm_comparison {
+    const NAME: &'static str = "millstream_csm_comparison";
+    const FIRST_BYTES: u64 = 48;
+}
+
 impl From<Comparison> for millstream_csm_comparison {
     fn from(comparison: Comparison) -> Self {
         Self {
+            struct_bytes: Self::BYTES,
+            reserved: 0,
             pairs: comparison.pairs,
             smaller: match comparison.smaller {
                 None => MILLSTREAM_CSM_NEITHER,
@@ -56,7 +72,8 @@ impl From<Comparison> for millstream_csm_comparison {
 /// Compares the medians of two samples of positive numbers by their ratio, second over first.
 ///
 /// # Safety
-/// `first` points to `first_size` numbers and `second` to `second_size`; `out` points to a `millstream_csm_comparison`.
+/// `first` points to `first_size` numbers and `second` to `second_size`; `out` points to a
+/// `millstream_csm_comparison` whose `struct_bytes` is its size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_compare(
     first: *const f64,
@@ -71,15 +88,16 @@ pub unsafe extern "C" fn millstream_csm_compare(
         let (first, second) = unsafe { (slice("first", first, first_size)?, slice("second", second, second_size)?) };
         Ok(samples(first, second, error)?.into())
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }
 
 /// Compares pairs of positive numbers by the median of their ratios, second over first, in the given order; it stops
 /// at the first pair at which the smaller one is certain.
 ///
 /// # Safety
-/// `first` and `second` point to `pairs` numbers each; `out` points to a `millstream_csm_comparison`.
+/// `first` and `second` point to `pairs` numbers each; `out` points to a
+/// `millstream_csm_comparison` whose `struct_bytes` is its size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_compare_pairs(
     first: *const f64,
@@ -99,8 +117,8 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
         }
         Ok(paired.status()?.into())
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }
 
 /// Tests whether the difference between two samples is larger than chance explains.
@@ -114,7 +132,8 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
 ///
 /// # Safety
 /// `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a
-/// setup whose `method` is NULL or a C string; `out` points to a `millstream_csm_status`.
+/// setup whose `struct_bytes` is its size and whose `method` is NULL or a C string; `out` points to a
+/// `millstream_csm_status` whose `struct_bytes` is its size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_permutation(
     first: *const f64,
@@ -132,9 +151,10 @@ pub unsafe extern "C" fn millstream_csm_permutation(
     let compute = || {
         // SAFETY: the caller guarantees that `first` and `second` point to as many numbers as their sizes say.
         let (first, second) = unsafe { (slice("first", first, first_size)?, slice("second", second, second_size)?) };
-        // SAFETY: the caller guarantees that `statistic` is NULL or a C string, and that `setup` is NULL or a setup
-        // whose `method` is NULL or a C string.
-        let (name, setup) = unsafe { (crate::status::text("statistic", statistic)?, borrow("setup", setup)?.read()?) };
+        // SAFETY: the caller guarantees that `statistic` is NULL or a C string, and that `setup` is NULL or a setup as
+        // large as its first member tells, whose `method` is NULL or a C string.
+        let (name, setup) =
+            unsafe { (crate::status::text("statistic", statistic)?, millstream_csm_setup::read(setup)?) };
         let statistic: fn(&[f64], &[f64]) -> f64 = match name {
             Some("mean") => mean_difference,
             Some("median") => median_difference,
@@ -152,6 +172,6 @@ pub unsafe extern "C" fn millstream_csm_permutation(
         let mut driver = Driver::new(&setup)?;
         Ok(status_of(&driver.run(|| test.draw(&mut random), |_| ())))
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }

@@ -2,8 +2,10 @@
 
 use std::ffi::c_char;
 
+use bytemuck::{Pod, Zeroable};
 use millstream_csm::{Claim, Driver, Progress, Setup, Status, Verdict};
 
+use crate::extensible::{self, Extensible};
 use crate::interval::millstream_csm_interval_result;
 use crate::status::{Failure, answer, borrow, borrow_mut, release, text};
 
@@ -26,11 +28,17 @@ pub const MILLSTREAM_CSM_FAILS: i32 = 2;
 /// The limit was reached without a decision.
 pub const MILLSTREAM_CSM_AT_LIMIT: i32 = 3;
 
-/// A claim, and the certainty that its answer must have.
+/// A claim, and the certainty that its answer must have:
+/// `millstream_csm_setup setup = {.struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.9, .error = 1e-6};`
+#[derive(Clone, Copy, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_setup {
+    /// sizeof(millstream_csm_setup), which tells the library the members that the program was compiled with.
+    pub struct_bytes: u64,
     /// MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
     pub claim: i32,
+    /// Must be 0.
+    pub reserved: u32,
     /// The lower threshold, if the claim has one.
     pub low: f64,
     /// The upper threshold, if the claim has one.
@@ -44,17 +52,34 @@ pub struct millstream_csm_setup {
     pub limit: u64,
 }
 
+// SAFETY: the first member is the size, all bit patterns of integers, floats and raw pointers are values, and the
+// members add up to the first size, so there is no padding.
+unsafe impl Extensible for millstream_csm_setup {
+    const NAME: &'static str = "millstream_csm_setup";
+    const FIRST_BYTES: u64 = 56;
+}
+
+const _: () = assert!(millstream_csm_setup::BYTES == 7 * 8);
+
 impl millstream_csm_setup {
     /// # Safety
-    /// `method` is NULL or a C string.
-    pub(crate) unsafe fn read(&self) -> Result<Setup, Failure> {
-        let mut setup = Setup::new(claim(self.claim, self.low, self.high)?, self.error);
+    /// `setup` is NULL, or points to as many bytes as its first member tells, and its `method` is NULL or a C string.
+    pub(crate) unsafe fn read(setup: *const Self) -> Result<Setup, Failure> {
+        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member tells.
+        let given = unsafe { extensible::read("setup", setup) }?;
+        unused("reserved, a member of millstream_csm_setup,", given.reserved)?;
+        let mut setup = Setup::new(claim(given.claim, given.low, given.high)?, given.error);
         // SAFETY: the caller guarantees that `method` is NULL or a C string.
-        if let Some(name) = unsafe { text("method", self.method) }? {
+        if let Some(name) = unsafe { text("method", given.method) }? {
             setup = setup.method(name.parse()?);
         }
-        Ok(if self.limit == 0 { setup } else { setup.limit(self.limit) })
+        Ok(if given.limit == 0 { setup } else { setup.limit(given.limit) })
     }
+}
+
+/// Refuses a member without a meaning that is not 0: a later version may give it one.
+pub(crate) fn unused(what: &'static str, found: u32) -> Result<(), Failure> {
+    if found == 0 { Ok(()) } else { Err(Failure::Code { what, found: i32::from_ne_bytes(found.to_ne_bytes()) }) }
 }
 
 /// The claim with this code.
@@ -74,8 +99,11 @@ pub struct millstream_csm_driver {
 }
 
 /// The progress of a driver.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_status {
+    /// sizeof(millstream_csm_status), set by the caller.
+    pub struct_bytes: u64,
     /// Number of trials observed.
     pub trials: u64,
     /// Number of successes among them.
@@ -88,13 +116,22 @@ pub struct millstream_csm_status {
     pub log_eps: f64,
     /// MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
     pub progress: i32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_csm_status {
+    const NAME: &'static str = "millstream_csm_status";
+    const FIRST_BYTES: u64 = 64;
 }
 
 /// Makes a driver that starts after `trials` trials with `successes` successes, 0 and 0 for a fresh one. To resume
 /// later, save the setup and these two numbers: they are the driver's whole state.
 ///
 /// # Safety
-/// `setup` points to a setup whose `method` is NULL or a C string; `out` points to a pointer.
+/// `setup` points to a setup whose `struct_bytes` is its size and whose `method` is NULL or a C string; `out` points to
+/// a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_driver_new(
     setup: *const millstream_csm_setup,
@@ -103,8 +140,9 @@ pub unsafe extern "C" fn millstream_csm_driver_new(
     out: *mut *mut millstream_csm_driver,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `setup` is NULL or a setup whose `method` is NULL or a C string.
-        let setup = unsafe { borrow("setup", setup)?.read() }?;
+        // SAFETY: the caller guarantees that `setup` is NULL or a setup as large as its first member tells, whose
+        // `method` is NULL or a C string.
+        let setup = unsafe { millstream_csm_setup::read(setup) }?;
         let driver = Driver::resume(&setup, trials, successes)?;
         Ok(Box::into_raw(Box::new(millstream_csm_driver { driver })))
     };
@@ -167,7 +205,8 @@ pub unsafe extern "C" fn millstream_csm_driver_observe_set(
 /// Reports the progress of a driver.
 ///
 /// # Safety
-/// `driver` was made by millstream_csm_driver_new; `out` points to a `millstream_csm_status`.
+/// `driver` was made by millstream_csm_driver_new; `out` points to a `millstream_csm_status` whose `struct_bytes` is its
+/// size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_driver_status(
     driver: *const millstream_csm_driver,
@@ -177,8 +216,8 @@ pub unsafe extern "C" fn millstream_csm_driver_status(
         // SAFETY: the caller guarantees that `driver` is NULL or a live driver.
         Ok(status_of(&unsafe { borrow("driver", driver) }?.driver.status()))
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }
 
 /// # Safety
@@ -202,12 +241,14 @@ unsafe fn change(
 
 pub(crate) fn status_of(status: &Status) -> millstream_csm_status {
     millstream_csm_status {
+        struct_bytes: millstream_csm_status::BYTES,
         trials: status.trials,
         successes: status.successes,
         interval: status.interval.into(),
         level: status.level,
         log_eps: status.log_eps,
         progress: code(status.progress),
+        reserved: 0,
     }
 }
 

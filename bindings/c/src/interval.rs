@@ -1,5 +1,6 @@
 //! Intervals for a rate and for a quantile.
 
+use bytemuck::{Pod, Zeroable};
 use millstream_csm::quantile::{self, Ranks};
 use millstream_csm::{Interval, interval};
 
@@ -13,6 +14,7 @@ pub const MILLSTREAM_CSM_FIXED: i32 = 1;
 pub const MILLSTREAM_CSM_CREDIBLE: i32 = 2;
 
 /// An interval from `low` to `high`, both included.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_interval_result {
     /// The lower end.

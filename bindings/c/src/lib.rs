@@ -10,9 +10,11 @@
 
 pub mod compare;
 pub mod driver;
+mod extensible;
 pub mod interval;
 pub mod means;
 pub mod numbers;
 pub mod power;
 pub mod slab;
 pub mod status;
+pub mod version;

@@ -1,16 +1,23 @@
 //! Deciding a claim about the mean of bounded numbers as they come in.
 
+use bytemuck::{Pod, Zeroable};
 use millstream_csm::means::{MeanDriver, MeanSetup};
 
-use crate::driver::{claim, code};
+use crate::driver::{claim, code, unused};
+use crate::extensible::{self, Extensible};
 use crate::interval::millstream_csm_interval_result;
 use crate::status::{answer, borrow, borrow_mut, release};
 
 /// A claim about a mean, and the certainty that its answer must have.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_mean_setup {
+    /// sizeof(millstream_csm_mean_setup), which tells the library the members that the program was compiled with.
+    pub struct_bytes: u64,
     /// MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
     pub claim: i32,
+    /// Must be 0.
+    pub reserved: u32,
     /// The lower threshold, if the claim has one.
     pub low: f64,
     /// The upper threshold, if the claim has one.
@@ -25,8 +32,15 @@ pub struct millstream_csm_mean_setup {
     pub limit: u64,
 }
 
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_csm_mean_setup {
+    const NAME: &'static str = "millstream_csm_mean_setup";
+    const FIRST_BYTES: u64 = 64;
+}
+
 impl millstream_csm_mean_setup {
-    fn read(&self) -> Result<MeanSetup, crate::status::Failure> {
+    fn build(&self) -> Result<MeanSetup, crate::status::Failure> {
+        unused("reserved, a member of millstream_csm_mean_setup,", self.reserved)?;
         Ok(MeanSetup {
             claim: claim(self.claim, self.low, self.high)?,
             error: self.error,
@@ -43,8 +57,11 @@ pub struct millstream_csm_mean_driver {
 }
 
 /// The progress of a mean driver.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_mean_status {
+    /// sizeof(millstream_csm_mean_status), set by the caller.
+    pub struct_bytes: u64,
     /// Number of values observed.
     pub trials: u64,
     /// Mean of the values; NaN without values.
@@ -53,20 +70,28 @@ pub struct millstream_csm_mean_status {
     pub interval: millstream_csm_interval_result,
     /// MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
     pub progress: i32,
+    /// Always 0.
+    pub reserved: u32,
+}
+
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_csm_mean_status {
+    const NAME: &'static str = "millstream_csm_mean_status";
+    const FIRST_BYTES: u64 = 48;
 }
 
 /// Makes a driver without observations.
 ///
 /// # Safety
-/// `setup` points to a setup; `out` points to a pointer.
+/// `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_mean_driver_new(
     setup: *const millstream_csm_mean_setup,
     out: *mut *mut millstream_csm_mean_driver,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `setup` is NULL or a setup.
-        let setup = unsafe { borrow("setup", setup) }?.read()?;
+        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member tells.
+        let setup = unsafe { extensible::read("setup", setup) }?.build()?;
         let driver = MeanDriver::new(&setup)?;
         Ok(Box::into_raw(Box::new(millstream_csm_mean_driver { driver })))
     };
@@ -109,7 +134,8 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_observe(
 /// Reports the progress of a driver.
 ///
 /// # Safety
-/// `driver` was made by millstream_csm_mean_driver_new; `out` points to a `millstream_csm_mean_status`.
+/// `driver` was made by millstream_csm_mean_driver_new; `out` points to a `millstream_csm_mean_status` whose
+/// `struct_bytes` is its size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_mean_driver_status(
     driver: *const millstream_csm_mean_driver,
@@ -119,12 +145,14 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_status(
         // SAFETY: the caller guarantees that `driver` is NULL or a live driver.
         let status = unsafe { borrow("driver", driver) }?.driver.status();
         Ok(millstream_csm_mean_status {
+            struct_bytes: millstream_csm_mean_status::BYTES,
             trials: status.trials,
             mean: status.mean.unwrap_or(f64::NAN),
             interval: status.interval.into(),
             progress: code(status.progress),
+            reserved: 0,
         })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }

@@ -2,8 +2,10 @@
 
 use std::ffi::c_char;
 
+use bytemuck::{Pod, Zeroable};
 use millstream_csm::{BetaBound, Decision, Direction, Interval, Method, Side, Test};
 
+use crate::extensible::{self, Extensible};
 use crate::status::{Failure, answer, text};
 
 /// The bound lies below the quantile.
@@ -35,14 +37,23 @@ pub unsafe extern "C" fn millstream_csm_log_choose(n: u64, k: u64, out: *mut mil
 }
 
 /// The answer of millstream_csm_stop.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_stop_result {
-    /// The true rate differs from the threshold.
-    pub stop: bool,
+    /// sizeof(millstream_csm_stop_result), set by the caller.
+    pub struct_bytes: u64,
+    /// 1 if the true rate differs from the threshold, 0 if that is undecided.
+    pub stop: i32,
     /// 1 if the rate is above the threshold, -1 if below, 0 if undecided.
     pub direction: i32,
     /// The logarithm of the evidence's weight, at least the exact one; observing stops when it is less than `log_eps`.
     pub level: f64,
+}
+
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_csm_stop_result {
+    const NAME: &'static str = "millstream_csm_stop_result";
+    const FIRST_BYTES: u64 = 24;
 }
 
 /// Decides whether the rate of success differs from `threshold`, after `successes` in `trials`. Programs may call
@@ -54,7 +65,8 @@ pub struct millstream_csm_stop_result {
 /// 2 exp(log_eps).
 ///
 /// # Safety
-/// `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result`.
+/// `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result` whose `struct_bytes` is its
+/// size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_csm_stop(
     trials: u64,
@@ -70,16 +82,17 @@ pub unsafe extern "C" fn millstream_csm_stop(
             Some(name) => name.parse()?,
             None => Method::Robbins,
         };
-        let Decision { stop, level } = Test::new(threshold, log_eps, method)?.stop(trials, successes)?;
+        let Decision { stop, level, .. } = Test::new(threshold, log_eps, method)?.stop(trials, successes)?;
         let direction = match stop {
             Some(Direction::Above) => 1,
             Some(Direction::Below) => -1,
             None => 0,
         };
-        Ok(millstream_csm_stop_result { stop: stop.is_some(), direction, level })
+        let struct_bytes = millstream_csm_stop_result::BYTES;
+        Ok(millstream_csm_stop_result { struct_bytes, stop: i32::from(stop.is_some()), direction, level })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }
 
 /// A bound on a quantile of a Beta distribution.

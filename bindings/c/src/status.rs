@@ -59,10 +59,33 @@ pub(crate) enum Failure {
     Slab(millstream_slab::Error),
     Header(millstream_slab::Error),
     End,
-    Null { what: &'static str },
-    Code { what: &'static str, found: i32 },
-    Name { what: &'static str, found: String },
-    Text { what: &'static str },
+    Null {
+        what: &'static str,
+    },
+    Code {
+        what: &'static str,
+        found: i32,
+    },
+    Name {
+        what: &'static str,
+        found: String,
+    },
+    /// The first member of a struct is no size of it.
+    StructBytes {
+        name: &'static str,
+        found: u64,
+        least: u64,
+        most: u64,
+    },
+    /// A struct has members that are set and that this library does not know.
+    NewerStruct {
+        name: &'static str,
+        found: u64,
+        known: u64,
+    },
+    Text {
+        what: &'static str,
+    },
 }
 
 impl From<Error> for Failure {
@@ -87,6 +110,7 @@ impl Failure {
             Self::Question(Error::UnknownMethod { .. }) | Self::Code { .. } | Self::Name { .. } | Self::Text { .. } => {
                 MILLSTREAM_UNKNOWN
             }
+            Self::StructBytes { .. } | Self::NewerStruct { .. } => MILLSTREAM_OUT_OF_RANGE,
             Self::Question(_) => MILLSTREAM_NO_ANSWER,
             Self::Slab(error) => status_of(error),
             Self::Header(_) => MILLSTREAM_SLAB_DAMAGED,
@@ -108,6 +132,14 @@ impl Failure {
             Self::Name { what, found } => {
                 format!("unknown {what}: found the name `{found}`; millstream.h lists the valid names")
             }
+            Self::StructBytes { name, found, least, most } => format!(
+                "struct_bytes of a {name} is {found}, which is no size from {least} to {most}; set it to sizeof({name}) \
+                 before the call"
+            ),
+            Self::NewerStruct { name, found, known } => format!(
+                "this library is too old for this {name}: members beyond the {known} bytes that it knows are set, of \
+                 {found}; set them to 0, or install a newer library"
+            ),
             Self::Text { what } => format!("{what} must be UTF-8"),
         }
     }

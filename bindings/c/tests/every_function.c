@@ -18,7 +18,7 @@ static void numbers(void) {
     EXPECT(strstr(millstream_error_message(), "10") != NULL);
     EXPECT(millstream_csm_log_choose(10, 5, NULL) == MILLSTREAM_NULL);
 
-    millstream_csm_stop_result stop;
+    millstream_csm_stop_result stop = {.struct_bytes = sizeof stop};
     EXPECT(millstream_csm_stop(100, 100, 0.98, log(0.001), "robbins", &stop) == MILLSTREAM_OK);
     EXPECT(!stop.stop && stop.direction == 0 && near(stop.level, 2.594849785089312));
     EXPECT(millstream_csm_stop(4000, 3972, 0.98, log(0.001), NULL, &stop) == MILLSTREAM_OK);
@@ -55,7 +55,12 @@ static void intervals(void) {
 }
 
 static void driver(void) {
-    millstream_csm_setup setup = {.claim = MILLSTREAM_CSM_BETWEEN, .low = 0.4, .high = 0.6, .error = 1e-3, .limit = 1000};
+    millstream_csm_setup setup = {.struct_bytes = sizeof setup,
+                                  .claim = MILLSTREAM_CSM_BETWEEN,
+                                  .low = 0.4,
+                                  .high = 0.6,
+                                  .error = 1e-3,
+                                  .limit = 1000};
     millstream_csm_driver *driver = NULL;
     int32_t progress = -1;
     EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) == MILLSTREAM_OK);
@@ -65,7 +70,7 @@ static void driver(void) {
     EXPECT(millstream_csm_driver_observe_set(driver, 10, 11, &progress) == MILLSTREAM_MORE_THAN_ALL);
     EXPECT(millstream_csm_driver_observe_set(driver, 200, 190, &progress) == MILLSTREAM_OK);
     EXPECT(progress == MILLSTREAM_CSM_HOLDS);
-    millstream_csm_status status;
+    millstream_csm_status status = {.struct_bytes = sizeof status};
     EXPECT(millstream_csm_driver_status(driver, &status) == MILLSTREAM_OK);
     EXPECT(status.trials == 202 && status.successes == 192 && status.progress == MILLSTREAM_CSM_HOLDS);
     EXPECT(status.interval.low > 0.6 && status.interval.high < 1 && status.level < status.log_eps);
@@ -79,15 +84,17 @@ static void driver(void) {
 
     setup.claim = 9;
     EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) == MILLSTREAM_UNKNOWN);
-    setup = (millstream_csm_setup){.claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.5, .error = 0.1, .method = "sprt"};
+    setup.claim = MILLSTREAM_CSM_AT_LEAST;
+    setup.method = "sprt";
     EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) != MILLSTREAM_OK);
     EXPECT(millstream_csm_driver_new(NULL, 0, 0, &driver) == MILLSTREAM_NULL);
     EXPECT(millstream_csm_driver_observe(NULL, true, &progress) == MILLSTREAM_NULL);
     EXPECT(millstream_csm_driver_status(NULL, &status) == MILLSTREAM_NULL);
     millstream_csm_driver_free(NULL);
 
-    millstream_csm_power_result power;
-    setup = (millstream_csm_setup){.claim = MILLSTREAM_CSM_AT_MOST, .high = 0.5, .error = 0.01, .method = "robbins"};
+    millstream_csm_power_result power = {.struct_bytes = sizeof power};
+    setup = (millstream_csm_setup){
+        .struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_MOST, .high = 0.5, .error = 0.01, .method = "robbins"};
     EXPECT(millstream_csm_power(&setup, 0.3, 1000, &power) == MILLSTREAM_OK);
     EXPECT(power.holds > 0.9 && power.fails < 0.01 && near(power.holds + power.fails + power.undecided, 1));
     EXPECT(power.mean_trials > 10 && power.mean_trials < 1000);
@@ -95,12 +102,17 @@ static void driver(void) {
 }
 
 static void means(void) {
-    millstream_csm_mean_setup setup = {
-        .claim = MILLSTREAM_CSM_AT_MOST, .high = 0.3, .least = 0, .most = 1, .error = 0.001, .limit = 5000};
+    millstream_csm_mean_setup setup = {.struct_bytes = sizeof setup,
+                                       .claim = MILLSTREAM_CSM_AT_MOST,
+                                       .high = 0.3,
+                                       .least = 0,
+                                       .most = 1,
+                                       .error = 0.001,
+                                       .limit = 5000};
     millstream_csm_mean_driver *driver = NULL;
     EXPECT(millstream_csm_mean_driver_new(&setup, &driver) == MILLSTREAM_OK);
     int32_t progress = -1;
-    millstream_csm_mean_status status;
+    millstream_csm_mean_status status = {.struct_bytes = sizeof status};
     EXPECT(millstream_csm_mean_driver_status(driver, &status) == MILLSTREAM_OK);
     EXPECT(status.trials == 0 && status.mean != status.mean && status.progress == MILLSTREAM_CSM_RUNNING);
     EXPECT(millstream_csm_mean_driver_observe(driver, 1.5, &progress) == MILLSTREAM_OUT_OF_RANGE);
@@ -129,7 +141,7 @@ static void comparisons(void) {
         slow[i] = 20 + i * 7 % 10;
         quick[i] = 12 + i * 3 % 10;
     }
-    millstream_csm_comparison found;
+    millstream_csm_comparison found = {.struct_bytes = sizeof found};
     EXPECT(millstream_csm_compare(slow, 300, quick, 200, 0.001, &found) == MILLSTREAM_OK);
     EXPECT(found.smaller == MILLSTREAM_CSM_SECOND && found.pairs == 200);
     EXPECT(found.interval.low < found.ratio && found.ratio < found.interval.high && found.interval.high < 1);
@@ -143,8 +155,12 @@ static void comparisons(void) {
     EXPECT(millstream_csm_compare_pairs(quick, slow, 300, 0.001, &found) == MILLSTREAM_OUT_OF_RANGE);
     quick[0] = 12;
 
-    millstream_csm_setup setup = {.claim = MILLSTREAM_CSM_AT_MOST, .high = 0.01, .error = 1e-6, .limit = 100000};
-    millstream_csm_status status;
+    millstream_csm_setup setup = {.struct_bytes = sizeof setup,
+                                  .claim = MILLSTREAM_CSM_AT_MOST,
+                                  .high = 0.01,
+                                  .error = 1e-6,
+                                  .limit = 100000};
+    millstream_csm_status status = {.struct_bytes = sizeof status};
     int32_t tail = MILLSTREAM_CSM_GREATER;
     EXPECT(millstream_csm_permutation(slow, 300, quick, 300, "mean", tail, 0, 1, &setup, 7, &status) == MILLSTREAM_OK);
     EXPECT(status.progress == MILLSTREAM_CSM_HOLDS && status.successes == 0);
@@ -169,8 +185,63 @@ static void a_message_may_be_asked_for_before_the_failure(void) {
     EXPECT(strstr(early, "1009") != NULL && strlen(early) < MILLSTREAM_MESSAGE_BYTES);
 }
 
+/* Every struct that starts with struct_bytes is refused, and left as it is, unless it tells its size. */
+static void structs_tell_their_size(void) {
+    double data[2] = {1, 2};
+    millstream_csm_setup setup = {.struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_MOST, .high = 0.5, .error = 0.1};
+    millstream_csm_mean_setup mean_setup = {
+        .struct_bytes = sizeof mean_setup, .claim = MILLSTREAM_CSM_AT_MOST, .high = 0.5, .most = 1, .error = 0.1};
+    millstream_csm_driver *driver = NULL;
+    millstream_csm_mean_driver *mean_driver = NULL;
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_mean_driver_new(&mean_setup, &mean_driver) == MILLSTREAM_OK);
+
+    millstream_csm_stop_result stop = {.level = 7};
+    EXPECT(millstream_csm_stop(1, 1, 0.5, -1, NULL, &stop) == MILLSTREAM_OUT_OF_RANGE && stop.level == 7);
+    EXPECT(strstr(millstream_error_message(), "sizeof(millstream_csm_stop_result)") != NULL);
+    millstream_csm_status status = {.trials = 7};
+    EXPECT(millstream_csm_driver_status(driver, &status) == MILLSTREAM_OUT_OF_RANGE && status.trials == 7);
+    millstream_csm_mean_status mean_status = {.trials = 7};
+    EXPECT(millstream_csm_mean_driver_status(mean_driver, &mean_status) == MILLSTREAM_OUT_OF_RANGE);
+    millstream_csm_power_result power = {.holds = 7};
+    EXPECT(millstream_csm_power(&setup, 0.5, 10, &power) == MILLSTREAM_OUT_OF_RANGE && power.holds == 7);
+    millstream_csm_comparison found = {.ratio = 7};
+    EXPECT(millstream_csm_compare(data, 2, data, 2, 0.1, &found) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_compare_pairs(data, data, 2, 0.1, &found) == MILLSTREAM_OUT_OF_RANGE && found.ratio == 7);
+    EXPECT(millstream_csm_permutation(data, 2, data, 2, "mean", 0, 0, 1, &setup, 7, &status) == MILLSTREAM_OUT_OF_RANGE);
+
+    setup.reserved = 1;
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) == MILLSTREAM_UNKNOWN);
+    mean_setup.reserved = 1;
+    EXPECT(millstream_csm_mean_driver_new(&mean_setup, &mean_driver) == MILLSTREAM_UNKNOWN);
+    setup.struct_bytes = mean_setup.struct_bytes = 1;
+    EXPECT(millstream_csm_power(&setup, 0.5, 10, &power) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &driver) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_mean_driver_new(&mean_setup, &mean_driver) == MILLSTREAM_OUT_OF_RANGE);
+    millstream_csm_driver_free(driver);
+    millstream_csm_mean_driver_free(mean_driver);
+}
+
+/* A program that was compiled with a later header gets 0 in the members that this library does not know. */
+static void members_of_a_later_version_become_zero(void) {
+    struct {
+        millstream_csm_stop_result known;
+        uint64_t unknown;
+    } later = {.unknown = 7};
+    later.known.struct_bytes = sizeof later;
+    EXPECT(millstream_csm_stop(4000, 3972, 0.98, log(0.001), NULL, &later.known) == MILLSTREAM_OK);
+    EXPECT(later.known.struct_bytes == sizeof later && later.known.direction == 1 && later.unknown == 0);
+}
+
+static void the_library_is_of_the_version_of_the_header(void) {
+    EXPECT(millstream_version() == MILLSTREAM_VERSION);
+}
+
 int main(void) {
     numbers();
+    structs_tell_their_size();
+    members_of_a_later_version_become_zero();
+    the_library_is_of_the_version_of_the_header();
     a_message_may_be_asked_for_before_the_failure();
     intervals();
     driver();

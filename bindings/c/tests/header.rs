@@ -40,3 +40,29 @@ fn programs_call_every_function_of_the_header() {
     let uncalled: Vec<&str> = names.filter(|name| !programs.contains(&format!("{name}("))).collect();
     assert!(header.contains("millstream_error_message(") && uncalled.is_empty(), "no program calls {uncalled:?}");
 }
+
+/// Structs without a size of their own: pairs of numbers, which are complete, and one with words to spare.
+const NEVER_CHANGE: [&str; 6] = [
+    "millstream_csm_beta_result",
+    "millstream_csm_bounds",
+    "millstream_csm_interval_result",
+    "millstream_csm_ranks",
+    "millstream_slab_handle",
+    "millstream_slab_private",
+];
+
+#[test]
+fn every_struct_that_may_grow_starts_with_its_size() {
+    let header = made();
+    let mut rigid: Vec<&str> = Vec::new();
+    for (at, start) in header.match_indices("typedef struct millstream_") {
+        let (name, rest) = header[at + start.len()..].split_once(|c: char| !c.is_alphanumeric() && c != '_').unwrap();
+        let Some(members) = rest.strip_prefix('{') else { continue };
+        let first = members.lines().map(str::trim).find(|line| line.ends_with(';')).unwrap_or_default();
+        if first != "uint64_t struct_bytes;" {
+            rigid.push(&header[at + "typedef struct ".len()..][..name.len() + "millstream_".len()]);
+        }
+    }
+    rigid.sort_unstable();
+    assert_eq!(rigid, NEVER_CHANGE);
+}

@@ -1,9 +1,13 @@
 //! C programs, compiled with the header and linked with either library, as users do.
 
+mod support;
+
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Output};
 
+use support::{SONAME, library, path};
 use tempfile::TempDir;
 
 /// The library that a program is linked with.
@@ -11,22 +15,6 @@ use tempfile::TempDir;
 enum Link {
     Static,
     Shared,
-}
-
-/// Finds the library beside this test's own binary, where cargo put it; the newest, if there are several builds.
-fn library(ending: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
-    let folder = test.parent().expect("a test lies in a folder");
-    let is_it = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("libmillstream_c") && !name.starts_with("libmillstream_csm") && name.ends_with(ending)
-    };
-    let entries = std::fs::read_dir(folder).expect("the folder is readable");
-    entries
-        .map(|entry| entry.expect("the folder is readable").path())
-        .filter(is_it)
-        .max_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).expect("a file has a time"))
-        .unwrap_or_else(|| panic!("no libmillstream_c*{ending} in {}", folder.display()))
 }
 
 /// Compiles `source` with all warnings, runs it, and returns its output.
@@ -47,19 +35,16 @@ fn run_with(source: &Path, link: Link, arguments: &[&OsStr]) -> Output {
     let mut compile = Command::new(compiler);
     compile.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"]);
     compile.arg("-I").arg(here.join("include")).arg(source).arg(&library).arg("-o").arg(&program);
-    compile.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    compile.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl"]);
     let compiled = compile.output().expect("a C compiler is installed, as Rust needs one to link");
     assert!(compiled.status.success(), "{compile:?}\n{}", String::from_utf8_lossy(&compiled.stderr));
-    let folder_of_library = library.parent().expect("a library lies in a folder");
+    // The program looks for the shared library under the library's own name.
+    symlink(&library, folder.path().join(SONAME)).expect("the folder is writable");
     Command::new(program)
         .args(arguments)
-        .env("LD_LIBRARY_PATH", folder_of_library)
+        .env("LD_LIBRARY_PATH", folder.path())
         .output()
         .expect("the program that was just linked starts")
-}
-
-fn path(relative: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
 
 #[test]
@@ -112,27 +97,4 @@ fn every_function_answers_or_explains_its_failure() {
         let complaints = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{link:?}: {}, {complaints}", output.status);
     }
-}
-
-#[test]
-fn pkg_config_finds_the_installed_library() {
-    let Ok(found) = Command::new("pkg-config").arg("--version").output() else {
-        println!("skipped: pkg-config is not installed");
-        return;
-    };
-    assert!(found.status.success());
-    let folder = TempDir::new().expect("a temporary folder");
-    let template = std::fs::read_to_string(path("millstream.pc.in")).expect("the template is readable");
-    let prefix = folder.path().display().to_string();
-    let file = template.replace("@prefix@", &prefix).replace("@version@", env!("CARGO_PKG_VERSION"));
-    std::fs::write(folder.path().join("millstream.pc"), file).expect("the folder is writable");
-    let flags = Command::new("pkg-config")
-        .args(["--cflags", "--libs", "millstream"])
-        .env("PKG_CONFIG_PATH", folder.path())
-        .env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1")
-        .output()
-        .expect("pkg-config runs");
-    let text = String::from_utf8_lossy(&flags.stdout);
-    assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));
-    assert_eq!(text.trim(), format!("-I{prefix}/include -L{prefix}/lib -lmillstream_c"));
 }

@@ -148,7 +148,7 @@ static void options_are_heeded(void) {
     EXPECT(millstream_slab_cache_new(slab, &caches[1]) == MILLSTREAM_OK);
     EXPECT(millstream_slab_cache_new(slab, &caches[2]) == MILLSTREAM_SLAB_NO_CACHE);
     millstream_slab_handle handle;
-    millstream_slab_usage_result usage;
+    millstream_slab_usage_result usage = {.struct_bytes = sizeof usage};
     EXPECT(millstream_slab_put(caches[0], "twenty-three characters", &handle) == MILLSTREAM_OK);
     EXPECT(millstream_slab_usage(slab, &usage) == MILLSTREAM_OK);
     EXPECT(usage.capacity == 128 && usage.caches == 2 && usage.virgin == 127 && usage.cached == 0);
@@ -250,7 +250,7 @@ static void private_objects_are_filled_in_place(void) {
     millstream_slab_cache *cache;
     millstream_slab_private object;
     millstream_slab_handle handle;
-    millstream_slab_usage_result usage;
+    millstream_slab_usage_result usage = {.struct_bytes = sizeof usage};
     uint64_t number = 0;
     EXPECT(millstream_slab_cache_new(slab, &cache) == MILLSTREAM_OK);
     EXPECT(millstream_slab_private_new(cache, &object) == MILLSTREAM_OK);
@@ -321,7 +321,7 @@ static void next_tells_in_whose_hands_an_object_is_and_whose_it_was(void) {
     EXPECT(millstream_slab_recover(slab, &recovered) == MILLSTREAM_OK && recovered == 1);
     EXPECT(millstream_slab_recover(NULL, &recovered) == MILLSTREAM_NULL);
 
-    millstream_slab_object object;
+    millstream_slab_object object = {.struct_bytes = sizeof object};
     int seen[3] = {0};
     while (millstream_slab_next(slab, &from, &object) == MILLSTREAM_OK) {
         seen[object.state]++;
@@ -350,7 +350,7 @@ static void damage_is_counted_and_told(void) {
     millstream_slab *slab = NULL;
     millstream_slab_cache *cache;
     millstream_slab_handle handle;
-    millstream_slab_usage_result usage;
+    millstream_slab_usage_result usage = {.struct_bytes = sizeof usage};
     uint64_t number = 0, problems = 1;
     EXPECT(millstream_slab_create_with("damage", &options, &slab) == MILLSTREAM_OK);
     EXPECT(millstream_slab_cache_new(slab, &cache) == MILLSTREAM_OK);

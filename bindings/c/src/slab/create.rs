@@ -5,13 +5,13 @@ use std::ffi::c_char;
 use ::millstream_slab::{Error, Options, RawSlab};
 use bytemuck::{Pod, Zeroable};
 
+use crate::extensible::{self, Extensible};
 use crate::slab::millstream_slab;
 use crate::status::{Failure, answer, file_path};
 
 /// The properties of a new slab:
 /// `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes = 64, .max_objects = 1000};`
 /// These three are required. Every other field may be 0, which leaves the choice to the library.
-// `Pod` rules out padding: the caller has set every byte, or it is zero.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_options {
@@ -42,40 +42,13 @@ pub struct millstream_slab_options {
     pub mode: u32,
 }
 
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_slab_options {
+    const NAME: &'static str = "millstream_slab_options";
+    const FIRST_BYTES: u64 = 72;
+}
+
 impl millstream_slab_options {
-    /// Size of the first version of this struct; later versions are larger.
-    const MIN_BYTES: u64 = 72;
-    /// A bound above the size of every version, which catches values that are not a size.
-    const MAX_BYTES: u64 = 4096;
-
-    /// Reads the options of a program whose header may be older or newer than this library.
-    ///
-    /// # Safety
-    /// `options` is NULL, or points to as many bytes as its first word states.
-    unsafe fn read(options: *const Self) -> Result<Self, Failure> {
-        if options.is_null() {
-            return Err(Failure::Null { what: "options" });
-        }
-        let (least, most) = (Self::MIN_BYTES, Self::MAX_BYTES);
-        // SAFETY: `options` is not NULL, so the caller guarantees that it starts with a word.
-        let found = unsafe { options.cast::<u64>().read() };
-        if !(least..=most).contains(&found) {
-            let what = "struct_bytes, the sizeof of millstream_slab_options,";
-            return Err(Error::OutOfRange { what, found, least, most }.into());
-        }
-        // SAFETY: the caller guarantees as many bytes as the first word, `found`, says.
-        let given = unsafe { std::slice::from_raw_parts(options.cast::<u8>(), found as usize) };
-        let mut known = Self::zeroed();
-        let (known_to_both, new) = given.split_at(given.len().min(size_of::<Self>()));
-        bytemuck::bytes_of_mut(&mut known)[..known_to_both.len()].copy_from_slice(known_to_both);
-        if new.iter().any(|&byte| byte != 0) {
-            let (what, most) =
-                ("struct_bytes, with options that this library is too old for,", size_of::<Self>() as u64);
-            return Err(Error::OutOfRange { what, found, least, most }.into());
-        }
-        Ok(known)
-    }
-
     fn build(&self) -> Result<Options, Failure> {
         let mut options = sized(self.object_bytes, self.max_objects)?.tag(self.tag);
         if self.capacity != 0 {
@@ -148,8 +121,8 @@ pub unsafe extern "C" fn millstream_slab_create_with(
 ) -> i32 {
     let compute = || {
         // SAFETY: the caller guarantees that `path` is NULL or a C string, and that `options` is NULL or as large as
-        // its first word says.
-        let (path, options) = unsafe { (file_path(path)?, millstream_slab_options::read(options)?) };
+        // its first member tells.
+        let (path, options) = unsafe { (file_path(path)?, extensible::read("options", options)?) };
         Ok(millstream_slab::give(options.build()?.create(path)?))
     };
     // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
@@ -167,8 +140,8 @@ pub unsafe extern "C" fn millstream_slab_create_memfd(
     out: *mut *mut millstream_slab,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `options` is NULL or as large as its first word says.
-        let options = unsafe { millstream_slab_options::read(options) }?;
+        // SAFETY: the caller guarantees that `options` is NULL or as large as its first member tells.
+        let options = unsafe { extensible::read("options", options) }?;
         Ok(millstream_slab::give(options.build()?.memfd()?))
     };
     // SAFETY: the caller guarantees that `out` is NULL or valid for a write.

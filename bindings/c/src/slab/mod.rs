@@ -13,6 +13,7 @@ pub mod next;
 pub mod whole;
 
 use ::millstream_slab::{Handle, RawSlab};
+use bytemuck::{Pod, Zeroable};
 
 /// A slab: objects of one size in a file, shared by threads and processes. All threads may use it at once.
 pub struct millstream_slab {
@@ -28,7 +29,7 @@ impl millstream_slab {
 
 /// The name of an object, which is the same in every process; programs may store it in objects and send it to other
 /// processes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_handle {
     /// The lower half of the name.

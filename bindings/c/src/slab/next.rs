@@ -1,9 +1,11 @@
 //! Iterating over the allocated objects.
 
 use ::millstream_slab::Holder;
+use bytemuck::{Pod, Zeroable};
 
+use crate::extensible::{self, Extensible};
 use crate::slab::{millstream_slab, millstream_slab_handle};
-use crate::status::{Failure, answer, borrow, borrow_mut};
+use crate::status::{Failure, borrow, borrow_mut};
 
 /// The object is shared by all processes.
 pub const MILLSTREAM_SLAB_PUBLISHED: i32 = 0;
@@ -13,8 +15,11 @@ pub const MILLSTREAM_SLAB_ORPHAN: i32 = 1;
 pub const MILLSTREAM_SLAB_PRIVATE: i32 = 2;
 
 /// An allocated object, as millstream_slab_next finds it.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_object {
+    /// sizeof(millstream_slab_object), set by the caller.
+    pub struct_bytes: u64,
     /// The object's handle; for a private object, the handle that it will have.
     pub handle: millstream_slab_handle,
     /// MILLSTREAM_SLAB_PUBLISHED, MILLSTREAM_SLAB_ORPHAN or MILLSTREAM_SLAB_PRIVATE.
@@ -27,11 +32,18 @@ pub struct millstream_slab_object {
     pub owner: u64,
 }
 
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_slab_object {
+    const NAME: &'static str = "millstream_slab_object";
+    const FIRST_BYTES: u64 = 40;
+}
+
 /// Finds the next allocated object whose number is `*from` or higher, and sets `*from` beyond it. Returns
 /// MILLSTREAM_SLAB_END if there is none.
 ///
 /// # Safety
-/// `slab` came from a function that creates or opens one; `from` points to a number; `out` points to an object.
+/// `slab` came from a function that creates or opens one; `from` points to a number; `out` points to a
+/// `millstream_slab_object` whose `struct_bytes` is its size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_next(
     slab: *const millstream_slab,
@@ -50,8 +62,9 @@ pub unsafe extern "C" fn millstream_slab_next(
             Holder::Orphan => (MILLSTREAM_SLAB_ORPHAN, 0),
             Holder::Process { pid } => (MILLSTREAM_SLAB_PRIVATE, pid),
         };
-        Ok(millstream_slab_object { handle: object.handle.into(), state, pid, owner: object.owner })
+        let struct_bytes = millstream_slab_object::BYTES;
+        Ok(millstream_slab_object { struct_bytes, handle: object.handle.into(), state, pid, owner: object.owner })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }

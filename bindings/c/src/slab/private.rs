@@ -21,19 +21,22 @@ use crate::status::{Failure, answer, borrow, borrow_mut};
 pub struct millstream_slab_private {
     /// The object's bytes, as many as every object of the slab has, aligned to 8; NULL after it was published or freed.
     pub bytes: *mut c_void,
-    /// Words of the library.
-    pub own: MaybeUninit<[u64; 2]>,
+    /// Words of the library, more than it needs today.
+    pub own: MaybeUninit<[u64; 7]>,
 }
+
+/// The words of the library in a [`millstream_slab_private`], whose size never changes.
+type Words = [u64; 7];
 
 /// The value in the library's words while `bytes` is not NULL.
 type Own = RawPrivate<'static>;
 
-const _: () = assert!(size_of::<Own>() <= size_of::<[u64; 2]>() && align_of::<Own>() <= align_of::<[u64; 2]>());
+const _: () = assert!(size_of::<Own>() <= size_of::<Words>() && align_of::<Own>() <= align_of::<Words>());
 
 impl millstream_slab_private {
     fn give(mut object: Own) -> Self {
         let bytes = object.as_mut_ptr().cast();
-        let mut own = MaybeUninit::<[u64; 2]>::uninit();
+        let mut own = MaybeUninit::<Words>::uninit();
         // SAFETY: the value fits the words in size and alignment, as asserted above.
         unsafe { own.as_mut_ptr().cast::<Own>().write(object) };
         Self { bytes, own }

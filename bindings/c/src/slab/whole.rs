@@ -1,7 +1,9 @@
 //! Functions on all objects of a slab at once.
 
 use ::millstream_slab::Usage;
+use bytemuck::{Pod, Zeroable};
 
+use crate::extensible::{self, Extensible};
 use crate::slab::millstream_slab;
 use crate::status::{answer, borrow, note, status};
 
@@ -9,8 +11,11 @@ use crate::status::{answer, borrow, note, status};
 const MAX_PROBLEMS_LISTED: usize = 20;
 
 /// Counts of a slab's objects by state.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_usage_result {
+    /// sizeof(millstream_slab_usage_result), set by the caller.
+    pub struct_bytes: u64,
     /// The largest number of objects.
     pub max_objects: u64,
     /// Objects that are usable before the slab grows.
@@ -35,10 +40,17 @@ pub struct millstream_slab_usage_result {
     pub caches: u64,
 }
 
+// SAFETY: `Pod` rules out padding, and the first member is the size.
+unsafe impl Extensible for millstream_slab_usage_result {
+    const NAME: &'static str = "millstream_slab_usage_result";
+    const FIRST_BYTES: u64 = 96;
+}
+
 /// Counts the objects by state; exact if no thread allocates or frees meanwhile.
 ///
 /// # Safety
-/// `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`.
+/// `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`
+/// whose `struct_bytes` is its size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_usage(
     slab: *const millstream_slab,
@@ -47,9 +59,22 @@ pub unsafe extern "C" fn millstream_slab_usage(
     let compute = || {
         // SAFETY: the caller guarantees that `slab` is NULL or a live slab.
         let usage = unsafe { borrow("slab", slab) }?.slab.usage();
-        let Usage { max_objects, capacity, virgin, free, cached, held, published, orphans, retired, damaged, caches } =
-            usage;
+        let Usage {
+            max_objects,
+            capacity,
+            virgin,
+            free,
+            cached,
+            held,
+            published,
+            orphans,
+            retired,
+            damaged,
+            caches,
+            ..
+        } = usage;
         Ok(millstream_slab_usage_result {
+            struct_bytes: millstream_slab_usage_result::BYTES,
             max_objects,
             capacity,
             virgin,
@@ -63,8 +88,8 @@ pub unsafe extern "C" fn millstream_slab_usage(
             caches,
         })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
-    unsafe { answer(out, compute) }
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    unsafe { extensible::answer(out, compute) }
 }
 
 /// Checks every invariant and returns the number of problems, 0 for a sound slab. millstream_error_message() then

@@ -1,0 +1,40 @@
+//! The version of the header, and that of the library that a program runs with.
+
+/// The first number of the header's version.
+pub const MILLSTREAM_VERSION_MAJOR: u32 = 0;
+/// The second number of the header's version.
+pub const MILLSTREAM_VERSION_MINOR: u32 = 1;
+/// The third number of the header's version.
+pub const MILLSTREAM_VERSION_PATCH: u32 = 0;
+/// The header's version as one number, to compare: 1.2.3 is 1002003.
+pub const MILLSTREAM_VERSION: u32 = 1000;
+
+const _: () = assert!(
+    MILLSTREAM_VERSION
+        == 1_000_000 * MILLSTREAM_VERSION_MAJOR + 1000 * MILLSTREAM_VERSION_MINOR + MILLSTREAM_VERSION_PATCH
+);
+
+/// Returns the version of the library in the form of MILLSTREAM_VERSION, which is that of the header that the program
+/// was compiled with. Before 1.0 the two must have the same second number, and afterwards the same first.
+#[unsafe(no_mangle)]
+pub extern "C" fn millstream_version() -> u32 {
+    MILLSTREAM_VERSION
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_that_of_the_package() {
+        let package = concat!(
+            env!("CARGO_PKG_VERSION_MAJOR"),
+            ".",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            ".",
+            env!("CARGO_PKG_VERSION_PATCH")
+        );
+        let header = [MILLSTREAM_VERSION_MAJOR, MILLSTREAM_VERSION_MINOR, MILLSTREAM_VERSION_PATCH];
+        assert_eq!(header.map(|number| number.to_string()).join("."), package);
+    }
+}
