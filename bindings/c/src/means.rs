@@ -41,13 +41,8 @@ unsafe impl Extensible for millstream_csm_mean_setup {
 impl millstream_csm_mean_setup {
     fn build(&self) -> Result<MeanSetup, crate::status::Failure> {
         unused("reserved, a member of millstream_csm_mean_setup,", self.reserved)?;
-        Ok(MeanSetup {
-            claim: claim(self.claim, self.low, self.high)?,
-            error: self.error,
-            low: self.least,
-            high: self.most,
-            limit: (self.limit > 0).then_some(self.limit),
-        })
+        let setup = MeanSetup::new(claim(self.claim, self.low, self.high)?, self.error, self.least, self.most);
+        Ok(if self.limit == 0 { setup } else { setup.limit(self.limit) })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::value::{Value, Values};
 ///
 /// Operations are numbered from 0 in the order in which they were pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Contradiction {
     /// An operation returned before it was called.
     #[error("the operation returned at {ret}, before it was called at {call}")]

@@ -24,6 +24,7 @@ impl Verdict {
 
 /// An order in which the operations, one after the other, give their answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Witness {
     /// Rows of the history. Failed operations are left out, and so are pending ones that had no effect in this order.
     pub order: Vec<u32>,
@@ -57,6 +58,7 @@ pub struct Prefix {
 
 /// The progress of a check up to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// The limit.
     pub limit: Limit,

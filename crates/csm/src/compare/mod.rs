@@ -29,6 +29,7 @@ pub enum Smaller {
 
 /// The state of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Comparison {
     /// The number of pairs; for unpaired samples, the size of the smaller one.
     pub pairs: u64,

@@ -40,6 +40,7 @@ pub enum Verdict {
 
 /// A complete question: two runs with the same set-up and the same outcomes give the same answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Setup {
     /// The claim.
     pub claim: Claim,

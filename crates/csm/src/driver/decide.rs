@@ -52,6 +52,7 @@ pub enum Progress {
 
 /// The state of a [`Driver`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Status {
     /// Trials so far.
     pub trials: u64,
@@ -102,6 +103,41 @@ impl Driver {
         let mut driver = Driver::new(setup)?;
         driver.observe_set(trials, successes)?;
         Ok(driver)
+    }
+
+    /// The sides of the claim's lower and upper threshold that are proven. Some counts of [`Claim::Within`] no longer
+    /// show what earlier ones have proven; a driver that is restored with its sides has forgotten nothing.
+    ///
+    /// [`Claim::Within`]: super::Claim::Within
+    #[must_use]
+    pub fn proven_sides(&self) -> [Option<Direction>; 2] {
+        let (floor, ceiling) = self.proven();
+        [floor, ceiling]
+    }
+
+    /// The driver with the [`proven_sides`](Self::proven_sides) of another one of the same set-up and counts. Sides of
+    /// thresholds that the claim does not have are ignored.
+    ///
+    /// ```
+    /// use millstream_csm::{Claim, Driver, Setup};
+    ///
+    /// let setup = Setup::new(Claim::Within { low: 0.1, high: 0.9 }, 1e-3);
+    /// let mut driver = Driver::new(&setup)?;
+    /// driver.observe_slice(&[true; 30]);
+    /// let (trials, successes) = driver.counts();
+    /// let restored = Driver::resume(&setup, trials, successes)?.with_proven_sides(driver.proven_sides());
+    /// assert_eq!(restored.proven_sides(), driver.proven_sides());
+    /// # Ok::<(), millstream_csm::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_proven_sides(mut self, sides: [Option<Direction>; 2]) -> Self {
+        for (watch, side) in [&mut self.floor, &mut self.ceiling].into_iter().zip(sides) {
+            if let (Some(watch), Some(side)) = (watch, side) {
+                watch.stop(side);
+            }
+        }
+        self.conclude();
+        self
     }
 
     /// Adds a trial; returns the verdict, if there is one. Ignored after the verdict and at the limit.

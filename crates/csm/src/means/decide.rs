@@ -45,6 +45,7 @@ enum Meaning {
 
 /// The state of a [`MeanDriver`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct MeanStatus {
     /// Values so far.
     pub trials: u64,
@@ -109,6 +110,24 @@ impl MeanDriver {
     #[must_use]
     pub fn state(&self) -> Moments {
         self.moments
+    }
+
+    /// Whether each side that the claim needs or refutes is proven: above and below its threshold, or above the lower,
+    /// below the upper, below the lower and above the upper one. Some sums of [`Claim::Within`] no longer show what
+    /// earlier ones have proven; a driver that is restored with its sides has forgotten nothing.
+    #[must_use]
+    pub fn proven_sides(&self) -> [bool; 4] {
+        std::array::from_fn(|test| self.tests.get(test).is_some_and(|test| test.proven))
+    }
+
+    /// The driver with the [`proven_sides`](Self::proven_sides) of another one of the same set-up and state.
+    #[must_use]
+    pub fn with_proven_sides(mut self, sides: [bool; 4]) -> Self {
+        for (test, proven) in self.tests.iter_mut().zip(sides) {
+            test.proven |= proven;
+        }
+        self.conclude();
+        self
     }
 
     /// Adds a value; returns the verdict, if there is one. Ignored after the verdict and at the limit.
@@ -176,6 +195,13 @@ impl MeanDriver {
         for test in self.tests.iter_mut().filter(|test| !test.proven) {
             test.proven = self.evidence.level(&self.moments, test.mean, test.direction) < test.log_eps;
         }
+        self.conclude();
+        if self.verdict.is_none() {
+            self.plan_next_look();
+        }
+    }
+
+    fn conclude(&mut self) {
         let proven = |means| self.tests.iter().any(|test| test.means == means && test.proven);
         let mut halves = self.tests.iter().filter(|test| test.means == Meaning::Half).peekable();
         let both = halves.peek().is_some() && halves.all(|test| test.proven);
@@ -183,8 +209,6 @@ impl MeanDriver {
             self.verdict = Some(Verdict::Fails);
         } else if proven(Meaning::Holds) || both {
             self.verdict = Some(Verdict::Holds);
-        } else {
-            self.plan_next_look();
         }
     }
 
@@ -241,6 +265,21 @@ fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One half of the claim is proven, and then values come that no longer show it; the other half is proven later.
+    #[test]
+    fn a_restored_driver_has_forgotten_no_side() {
+        let setup = MeanSetup::new(Claim::Within { low: 0.4, high: 0.6 }, 0.01, 0.0, 1.0);
+        let mut driver = MeanDriver::new(&setup).unwrap();
+        let values = [1.0; 60].into_iter().chain([0.0; 55]);
+        for value in values {
+            driver.observe(value).unwrap();
+            let state = driver.state();
+            let restored = MeanDriver::resume(&setup, state).unwrap().with_proven_sides(driver.proven_sides());
+            assert_eq!((restored.proven_sides(), restored.progress()), (driver.proven_sides(), driver.progress()));
+        }
+        assert_ne!(driver.proven_sides(), [false; 4]);
+    }
 
     #[test]
     fn the_tests_have_two_thirds_of_the_error_together() {

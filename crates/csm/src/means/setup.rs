@@ -5,6 +5,7 @@ use crate::{Claim, Error};
 
 /// A question about a mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct MeanSetup {
     /// The claim; its thresholds are in the unit of the values.
     pub claim: Claim,
@@ -23,6 +24,12 @@ impl MeanSetup {
     #[must_use]
     pub fn new(claim: Claim, error: f64, low: f64, high: f64) -> Self {
         MeanSetup { claim, error, low, high, limit: None }
+    }
+
+    /// The same question with a limit to the number of values.
+    #[must_use]
+    pub fn limit(self, values: u64) -> Self {
+        MeanSetup { limit: Some(values), ..self }
     }
 
     /// Checks that the question makes sense.

@@ -17,6 +17,7 @@ const MAX_LIMIT: u64 = 1_000_000;
 
 /// The expected behaviour of a set-up at a known rate, by [`Setup::power`].
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Power {
     /// The probability that it decides "holds" within the limit.
     pub holds: f64,

@@ -30,6 +30,7 @@ use crate::Error;
 /// | 0.98 | 1758 | 1220 | 1089 | 1131 |
 /// | 0.99 | 669 | 467 | 513 | 477 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Method {
     /// A mixture of the alternatives on its side for each direction, with more weight near the threshold, and with shares
     /// of the error computed such that together they stop with a probability of `eps` at the threshold. The default for one threshold: it takes about

@@ -59,6 +59,7 @@ impl Direction {
 
 /// The result of one look at the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Decision {
     /// The direction that is proven, if any.
     pub stop: Option<Direction>,

@@ -33,6 +33,11 @@ impl Watch {
         self.stopped
     }
 
+    /// Stops with this direction, which was proven earlier.
+    pub(crate) fn stop(&mut self, direction: Direction) {
+        self.stopped = Some(direction);
+    }
+
     /// Adds a trial. After it has stopped, or after [`MAX_TRIALS`], trials are ignored.
     #[inline]
     pub(crate) fn observe(&mut self, success: bool) -> Option<Direction> {

@@ -15,6 +15,7 @@ pub struct UnknownFormat(pub String);
 /// A file that is no history.
 #[derive(Debug, Error)]
 #[error("line {line}: {problem}")]
+#[non_exhaustive]
 pub struct FormatError {
     /// The line, from 1.
     pub line: u64,
@@ -25,6 +26,7 @@ pub struct FormatError {
 
 /// The problem of a line.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The line cannot be read.
     #[error(transparent)]

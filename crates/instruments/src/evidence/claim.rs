@@ -66,7 +66,7 @@ impl Stated {
                 range.1.show()
             )));
         }
-        Ok(MeanSetup { claim: self.claim, error: self.error, low: range.0.value, high: range.1.value, limit: None })
+        Ok(MeanSetup::new(self.claim, self.error, range.0.value, range.1.value))
     }
 
     /// The thresholds, the lesser first.

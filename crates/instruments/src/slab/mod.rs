@@ -58,8 +58,9 @@ fn create(args: &CreateArgs) -> Result<u8, Error> {
 
 fn stat(args: &StatArgs) -> Result<u8, Error> {
     let slab = Inspection::of(&args.file)?;
-    let Usage { max_objects, capacity, virgin, free, cached, held, published, orphans, retired, damaged, caches } =
-        slab.usage();
+    let Usage {
+        max_objects, capacity, virgin, free, cached, held, published, orphans, retired, damaged, caches, ..
+    } = slab.usage();
     let facts = [
         ("object_bytes", slab.object_bytes()),
         ("align_bytes", slab.align_bytes()),
@@ -89,7 +90,7 @@ fn recover(args: &RecoverArgs) -> Result<u8, Error> {
     } else {
         RawSlab::open_and_report(&args.file)
     };
-    let (_, Recovered { caches, freed, orphans, damaged }) = opened?;
+    let (_, Recovered { caches, freed, orphans, damaged, .. }) = opened?;
     let facts = [
         ("recovered_caches", caches),
         ("recovered_objects", freed),
@@ -158,7 +159,7 @@ fn dump(args: &DumpArgs) -> Result<u8, Error> {
                 writeln!(out, "{}", object_json(object, contents))?;
             } else {
                 let contents = contents.map_or_else(|| "-".to_owned(), hex::encode);
-                let Object { handle, holder, owner } = object;
+                let Object { handle, holder, owner, .. } = object;
                 let (index, generation, handle) = (handle.index(), handle.generation(), handle_text(object));
                 writeln!(out, "{index}\t{generation}\t{handle}\t{}\t{owner}\t{contents}", holder_text(holder))?;
             }

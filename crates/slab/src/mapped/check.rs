@@ -10,6 +10,7 @@ use crate::word::{State, Word};
 
 /// The objects of a slab, counted by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Usage {
     /// The maximum number of objects.
     pub max_objects: u64,
@@ -67,6 +68,7 @@ impl Usage {
 
 /// The result of [`RawSlab::verify`](crate::RawSlab::verify) or [`Inspection::report`](crate::Inspection::report).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// The objects by state.
     pub usage: Usage,

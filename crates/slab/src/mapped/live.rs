@@ -24,6 +24,7 @@ pub enum Holder {
 
 /// An allocated object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Object {
     /// Its handle; for a private object the one that it will have.
     pub handle: Handle,

@@ -20,6 +20,7 @@ use crate::word::{State, Word};
 
 /// The result of a recovery from the death of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Caches of dead processes that were recovered.
     pub caches: u64,
