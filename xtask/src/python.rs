@@ -29,6 +29,12 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     let mut test = environment.python();
     test.args(["-m", "unittest", "discover", "--start-directory"]).arg(format!("{PACKAGE}/tests"));
     run(test.current_dir(root))?;
+    let mypy = Tool::python_package(root, "mypy");
+    if !mypy.is_there() {
+        return Ok(Passed::Without(mypy.missing()));
+    }
+    // The type hints and the package itself agree.
+    run(environment.python().args(["-m", "mypy.stubtest", "millstream"]).current_dir(root))?;
     Ok(Passed::Whole)
 }
 

@@ -129,8 +129,12 @@ fn exists(print: &str, below: &str) -> Vec<String> {
 /// The version of `rust-version` in the workspace's manifest.
 pub(crate) fn oldest_version(root: &Path) -> Result<String, String> {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).map_err(|error| format!("Cargo.toml: {error}"))?;
-    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
-    version.map(str::to_owned).ok_or_else(|| "Cargo.toml has no `rust-version`".to_owned())
+    version_of(&manifest).map(str::to_owned).ok_or_else(|| "Cargo.toml has no `rust-version`".to_owned())
+}
+
+/// The `rust-version` of a manifest.
+pub(crate) fn version_of(manifest: &str) -> Option<&str> {
+    manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
 }
 
 /// Installs the tools of `cargo xtask test`; with `--soak` also those of `cargo xtask soak`, and the oldest toolchain.
@@ -145,6 +149,7 @@ pub(crate) fn setup(args: &[String], root: &Path) -> Result<(), String> {
         Tool::python(root),
         Tool::python_package(root, "maturin"),
         Tool::python_package(root, "numpy"),
+        Tool::python_package(root, "mypy"),
     ];
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {}

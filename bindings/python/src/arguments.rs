@@ -1,8 +1,9 @@
 //! Claims, as keyword arguments.
 
 use millstream_csm::{Claim, Setup};
-use pyo3::PyResult;
 use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::error::question;
 
@@ -26,5 +27,28 @@ pub(crate) fn setup(claim: Claim, error: f64, method: Option<&str>, limit: Optio
     if let Some(name) = method {
         setup = setup.method(name.parse().map_err(question)?);
     }
-    Ok(Setup { limit, ..setup })
+    Ok(if let Some(limit) = limit { setup.limit(limit) } else { setup })
+}
+
+/// Adds the arguments that make the claim again.
+pub(crate) fn write_claim(claim: Claim, arguments: &Bound<'_, PyDict>) -> PyResult<()> {
+    match claim {
+        Claim::AtLeast(p) => arguments.set_item("at_least", p),
+        Claim::AtMost(p) => arguments.set_item("at_most", p),
+        Claim::Within { low, high } => {
+            arguments.set_item("at_least", low)?;
+            arguments.set_item("at_most", high)
+        }
+        Claim::Between { low, high } => arguments.set_item("between", (low, high)),
+    }
+}
+
+/// The same arguments as one types them.
+pub(crate) fn claim_words(claim: Claim) -> String {
+    match claim {
+        Claim::AtLeast(p) => format!("at_least={p:?}"),
+        Claim::AtMost(p) => format!("at_most={p:?}"),
+        Claim::Within { low, high } => format!("at_least={low:?}, at_most={high:?}"),
+        Claim::Between { low, high } => format!("between=({low:?}, {high:?})"),
+    }
 }

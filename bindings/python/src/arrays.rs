@@ -12,7 +12,13 @@ pub(crate) fn numbers(values: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     if let Some(numbers) = array_of_numbers(values)? {
         return Ok(numbers);
     }
-    values.try_iter()?.map(|value| value?.extract()).collect()
+    let mut numbers = Vec::new();
+    let take = |value: Bound<'_, PyAny>| {
+        numbers.push(value.extract()?);
+        Ok(())
+    };
+    take_each(values.try_iter()?, || Ok(true), take)?;
+    Ok(numbers)
 }
 
 /// How many items an iterator yields between two checks for an interrupt.
@@ -42,6 +48,7 @@ pub(crate) fn take_each<'py>(
 /// array.
 pub(crate) fn array_of_outcomes(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     const BOOLEANS: &CStr = c"?";
+    refuse_mask(values)?;
     if let Ok(buffer) = PyUntypedBuffer::get(values)
         && buffer.format() == BOOLEANS
         && buffer.is_c_contiguous()
@@ -81,9 +88,20 @@ fn zero_or_one(number: f64) -> PyResult<bool> {
     }
 }
 
+/// Refuses a masked array with a masked element: neither its buffer nor its iterator shows the mask reliably.
+fn refuse_mask(values: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (Ok(mask), true) = (values.getattr("mask"), values.hasattr("compressed")?) else { return Ok(()) };
+    if mask.call_method0("any")?.is_truthy()? {
+        let problem = "expected an array without masked elements; values.compressed() leaves them out";
+        return Err(PyValueError::new_err(problem));
+    }
+    Ok(())
+}
+
 /// Collects the numbers of a one-dimensional array; returns `None` if the value is no array of numbers in this
 /// machine's byte order. (The buffers of the binding library take every byte order for this machine's.)
 pub(crate) fn array_of_numbers(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
+    refuse_mask(values)?;
     let Ok(buffer) = PyUntypedBuffer::get(values) else { return Ok(None) };
     if buffer.dimensions() != 1 {
         let problem = format!("expected an array of one dimension, found {}", buffer.dimensions());

@@ -1,12 +1,15 @@
 //! Deciding a claim about a rate as outcomes come in.
 
-use millstream_csm::{Progress, Verdict, report_due};
-use pyo3::prelude::*;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::arguments::{claim, setup};
+use millstream_csm::{Direction, Progress, Setup, Verdict, report_due};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::arguments::{claim, claim_words, setup, write_claim};
 use crate::arrays::{array_of_outcomes, outcome, take_each};
 use crate::error::question;
-use crate::values::{Interval, maybe, truth};
+use crate::values::{Interval, count, hash, maybe, truth};
 
 /// Watches outcomes and reports when they decide a claim about the rate of success.
 ///
@@ -22,9 +25,41 @@ use crate::values::{Interval, maybe, truth};
 /// True
 /// >>> driver.verdict
 /// True
-#[pyclass(module = "millstream.csm")]
+///
+/// A driver compares, copies and pickles as its claim and its evidence. It changes, so it has no hash. Several threads may
+/// use it at once.
+#[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct Driver {
-    driver: millstream_csm::Driver,
+    setup: Setup,
+    // A thread holds the lock for single operations of the driver, in which no Python code runs.
+    driver: Mutex<millstream_csm::Driver>,
+}
+
+/// How many outcomes are observed between two checks for an interrupt.
+const OUTCOMES_PER_CHECK: usize = 1 << 22;
+
+impl Driver {
+    fn lock(&self) -> MutexGuard<'_, millstream_csm::Driver> {
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> Progress {
+        self.lock().progress()
+    }
+
+    fn state(&self) -> State {
+        let driver = self.lock();
+        let (trials, successes) = driver.counts();
+        (trials, successes, driver.proven_sides().map(side))
+    }
+}
+
+/// Trials, successes, and the sides of the thresholds that are proven.
+type State = (u64, u64, [Option<bool>; 2]);
+
+/// Whether a proven side is the one above.
+fn side(direction: Option<Direction>) -> Option<bool> {
+    direction.map(|direction| direction == Direction::Above)
 }
 
 #[pymethods]
@@ -44,33 +79,42 @@ impl Driver {
     ) -> PyResult<Self> {
         let setup = setup(claim(at_least, at_most, between)?, error, method, limit)?;
         let driver = millstream_csm::Driver::resume(&setup, trials, successes).map_err(question)?;
-        Ok(Self { driver })
+        Ok(Self { setup, driver: Mutex::new(driver) })
     }
 
     /// Records one outcome; returns the verdict so far.
-    fn observe(&mut self, success: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
-        self.driver.observe(outcome(success)?);
+    fn observe(&self, success: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
+        let success = outcome(success)?;
+        self.lock().observe(success);
         Ok(self.verdict())
     }
 
     /// Records outcomes until they decide; returns how many were used. The rest stay in an iterator.
-    fn observe_many(slf: &Bound<'_, Self>, outcomes: &Bound<'_, PyAny>) -> PyResult<usize> {
-        if let Some(outcomes) = array_of_outcomes(outcomes)? {
-            return Ok(slf.borrow_mut().driver.observe_slice(&outcomes).0);
+    fn observe_many(&self, py: Python<'_>, outcomes: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let Some(outcomes) = array_of_outcomes(outcomes)? else {
+            let is_wanted = || Ok(self.progress() == Progress::Running);
+            return take_each(outcomes.try_iter()?, is_wanted, |item| {
+                let success = outcome(&item)?;
+                self.lock().observe(success);
+                Ok(())
+            });
+        };
+        let mut used = 0;
+        for part in outcomes.chunks(OUTCOMES_PER_CHECK) {
+            let taken = py.detach(|| self.lock().observe_slice(part).0);
+            used += taken;
+            if taken < part.len() {
+                break;
+            }
+            py.check_signals()?;
         }
-        // The driver is not borrowed while the iterator runs, as the iterator may look at it.
-        let is_wanted = || Ok(slf.try_borrow()?.driver.progress() == Progress::Running);
-        take_each(outcomes.try_iter()?, is_wanted, |item| {
-            let success = outcome(&item)?;
-            slf.try_borrow_mut()?.driver.observe(success);
-            Ok(())
-        })
+        Ok(used)
     }
 
     /// Records a set of trials that belong together, such as a batch that ran in parallel, and evaluates the evidence
     /// once, at its end.
-    fn observe_set(&mut self, trials: u64, successes: u64) -> PyResult<Option<bool>> {
-        self.driver.observe_set(trials, successes).map_err(question)?;
+    fn observe_set(&self, trials: u64, successes: u64) -> PyResult<Option<bool>> {
+        self.lock().observe_set(trials, successes).map_err(question)?;
         Ok(self.verdict())
     }
 
@@ -78,27 +122,20 @@ impl Driver {
     ///
     /// `progress(status)` is called after 1, 10, 20, ... 100, 200, ... trials and at the end.
     #[pyo3(signature = (trial, progress = None))]
-    fn run(slf: &Bound<'_, Self>, trial: &Bound<'_, PyAny>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Status> {
-        let py = slf.py();
-        loop {
-            let status = slf.borrow().driver.progress();
-            if status != Progress::Running {
-                break;
-            }
-            // The driver is not borrowed during the call, as the trial may look at it.
+    fn run(&self, trial: &Bound<'_, PyAny>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Status> {
+        while self.progress() == Progress::Running {
             let success = outcome(&trial.call0()?)?;
-            let due = {
-                let driver = &mut slf.borrow_mut().driver;
+            let is_due = {
+                let mut driver = self.lock();
                 driver.observe(success);
                 driver.progress() == Progress::Running && report_due(driver.counts().0)
             };
-            if let (true, Some(progress)) = (due, progress) {
-                let status = slf.borrow().status();
-                progress.call1((status,))?;
+            if let (true, Some(progress)) = (is_due, progress) {
+                progress.call1((self.status(),))?;
             }
-            py.check_signals()?;
+            trial.py().check_signals()?;
         }
-        let status = slf.borrow().status();
+        let status = self.status();
         if let Some(progress) = progress {
             progress.call1((status.clone(),))?;
         }
@@ -107,25 +144,69 @@ impl Driver {
 
     /// Reports the progress. Takes some 50 microseconds.
     fn status(&self) -> Status {
-        Status::from(self.driver.status())
+        Status::from(self.lock().status())
     }
 
     /// True: the claim holds. False: it fails. None: it is undecided so far.
     #[getter]
     fn verdict(&self) -> Option<bool> {
-        verdict(self.driver.progress())
+        verdict(self.progress())
     }
 
     /// The number of trials observed.
     #[getter]
     fn trials(&self) -> u64 {
-        self.driver.counts().0
+        self.lock().counts().0
     }
 
     /// The number of successes among them.
     #[getter]
     fn successes(&self) -> u64 {
-        self.driver.counts().1
+        self.lock().counts().1
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.setup == other.setup && self.state() == other.state() && self.verdict() == other.verdict()
+    }
+
+    fn __copy__(&self) -> Self {
+        Self { setup: self.setup, driver: Mutex::new(self.lock().clone()) }
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.__copy__()
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let arguments = PyDict::new(py);
+        write_claim(self.setup.claim, &arguments)?;
+        arguments.set_item("error", self.setup.error)?;
+        arguments.set_item("method", self.setup.method.to_string())?;
+        arguments.set_item("limit", self.setup.limit)?;
+        Ok((PyTuple::empty(py), arguments))
+    }
+
+    fn __getstate__(&self) -> State {
+        self.state()
+    }
+
+    fn __setstate__(&self, state: State) -> PyResult<()> {
+        let (trials, successes, sides) = state;
+        let sides = sides.map(|side| side.map(|above| if above { Direction::Above } else { Direction::Below }));
+        let driver = millstream_csm::Driver::resume(&self.setup, trials, successes).map_err(question)?;
+        *self.lock() = driver.with_proven_sides(sides);
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        let (trials, successes, _) = self.state();
+        format!(
+            "Driver({}, error={:?}, method='{}', limit={}, trials={trials}, successes={successes})",
+            claim_words(self.setup.claim),
+            self.setup.error,
+            self.setup.method,
+            count(self.setup.limit)
+        )
     }
 }
 
@@ -153,6 +234,30 @@ pub(crate) struct Status {
 
 #[pymethods]
 impl Status {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "the members")]
+    fn new(
+        trials: u64,
+        successes: u64,
+        rate: Option<f64>,
+        interval: Interval,
+        level: f64,
+        log_eps: f64,
+        verdict: Option<bool>,
+        at_limit: bool,
+    ) -> Self {
+        Self { trials, successes, rate, interval, level, log_eps, verdict, at_limit }
+    }
+
+    fn __getnewargs__(&self) -> (u64, u64, Option<f64>, Interval, f64, f64, Option<bool>, bool) {
+        let Self { trials, successes, rate, interval, level, log_eps, verdict, at_limit } = *self;
+        (trials, successes, rate, interval, level, log_eps, verdict, at_limit)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "Status(trials={}, successes={}, rate={}, interval={}, level={:?}, log_eps={:?}, verdict={}, at_limit={})",

@@ -8,6 +8,7 @@ mod arrays;
 mod compare;
 mod driver;
 mod error;
+mod long;
 mod means;
 mod numbers;
 mod permutation;
@@ -29,6 +30,8 @@ mod values;
 /// Functions of many outcomes or numbers accept numpy arrays, `array.array`, lists and all other iterables.
 #[pyo3::pymodule]
 mod csm {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::compare::{Comparison, compare};
     #[pymodule_export]
@@ -45,4 +48,9 @@ mod csm {
     use crate::power::{Power, power};
     #[pymodule_export]
     use crate::values::{BetaBound, Bounds, Interval, Ranks, Stop};
+
+    #[pymodule_init]
+    fn version(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.setattr("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }

@@ -1,14 +1,17 @@
 //! Deciding a claim about a mean as numbers come in.
 
-use millstream_csm::means::{self, MeanSetup};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use millstream_csm::means::{self, MeanSetup, Moments};
 use millstream_csm::{Progress, report_due};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::arguments::claim;
+use crate::arguments::{claim, claim_words, write_claim};
 use crate::arrays::{array_of_numbers, take_each};
 use crate::driver::verdict;
 use crate::error::question;
-use crate::values::{Interval, maybe, truth};
+use crate::values::{Interval, count, hash, maybe, truth};
 
 /// Watches numbers in [low, high] and reports when they decide a claim about their mean.
 ///
@@ -20,15 +23,53 @@ use crate::values::{Interval, maybe, truth};
 /// True
 /// >>> driver.verdict
 /// True
-#[pyclass(module = "millstream.csm")]
+///
+/// `state` resumes from the `state` of an earlier driver with the same claim and bounds. A driver compares, copies and
+/// pickles as its claim and its evidence. It changes, so it has no hash. Several threads may use it at once.
+#[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct MeanDriver {
-    driver: means::MeanDriver,
+    setup: MeanSetup,
+    // A thread holds the lock for single operations of the driver, in which no Python code runs.
+    driver: Mutex<means::MeanDriver>,
+}
+
+/// The number of values, their sum between 0 and 1, the rest of that sum, and the sum of squares.
+type State = (u64, f64, f64, f64);
+
+/// How many numbers are observed between two checks for an interrupt.
+const NUMBERS_PER_CHECK: usize = 1 << 20;
+
+impl MeanDriver {
+    fn lock(&self) -> MutexGuard<'_, means::MeanDriver> {
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> Progress {
+        self.lock().progress()
+    }
+
+    fn resume(setup: &MeanSetup, (trials, sum, sum_rest, squares): State) -> PyResult<means::MeanDriver> {
+        means::MeanDriver::resume(setup, Moments { trials, sum, sum_rest, squares }).map_err(question)
+    }
+
+    /// Observes numbers until they decide; returns how many were used.
+    fn observe_slice(&self, numbers: &[f64]) -> Result<usize, millstream_csm::Error> {
+        let mut driver = self.lock();
+        for (used, &value) in numbers.iter().enumerate() {
+            if driver.progress() != Progress::Running {
+                return Ok(used);
+            }
+            driver.observe(value)?;
+        }
+        Ok(numbers.len())
+    }
 }
 
 #[pymethods]
 impl MeanDriver {
     #[new]
-    #[pyo3(signature = (low, high, *, at_least = None, at_most = None, between = None, error = 1e-6, limit = None))]
+    #[pyo3(signature = (low, high, *, at_least = None, at_most = None, between = None, error = 1e-6, limit = None, state = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
         low: f64,
         high: f64,
@@ -37,61 +78,63 @@ impl MeanDriver {
         between: Option<(f64, f64)>,
         error: f64,
         limit: Option<u64>,
+        state: Option<State>,
     ) -> PyResult<Self> {
-        let setup = MeanSetup { claim: claim(at_least, at_most, between)?, error, low, high, limit };
-        Ok(Self { driver: means::MeanDriver::new(&setup).map_err(question)? })
+        let setup = MeanSetup::new(claim(at_least, at_most, between)?, error, low, high);
+        let setup = if let Some(limit) = limit { setup.limit(limit) } else { setup };
+        let driver = match state {
+            Some(state) => Self::resume(&setup, state)?,
+            None => means::MeanDriver::new(&setup).map_err(question)?,
+        };
+        Ok(Self { setup, driver: Mutex::new(driver) })
     }
 
     /// Records one number; returns the verdict so far.
-    fn observe(&mut self, value: f64) -> PyResult<Option<bool>> {
-        self.driver.observe(value).map_err(question)?;
+    fn observe(&self, value: f64) -> PyResult<Option<bool>> {
+        self.lock().observe(value).map_err(question)?;
         Ok(self.verdict())
     }
 
     /// Records numbers until they decide; returns how many were used. The rest stay in an iterator.
-    fn observe_many(slf: &Bound<'_, Self>, values: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let is_wanted = || Ok(slf.try_borrow()?.driver.progress() == Progress::Running);
+    fn observe_many(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<usize> {
         let Some(numbers) = array_of_numbers(values)? else {
-            // The driver is not borrowed while the iterator runs, as the iterator may look at it.
+            let is_wanted = || Ok(self.progress() == Progress::Running);
             return take_each(values.try_iter()?, is_wanted, |item| {
                 let value: f64 = item.extract()?;
-                slf.try_borrow_mut()?.driver.observe(value).map_err(question)?;
+                self.lock().observe(value).map_err(question)?;
                 Ok(())
             });
         };
-        for (used, &value) in numbers.iter().enumerate() {
-            if !is_wanted()? {
-                return Ok(used);
+        let mut used = 0;
+        for part in numbers.chunks(NUMBERS_PER_CHECK) {
+            let taken = py.detach(|| self.observe_slice(part)).map_err(question)?;
+            used += taken;
+            if taken < part.len() {
+                break;
             }
-            slf.borrow_mut().driver.observe(value).map_err(question)?;
+            py.check_signals()?;
         }
-        Ok(numbers.len())
+        Ok(used)
     }
 
     /// Calls `measure()` until its numbers decide, or the limit is reached.
     ///
     /// `progress(status)` is called after 1, 10, 20, ... 100, 200, ... numbers and at the end.
     #[pyo3(signature = (measure, progress = None))]
-    fn run(
-        slf: &Bound<'_, Self>,
-        measure: &Bound<'_, PyAny>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<MeanStatus> {
-        let mut trials = slf.borrow().driver.state().trials;
-        while slf.borrow().driver.progress() == Progress::Running {
-            // The driver is not borrowed during the call, which may look at it.
+    fn run(&self, measure: &Bound<'_, PyAny>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<MeanStatus> {
+        while self.progress() == Progress::Running {
             let value = measure.call0()?.extract()?;
-            slf.borrow_mut().observe(value)?;
-            trials += 1;
-            if let Some(progress) = progress
-                && report_due(trials)
-                && slf.borrow().driver.progress() == Progress::Running
-            {
-                progress.call1((slf.borrow().status(),))?;
+            let is_due = {
+                let mut driver = self.lock();
+                driver.observe(value).map_err(question)?;
+                driver.progress() == Progress::Running && report_due(driver.state().trials)
+            };
+            if let (true, Some(progress)) = (is_due, progress) {
+                progress.call1((self.status(),))?;
             }
-            slf.py().check_signals()?;
+            measure.py().check_signals()?;
         }
-        let status = slf.borrow().status();
+        let status = self.status();
         if let Some(progress) = progress {
             progress.call1((status.clone(),))?;
         }
@@ -100,13 +143,68 @@ impl MeanDriver {
 
     /// Reports the progress.
     fn status(&self) -> MeanStatus {
-        MeanStatus::from(self.driver.status())
+        MeanStatus::from(self.lock().status())
     }
 
     /// True: the claim holds. False: it fails. None: it is undecided so far.
     #[getter]
     fn verdict(&self) -> Option<bool> {
-        verdict(self.driver.progress())
+        verdict(self.progress())
+    }
+
+    /// The number of values observed.
+    #[getter]
+    fn trials(&self) -> u64 {
+        self.lock().state().trials
+    }
+
+    /// All the evidence, for the argument `state` of a later driver.
+    #[getter]
+    fn state(&self) -> State {
+        let Moments { trials, sum, sum_rest, squares } = self.lock().state();
+        (trials, sum, sum_rest, squares)
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.setup == other.setup && self.__getstate__() == other.__getstate__()
+    }
+
+    fn __copy__(&self) -> Self {
+        Self { setup: self.setup, driver: Mutex::new(self.lock().clone()) }
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.__copy__()
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((f64, f64), Bound<'py, PyDict>)> {
+        let arguments = PyDict::new(py);
+        write_claim(self.setup.claim, &arguments)?;
+        arguments.set_item("error", self.setup.error)?;
+        arguments.set_item("limit", self.setup.limit)?;
+        Ok(((self.setup.low, self.setup.high), arguments))
+    }
+
+    fn __getstate__(&self) -> (State, [bool; 4]) {
+        let sides = self.lock().proven_sides();
+        (self.state(), sides)
+    }
+
+    fn __setstate__(&self, state: (State, [bool; 4])) -> PyResult<()> {
+        let (state, sides) = state;
+        let driver = Self::resume(&self.setup, state)?.with_proven_sides(sides);
+        *self.lock() = driver;
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        let MeanSetup { claim, error, low, high, limit, .. } = self.setup;
+        let (trials, sum, sum_rest, squares) = self.state();
+        format!(
+            "MeanDriver({low:?}, {high:?}, {}, error={error:?}, limit={}, state=({trials}, {sum:?}, {sum_rest:?}, {squares:?}))",
+            claim_words(claim),
+            count(limit)
+        )
     }
 }
 
@@ -128,6 +226,19 @@ pub(crate) struct MeanStatus {
 
 #[pymethods]
 impl MeanStatus {
+    #[new]
+    fn new(trials: u64, mean: Option<f64>, interval: Interval, verdict: Option<bool>, at_limit: bool) -> Self {
+        Self { trials, mean, interval, verdict, at_limit }
+    }
+
+    fn __getnewargs__(&self) -> (u64, Option<f64>, Interval, Option<bool>, bool) {
+        (self.trials, self.mean, self.interval, self.verdict, self.at_limit)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "MeanStatus(trials={}, mean={}, interval={}, verdict={}, at_limit={})",

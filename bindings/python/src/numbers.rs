@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::numbers;
 use crate::error::question;
+use crate::long::compute;
 use crate::values::{BetaBound, Bounds, Interval, Ranks, Stop};
 
 /// Bounds the natural logarithm of the number of ways to choose k of n, from below and from above.
@@ -85,8 +86,11 @@ pub(crate) fn quantile_ranks(n: u64, q: f64, error: f64) -> PyResult<Ranks> {
 ///
 /// The interval is valid at all numbers of values at once. The values need not be sorted.
 #[pyfunction]
-pub(crate) fn quantile_interval(values: &Bound<'_, PyAny>, q: f64, error: f64) -> PyResult<Interval> {
+pub(crate) fn quantile_interval(py: Python<'_>, values: &Bound<'_, PyAny>, q: f64, error: f64) -> PyResult<Interval> {
     let mut sorted = numbers(values)?;
-    sorted.sort_unstable_by(f64::total_cmp);
-    quantile::interval(&sorted, q, error).map(Interval::from).map_err(question)
+    let interval = compute(py, move || {
+        sorted.sort_unstable_by(f64::total_cmp);
+        quantile::interval(&sorted, q, error)
+    });
+    interval?.map(Interval::from).map_err(question)
 }

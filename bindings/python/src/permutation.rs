@@ -1,6 +1,7 @@
 //! The permutation test of two samples.
 
 use std::cell::RefCell;
+use std::time::Instant;
 
 use millstream_csm::permutation::{Null, Permutation, Tail, mean_difference, median_difference};
 use millstream_csm::random::Random;
@@ -12,37 +13,7 @@ use crate::arguments::{claim, setup};
 use crate::arrays::numbers;
 use crate::driver::Status;
 use crate::error::question;
-
-/// How many draws pass between two checks for an interrupt.
-const DRAWS_PER_CHECK: usize = 64;
-
-/// The statistic to compare.
-enum Statistic<'a, 'py> {
-    Ours(fn(&[f64], &[f64]) -> f64),
-    Theirs(&'a Bound<'py, PyAny>),
-}
-
-impl<'a, 'py> Statistic<'a, 'py> {
-    fn new(argument: &'a Bound<'py, PyAny>) -> PyResult<Self> {
-        if argument.is_callable() {
-            return Ok(Self::Theirs(argument));
-        }
-        match argument.extract::<String>().as_deref() {
-            Ok("mean") => Ok(Self::Ours(mean_difference)),
-            Ok("median") => Ok(Self::Ours(median_difference)),
-            _ => Err(PyValueError::new_err(format!(
-                "expected statistic 'mean', 'median' or a function, found {argument}"
-            ))),
-        }
-    }
-
-    fn of(&self, first: &[f64], second: &[f64]) -> PyResult<f64> {
-        match self {
-            Self::Ours(ours) => Ok(ours(first, second)),
-            Self::Theirs(theirs) => theirs.call1((first.to_vec(), second.to_vec()))?.extract(),
-        }
-    }
-}
+use crate::long::PATIENCE;
 
 /// Tests whether the difference between two samples is larger than chance explains.
 ///
@@ -90,28 +61,61 @@ pub(crate) fn permutation_test(
     let setup = setup(claim(at_least, at_most, between)?, error, method, limit)?;
     let mut driver = Driver::new(&setup).map_err(question)?;
     let mut random = Random::seeded(seed);
-    let statistic = Statistic::new(statistic)?;
-    // The exception that the statistic raised, if it is a Python function.
+    let (first, second, null) = (numbers(first)?, numbers(second)?, Null { shift, scale });
+    if statistic.is_callable() {
+        return with_theirs(&first, &second, statistic, tail, null, driver, &mut random);
+    }
+    let ours: fn(&[f64], &[f64]) -> f64 = match statistic.extract::<String>().as_deref() {
+        Ok("mean") => mean_difference,
+        Ok("median") => median_difference,
+        _ => {
+            let problem = format!("expected statistic 'mean', 'median' or a function, found {statistic}");
+            return Err(PyValueError::new_err(problem));
+        }
+    };
+    let mut test = py.detach(|| Permutation::new(&first, &second, ours, tail, null)).map_err(question)?;
+    while driver.progress() == Progress::Running {
+        py.detach(|| {
+            let began = Instant::now();
+            while driver.progress() == Progress::Running && began.elapsed() < PATIENCE {
+                driver.observe(test.draw(&mut random));
+            }
+        });
+        py.check_signals()?;
+    }
+    Ok(driver.status().into())
+}
+
+/// Decides by a statistic that is a Python function.
+fn with_theirs(
+    first: &[f64],
+    second: &[f64],
+    statistic: &Bound<'_, PyAny>,
+    tail: Tail,
+    null: Null,
+    mut driver: Driver,
+    random: &mut Random,
+) -> PyResult<Status> {
+    // The exception that the statistic raised.
     let raised = RefCell::new(None);
     let compute = |first: &[f64], second: &[f64]| {
-        statistic.of(first, second).unwrap_or_else(|error| {
+        let found = statistic.call1((first.to_vec(), second.to_vec())).and_then(|found| found.extract());
+        found.unwrap_or_else(|error| {
             raised.borrow_mut().get_or_insert(error);
             f64::NAN
         })
     };
-    let test = Permutation::new(&numbers(first)?, &numbers(second)?, compute, tail, Null { shift, scale });
+    let test = Permutation::new(first, second, compute, tail, null);
     if let Some(error) = raised.take() {
         return Err(error);
     }
     let mut test = test.map_err(question)?;
     while driver.progress() == Progress::Running {
-        for _ in 0..DRAWS_PER_CHECK {
-            driver.observe(test.draw(&mut random));
-            if let Some(error) = raised.take() {
-                return Err(error);
-            }
+        driver.observe(test.draw(random));
+        if let Some(error) = raised.take() {
+            return Err(error);
         }
-        py.check_signals()?;
+        statistic.py().check_signals()?;
     }
     Ok(driver.status().into())
 }

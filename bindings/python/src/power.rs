@@ -4,6 +4,8 @@ use pyo3::prelude::*;
 
 use crate::arguments::{claim, setup};
 use crate::error::question;
+use crate::long::compute;
+use crate::values::{count, hash};
 
 /// The outcomes of a claim at a known rate of success.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
@@ -25,8 +27,27 @@ pub(crate) struct Power {
 
 #[pymethods]
 impl Power {
+    #[new]
+    fn new(
+        holds: f64,
+        fails: f64,
+        undecided: f64,
+        mean_trials: f64,
+        median_trials: Option<u64>,
+        p90_trials: Option<u64>,
+    ) -> Self {
+        Self { holds, fails, undecided, mean_trials, median_trials, p90_trials }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64, f64, f64, Option<u64>, Option<u64>) {
+        (self.holds, self.fails, self.undecided, self.mean_trials, self.median_trials, self.p90_trials)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     fn __repr__(&self) -> String {
-        let count = |trials: Option<u64>| trials.map_or_else(|| "None".to_owned(), |trials| trials.to_string());
         format!(
             "Power(holds={:?}, fails={:?}, undecided={:?}, mean_trials={:?}, median_trials={}, p90_trials={})",
             self.holds,
@@ -55,7 +76,7 @@ pub(crate) fn power(
     method: Option<&str>,
 ) -> PyResult<Power> {
     let setup = setup(claim(at_least, at_most, between)?, error, method, None)?;
-    let power = py.detach(|| setup.power(rate, limit)).map_err(question)?;
+    let power = compute(py, move || setup.power(rate, limit))?.map_err(question)?;
     Ok(Power {
         holds: power.holds,
         fails: power.fails,

@@ -1,6 +1,16 @@
 //! Small result types.
+//!
+//! Each is made from its members, in their order, which is how it is copied and pickled; it is equal to those of its class
+//! with equal members, and hashed as the tuple of them.
 
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+/// The hash of a value, from its members.
+pub(crate) fn hash<'py>(py: Python<'py>, members: impl IntoPyObject<'py>) -> PyResult<isize> {
+    members.into_bound_py_any(py)?.hash()
+}
 
 /// Two bounds around an exact value: `lower <= exact value <= upper`.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
@@ -12,13 +22,26 @@ pub(crate) struct Bounds {
 
 #[pymethods]
 impl Bounds {
+    #[new]
+    fn new(lower: f64, upper: f64) -> Self {
+        Self { lower, upper }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64) {
+        (self.lower, self.upper)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     fn __repr__(&self) -> String {
         format!("Bounds(lower={:?}, upper={:?})", self.lower, self.upper)
     }
 }
 
 /// An interval from `low` to `high`, both included.
-#[pyclass(frozen, get_all, eq, module = "millstream.csm")]
+#[pyclass(frozen, get_all, eq, from_py_object, module = "millstream.csm")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Interval {
     pub(crate) low: f64,
@@ -27,6 +50,19 @@ pub(crate) struct Interval {
 
 #[pymethods]
 impl Interval {
+    #[new]
+    fn new(low: f64, high: f64) -> Self {
+        Self { low, high }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64) {
+        (self.low, self.high)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     /// The distance between the ends.
     #[getter]
     fn width(&self) -> f64 {
@@ -58,6 +94,19 @@ pub(crate) struct BetaBound {
 
 #[pymethods]
 impl BetaBound {
+    #[new]
+    fn new(bound: f64, complement: f64) -> Self {
+        Self { bound, complement }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64) {
+        (self.bound, self.complement)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     fn __repr__(&self) -> String {
         format!("BetaBound(bound={:?}, complement={:?})", self.bound, self.complement)
     }
@@ -75,6 +124,19 @@ pub(crate) struct Stop {
 
 #[pymethods]
 impl Stop {
+    #[new]
+    fn new(stop: bool, direction: Option<&str>, level: f64) -> PyResult<Self> {
+        Ok(Self { stop, direction: known(direction, ["above", "below"])?, level })
+    }
+
+    fn __getnewargs__(&self) -> (bool, Option<&'static str>, f64) {
+        (self.stop, self.direction, self.level)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     fn __bool__(&self) -> bool {
         self.stop
     }
@@ -95,9 +157,29 @@ pub(crate) struct Ranks {
 
 #[pymethods]
 impl Ranks {
+    #[new]
+    fn new(low: u64, high: u64) -> Self {
+        Self { low, high }
+    }
+
+    fn __getnewargs__(&self) -> (u64, u64) {
+        (self.low, self.high)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        hash(py, self.__getnewargs__())
+    }
+
     fn __repr__(&self) -> String {
         format!("Ranks(low={}, high={})", self.low, self.high)
     }
+}
+
+/// The one of these words that a member is, if it is any.
+pub(crate) fn known<const N: usize>(word: Option<&str>, words: [&'static str; N]) -> PyResult<Option<&'static str>> {
+    let Some(found) = word else { return Ok(None) };
+    let word = words.into_iter().find(|word| *word == found);
+    word.map(Some).ok_or_else(|| PyValueError::new_err(format!("expected one of {words:?}, found '{found}'")))
 }
 
 /// Formats a truth value as Python does.
@@ -112,6 +194,11 @@ pub(crate) fn truth(value: impl Into<Option<bool>>) -> &'static str {
 /// Formats an optional string as Python does.
 pub(crate) fn text(value: Option<&str>) -> String {
     value.map_or_else(|| "None".to_owned(), |text| format!("'{text}'"))
+}
+
+/// Formats an optional count as Python does.
+pub(crate) fn count(value: Option<u64>) -> String {
+    value.map_or_else(|| "None".to_owned(), |value| value.to_string())
 }
 
 /// Formats an optional number as Python does.

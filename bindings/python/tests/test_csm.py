@@ -2,14 +2,22 @@
 
 import array
 import ast
+import copy
 import ctypes
 import doctest
 import inspect
 import itertools
 import math
 import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
 import unittest
 
+import millstream
 from millstream import csm
 
 try:
@@ -193,6 +201,202 @@ class Samples(unittest.TestCase):
             csm.permutation_test([1.0], [2.0], lambda first, second: 1 / 0, seed=1)
 
 
+class Objects(unittest.TestCase):
+    """What Python expects of any object: equality, hashes, copies and pickles."""
+
+    @staticmethod
+    def values():
+        driver = csm.Driver(at_least=0.5, limit=100)
+        driver.observe_many([True, False, True])
+        means = csm.MeanDriver(0, 1, at_least=0.5)
+        fresh = means.status()
+        means.observe(0.25)
+        first, second = [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]
+        return [
+            csm.log_choose(10, 5),
+            csm.interval(10, 5, 0.1),
+            csm.beta_bound(1, 2, 0.1, "low"),
+            csm.stop(10, 10, 0.5, -1.0),
+            csm.stop(1, 1, 0.5, -1.0),
+            csm.quantile_ranks(100, 0.5, 0.1),
+            driver.status(),
+            csm.Driver(at_least=0.5).status(),
+            fresh,
+            means.status(),
+            csm.power(0.9, 100, at_least=0.5),
+            csm.compare(first, second, error=0.1),
+            csm.compare(first * 100, second * 100, error=0.1),
+        ]
+
+    def test_results_compare_hash_copy_and_pickle_as_their_members(self):
+        twins = self.values()
+        for value, twin in zip(self.values(), twins):
+            again = [copy.copy(value), copy.deepcopy(value), type(value)(*value.__getnewargs__())]
+            again += [pickle.loads(pickle.dumps(value, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
+            for other in [twin, *again]:
+                self.assertEqual(other, value)
+                self.assertEqual(hash(other), hash(value))
+                self.assertEqual(repr(other), repr(value))
+            self.assertIs(value == object(), False)
+            self.assertIs(value != object(), True)
+        self.assertEqual(len(set(twins)), len(twins))
+        with self.assertRaises(ValueError):
+            csm.Stop(True, "sideways", 0.0)
+
+    @staticmethod
+    def drivers():
+        claims = [{"at_least": 0.4}, {"at_most": 0.6}, {"at_least": 0.2, "at_most": 0.8}, {"between": (0.4, 0.6)}]
+        for claim in claims:
+            for limit in [None, 40]:
+                yield csm.Driver(**claim, error=0.01, limit=limit)
+                yield csm.MeanDriver(-1, 3, **claim, error=0.01, limit=limit)
+        yield csm.Driver(at_least=0.4, method="robbins")
+
+    def test_drivers_compare_copy_and_pickle_as_their_claim_and_evidence(self):
+        outcomes = [True] * 40 + [False] * 30 + [True] * 60
+        for driver in self.drivers():
+            twin = next(twin for twin in self.drivers() if twin == driver)
+            for outcome in outcomes:
+                driver.observe(outcome)
+                twin.observe(outcome)
+                for again in [twin, copy.copy(driver), copy.deepcopy(driver), pickle.loads(pickle.dumps(driver))]:
+                    self.assertEqual(again, driver)
+                    self.assertEqual(again.verdict, driver.verdict)
+                    self.assertEqual(again.status(), driver.status())
+                    self.assertEqual(repr(again), repr(driver))
+            self.assertEqual(eval(repr(driver), vars(csm).copy()).trials, driver.trials)
+            with self.assertRaises(TypeError):
+                hash(driver)
+
+    def test_drivers_of_other_claims_or_evidence_differ(self):
+        drivers = list(self.drivers())
+        for one, other in itertools.combinations(drivers, 2):
+            self.assertNotEqual(one, other)
+        changed = copy.copy(drivers[0])
+        changed.observe(True)
+        self.assertNotEqual(changed, drivers[0])
+        self.assertEqual((changed.trials, drivers[0].trials), (1, 0))
+
+    def test_a_restored_driver_has_forgotten_no_half_of_its_claim(self):
+        claim = {"at_least": 0.4, "at_most": 0.8, "error": 0.01}
+        driver = csm.Driver(**claim)
+        forgotten = 0
+        for outcome in [True, True, True, False, False] * 50:
+            driver.observe(outcome)
+            again = pickle.loads(pickle.dumps(driver))
+            self.assertEqual(again, driver)
+            plain = csm.Driver(**claim, trials=driver.trials, successes=driver.successes)
+            forgotten += plain != driver
+        self.assertGreater(forgotten, 0)
+
+    def test_a_mean_driver_resumes_and_tells_its_trials(self):
+        whole, first = csm.MeanDriver(0, 10, at_most=5), csm.MeanDriver(0, 10, at_most=5)
+        values = [0.1 * i for i in range(30)]
+        whole.observe_many(values)
+        first.observe_many(values[:10])
+        self.assertEqual(first.trials, 10)
+        second = csm.MeanDriver(0, 10, at_most=5, state=first.state)
+        second.observe_many(values[10:])
+        self.assertEqual((second.trials, second.status()), (whole.trials, whole.status()))
+        for state in [(1, 2.0, 0.0, 0.0), (1, math.nan, 0.0, 0.0), (2**63, 1.0, 0.0, 0.0)]:
+            with self.assertRaises(csm.CsmError):
+                csm.MeanDriver(0, 10, at_most=5, state=state)
+
+    def test_pickles_that_make_no_sense_are_refused(self):
+        driver = csm.Driver(at_least=0.5)
+        for state in [(1, 2, [None, None]), (-1, 0, [None, None]), (1, 1), None]:
+            with self.assertRaises((ValueError, TypeError, OverflowError)):
+                driver.__setstate__(state)
+        self.assertEqual(driver, csm.Driver(at_least=0.5))
+
+    def test_the_package_tells_its_version_and_its_names(self):
+        manifest = (HERE.parent / "Cargo.toml").read_text()
+        self.assertIn(f'version = "{millstream.__version__}"', manifest)
+        self.assertEqual(csm.__version__, millstream.__version__)
+        self.assertEqual(set(csm.__all__), public(csm))
+        self.assertEqual(millstream.__all__, ["csm"])
+
+
+class Threads(unittest.TestCase):
+    def test_threads_share_a_driver_and_lose_no_outcome(self):
+        drivers = [csm.Driver(at_least=0.5, error=1e-300), csm.MeanDriver(0, 1, at_least=0.5, error=1e-300)]
+        for driver in drivers:
+            blocks = array.array("d", [0.0, 1.0] * 500)
+
+            def work():
+                for _ in range(20):
+                    driver.observe_many(blocks)
+                    driver.observe_many(iter([0, 1] * 50))
+                    driver.status()
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(driver.trials, 4 * 20 * 1100)
+
+    def test_callbacks_and_outcomes_may_use_the_driver(self):
+        driver = csm.Driver(at_least=0.5, limit=50)
+
+        class Odd:
+            def __float__(self):
+                driver.observe(True)
+                return 1.0
+
+        driver.observe(Odd())
+        driver.run(lambda: True, lambda status: driver.observe(True))
+        driver.observe_many(Odd() for _ in range(3))
+        self.assertIs(driver.verdict, True)
+
+    def test_other_threads_run_during_long_computations(self):
+        first, second = list(range(20_000)), list(range(20_000))
+        ticks = []
+        done = threading.Event()
+
+        def tick():
+            while not done.wait(0.001):
+                ticks.append(time.monotonic())
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        began = time.monotonic()
+        csm.permutation_test(first, second, "median", tail="greater", seed=1, at_least=0.5, error=1e-300, limit=300)
+        ended = time.monotonic()
+        done.set()
+        thread.join()
+        during = [began, *[tick for tick in ticks if began < tick < ended], ended]
+        longest = max(later - earlier for earlier, later in zip(during, during[1:]))
+        self.assertGreater(len(during), 10)
+        # The lock is held only while lists become numbers.
+        self.assertLess(longest, max(0.5, (ended - began) / 2))
+
+    def test_an_interrupt_ends_whatever_takes_long(self):
+        calls = [
+            "csm.permutation_test(range(10_000), range(10_000), 'mean', seed=1, at_least=0.5, error=1e-300)",
+            "csm.permutation_test([1], [2], lambda a, b: 0.0, seed=1, at_least=1 - 1e-15, error=1e-300)",
+            "csm.Driver(at_least=0.5, error=1e-300).run(lambda: next(c) % 2)",
+            "csm.Driver(at_least=0.5, error=1e-300).observe_many(i % 2 for i in c)",
+            "csm.MeanDriver(0, 1, at_least=0.5, error=1e-300).observe_many(i % 2 for i in c)",
+            "csm.quantile_interval(c, 0.5, 0.1)",
+            "csm.power(0.5, 1_000_000, at_least=0.5, error=1e-12)",
+        ]
+        for call in calls:
+            with self.subTest(call):
+                program = f"import itertools\nfrom millstream import csm\nc = itertools.count()\nprint('go', flush=True)\n{call}"
+                process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.assertEqual(process.stdout.readline(), b"go\n")
+                time.sleep(0.2)
+                process.send_signal(signal.SIGINT)
+                try:
+                    _, complaints = process.communicate(timeout=20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.communicate()
+                    self.fail("the interrupt was not heard")
+                self.assertIn(b"KeyboardInterrupt", complaints)
+
+
 class Arrays(unittest.TestCase):
     def test_buffers_and_iterables_give_the_same_result(self):
         numbers = [0, 1, 1, 0, 1]
@@ -219,6 +423,22 @@ class Arrays(unittest.TestCase):
         self.assertEqual(csm.compare(values, 2 * values).smaller, "first")
         with self.assertRaises(ValueError):
             csm.quantile_interval(numpy.ones((2, 2)), 0.5, 0.1)
+
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_masked_elements_are_refused(self):
+        masked = numpy.ma.masked_array([0.0, 1.0, 1.0, 0.0], mask=[False, True, False, False])
+        for question in [
+            lambda: csm.quantile_interval(masked, 0.5, 0.1),
+            lambda: csm.compare(masked + 1, [1.0]),
+            lambda: csm.Driver(at_least=0.5).observe_many(masked),
+            lambda: csm.Driver(at_least=0.5).observe_many(masked.astype(bool)),
+            lambda: csm.MeanDriver(0, 1, at_least=0.5).observe_many(masked),
+            lambda: csm.permutation_test(masked, [1.0], "mean", seed=1),
+        ]:
+            with self.subTest(inspect.getsource(question)), self.assertRaisesRegex(ValueError, "compressed"):
+                question()
+        self.assertEqual(self.successes(masked.compressed()), 1)
+        self.assertEqual(self.successes(numpy.ma.masked_array([0.0, 1.0])), 1)
 
     def test_arrays_of_every_byte_order_give_the_same_result(self):
         expected = csm.quantile_interval(range(200), 0.5, 1e-2)
@@ -305,7 +525,7 @@ class Docs(unittest.TestCase):
                 self.assertEqual(parameters(found), names(node), name)
             elif name != "CsmError":
                 members = {member.name: member for member in node.body if isinstance(member, ast.FunctionDef)}
-                self.assertEqual(set(members) - {"__new__", "__contains__", "__bool__"}, public(found), name)
+                self.assertEqual({member for member in members if not member.startswith("_")}, public(found), name)
                 for member in public(found):
                     if callable(getattr(found, member)):
                         self.assertEqual(parameters(getattr(found, member)), names(members[member]), member)

@@ -5,5 +5,6 @@ side.
 """
 
 from . import csm
+from .csm import __version__ as __version__
 
 __all__ = ["csm"]

@@ -1,0 +1,37 @@
+//! Long computations: other threads run meanwhile, and an interrupt is heard.
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// How long a computation runs between two checks for an interrupt.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Computes in a thread of its own, without the interpreter's lock, and checks for an interrupt meanwhile.
+///
+/// # Errors
+/// The exception of a signal's handler, such as KeyboardInterrupt: the computation is then abandoned, and its thread
+/// ends with it. RuntimeError if the system has no thread to give, or the computation panics.
+pub(crate) fn compute<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
+    let (send, mut receive) = sync_channel(1);
+    let spawned = thread::Builder::new().name("millstream".to_owned()).spawn(move || drop(send.send(work())));
+    spawned.map_err(|error| PyRuntimeError::new_err(format!("no thread to compute in: {error}")))?;
+    loop {
+        let received;
+        // The receiver is handed in and out: it can be sent to the code without the lock, but not shared with it.
+        (receive, received) = py.detach(move || {
+            let received = receive.recv_timeout(PATIENCE);
+            (receive, received)
+        });
+        match received {
+            Ok(value) => return Ok(value),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the computation stopped without a result; please report this"));
+            }
+        }
+    }
+}
