@@ -65,7 +65,11 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         unit(scope).narrowed().fast(),
     ];
     steps.extend(doc(scope).map(Step::narrowed));
-    steps.push(Step::partial("msrv", "the libraries build with the oldest promised toolchain", msrv::check));
+    steps.push(Step::partial(
+        "msrv",
+        "everything published builds with the oldest promised toolchain, and no dependency asks for more",
+        msrv::check,
+    ));
     steps.push(Step::partial("python", "the Python package builds, and its docs and tests run", python::check));
     steps.extend(loom(scope).map(Step::narrowed));
     steps
