@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use millstream_command::hex;
 use millstream_command::program::LOOK;
 use millstream_command::screen::{out, shown};
 use millstream_command::writable::{self, NotWritable, Way};

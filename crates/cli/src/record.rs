@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use millstream_command::hex;
 use rustix::fs::{AtFlags, Stat};
 
 use crate::file::template::{Field, Fields};

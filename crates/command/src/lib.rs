@@ -6,10 +6,12 @@
 //! | [`program`] | programs that a command starts, and their end, even if the command is killed |
 //! | [`signals`] | the signals that ask a command to end |
 //! | [`size`], [`time`] | values as people write them: `64MiB`, `250ms` |
+//! | [`hex`] | bytes in hexadecimal |
 //! | [`temporary`], [`writable`] | names of temporary files; whether a file can be written |
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod hex;
 pub mod program;
 pub mod screen;
 pub mod signals;

@@ -62,12 +62,14 @@ mod model;
 mod monitor;
 mod operation;
 mod part;
+mod quoted;
 mod search;
 mod split;
 mod value;
 mod verdict;
 
 pub mod consistency;
+#[cfg(feature = "formats")]
 pub mod format;
 pub mod spec;
 pub mod timeline;

@@ -10,6 +10,8 @@ use std::hash::{Hash, Hasher};
 
 use indexmap::{Equivalent, IndexSet};
 
+use crate::quoted::Quoted;
+
 /// A value in one word; within one history, equal words are equal values.
 ///
 /// `Ord` sorts integers numerically, and all other values in the order of their first appearance.
@@ -325,7 +327,7 @@ impl fmt::Display for Shown<'_> {
             Datum::Null => f.write_str("null"),
             Datum::Bool(bool) => write!(f, "{bool}"),
             Datum::Int(int) => write!(f, "{int}"),
-            Datum::Text(text) => f.write_str(&serde_json::Value::from(text).to_string()),
+            Datum::Text(text) => Quoted(text).fmt(f),
             Datum::List(list) => {
                 f.write_str("[")?;
                 for (i, &value) in list.iter().enumerate() {

@@ -35,7 +35,7 @@
 //! | threads that are preempted in the middle of operations | [`Preemption`] |
 //! | several objects in one recording | [`Log::on`]: each number is an object, checked alone |
 //! | an operation that begins in one function and ends in another | [`Log::begin`] and [`Log::end`] |
-//! | to keep a recording | [`format::write_json`](millstream_history::format::write_json) |
+//! | to keep a recording | `format::write_json` of `millstream-history` |
 //!
 //! # Why a recording raises no false alarm
 //! An alarm is false if the history says that "a ended before b began" and that is not so. Four causes are possible.

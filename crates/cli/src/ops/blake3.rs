@@ -26,6 +26,8 @@ impl Op for Blake3 {
 
 #[cfg(test)]
 mod tests {
+    use millstream_command::hex;
+
     use super::Blake3;
     use crate::ops::one_stage::run;
     use crate::record::Record;

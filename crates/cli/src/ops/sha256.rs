@@ -27,6 +27,8 @@ impl Op for Sha256 {
 
 #[cfg(test)]
 mod tests {
+    use millstream_command::hex;
+
     use super::Sha256;
     use crate::ops::one_stage::run;
     use crate::record::Record;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use millstream_command::hex;
 use millstream_command::screen::shown;
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use millstream_command::hex;
 use millstream_command::temporary::token;
 use serde::{Deserialize, Serialize};
 

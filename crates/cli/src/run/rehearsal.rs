@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use millstream_command::hex;
 use millstream_command::screen::{out, shown, text};
 use millstream_flow::{Cx, DeadLetter, Failure, Flow, Inlet, select};
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use millstream_command::hex;
+
 use crate::support::{Room, code, ended, until};
 
 /// Lines that start with `bad` die until there is a file `mended`; each line that a program gets is in `ran`, as hexadecimal.

@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::Instant;
 
+use millstream_command::hex;
+
 use crate::support::{Room, code, ended, text, until};
 
 /// Each line is a number of a shell's exit status.

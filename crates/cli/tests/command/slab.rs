@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
+use millstream_command::hex;
 use millstream_slab::{RawSlab, Slab};
 
 use crate::support::Room;

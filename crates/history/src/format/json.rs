@@ -13,6 +13,7 @@ use crate::builder::{Builder, Contradiction};
 use crate::history::History;
 use crate::model::Kind;
 use crate::operation::{Op, Operation, Status};
+use crate::quoted::Quoted;
 use crate::spec::accept;
 use crate::value::{Value, Values};
 
@@ -292,7 +293,7 @@ pub fn write_json(history: &History, mut output: impl Write) -> io::Result<()> {
     }
     for row in 0..history.len() {
         let operation = history.get(row);
-        let name = serde_json::Value::from(history.op_name(operation.op));
+        let name = Quoted(history.op_name(operation.op));
         write!(output, r#"{{"process":{},"op":{name},"in":{}"#, operation.process, values.show(operation.input))?;
         if operation.status == Status::Ok {
             write!(output, r#","out":{}"#, values.show(operation.output))?;

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value as Json, json};
-
 use super::scene::{Bar, Mark, Scene};
 use super::{Timeline, escape, words};
+use crate::quoted::Quoted;
 
 pub(super) fn page(timeline: &Timeline<'_>) -> String {
     let scene = Scene::around(timeline, super::MAX_ON_PAGE);
@@ -24,7 +23,7 @@ pub(super) fn page(timeline: &Timeline<'_>) -> String {
     page += include_str!("page.html");
     page += &table(timeline, &scene);
     // The markup's parser reacts only to "<" here.
-    let data = data(&scene).to_string().replace('<', "\\u003c");
+    let data = data(&scene).replace('<', "\\u003c");
     let _ = write!(
         page,
         "<script id=\"data\" type=\"application/json\">{data}</script>\n<script>\n{}</script>\n</body>\n</html>\n",
@@ -59,26 +58,54 @@ fn table(timeline: &Timeline<'_>, scene: &Scene) -> String {
     table + "</tbody>\n</table></div>\n"
 }
 
-/// Times are relative to the first call, so that the script's numbers represent them exactly.
-fn data(scene: &Scene) -> Json {
+/// The operations as JSON. Times are relative to the first call, so that the script's numbers represent them exactly.
+fn data(scene: &Scene) -> String {
     let base = scene.bars.iter().map(|bar| bar.call).min().unwrap_or(0);
     let since = |time: u64| time - base;
-    let bars: Vec<Json> = scene
-        .bars
-        .iter()
-        .map(|bar| {
-            json!([
-                bar.row,
-                bar.process,
-                bar.label,
-                since(bar.call),
-                bar.returned.map(since),
-                bar.settled.map(since),
-                bar.mark.name(),
-                bar.point.map(|(place, _)| place),
-                bar.point.map(|(_, at)| at.saturating_sub(base)),
-            ])
-        })
-        .collect();
-    json!({ "base": base.to_string(), "until": scene.until.map(|until| until.saturating_sub(base)), "bars": bars })
+    let maybe = |number: Option<u64>| number.map_or_else(|| "null".to_owned(), |number| number.to_string());
+    let until = maybe(scene.until.map(|until| until.saturating_sub(base)));
+    let mut data = format!("{{\"base\":\"{base}\",\"until\":{until},\"bars\":[");
+    for (number, bar) in scene.bars.iter().enumerate() {
+        let _ = write!(
+            data,
+            "{}[{},{},{},{},{},{},\"{}\",{},{}]",
+            if number > 0 { "," } else { "" },
+            bar.row,
+            bar.process,
+            Quoted(&bar.label),
+            since(bar.call),
+            maybe(bar.returned.map(since)),
+            maybe(bar.settled.map(since)),
+            bar.mark.name(),
+            maybe(bar.point.map(|(place, _)| place as u64)),
+            maybe(bar.point.map(|(_, at)| at.saturating_sub(base))),
+        );
+    }
+    data + "]}"
+}
+
+#[cfg(all(test, feature = "formats"))]
+mod tests {
+    use crate::timeline::Timeline;
+    use crate::verdict::{Verdict, Witness};
+
+    #[test]
+    fn the_data_of_the_page_are_json_and_end_no_markup() {
+        let line = r#"{"process":1,"op":"</script>\"","in":"<b>\n","out":null,"call":5,"return":9}"#;
+        let pending = r#"{"process":2,"op":"read","in":null,"call":6}"#;
+        let text = format!("{line}\n{pending}\n");
+        let history = crate::format::read(text.as_bytes(), crate::format::Format::Json, None).unwrap();
+        let verdict = Verdict::Holds(Witness { order: vec![0, 1] });
+        let page = Timeline::new("a page", &history, &verdict).html();
+        let (_, rest) = page.split_once("type=\"application/json\">").unwrap();
+        let (data, _) = rest.split_once("</script>").unwrap();
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(data["base"], "5");
+        let bars = data["bars"].as_array().unwrap();
+        assert_eq!(
+            (bars.len(), &bars[0][3], &bars[0][4], &bars[1][4]),
+            (2, &0.into(), &4.into(), &serde_json::Value::Null)
+        );
+        assert!(bars[0][2].as_str().unwrap().contains("</script>"));
+    }
 }

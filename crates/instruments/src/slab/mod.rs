@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
+use millstream_command::hex;
 use millstream_command::screen::{out, shown};
 use millstream_slab::{Error, Holder, Inspection, Object, RawSlab, Recovered, Report, Usage};
 
