@@ -6,6 +6,7 @@ use crate::measured;
 use crate::members::Member;
 use crate::models::{self, LOOM_PACKAGES};
 use crate::msrv;
+use crate::packages;
 use crate::promises;
 use crate::python;
 use crate::rooms;
@@ -52,6 +53,8 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
             rooms::check,
         )
         .fast(),
+        Step::inspect("packages", "every published package carries its licences, README and metadata", packages::check)
+            .fast(),
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
         // In the workspace build the command turns optional features on; in a user's build they are off.
@@ -60,6 +63,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
             "the libraries build without optional features",
             ["check", "--package=millstream-flow"],
         )
+        .then_cargo(["check", "--package=millstream-history", "--no-default-features"])
         .then_cargo(["check", "--package=millstream", "--no-default-features"]),
         Step::partial("bare", "hazard pointers build and hold without the standard library", bare::check),
         unit(scope).narrowed().fast(),

@@ -14,6 +14,8 @@ mod minutes;
 mod models;
 mod msrv;
 mod names;
+mod notices;
+mod packages;
 mod promises;
 mod prose;
 mod python;
@@ -45,12 +47,13 @@ Commands:
   bench [ARG]...    Print the benchmark report; the arguments go to the bench program
                     (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
                     also writes docs/measured.md
+  notices [PACKAGE] Write the licences of all that is compiled into a binary, to go along with it
   rooms             Print which file of the engine imports which, and check its rooms
   words             Check the English of comments, pages and names, and the links of pages
   help              Show this text
 ";
 
-const COMMANDS: [&str; 7] = ["test", "setup", "soak", "bench", "rooms", "words", "help"];
+const COMMANDS: [&str; 8] = ["test", "setup", "soak", "bench", "notices", "rooms", "words", "help"];
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Some("setup") => tools::setup(&rest, root()),
         Some("bench") => bench(rest),
         Some("soak") => soak::soak(&rest, root()),
+        Some("notices") => notices::write(&rest, root()),
         Some("rooms") => rooms::show(root()),
         Some("words") => words::check(root()),
         Some(other) => Err(names::unknown("command", other, &COMMANDS)),

@@ -42,7 +42,7 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
 }
 
 /// Cargo's description of all packages, as JSON.
-fn metadata(root: &Path) -> Result<String, String> {
+pub(crate) fn metadata(root: &Path) -> Result<String, String> {
     let mut command = Command::new(cargo());
     command.args(["metadata", "--format-version=1", "--all-features", "--locked"]).current_dir(root);
     let output = command.output().map_err(|error| format!("cargo metadata: {error}"))?;

@@ -47,6 +47,10 @@
 //!
 //! A float argument means its exact value: `0.98` is the binary number nearest to 98 %.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 pub mod bins;
 pub mod compare;
 pub mod interval;

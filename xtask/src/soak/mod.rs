@@ -1,8 +1,9 @@
-//! `cargo xtask soak`: searches that find more the longer they run. Fresh seeds, planted mistakes, ThreadSanitizer, and
-//! fuzz targets.
+//! `cargo xtask soak`: searches that find more the longer they run. Fresh seeds, planted mistakes, ThreadSanitizer, fuzz
+//! targets, and the archives that a registry would get.
 
 mod fuzz;
 mod mutants;
+mod package;
 mod randomised;
 mod sanitizer;
 
@@ -63,7 +64,7 @@ impl Bench<'_> {
 
 /// Every part, in the order they run.
 fn all(root: &Path) -> Result<Vec<Part>, String> {
-    let mut parts = vec![randomised::part(root)?, sanitizer::part()];
+    let mut parts = vec![randomised::part(root)?, sanitizer::part(), package::part(root)?];
     parts.extend(fuzz::parts());
     parts.extend(mutants::parts(root)?);
     Ok(parts)
