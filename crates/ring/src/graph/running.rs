@@ -31,6 +31,7 @@ pub struct Running<E, P: Sequencer> {
 /// went by without it.
 #[derive(Debug, Error)]
 #[error("the handler of consumer {} panicked at position {position}: {message}", node.index())]
+#[non_exhaustive]
 pub struct HandlerPanicked {
     /// The consumer.
     pub node: Node,

@@ -39,6 +39,7 @@ pub struct SharedCounters {
 
 /// A file that cannot hold shared counters, or does not.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SharedError {
     /// The operating system refused an operation.
     #[error("the file of counters can't be used: {0}")]

@@ -127,7 +127,7 @@ fn a_stalled_reader_shows_and_make_room_declares_it() {
             assert!(alive.load(Relaxed) <= LIMIT);
         };
         assert_eq!(retired, LIMIT);
-        assert!(matches!(stalled, Stalled { garbage: LIMIT, limit: LIMIT, behind: 12.. }), "{stalled:?}");
+        assert!(matches!(stalled, Stalled { garbage: LIMIT, limit: LIMIT, behind: 12.., .. }), "{stalled:?}");
         let stats = collector.stats();
         assert!(stats.behind >= 12 && stats.pinned == 1 && stats.members == 2 && stats.garbage == LIMIT, "{stats:?}");
         drop(guard);

@@ -62,6 +62,7 @@ impl Default for Collector {
 ///
 /// A reader that does not leave shows in `behind`, which grows with every batch, as does `garbage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// The number of closed batches, plus one.
     pub epoch: u64,

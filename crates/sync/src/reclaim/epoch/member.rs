@@ -105,6 +105,7 @@ impl Drop for Local {
 #[error(
     "{garbage} objects wait to be freed, {limit} may: a reader has been pinned for {behind} epochs; let it leave or refresh its guard"
 )]
+#[non_exhaustive]
 pub struct Stalled {
     /// The number of objects that this thread has retired and cannot free.
     pub garbage: usize,

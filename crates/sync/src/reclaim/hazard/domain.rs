@@ -62,6 +62,7 @@ impl Default for Domain {
 
 /// The state of a domain at about one moment: each number is read once, while other threads go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// The number of slots, which is the largest number of [`Hazard`](super::Hazard)s at one time.
     pub hazards: usize,
