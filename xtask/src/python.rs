@@ -10,7 +10,7 @@ use crate::step::{Passed, cargo, run};
 use crate::tools::Tool;
 
 /// The folder of the package.
-const PACKAGE: &str = "bindings/python";
+pub(crate) const PACKAGE: &str = "bindings/python";
 
 pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     let tools = [Tool::python(root), Tool::python_package(root, "maturin"), Tool::python_package(root, "numpy")];
@@ -61,7 +61,7 @@ impl Environment {
     }
 
     /// The environment's interpreter, with the environment's programs first in its path.
-    fn python(&self) -> Command {
+    pub(crate) fn python(&self) -> Command {
         let mut python = Command::new(self.interpreter());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = [self.folder.join("bin")].into_iter().chain(std::env::split_paths(&path));

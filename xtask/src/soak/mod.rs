@@ -4,6 +4,7 @@
 mod fuzz;
 mod mutants;
 mod package;
+mod python;
 mod randomised;
 mod sanitizer;
 
@@ -64,7 +65,7 @@ impl Bench<'_> {
 
 /// Every part, in the order they run.
 fn all(root: &Path) -> Result<Vec<Part>, String> {
-    let mut parts = vec![randomised::part(root)?, sanitizer::part(), package::part(root)?];
+    let mut parts = vec![randomised::part(root)?, sanitizer::part(), package::part(root)?, python::part(root)];
     parts.extend(fuzz::parts());
     parts.extend(mutants::parts(root)?);
     Ok(parts)
