@@ -63,7 +63,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
             "the libraries build without optional features",
             ["check", "--package=millstream-flow"],
         )
-        .then_cargo(["check", "--package=millstream-history", "--no-default-features"])
+        .then_cargo(["clippy", "--package=millstream-history", "--no-default-features", "--", "-D", "warnings"])
         .then_cargo(["check", "--package=millstream", "--no-default-features"]),
         Step::partial("bare", "hazard pointers build and hold without the standard library", bare::check),
         unit(scope).narrowed().fast(),

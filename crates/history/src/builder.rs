@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::history::{History, PENDING, op_name};
 use crate::operation::{Op, Operation, Status};
-use crate::value::{Value, Values};
+use crate::value::Values;
 
 /// Operations that no execution can have.
 ///
@@ -54,6 +54,7 @@ pub enum Contradiction {
     },
 }
 
+#[cfg(feature = "formats")]
 impl Contradiction {
     /// The number of the contradicting operation, in the order of pushing.
     pub(crate) fn operation(&self) -> usize {
@@ -137,10 +138,12 @@ impl Builder {
         self.history.skew = self.history.skew.max(skew);
     }
 
+    #[cfg(feature = "formats")]
     pub(crate) fn op_name(&self, op: Op) -> &str {
         self.history.op_name(op)
     }
 
+    #[cfg(feature = "formats")]
     pub(crate) fn known_values(&self) -> &Values {
         &self.history.values
     }
@@ -179,6 +182,7 @@ impl Builder {
     }
 
     /// Adds the operations of another builder, as if they had been pushed here.
+    #[cfg(feature = "formats")]
     pub(crate) fn append(&mut self, next: Builder) -> Result<(), Contradiction> {
         let next = next.history;
         let number = self.len();
@@ -190,7 +194,7 @@ impl Builder {
         let op = |op: Op| usize::from(op.0).checked_sub(Op::NAMES.len()).map_or(op, |own| ops[own]);
         let history = &mut self.history;
         let translation = history.values.absorb(&next.values);
-        let value = |value: Value| translation.of(value);
+        let value = |value| translation.of(value);
         if !next.key.is_empty() || !history.key.is_empty() {
             history.key.resize(number, None);
             history.key.extend(next.key.iter().map(|key| key.map(value)));

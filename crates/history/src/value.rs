@@ -222,6 +222,7 @@ impl Values {
     }
 
     /// Enters the values of another table.
+    #[cfg(feature = "formats")]
     pub(crate) fn absorb(&mut self, other: &Values) -> Translation {
         let known = Values::default().entries.len();
         let mut translation = Translation { known, entries: Vec::new() };
@@ -291,6 +292,7 @@ impl Values {
 }
 
 /// The translation of one table's values into another's.
+#[cfg(feature = "formats")]
 pub(crate) struct Translation {
     /// The number of entries that are the same in every table.
     known: usize,
@@ -298,6 +300,7 @@ pub(crate) struct Translation {
     entries: Vec<Value>,
 }
 
+#[cfg(feature = "formats")]
 impl Translation {
     #[inline]
     pub(crate) fn of(&self, value: Value) -> Value {

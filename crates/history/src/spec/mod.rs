@@ -75,7 +75,9 @@ pub(crate) use rw_lock::RwLock;
 pub(crate) use semaphore::Semaphore;
 pub(crate) use set::Set;
 pub use shape::Misuse;
-pub(crate) use shape::{accept, takes_nothing};
+pub(crate) use shape::accept;
+#[cfg(feature = "formats")]
+pub(crate) use shape::takes_nothing;
 pub(crate) use stack::Stack;
 pub(crate) use transaction::MultiRegister;
 

@@ -135,6 +135,7 @@ fn shapes(kind: Kind, op: Op, input: Value) -> (Shape, Shape) {
 }
 
 /// Whether the operation has no input.
+#[cfg(feature = "formats")]
 pub(crate) fn takes_nothing(kind: Kind, op: Op) -> bool {
     matches!(shapes(kind, op, Value::NULL).0, Shape::Nothing)
 }
