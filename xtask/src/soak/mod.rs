@@ -2,6 +2,7 @@
 //! targets, and the archives that a registry would get.
 
 mod fuzz;
+mod minimal;
 mod mutants;
 mod package;
 mod python;
@@ -65,7 +66,8 @@ impl Bench<'_> {
 
 /// Every part, in the order they run.
 fn all(root: &Path) -> Result<Vec<Part>, String> {
-    let mut parts = vec![randomised::part(root)?, sanitizer::part(), package::part(root)?, python::part(root)];
+    let mut parts =
+        vec![randomised::part(root)?, sanitizer::part(), package::part(root)?, python::part(root), minimal::part()];
     parts.extend(fuzz::parts());
     parts.extend(mutants::parts(root)?);
     Ok(parts)
