@@ -20,6 +20,7 @@ pub(crate) struct Models {
 
 /// Every package with models.
 pub(crate) const LOOM_PACKAGES: &[Models] = &[
+    Models { package: "millstream-fiber", folder: "fiber", tests: &[] },
     Models { package: "millstream-ring", folder: "ring", tests: &[] },
     Models { package: "millstream-slab", folder: "slab", tests: &[] },
     Models { package: "millstream-sync", folder: "sync", tests: &["eventcount_loom", "reclaim_loom"] },

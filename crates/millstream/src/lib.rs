@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `flow` (default) | the staged execution engine |
 //! | `ring` | the disruptor, bounded channels on it, and rings between two processes |
+//! | `fiber` | fibers with guarded stacks, under three threading models (Linux) |
 //! | `slab` | a slab of shared memory that survives `kill -9` |
 //! | `sync` | event counts, hazard pointers and epochs, counters, per-CPU data, locks |
 //! | `fence` | asymmetric fences |
@@ -17,6 +18,8 @@
 pub use millstream_csm as csm;
 #[cfg(feature = "fence")]
 pub use millstream_fence as fence;
+#[cfg(feature = "fiber")]
+pub use millstream_fiber as fiber;
 #[cfg(feature = "flow")]
 pub use millstream_flow as flow;
 #[cfg(feature = "history")]

@@ -1,0 +1,156 @@
+//! Blocking calls on threads of their own, while the fiber waits.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::contained::AbortOnUnwind;
+use crate::scheduler::local::Local;
+use crate::scheduler::state::Reason;
+use crate::waiter::{Mask, Waiter};
+
+/// A thread without work leaves after this time.
+const IDLE: Duration = Duration::from_secs(10);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Runs `call` on a thread for blocking calls, and suspends the fiber meanwhile. Outside a fiber, just calls it.
+///
+/// For calls that block the thread: files, name resolution, locks of other libraries, long computations. The call may
+/// borrow. It cannot be cut short: a cancelled fiber waits for its end, and unwinds at the next wait.
+///
+/// Costs two switches of threads, some 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads)
+/// calls run at a time; further ones wait in line.
+///
+/// # Panics
+/// If `call` panics, with that panic.
+///
+/// ```
+/// use millstream_fiber::{Options, Runtime, Threads, blocking};
+///
+/// let runtime = Runtime::start(Options::new(Threads::One))?;
+/// let read = runtime.spawn(|| blocking(|| std::fs::read_to_string("/proc/self/stat")));
+/// assert!(read.join().unwrap().is_ok());
+/// # Ok::<(), millstream_fiber::StartError>(())
+/// ```
+#[track_caller]
+pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+    let Some(threads) = Local::with(|local, _| local.shared.blocking.clone()) else { return call() };
+    let waiter = Waiter::current();
+    let answer = Arc::new(Answer { is_there: AtomicBool::new(false), result: Mutex::new(None) });
+    let (theirs, caller) = (Arc::clone(&answer), waiter.clone());
+    let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
+        let result = catch_unwind(AssertUnwindSafe(call));
+        *theirs.result.lock() = Some(result);
+        // Release pairs with the acquire below. After this store the fiber may go on, so nothing borrowed is used.
+        theirs.is_there.store(true, Release);
+        caller.wake();
+    });
+    // SAFETY: extends the lifetime of what the call borrows. This function returns only when the job has set
+    // `is_there`, after the call and everything in it are gone; it cannot unwind before, and the result is taken out here.
+    let job: Job = unsafe { std::mem::transmute(job) };
+    let mask = Mask::new();
+    let guard = AbortOnUnwind;
+    if let Err(job) = threads.submit(job) {
+        job();
+    }
+    while !answer.is_there.load(Acquire) {
+        waiter.block(Reason::Blocking, None);
+    }
+    std::mem::forget(guard);
+    drop(mask);
+    let result = answer.result.lock().take();
+    result.expect("the job left its result").unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+/// The place of a call's result.
+struct Answer<T> {
+    is_there: AtomicBool,
+    result: Mutex<Option<thread::Result<T>>>,
+}
+
+/// The threads for blocking calls. They are started when needed, and leave when idle for 10 s or with the runtime.
+#[derive(Clone)]
+pub(crate) struct BlockingThreads {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    max_threads: usize,
+    state: Mutex<State>,
+    arrival: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    idle: usize,
+    is_closed: bool,
+}
+
+impl BlockingThreads {
+    pub(crate) fn new(max_threads: usize) -> Self {
+        let (state, arrival) = (Mutex::default(), Condvar::new());
+        BlockingThreads { inner: Arc::new(Inner { max_threads, state, arrival }) }
+    }
+
+    /// Has a thread run the job. If there is no thread, and none to be had, returns the job.
+    fn submit(&self, job: Job) -> Result<(), Job> {
+        let mut state = self.inner.state.lock();
+        // Each idle thread takes one of the jobs that wait.
+        let needs_thread = state.idle <= state.jobs.len() && state.threads < self.inner.max_threads;
+        if needs_thread {
+            let inner = Arc::clone(&self.inner);
+            let started = thread::Builder::new().name("fibers-blocking".to_owned()).spawn(move || inner.work());
+            match started {
+                Ok(_) => state.threads += 1,
+                Err(_) if state.threads == 0 => return Err(job),
+                // The job waits for one of the threads that there are.
+                Err(_) => {}
+            }
+        }
+        state.jobs.push_back(job);
+        drop(state);
+        self.inner.arrival.notify_one();
+        Ok(())
+    }
+
+    /// Has the threads leave when they have no work.
+    pub(crate) fn close(&self) {
+        self.inner.state.lock().is_closed = true;
+        self.inner.arrival.notify_all();
+    }
+}
+
+impl Inner {
+    fn work(&self) {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                job();
+                state = self.state.lock();
+                continue;
+            }
+            if state.is_closed {
+                break;
+            }
+            state.idle += 1;
+            let waited = self.arrival.wait_for(&mut state, IDLE);
+            state.idle -= 1;
+            if waited.timed_out() && state.jobs.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+}

@@ -1,0 +1,180 @@
+//! Every live fiber, and what it waits for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::scheduler::state::{Phase, Reason};
+
+/// The live fibers of a runtime at about one moment. [`Display`](fmt::Display) shows equal ones as a group.
+///
+/// ```
+/// use millstream_fiber::{Options, Runtime, Threads, park};
+///
+/// let runtime = Runtime::start(Options::new(Threads::One))?;
+/// for _ in 0..3 {
+///     runtime.spawn(|| park());
+/// }
+/// # while runtime.dump().to_string().contains("unstarted") {}
+/// println!("{}", runtime.dump());
+/// // 3 fibers
+/// //      3 × (unnamed) parked at src/main.rs:5:23, for up to 2 ms, stack up to 4 KiB
+/// # drop(runtime); // cancels the fibers
+/// # Ok::<(), millstream_fiber::StartError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Dump {
+    /// The fibers, in the order in which they were spawned.
+    pub fibers: Vec<FiberReport>,
+}
+
+/// One fiber of a [`Dump`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FiberReport {
+    /// The fiber's number.
+    pub id: u64,
+    /// Its name.
+    pub name: Option<Arc<str>>,
+    /// Its state.
+    pub state: State,
+    /// Whether it is to unwind at its next wait.
+    pub is_cancelled: bool,
+    /// The depth to which its stack has been touched, in bytes, in whole pages; `None` before the start. A stack that
+    /// another fiber used before counts with that one's depth.
+    pub stack_used_bytes: Option<usize>,
+}
+
+/// The state of a fiber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// It waits for a worker that starts it.
+    Unstarted,
+    /// It is in the queue of its worker.
+    Ready,
+    /// It runs.
+    Running,
+    /// It waits.
+    Waiting {
+        /// For what.
+        reason: Reason,
+        /// The call that waits.
+        at: &'static Location<'static>,
+        /// For how long, to about two milliseconds.
+        since: Duration,
+    },
+}
+
+impl Dump {
+    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+        let mut cores = shared.registry.all();
+        cores.sort_unstable_by_key(|core| core.id);
+        let now_ms = shared.clock.dump_ms();
+        let running = shared.running();
+        let report = |core: &Arc<Core>| FiberReport {
+            id: core.id,
+            name: core.name.clone(),
+            state: state(core, now_ms, running.as_deref()),
+            is_cancelled: core.is_cancelled(),
+            stack_used_bytes: core.state.stack().map(|[limit, _, top]| shared.pool.used_bytes((limit, top))),
+        };
+        let is_live = |core: &&Arc<Core>| core.state.phase() != Phase::Ended;
+        Dump { fibers: cores.iter().filter(is_live).map(report).collect() }
+    }
+}
+
+/// A fiber's state. `running` is the numbers of the fibers that run, if workers are shared.
+fn state(core: &Core, now_ms: u64, running: Option<&[u64]>) -> State {
+    match core.state.waiting() {
+        _ if core.state.phase() == Phase::Unstarted => State::Unstarted,
+        Some(waiting) if core.wait.is_asleep() => State::Waiting {
+            reason: waiting.reason,
+            at: waiting.at,
+            since: Duration::from_millis(now_ms.saturating_sub(waiting.since_ms)),
+        },
+        _ if running.is_none_or(|running| running.contains(&core.id)) => State::Running,
+        _ => State::Ready,
+    }
+}
+
+/// A group's key: name, and the state without its times.
+type Key<'a> = (Option<&'a str>, u8, Option<(Reason, &'static Location<'static>)>, bool);
+
+impl FiberReport {
+    fn key(&self) -> Key<'_> {
+        let (order, wait) = match self.state {
+            State::Running => (0, None),
+            State::Ready => (1, None),
+            State::Waiting { reason, at, .. } => (2, Some((reason, at))),
+            State::Unstarted => (3, None),
+        };
+        (self.name.as_deref(), order, wait, self.is_cancelled)
+    }
+}
+
+/// A group's size, its longest wait and its deepest stack.
+#[derive(Default)]
+struct Group {
+    fibers: usize,
+    longest: Option<Duration>,
+    deepest_bytes: Option<usize>,
+}
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut groups: BTreeMap<Key<'_>, Group> = BTreeMap::new();
+        for fiber in &self.fibers {
+            let group = groups.entry(fiber.key()).or_default();
+            group.fibers += 1;
+            group.deepest_bytes = group.deepest_bytes.max(fiber.stack_used_bytes);
+            if let State::Waiting { since, .. } = fiber.state {
+                group.longest = group.longest.max(Some(since));
+            }
+        }
+        write!(f, "{} fiber{}", self.fibers.len(), if self.fibers.len() == 1 { "" } else { "s" })?;
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        // The largest groups first; the sort is stable.
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.fibers));
+        groups.iter().try_for_each(|(key, group)| write_group(f, key, group))
+    }
+}
+
+fn write_group(f: &mut fmt::Formatter<'_>, key: &Key<'_>, group: &Group) -> fmt::Result {
+    let (name, order, wait, is_cancelled) = key;
+    write!(f, "\n{:6} × ", group.fibers)?;
+    match name {
+        Some(name) => write!(f, "`{name}` ")?,
+        None => f.write_str("(unnamed) ")?,
+    }
+    match wait {
+        Some((reason, at)) => write!(f, "{} at {at}", in_words(*reason))?,
+        None => f.write_str(["running", "ready", "", "unstarted"][usize::from(*order)])?,
+    }
+    if let Some(longest) = group.longest {
+        write!(f, ", for up to {longest:?}")?;
+    }
+    if let Some(bytes) = group.deepest_bytes {
+        write!(f, ", stack up to {} KiB", bytes / 1024)?;
+    }
+    if *is_cancelled { f.write_str(", cancelled") } else { Ok(()) }
+}
+
+fn in_words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Park => "parked",
+        Reason::Sleep => "sleeping",
+        Reason::Join => "joining a fiber",
+        Reason::Scope => "ending a scope",
+        Reason::Mutex => "locking a mutex",
+        Reason::Event => "waiting for an event",
+        Reason::Send => "sending",
+        Reason::Receive => "receiving",
+        Reason::Blocking => "in a blocking call",
+    }
+}

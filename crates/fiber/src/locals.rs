@@ -1,0 +1,160 @@
+//! Values that belong to a fiber, as thread locals belong to a thread.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::thread::LocalKey;
+
+use crate::contained::discard;
+use crate::scheduler::local::Local;
+
+/// Declares a [`FiberLocal`]: a value for each fiber, made at its first use.
+///
+/// A fiber stays on its thread, so `thread_local!` is sound in fibers; but all fibers of a thread share the value, and
+/// another fiber may change it during any wait. A fiber local is a fiber's own. Outside fibers each thread has a value.
+///
+/// ```
+/// use std::cell::Cell;
+/// use millstream_fiber::{Options, Runtime, Threads, fiber_local, yield_now};
+///
+/// fiber_local! {
+///     static STEPS: Cell<u32> = Cell::new(0);
+/// }
+///
+/// let runtime = Runtime::start(Options::new(Threads::One))?;
+/// let counters = [(); 2].map(|()| runtime.spawn(|| {
+///     for _ in 0..10 {
+///         STEPS.with(|steps| steps.set(steps.get() + 1));
+///         yield_now();
+///     }
+///     STEPS.with(Cell::get)
+/// }));
+/// assert!(counters.into_iter().all(|counter| counter.join().unwrap() == 10));
+/// # Ok::<(), millstream_fiber::StartError>(())
+/// ```
+#[macro_export]
+macro_rules! fiber_local {
+    () => {};
+    ($(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty = $init:expr; $($rest:tt)*) => {
+        $crate::fiber_local!($(#[$attribute])* $visibility static $name: $type = $init);
+        $crate::fiber_local!($($rest)*);
+    };
+    ($(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty = $init:expr) => {
+        $(#[$attribute])*
+        $visibility static $name: $crate::FiberLocal<$type> = {
+            fn init() -> $type {
+                $init
+            }
+            ::std::thread_local! {
+                static OUTSIDE: $type = init();
+            }
+            $crate::FiberLocal::declared(init, &OUTSIDE)
+        };
+    };
+}
+
+/// The key of a value for each fiber; [`fiber_local!`] declares one.
+///
+/// The value need not be `Send`: it is made, used and dropped on the fiber's thread. It is dropped when the fiber's body
+/// has ended, the last made first, and its destructor may wait. A panic of a destructor is reported by the panic hook
+/// and ends there.
+pub struct FiberLocal<T: 'static> {
+    init: fn() -> T,
+    outside: &'static LocalKey<T>,
+}
+
+/// A fiber local was used by a destructor after the fiber had dropped it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the fiber has ended and dropped this local value")]
+pub struct AccessError;
+
+impl<T: 'static> FiberLocal<T> {
+    /// For [`fiber_local!`].
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn declared(init: fn() -> T, outside: &'static LocalKey<T>) -> Self {
+        FiberLocal { init, outside }
+    }
+
+    /// Calls `read` with the fiber's value, which the first call makes. `read` may wait.
+    ///
+    /// # Panics
+    /// In a destructor, after the fiber has dropped the value.
+    pub fn with<R>(&'static self, read: impl FnOnce(&T) -> R) -> R {
+        self.try_with(read).expect("a fiber local is used while its fiber has it")
+    }
+
+    /// Calls `read` with the fiber's value, which the first call makes. `read` may wait. The cost is a search of the
+    /// fiber's few values.
+    ///
+    /// # Errors
+    /// In a destructor, after the fiber (or outside fibers, the thread) has dropped the value.
+    pub fn try_with<R>(&'static self, read: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
+        let key = std::ptr::from_ref(self).addr();
+        let value = Local::with(|_, fiber| {
+            // SAFETY: this code runs in the fiber.
+            let locals = unsafe { &fiber.own().locals };
+            locals.get_or_make(key, || Rc::new((self.init)()))
+        });
+        match value {
+            Some(value) => {
+                let value = value?.downcast::<T>();
+                Ok(read(&value.expect("the address of a static belongs to one key, of one type")))
+            }
+            None => self.outside.try_with(read).map_err(|_| AccessError),
+        }
+    }
+}
+
+impl<T: 'static> fmt::Debug for FiberLocal<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FiberLocal").finish_non_exhaustive()
+    }
+}
+
+/// The values of one fiber, with the addresses of their keys.
+#[derive(Default)]
+pub(crate) struct Locals {
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    values: Vec<(usize, Rc<dyn Any>)>,
+    is_ending: bool,
+}
+
+impl Locals {
+    /// The value of `key`. `make` runs without a borrow, so it may use other keys, and wait.
+    fn get_or_make(&self, key: usize, make: impl FnOnce() -> Rc<dyn Any>) -> Result<Rc<dyn Any>, AccessError> {
+        let find = |state: &State| state.values.iter().find(|(k, _)| *k == key).map(|(_, value)| Rc::clone(value));
+        {
+            let state = self.state.borrow();
+            if let Some(value) = find(&state) {
+                return Ok(value);
+            }
+            if state.is_ending {
+                return Err(AccessError);
+            }
+        }
+        let made = make();
+        let mut state = self.state.borrow_mut();
+        // A `make` that used its own key has made a value already; the first one stays.
+        if let Some(value) = find(&state) {
+            drop(state);
+            return Ok(value);
+        }
+        state.values.push((key, Rc::clone(&made)));
+        Ok(made)
+    }
+
+    /// Drops the values, the last made first. Called by the fiber, at the end of its body.
+    pub(crate) fn end(&self) {
+        self.state.borrow_mut().is_ending = true;
+        loop {
+            let Some((_, value)) = self.state.borrow_mut().values.pop() else { return };
+            discard(value);
+        }
+    }
+}

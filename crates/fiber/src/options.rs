@@ -1,0 +1,149 @@
+//! The configuration of a runtime.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::report::Report;
+use crate::stack::Guards;
+
+/// Which threads run the fibers. The body of a fiber is the same under all three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// A thread for each fiber (1:1): fibers run in parallel and may block, at a thread's price.
+    OneEach,
+    /// One thread for all fibers (1:N): fibers never run at the same time.
+    One,
+    /// This number of threads for all fibers (M:N), at least one.
+    Workers(usize),
+}
+
+/// The configuration of a [`Runtime`](crate::Runtime).
+///
+/// ```
+/// use millstream_fiber::{Options, Runtime, Threads};
+///
+/// let options = Options::new(Threads::Workers(2)).stack_bytes(128 << 10).max_fibers(10_000);
+/// let runtime = Runtime::start(options)?;
+/// # runtime.finish();
+/// # Ok::<(), millstream_fiber::StartError>(())
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) threads: Threads,
+    pub(crate) stack_bytes: usize,
+    pub(crate) guard_bytes: usize,
+    pub(crate) guards: Option<Guards>,
+    pub(crate) idle_stacks: usize,
+    pub(crate) max_fibers: usize,
+    pub(crate) max_blocking_threads: usize,
+    pub(crate) stall: Duration,
+    on_report: Arc<dyn Fn(&Report) + Send + Sync>,
+}
+
+impl Options {
+    /// The defaults, which each setter names.
+    #[must_use]
+    pub fn new(threads: Threads) -> Self {
+        Options {
+            threads,
+            stack_bytes: 64 << 10,
+            guard_bytes: 16 << 10,
+            guards: None,
+            idle_stacks: 1024,
+            max_fibers: 1 << 20,
+            max_blocking_threads: 64,
+            stall: Duration::from_millis(10),
+            on_report: Arc::new(|report| eprintln!("millstream-fiber: {report}")),
+        }
+    }
+
+    /// The size of each fiber's stack in bytes, 64 KiB by default. It is rounded up to whole pages, and kept between
+    /// 16 KiB and 1 GiB. This is address space: memory is committed page by page as a fiber touches it.
+    #[must_use]
+    pub fn stack_bytes(self, stack_bytes: usize) -> Self {
+        Options { stack_bytes, ..self }
+    }
+
+    /// The size of the guard below each stack in bytes, 16 KiB by default; rounded up to whole pages, up to 1 GiB.
+    ///
+    /// Rust code touches each page of a large frame in order and cannot jump over a guard of one page. C code that was
+    /// compiled without `-fstack-clash-protection` can jump over a guard that is smaller than its largest frame.
+    #[must_use]
+    pub fn guard_bytes(self, guard_bytes: usize) -> Self {
+        Options { guard_bytes, ..self }
+    }
+
+    /// How stacks are guarded; by default, [the best kind that the kernel has](Guards::best).
+    ///
+    /// # Errors
+    /// With [`Guards::Marks`] on a kernel that has none, every fiber ends with
+    /// [`NotStarted`](crate::JoinError::NotStarted).
+    #[must_use]
+    pub fn guards(self, guards: Guards) -> Self {
+        Options { guards: Some(guards), ..self }
+    }
+
+    /// The number of idle stacks that keep their memory, 1024 by default; further ones give it back to the kernel. Each
+    /// worker keeps up to 64 more.
+    #[must_use]
+    pub fn idle_stacks(self, idle_stacks: usize) -> Self {
+        Options { idle_stacks, ..self }
+    }
+
+    /// The number of fibers that may be alive at once, 2²⁰ by default. Spawning more is an error.
+    #[must_use]
+    pub fn max_fibers(self, max_fibers: usize) -> Self {
+        Options { max_fibers, ..self }
+    }
+
+    /// The number of threads for [`blocking`](crate::blocking) calls, 64 by default, at least one. Further calls wait
+    /// for a thread.
+    #[must_use]
+    pub fn max_blocking_threads(self, max_blocking_threads: usize) -> Self {
+        Options { max_blocking_threads: max_blocking_threads.max(1), ..self }
+    }
+
+    /// The time after which a fiber that keeps its worker is reported, 10 ms by default. Under
+    /// [`Threads::OneEach`] no other fiber waits for the worker, and none is reported.
+    #[must_use]
+    pub fn stall(self, stall: Duration) -> Self {
+        Options { stall, ..self }
+    }
+
+    /// The function that gets the runtime's [reports](Report). By default each is a line on standard error. It is called
+    /// by the runtime's own threads, which wait meanwhile; a panic of it is contained.
+    #[must_use]
+    pub fn on_report(self, on_report: impl Fn(&Report) + Send + Sync + 'static) -> Self {
+        Options { on_report: Arc::new(on_report), ..self }
+    }
+
+    pub(crate) fn report(&self, report: &Report) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.on_report)(report))) {
+            crate::contained::discard(payload);
+        }
+    }
+}
+
+impl Default for Options {
+    /// [`Threads::Workers`], one for each processor that the process may use.
+    fn default() -> Self {
+        Options::new(Threads::Workers(std::thread::available_parallelism().map_or(1, Into::into)))
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("threads", &self.threads)
+            .field("stack_bytes", &self.stack_bytes)
+            .field("guard_bytes", &self.guard_bytes)
+            .field("guards", &self.guards)
+            .field("idle_stacks", &self.idle_stacks)
+            .field("max_fibers", &self.max_fibers)
+            .field("max_blocking_threads", &self.max_blocking_threads)
+            .field("stall", &self.stall)
+            .finish_non_exhaustive()
+    }
+}

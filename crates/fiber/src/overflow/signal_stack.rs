@@ -1,0 +1,51 @@
+//! The stack on which a worker handles signals: the fiber's own may be full.
+
+use std::ptr;
+
+/// Enough for this crate's handler and for one that it passes a fault on to, which may print a backtrace.
+const BYTES: usize = 128 * 1024;
+
+/// A signal stack of the thread, which has it until the value is dropped. There is a guard below.
+pub(crate) struct SignalStack {
+    mapping: *mut libc::c_void,
+    mapped_bytes: usize,
+    before: libc::stack_t,
+}
+
+impl SignalStack {
+    /// Gives the thread a signal stack. `None` if there is no memory: the thread keeps the one it has.
+    pub(crate) fn install() -> Option<Self> {
+        let guard_bytes = crate::stack::page_bytes();
+        let mapped_bytes = guard_bytes + BYTES;
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a fresh mapping, whose lowest page becomes the guard. The kernel fills `before`, for which zeros are a
+        // valid value, and uses the rest of the mapping as the thread's signal stack until `drop`.
+        unsafe {
+            let mapping = libc::mmap(ptr::null_mut(), mapped_bytes, rights, kind, -1, 0);
+            if mapping == libc::MAP_FAILED {
+                return None;
+            }
+            libc::mprotect(mapping, guard_bytes, libc::PROT_NONE);
+            let stack = libc::stack_t { ss_sp: mapping.wrapping_byte_add(guard_bytes), ss_flags: 0, ss_size: BYTES };
+            let mut before: libc::stack_t = std::mem::zeroed();
+            if libc::sigaltstack(&raw const stack, &raw mut before) != 0 {
+                libc::munmap(mapping, mapped_bytes);
+                return None;
+            }
+            Some(SignalStack { mapping, mapped_bytes, before })
+        }
+    }
+}
+
+impl Drop for SignalStack {
+    fn drop(&mut self) {
+        // SAFETY: the value is dropped by its thread, outside a handler: the kernel takes the former stack, and the
+        // mapping is then unused.
+        unsafe {
+            if libc::sigaltstack(&raw const self.before, ptr::null_mut()) == 0 {
+                libc::munmap(self.mapping, self.mapped_bytes);
+            }
+        }
+    }
+}

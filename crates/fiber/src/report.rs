@@ -1,0 +1,41 @@
+//! Reports of a runtime to its owner.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Something that the owner of a runtime should know, and that no caller is told otherwise.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Report {
+    /// A fiber has kept its worker for longer than [`Options::stall`](crate::Options::stall) without a wait or a yield.
+    /// Other fibers of the worker wait meanwhile, except that unstarted ones go to other workers.
+    Stalled {
+        /// The fiber's name, or its number after a `#`.
+        fiber: String,
+        /// The worker's index.
+        worker: usize,
+        /// For how long, at least.
+        since: Duration,
+    },
+    /// A fiber never ran, because there was no stack for it. Its joiner gets the error, too.
+    NotStarted {
+        /// The fiber's name, or its number after a `#`.
+        fiber: String,
+        /// The reason.
+        error: String,
+    },
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Report::Stalled { fiber, worker, since } => write!(
+                f,
+                "fiber `{fiber}` has kept worker {worker} for {} ms; call blocking code through `fiber::blocking`, and \
+                 `yield_now` in long computations",
+                since.as_millis()
+            ),
+            Report::NotStarted { fiber, error } => write!(f, "fiber `{fiber}` never ran: {error}"),
+        }
+    }
+}

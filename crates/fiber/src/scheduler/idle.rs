@@ -1,0 +1,43 @@
+//! The list of workers that sleep, or are about to.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+/// The idle workers' indices. The one that fell asleep last is woken first: its caches are the warmest.
+#[derive(Debug, Default)]
+pub(crate) struct Idle {
+    workers: Mutex<Vec<usize>>,
+    /// The length of the list, to be read without the mutex.
+    count: AtomicUsize,
+}
+
+impl Idle {
+    /// Enters a worker, before its last look for work.
+    ///
+    /// The count is relaxed: the worker next locks the mutex of each queue that it looks at. A spawner that adds to such
+    /// a queue later sees the count, because it holds the same mutex later and reads the count afterwards.
+    pub(super) fn enter(&self, worker: usize) {
+        let mut workers = self.workers.lock();
+        workers.push(worker);
+        self.count.store(workers.len(), Relaxed);
+    }
+
+    /// Removes a worker that is awake again, if no other thread has.
+    pub(super) fn leave(&self, worker: usize) {
+        let mut workers = self.workers.lock();
+        workers.retain(|&idle| idle != worker);
+        self.count.store(workers.len(), Relaxed);
+    }
+
+    /// Removes a worker, which the caller is to wake.
+    pub(super) fn pop(&self) -> Option<usize> {
+        if self.count.load(Relaxed) == 0 {
+            return None;
+        }
+        let mut workers = self.workers.lock();
+        let worker = workers.pop();
+        self.count.store(workers.len(), Relaxed);
+        worker
+    }
+}

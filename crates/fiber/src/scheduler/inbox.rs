@@ -1,0 +1,88 @@
+//! The inbox of a worker: fibers that other threads made ready.
+//!
+//! A stack that any thread pushes to and only the worker empties, as a whole, by one exchange. So no node is compared
+//! with one that came back (no ABA), and the reversed stack is the order of arrival. The links lie in the fibers: a
+//! fiber is in at most one inbox, because only its one wake-up out of a wait puts it there.
+//!
+//! Source of the idea: R. K. Treiber, "Systems Programming: Coping with Parallelism", 1986.
+
+use std::ptr;
+use std::sync::Arc;
+
+use crate::primitive::{
+    AtomicPtr,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// An object with room for the link of an inbox.
+pub(crate) trait Linked: Sized {
+    /// The link; the inbox writes it, and no other code.
+    fn link(&self) -> &AtomicPtr<Self>;
+}
+
+/// A queue with many senders, emptied by one receiver at once.
+#[derive(Debug)]
+pub(crate) struct Inbox<T> {
+    newest: AtomicPtr<T>,
+}
+
+impl<T: Linked> Inbox<T> {
+    pub(crate) fn new() -> Self {
+        Inbox { newest: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Adds an item. Returns whether the inbox was empty, in which case the receiver may need a wake-up: a receiver
+    /// that has not emptied the inbox since the item before gets one from the sender of that item.
+    ///
+    /// Lock-free. The item must be in no inbox.
+    pub(crate) fn push(&self, item: Arc<T>) -> bool {
+        let item = Arc::into_raw(item).cast_mut();
+        let mut newest = self.newest.load(Relaxed);
+        loop {
+            // SAFETY: the pointer is from `into_raw`, and its reference is the inbox's until the receiver takes it.
+            unsafe { (*item).link().store(newest, Relaxed) };
+            // Release pairs with the receiver's acquire: it sees the link and everything written before the push.
+            match self.newest.compare_exchange_weak(newest, item, Release, Relaxed) {
+                Ok(_) => return newest.is_null(),
+                Err(found) => newest = found,
+            }
+        }
+    }
+
+    /// Whether there is nothing to take. For the receiver; an item that is being pushed may be overlooked.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.newest.load(Relaxed).is_null()
+    }
+
+    /// Takes all items and passes them on, oldest first. Wait-free but for the calls. For the receiver.
+    pub(crate) fn take(&self, mut each: impl FnMut(Arc<T>)) {
+        if self.is_empty() {
+            return;
+        }
+        // Acquire pairs with the release of every push below: a push is an exchange, and continues the release
+        // sequence of the pushes before.
+        let mut item = self.newest.swap(ptr::null_mut(), Acquire);
+        let mut oldest: *mut T = ptr::null_mut();
+        while !item.is_null() {
+            // SAFETY: the exchange made the whole chain the receiver's; each item holds a reference of its own.
+            let link = unsafe { (*item).link() };
+            let older = link.load(Relaxed);
+            link.store(oldest, Relaxed);
+            oldest = item;
+            item = older;
+        }
+        while !oldest.is_null() {
+            // SAFETY: the pointer came from `into_raw` in `push`. The link is read before the item is passed on.
+            let item = unsafe { Arc::from_raw(oldest) };
+            oldest = item.link().load(Relaxed);
+            each(item);
+        }
+    }
+}
+
+impl<T> Drop for Inbox<T> {
+    fn drop(&mut self) {
+        // A worker leaves when all fibers have ended, and a fiber that has ended is in no inbox.
+        debug_assert!(self.newest.load(Relaxed).is_null());
+    }
+}

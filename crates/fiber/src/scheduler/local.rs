@@ -1,0 +1,111 @@
+//! A worker, as its own thread sees it, and the way from a fiber to its worker.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::Arc;
+
+use super::core::{Core, Leave};
+use super::post::Post;
+use super::shared::Shared;
+use super::timers::Timers;
+use crate::stack::StackCache;
+
+thread_local! {
+    /// The worker of this thread. Constant and without a destructor, so that a signal handler may read it.
+    static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+}
+
+/// The worker's state that no other thread touches.
+pub(crate) struct Local {
+    pub(crate) shared: Arc<Shared>,
+    pub(super) post: Arc<Post>,
+    /// The fiber that runs, or null.
+    pub(super) current: Cell<*const Core>,
+    pub(super) ready: RefCell<VecDeque<Arc<Core>>>,
+    pub(crate) timers: Timers,
+    pub(super) stacks: RefCell<StackCache>,
+    pub(super) tick: Cell<u32>,
+    /// The worker serves one fiber and leaves with it.
+    pub(super) is_sole: bool,
+    pub(super) is_done: Cell<bool>,
+}
+
+impl Local {
+    pub(super) fn new(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) -> Self {
+        Local {
+            shared,
+            post,
+            current: Cell::new(ptr::null()),
+            ready: RefCell::default(),
+            timers: Timers::default(),
+            stacks: RefCell::default(),
+            tick: Cell::new(0),
+            is_sole,
+            is_done: Cell::new(false),
+        }
+    }
+
+    /// Runs `work` as this thread's worker.
+    pub(super) fn install(&self, work: impl FnOnce()) {
+        LOCAL.set(self);
+        work();
+        LOCAL.set(ptr::null());
+    }
+
+    fn on_this_thread<'a>() -> Option<&'a Local> {
+        // SAFETY: the pointer is set while `install` borrows the worker, on this very thread, and callers within this
+        // module do not keep the reference beyond their own call, which is within `install`'s.
+        unsafe { LOCAL.get().as_ref() }
+    }
+
+    /// Calls `act` with the worker and the fiber that run it, or returns `None` outside a fiber.
+    ///
+    /// `act` may suspend the fiber: both references stay valid, since the worker outlives its fibers.
+    pub(crate) fn with<R>(act: impl FnOnce(&Local, &Arc<Core>) -> R) -> Option<R> {
+        let local = Self::on_this_thread()?;
+        let current = local.current.get();
+        if current.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer is from an `Arc` that the worker holds while the fiber runs or waits; the copy made here
+        // is never dropped.
+        let fiber = ManuallyDrop::new(unsafe { Arc::from_raw(current) });
+        Some(act(local, &fiber))
+    }
+
+    /// Puts a fiber into the ready queue if this thread is its worker; otherwise returns it.
+    pub(super) fn offer(home: &Arc<Post>, fiber: Arc<Core>) -> Option<Arc<Core>> {
+        match Self::on_this_thread() {
+            Some(local) if Arc::ptr_eq(&local.post, home) => {
+                local.ready.borrow_mut().push_back(fiber);
+                None
+            }
+            _ => Some(fiber),
+        }
+    }
+
+    /// The fiber that runs on this thread. Async-signal-safe; the pointer is valid until the handler returns.
+    pub(crate) fn current_for_signal() -> *const Core {
+        Self::on_this_thread().map_or(ptr::null(), |local| local.current.get())
+    }
+
+    /// Whether this thread is a worker of the runtime.
+    pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
+        Self::on_this_thread().is_some_and(|local| Arc::ptr_eq(&local.shared, shared))
+    }
+
+    /// The worker's index.
+    pub(super) fn post_index(&self) -> usize {
+        self.post.index
+    }
+
+    /// Leaves the fiber that runs; returns when its worker resumes it.
+    pub(crate) fn leave(fiber: &Core, how: Leave) {
+        // SAFETY: the caller is the fiber, so this is its worker's thread.
+        let yielder = unsafe { fiber.own() }.yielder.get();
+        // SAFETY: the yielder was set when the fiber started and lies at the top of its stack, which this call runs on.
+        unsafe { (*yielder).suspend(how) };
+    }
+}

@@ -1,0 +1,91 @@
+//! A worker, as other threads see it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use millstream_sync::eventcount::EventCount;
+use parking_lot::Mutex;
+
+use super::core::Core;
+use super::inbox::Inbox;
+
+/// Unstarted fibers that a worker takes from another one at once, at most.
+const MAX_STOLEN: usize = 32;
+
+/// A worker's queues, its bell, and what it is doing.
+pub(crate) struct Post {
+    pub(crate) index: usize,
+    /// Fibers of this worker that other threads made ready.
+    pub(super) inbox: Inbox<Core>,
+    /// Ends the worker's sleep.
+    pub(crate) bell: EventCount,
+    /// Fibers that have not started; any worker may take them.
+    unstarted: Mutex<VecDeque<Arc<Core>>>,
+    /// The fiber that runs, or 0.
+    running: AtomicU64,
+    /// The number of times the worker has resumed a fiber.
+    turns: AtomicU64,
+}
+
+impl Post {
+    pub(super) fn new(index: usize) -> Self {
+        Post {
+            index,
+            inbox: Inbox::new(),
+            bell: EventCount::new(),
+            unstarted: Mutex::default(),
+            running: AtomicU64::new(0),
+            turns: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds a fiber of this worker that has been made ready elsewhere, and wakes the worker if need be.
+    pub(super) fn send(&self, fiber: Arc<Core>) {
+        if self.inbox.push(fiber) {
+            self.bell.increment();
+        }
+    }
+
+    /// Adds an unstarted fiber and returns how many there are.
+    pub(super) fn add_unstarted(&self, fiber: Arc<Core>) -> usize {
+        let mut unstarted = self.unstarted.lock();
+        unstarted.push_back(fiber);
+        unstarted.len()
+    }
+
+    pub(super) fn pop_unstarted(&self) -> Option<Arc<Core>> {
+        self.unstarted.lock().pop_front()
+    }
+
+    pub(super) fn has_unstarted(&self) -> bool {
+        !self.unstarted.lock().is_empty()
+    }
+
+    /// Takes half of the unstarted fibers, the oldest first, rounded up.
+    pub(super) fn steal(&self) -> VecDeque<Arc<Core>> {
+        let mut unstarted = self.unstarted.lock();
+        let count = unstarted.len().div_ceil(2).min(MAX_STOLEN);
+        unstarted.drain(..count).collect()
+    }
+
+    pub(super) fn add_stolen(&self, stolen: VecDeque<Arc<Core>>) {
+        self.unstarted.lock().extend(stolen);
+    }
+
+    /// For the watch: fiber `id` runs from now on. Relaxed, as the watch only compares.
+    pub(super) fn enter(&self, id: u64) {
+        self.running.store(id, Relaxed);
+        self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// For the watch: no fiber runs.
+    pub(super) fn leave(&self) {
+        self.running.store(0, Relaxed);
+    }
+
+    /// The fiber that runs, or 0, and the number of its turn.
+    pub(super) fn turn(&self) -> (u64, u64) {
+        (self.running.load(Relaxed), self.turns.load(Relaxed))
+    }
+}

@@ -1,0 +1,43 @@
+//! The moments at which fibers of one worker are to be woken.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::core::Core;
+
+/// A timer that has been set: its moment, and a number that tells timers of one moment apart.
+pub(crate) type TimerKey = (Instant, u64);
+
+/// A worker's timers. Setting and clearing take a logarithm of their number.
+#[derive(Default)]
+pub(crate) struct Timers {
+    due: RefCell<BTreeMap<TimerKey, Arc<Core>>>,
+    numbers: Cell<u64>,
+}
+
+impl Timers {
+    pub(crate) fn set(&self, at: Instant, fiber: Arc<Core>) -> TimerKey {
+        let number = self.numbers.get();
+        self.numbers.set(number + 1);
+        self.due.borrow_mut().insert((at, number), fiber);
+        (at, number)
+    }
+
+    pub(crate) fn clear(&self, key: TimerKey) {
+        self.due.borrow_mut().remove(&key);
+    }
+
+    /// The next moment at which a fiber is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.due.borrow().first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Removes the fibers that are due, the earliest first.
+    pub(super) fn pop_due(&self, now: Instant) -> Option<Arc<Core>> {
+        let mut due = self.due.borrow_mut();
+        let first = due.first_entry().filter(|first| first.key().0 <= now)?;
+        Some(first.remove())
+    }
+}

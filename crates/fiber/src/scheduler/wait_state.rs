@@ -1,0 +1,64 @@
+//! The word by which a fiber falls asleep and is woken.
+//!
+//! | value | meaning |
+//! | --- | --- |
+//! | `AWAKE` | The fiber runs or is in a queue. |
+//! | `WOKEN` | A wake-up came while the fiber was awake; its next wait returns at once. |
+//! | `ASLEEP` | The fiber waits, or is about to leave its worker for that. |
+//!
+//! Exactly one thread finds `ASLEEP` when it wakes the fiber, and that thread puts the fiber into a queue. It may do
+//! so while the fiber is still on its way out: the queue belongs to the fiber's own worker, which looks at it only
+//! after the fiber has left.
+//!
+//! A wake-up sets the word whatever it finds, so that everything the waker wrote before is visible when the wait
+//! returns.
+
+use crate::primitive::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+const AWAKE: u32 = 0;
+const WOKEN: u32 = 1;
+const ASLEEP: u32 = 2;
+
+/// Whether a fiber sleeps, and whether a wake-up is due.
+#[derive(Debug)]
+pub(crate) struct WaitState(AtomicU32);
+
+impl WaitState {
+    pub(crate) fn new() -> Self {
+        WaitState(AtomicU32::new(AWAKE))
+    }
+
+    /// The fiber is about to wait. `false` means that a wake-up is due, which this call consumes: the fiber must not
+    /// wait. After `true` the fiber leaves its worker, and calls [`end`](Self::end) when it is back.
+    pub(crate) fn begin(&self) -> bool {
+        // Release: a waker that finds `ASLEEP` sees everything of the fiber. Acquire on failure: the fiber sees
+        // everything of the waker that came first.
+        match self.0.compare_exchange(AWAKE, ASLEEP, AcqRel, Acquire) {
+            Ok(_) => true,
+            Err(_) => {
+                self.end();
+                false
+            }
+        }
+    }
+
+    /// The fiber is back from its wait. Wake-ups until now are consumed.
+    pub(crate) fn end(&self) {
+        // Acquire pairs with the release of every wake-up that this exchange consumes.
+        self.0.swap(AWAKE, Acquire);
+    }
+
+    /// Wakes the fiber. `true` if it sleeps: then the caller, and no other thread, puts it into its worker's queue.
+    pub(crate) fn wake(&self) -> bool {
+        // Release pairs with the fiber's acquire in `begin` and `end`; acquire with its release in `begin`.
+        self.0.swap(WOKEN, AcqRel) == ASLEEP
+    }
+
+    /// Whether the fiber sleeps, for a report.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.0.load(Relaxed) == ASLEEP
+    }
+}

@@ -1,0 +1,136 @@
+//! The watch: a thread that ticks while workers are busy, and looks at what each one runs.
+//!
+//! It keeps the runtime's coarse clock, reports a fiber that keeps its worker for too long, and has idle workers fetch
+//! the unstarted fibers of busy ones. While all workers sleep, so does the watch.
+
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::time::{Duration, Instant};
+
+use millstream_sync::eventcount::EventCount;
+
+use super::post::Post;
+use super::shared::Shared;
+use crate::report::Report;
+
+/// The time between two looks, and so the resolution of the coarse clock.
+const TICK: Duration = Duration::from_millis(2);
+
+/// The runtime's clock, and the number of workers that are awake.
+pub(crate) struct Clock {
+    started: Instant,
+    /// Milliseconds since the start, as of the last tick; not kept if there is no watch.
+    coarse_ms: AtomicU64,
+    has_watch: bool,
+    busy: AtomicUsize,
+    /// Rung when the first worker wakes up, and at the end.
+    bell: EventCount,
+    is_stopped: AtomicBool,
+}
+
+impl Clock {
+    pub(super) fn new(has_watch: bool) -> Self {
+        Clock {
+            started: Instant::now(),
+            coarse_ms: AtomicU64::new(0),
+            has_watch,
+            busy: AtomicUsize::new(0),
+            bell: EventCount::new(),
+            is_stopped: AtomicBool::new(false),
+        }
+    }
+
+    fn exact_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Milliseconds since the start. With a watch this is one load, late by up to a tick.
+    pub(crate) fn now_ms(&self) -> u64 {
+        if self.has_watch { self.coarse_ms.load(Relaxed) } else { self.exact_ms() }
+    }
+
+    /// Milliseconds since the start, at the time of a dump.
+    pub(crate) fn dump_ms(&self) -> u64 {
+        self.exact_ms()
+    }
+
+    fn tick(&self) {
+        self.coarse_ms.fetch_max(self.exact_ms(), Relaxed);
+    }
+
+    pub(super) fn worker_wakes(&self) {
+        if !self.has_watch {
+            return;
+        }
+        self.tick();
+        // Sequentially consistent with the watch's look, which comes after its snapshot of the bell: either it sees this
+        // worker, or the increment ends its sleep.
+        if self.busy.fetch_add(1, SeqCst) == 0 {
+            self.bell.increment();
+        }
+    }
+
+    pub(super) fn worker_sleeps(&self) {
+        if self.has_watch {
+            self.busy.fetch_sub(1, SeqCst);
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.is_stopped.store(true, SeqCst);
+        self.bell.increment();
+    }
+}
+
+/// The turn in which the watch saw a worker, and since when.
+struct Seen {
+    turn: (u64, u64),
+    since: Instant,
+    is_reported: bool,
+}
+
+/// Watches the workers until the clock is stopped and no fiber is left.
+pub(super) fn watch(shared: &Arc<Shared>) {
+    let clock = &shared.clock;
+    let mut seen: Vec<Option<Seen>> = shared.posts.iter().map(|_| None).collect();
+    loop {
+        let key = clock.bell.snapshot();
+        if clock.is_stopped.load(SeqCst) && shared.live() == 0 {
+            return;
+        }
+        if clock.busy.load(SeqCst) == 0 {
+            seen.iter_mut().for_each(|seen| *seen = None);
+            clock.bell.wait(key);
+        } else {
+            std::thread::sleep(TICK);
+        }
+        clock.tick();
+        for (post, seen) in shared.posts.iter().zip(&mut seen) {
+            look(shared, post, seen);
+        }
+    }
+}
+
+/// Has unstarted fibers fetched, and compares what a worker runs with what it ran before.
+fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
+    if post.has_unstarted() {
+        shared.wake_idle();
+    }
+    let turn = post.turn();
+    let (fiber, _) = turn;
+    match seen {
+        _ if fiber == 0 => *seen = None,
+        Some(before) if before.turn == turn => {
+            let since = before.since.elapsed();
+            if since >= shared.options.stall && !before.is_reported {
+                before.is_reported = true;
+                let name = shared.registry.get(fiber).map_or_else(|| format!("#{fiber}"), |fiber| fiber.label());
+                shared.options.report(&Report::Stalled { fiber: name, worker: post.index, since });
+            }
+        }
+        _ => *seen = Some(Seen { turn, since: Instant::now(), is_reported: false }),
+    }
+}

@@ -1,0 +1,196 @@
+//! The loop of a worker: resume a ready fiber, start one, take one from another worker, sleep.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use corosensei::CoroutineResult;
+use millstream_sync::eventcount::{Key, SpinPolicy};
+
+use super::core::{Carrier, Core, Leave, Start};
+use super::local::Local;
+use super::post::Post;
+use super::shared::Shared;
+use super::state::Phase;
+use crate::contained::AbortOnUnwind;
+use crate::overflow::SignalStack;
+
+/// Once in this number of turns, an unstarted fiber goes before the ready ones, and timers are compared with the clock.
+const FAIR_TURNS: u32 = 16;
+
+/// Works until the runtime ends, or for one fiber if `is_sole`.
+pub(super) fn work(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) {
+    let _stack_for_signals = SignalStack::install();
+    let local = Local::new(shared, post, is_sole);
+    // Suspended fibers would be stranded by a panic of the loop itself, which is a bug.
+    let guard = AbortOnUnwind;
+    local.install(|| local.serve());
+    std::mem::forget(guard);
+    local.stacks.borrow_mut().clear(&local.shared.pool);
+}
+
+impl Local {
+    fn serve(&self) {
+        self.shared.clock.worker_wakes();
+        loop {
+            let tick = self.tick.get().wrapping_add(1);
+            self.tick.set(tick);
+            let is_fair_turn = tick.is_multiple_of(FAIR_TURNS);
+            self.post.inbox.take(|fiber| self.ready.borrow_mut().push_back(fiber));
+            if is_fair_turn {
+                self.wake_due();
+            }
+            match self.next(is_fair_turn) {
+                Some(fiber) => self.resume(fiber),
+                None if self.rest() => {}
+                None => break,
+            }
+        }
+        self.shared.clock.worker_sleeps();
+    }
+
+    /// The next fiber to run.
+    fn next(&self, is_fair_turn: bool) -> Option<Arc<Core>> {
+        let waited_long = if is_fair_turn { self.post.pop_unstarted() } else { None };
+        let ready = || self.ready.borrow_mut().pop_front();
+        waited_long.or_else(ready).or_else(|| self.post.pop_unstarted()).or_else(|| self.steal())
+    }
+
+    /// Takes unstarted fibers from another worker.
+    fn steal(&self) -> Option<Arc<Core>> {
+        let posts = &self.shared.posts;
+        for step in 1..posts.len() {
+            let mut stolen = posts[(self.post.index + step) % posts.len()].steal();
+            if let Some(first) = stolen.pop_front() {
+                if !stolen.is_empty() {
+                    self.post.add_stolen(stolen);
+                }
+                return Some(first);
+            }
+        }
+        None
+    }
+
+    /// Runs a fiber until it leaves.
+    fn resume(&self, fiber: Arc<Core>) {
+        // SAFETY: this is the worker that started the fiber, or is about to: fibers come from its inbox, its ready queue
+        // and its timers, which hold its own, and from the queues of unstarted fibers.
+        let carrier = unsafe { fiber.own() }.carrier.get();
+        // SAFETY: only this worker touches the carrier, and the fiber itself does not.
+        let carrier = unsafe { &mut *carrier };
+        if carrier.is_none() {
+            match self.carry(&fiber) {
+                Some(made) => *carrier = Some(made),
+                None => return self.end(&fiber),
+            }
+        }
+        let carrier = carrier.as_mut().expect("the fiber has a carrier now");
+        self.current.set(Arc::as_ptr(&fiber));
+        self.post.enter(fiber.id);
+        let left = carrier.resume(());
+        self.post.leave();
+        self.current.set(std::ptr::null());
+        match left {
+            CoroutineResult::Yield(Leave::Yield) => self.ready.borrow_mut().push_back(fiber),
+            // The waiting fiber owns this reference, until a wake-up takes it over.
+            CoroutineResult::Yield(Leave::Wait) => std::mem::forget(fiber),
+            CoroutineResult::Return(()) => self.end(&fiber),
+        }
+    }
+
+    /// Gives an unstarted fiber a stack, and makes it this worker's. Without a stack the fiber's body ends here.
+    fn carry(&self, fiber: &Arc<Core>) -> Option<Carrier> {
+        let body = fiber.take_body().expect("an unstarted fiber has its body");
+        fiber.settle(&self.post);
+        let taken = self.stacks.borrow_mut().take(&self.shared.pool);
+        let stack = match taken {
+            Ok(stack) => stack,
+            Err(error) => {
+                self.shared.report_not_started(fiber, &error);
+                contain(|| body(Start::NoStack(error)));
+                return None;
+            }
+        };
+        let (limit, top) = stack.span();
+        fiber.state.set_stack([limit, limit + self.shared.pool.layout.guard_bytes, top]);
+        fiber.state.set_phase(Phase::Started);
+        let owner = Arc::as_ptr(fiber);
+        Some(Carrier::with_stack(stack, move |yielder, ()| {
+            // SAFETY: the worker holds a reference to the fiber while it runs, and this is its thread.
+            let fiber = unsafe { &*owner };
+            // SAFETY: this code runs on the fiber's worker.
+            unsafe { fiber.own() }.yielder.set(yielder);
+            let start = if fiber.is_cancelled() { Start::Cancelled } else { Start::Run };
+            contain(|| body(start));
+        }))
+    }
+
+    /// A fiber has returned: its stack is idle, and its joiners are woken.
+    fn end(&self, fiber: &Arc<Core>) {
+        fiber.state.set_phase(Phase::Ended);
+        // SAFETY: this is the fiber's worker, and the fiber does not run.
+        let carrier = unsafe { (*fiber.own().carrier.get()).take() };
+        if let Some(carrier) = carrier {
+            self.stacks.borrow_mut().put(carrier.into_stack(), &self.shared.pool);
+        }
+        self.is_done.set(self.is_sole);
+        self.shared.end(fiber);
+    }
+
+    /// Makes ready the fibers whose time has come.
+    fn wake_due(&self) {
+        if self.timers.next().is_some() {
+            let now = Instant::now();
+            while let Some(fiber) = self.timers.pop_due(now) {
+                fiber.wake();
+            }
+        }
+    }
+
+    /// Sleeps until there is work. `false` means that there will be none.
+    fn rest(&self) -> bool {
+        self.wake_due();
+        if !self.ready.borrow().is_empty() {
+            return true;
+        }
+        let key = self.post.bell.snapshot();
+        if self.is_sole {
+            return self.rest_alone(key);
+        }
+        if self.shared.has_ended() {
+            return false;
+        }
+        self.shared.idle.enter(self.post.index);
+        // This look comes after the entry into the list; the module docs say why.
+        let has_work = !self.post.inbox.is_empty() || self.shared.posts.iter().any(|post| post.has_unstarted());
+        if !has_work {
+            self.shared.clock.worker_sleeps();
+            self.sleep(key);
+            self.shared.clock.worker_wakes();
+        }
+        self.shared.idle.leave(self.post.index);
+        true
+    }
+
+    /// Sleeps until the one fiber of this worker is ready. `false` if it has ended.
+    fn rest_alone(&self, key: Key) -> bool {
+        if self.is_done.get() {
+            return false;
+        }
+        if self.post.inbox.is_empty() {
+            self.sleep(key);
+        }
+        true
+    }
+
+    /// Sleeps until the bell has rung since the snapshot, or a timer is due.
+    fn sleep(&self, key: Key) {
+        let _ = self.post.bell.wait_with(key, self.timers.next(), SpinPolicy::DEFAULT);
+    }
+}
+
+/// Runs a fiber's body or drops it. A body catches all panics of the user's, so one that arrives here is a bug.
+fn contain(body: impl FnOnce()) {
+    let guard = AbortOnUnwind;
+    body();
+    std::mem::forget(guard);
+}

@@ -1,0 +1,224 @@
+//! Fibers that borrow: a scope ends after all of its fibers.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+use parking_lot::Mutex;
+
+use crate::contained::AbortOnUnwind;
+use crate::error::JoinError;
+use crate::handle::Fiber;
+use crate::join::JoinHandle;
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::scheduler::state::Reason;
+use crate::spawn::{Builder, Packet, current_runtime};
+use crate::waiter::{Mask, Waiter};
+
+/// A scope in which fibers may borrow what lives outside; [`scope`] makes one.
+pub struct Scope<'scope, 'env: 'scope> {
+    shared: Arc<Shared>,
+    state: Arc<ScopeState>,
+    /// Invariant in both lifetimes: a scope must not pass for one of another lifetime.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Calls `body` with a scope, waits for all fibers that were spawned in it, and returns the result of `body`.
+///
+/// The wait suspends the calling fiber. It also comes after a panic of `body`, and it cannot be cut short: if the calling
+/// fiber is cancelled meanwhile, the fibers of the scope are cancelled, waited for, and then the calling fiber unwinds at
+/// its next wait.
+///
+/// # Panics
+/// Outside a fiber, where [`Runtime::scope`](crate::Runtime::scope) does it. If `body` panics, with that panic; else if a
+/// fiber of the scope panicked and was not joined.
+///
+/// ```
+/// use millstream_fiber::{Options, Runtime, scope};
+///
+/// let runtime = Runtime::start(Options::default())?;
+/// let total = runtime.spawn(|| {
+///     let numbers: Vec<u32> = (1..=100).collect();
+///     scope(|scope| {
+///         let parts: Vec<_> = numbers.chunks(25).map(|part| scope.spawn(|| part.iter().sum::<u32>())).collect();
+///         parts.into_iter().map(|part| part.join().unwrap()).sum::<u32>()
+///     })
+/// });
+/// assert_eq!(total.join().unwrap(), 5050);
+/// # Ok::<(), millstream_fiber::StartError>(())
+/// ```
+#[track_caller]
+pub fn scope<'env, T>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+    run(current_runtime(), body)
+}
+
+#[track_caller]
+pub(crate) fn run<'env, T>(shared: Arc<Shared>, body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+    let state = Arc::new(ScopeState {
+        fibers: AtomicUsize::new(0),
+        owner: Waiter::current(),
+        is_cancelled: AtomicBool::new(false),
+        has_panicked: AtomicBool::new(false),
+        members: Mutex::default(),
+    });
+    let scope = Scope { shared, state: Arc::clone(&state), scope: PhantomData, env: PhantomData };
+    let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+    // To leave early would free what the fibers borrow.
+    let guard = AbortOnUnwind;
+    state.wait_for_all();
+    std::mem::forget(guard);
+    match result {
+        Err(payload) => resume_unwind(payload),
+        Ok(_) if state.has_panicked.load(Relaxed) => panic!("a fiber of the scope panicked"),
+        Ok(value) => value,
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Spawns a fiber that may borrow what outlives the scope.
+    ///
+    /// # Panics
+    /// If the fiber [could not be spawned](crate::SpawnError); [`Builder::spawn_scoped`] returns the error.
+    #[track_caller]
+    pub fn spawn<T: Send + 'scope>(
+        &'scope self,
+        body: impl FnOnce() -> T + Send + 'scope,
+    ) -> ScopedJoinHandle<'scope, T> {
+        Builder::new().spawn_scoped(self, body).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(crate) fn state(&self) -> &Arc<ScopeState> {
+        &self.state
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("fibers", &self.state.fibers).finish_non_exhaustive()
+    }
+}
+
+/// The right to the result of a fiber in a scope. Dropping it leaves the fiber to the scope.
+pub struct ScopedJoinHandle<'scope, T> {
+    inner: JoinHandle<T>,
+    scope: PhantomData<&'scope ()>,
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    pub(crate) fn new(core: Arc<Core>, packet: Arc<Packet<T>>) -> Self {
+        ScopedJoinHandle { inner: JoinHandle::new(core, packet), scope: PhantomData }
+    }
+
+    /// Waits for the fiber's end and returns its result, as [`JoinHandle::join`] does.
+    ///
+    /// # Errors
+    /// Those of [`JoinHandle::join`].
+    #[track_caller]
+    pub fn join(self) -> Result<T, JoinError> {
+        self.inner.join()
+    }
+
+    /// Whether the fiber has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.inner.is_finished()
+    }
+
+    /// Cancels the fiber; returns at once. See [the crate's docs](crate#cancellation).
+    pub fn cancel(&self) {
+        self.inner.cancel();
+    }
+
+    /// The fiber.
+    #[must_use]
+    pub fn fiber(&self) -> &Fiber {
+        self.inner.fiber()
+    }
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopedJoinHandle").field("fiber", self.fiber()).finish_non_exhaustive()
+    }
+}
+
+/// The part of a scope that its fibers share, and that may outlive it.
+pub(crate) struct ScopeState {
+    /// Fibers that have entered and not left.
+    fibers: AtomicUsize,
+    owner: Waiter,
+    is_cancelled: AtomicBool,
+    has_panicked: AtomicBool,
+    members: Mutex<Members>,
+}
+
+/// The fibers to cancel together with the owner.
+#[derive(Default)]
+struct Members {
+    fibers: Vec<Arc<Core>>,
+    /// The length at which those that have ended are removed.
+    sweep_at: usize,
+}
+
+impl ScopeState {
+    pub(crate) fn enter(&self) {
+        // Relaxed: the caller is in the scope, so the owner is not past its wait.
+        self.fibers.fetch_add(1, Relaxed);
+    }
+
+    /// A fiber has ended, and its body and its result are gone.
+    pub(crate) fn leave(&self) {
+        // Release pairs with the owner's acquire: it sees everything the fiber did.
+        if self.fibers.fetch_sub(1, AcqRel) == 1 {
+            self.owner.wake();
+        }
+    }
+
+    pub(crate) fn note_panic(&self) {
+        self.has_panicked.store(true, Relaxed);
+    }
+
+    /// Adds a fiber to those that are cancelled together with the owner.
+    pub(crate) fn adopt(&self, fiber: &Arc<Core>) {
+        let mut members = self.members.lock();
+        if members.fibers.len() >= members.sweep_at.max(16) {
+            members.fibers.retain(|fiber| !fiber.joiners.has_ended());
+            members.sweep_at = members.fibers.len() * 2;
+        }
+        members.fibers.push(Arc::clone(fiber));
+        // `cancel_all` sets the flag before it locks the list.
+        if self.is_cancelled.load(Relaxed) {
+            fiber.cancel();
+        }
+    }
+
+    fn cancel_all(&self) {
+        self.is_cancelled.store(true, Relaxed);
+        self.members.lock().fibers.iter().for_each(Core::cancel);
+    }
+
+    #[track_caller]
+    fn wait_for_all(&self) {
+        let _mask = Mask::new();
+        let mut has_cancelled = false;
+        while self.fibers.load(Acquire) > 0 {
+            let is_owner_cancelled = matches!(&self.owner, Waiter::Fiber(owner) if owner.is_cancelled());
+            if is_owner_cancelled && !has_cancelled {
+                has_cancelled = true;
+                self.cancel_all();
+            }
+            self.owner.block(Reason::Scope, None);
+        }
+    }
+}

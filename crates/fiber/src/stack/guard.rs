@@ -1,0 +1,130 @@
+//! Guards: pages below a stack whose access is a fault.
+//!
+//! Since Linux 6.13, `madvise(MADV_GUARD_INSTALL)` marks pages in the page table as guards and leaves the mapping in
+//! one piece, so a million stacks need a handful of mappings. Elsewhere `mprotect` splits the mapping at each guard:
+//! two mappings a stack, of which a process has 65,530 by default (`vm.max_map_count`).
+//!
+//! The fault on a marked page is a `SIGSEGV` with the code for an unmapped address, and `/proc/self/maps` shows nothing
+//! of the guard; only its address tells it apart. Guards of both kinds survive `MADV_DONTNEED` and a fork.
+
+use std::io;
+use std::sync::OnceLock;
+
+use super::layout::page_bytes;
+
+/// The advice that installs guard markers, from Linux 6.13 on.
+const MADV_GUARD_INSTALL: libc::c_int = 102;
+/// Guards installed by one system call; larger batches are not faster.
+const BATCH: usize = 64;
+
+/// How stacks are guarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guards {
+    /// Marks in the page table (`MADV_GUARD_INSTALL`, Linux 6.13): the number of mappings does not grow with the
+    /// number of stacks.
+    Marks,
+    /// Pages without access rights (`mprotect`): two mappings a stack, so that `vm.max_map_count` limits the stacks of
+    /// a process.
+    Mappings,
+}
+
+impl Guards {
+    /// The kind this kernel can do with fewer mappings. The first call tries a page.
+    ///
+    /// ```
+    /// println!("stacks are guarded by {:?}", millstream_fiber::Guards::best());
+    /// ```
+    #[must_use]
+    pub fn best() -> Self {
+        static BEST: OnceLock<Guards> = OnceLock::new();
+        *BEST.get_or_init(|| if can_mark() { Guards::Marks } else { Guards::Mappings })
+    }
+}
+
+/// Tries a marker on a page of its own.
+fn can_mark() -> bool {
+    let bytes = page_bytes();
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: maps a fresh page at an address of the kernel's choice, marks it and unmaps it; nothing else uses it.
+    unsafe {
+        let page = libc::mmap(std::ptr::null_mut(), bytes, rights, kind, -1, 0);
+        if page == libc::MAP_FAILED {
+            return false;
+        }
+        let marked = libc::madvise(page, bytes, MADV_GUARD_INSTALL) == 0;
+        libc::munmap(page, bytes);
+        marked
+    }
+}
+
+/// A row of guards of `bytes` each, the first at `first`, each `stride` above the one before.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) first: *mut u8,
+    pub(super) stride: usize,
+    pub(super) bytes: usize,
+}
+
+impl Row {
+    fn at(&self, index: usize) -> *mut libc::c_void {
+        self.first.wrapping_add(index * self.stride).cast()
+    }
+
+    /// Installs `count` guards. If the kernel refuses, returns how many are in place, and its error.
+    ///
+    /// # Safety
+    /// The guards lie in a private anonymous mapping that the caller owns, and nothing uses their pages.
+    pub(super) unsafe fn install(&self, kind: Guards, count: usize) -> Result<(), (usize, io::Error)> {
+        let mut installed = 0;
+        if kind == Guards::Marks {
+            // SAFETY: the caller promises that the pages are its own and unused.
+            installed = unsafe { self.mark_in_batches(count) };
+        }
+        for index in installed..count {
+            // SAFETY: the caller promises that the pages are its own and unused.
+            let result = unsafe {
+                match kind {
+                    Guards::Marks => libc::madvise(self.at(index), self.bytes, MADV_GUARD_INSTALL),
+                    Guards::Mappings => libc::mprotect(self.at(index), self.bytes, libc::PROT_NONE),
+                }
+            };
+            if result != 0 {
+                return Err((index, io::Error::last_os_error()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks guards by `process_madvise`, many in one call, as far as the kernel permits; returns their number.
+    ///
+    /// # Safety
+    /// The contract of [`install`](Self::install).
+    unsafe fn mark_in_batches(&self, count: usize) -> usize {
+        // SAFETY: asks for a descriptor of this very process.
+        let own = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
+        if own < 0 {
+            return 0;
+        }
+        let mut marked = 0;
+        while marked < count {
+            let batch = BATCH.min(count - marked);
+            let spans: [libc::iovec; BATCH] = std::array::from_fn(|index| libc::iovec {
+                iov_base: self.at(marked + index.min(batch - 1)),
+                iov_len: self.bytes,
+            });
+            // SAFETY: the first `batch` spans are guards of the caller's, whose pages nothing uses.
+            let bytes =
+                unsafe { libc::syscall(libc::SYS_process_madvise, own, spans.as_ptr(), batch, MADV_GUARD_INSTALL, 0) };
+            // The kernel returns the bytes it has gone through, and may stop early.
+            let Ok(bytes @ 1..) = usize::try_from(bytes) else { break };
+            marked += bytes / self.bytes;
+            if bytes != batch * self.bytes {
+                break;
+            }
+        }
+        // SAFETY: the descriptor was opened above and is used no more.
+        unsafe { libc::close(own as libc::c_int) };
+        marked
+    }
+}

@@ -1,0 +1,60 @@
+//! Guarded stacks in reserved address space.
+//!
+//! A [`Chunk`](chunk::Chunk) reserves the address space of many stacks at once and lays a guard below each. Memory is
+//! committed page by page as a stack is touched. A [`StackPool`] owns the chunks; each worker keeps a [`StackCache`] of
+//! the stacks that it used last, whose pages are still in its caches.
+//!
+//! ```text
+//! low addresses                                                        high addresses
+//! ┌───────┬──────────────────────┬───────┬──────────────────────┬─ ─ ─
+//! │ guard │ stack ⇠ grows down   │ guard │ stack ⇠ grows down   │
+//! └───────┴──────────────────────┴───────┴──────────────────────┴─ ─ ─
+//! ▲ limit ▲ floor                ▲ top
+//! ```
+//!
+//! Touching a page costs about 3 µs, a guard 0.3 µs, so a stack is used again as soon as possible and by the same
+//! worker. A pool keeps the pages of [`idle_stacks`](crate::Options::idle_stacks) idle stacks and gives the pages of
+//! further ones back to the kernel; their address space and guards stay.
+
+mod cache;
+mod chunk;
+mod guard;
+mod layout;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use corosensei::stack::StackPointer;
+
+pub(crate) use cache::StackCache;
+pub use guard::Guards;
+pub(crate) use layout::{Layout, page_bytes};
+pub(crate) use pool::StackPool;
+pub use pool::StackReport;
+
+/// The right to run on one stack. The pool that made it must outlive its use.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    top: StackPointer,
+    /// The lowest address of the guard.
+    limit: StackPointer,
+}
+
+impl Stack {
+    /// The lowest address of the guard, and the address above the stack.
+    pub(crate) fn span(&self) -> (usize, usize) {
+        (self.limit.get(), self.top.get())
+    }
+}
+
+// SAFETY: the chunk laid a guard at `limit`, at least a page of usable memory lies between it and `top`, and both are
+// aligned to pages. The memory stays mapped until the pool is dropped, which outlives every use of the stack.
+unsafe impl corosensei::stack::Stack for Stack {
+    fn base(&self) -> StackPointer {
+        self.top
+    }
+
+    fn limit(&self) -> StackPointer {
+        self.limit
+    }
+}

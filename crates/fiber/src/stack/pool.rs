@@ -1,0 +1,172 @@
+//! The stacks of a runtime: those in use, idle and warm, idle and trimmed.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use super::Stack;
+use super::chunk::{self, Chunk};
+use super::guard::Guards;
+use super::layout::Layout;
+use crate::error::StackError;
+
+/// Stacks of the first chunk; each further chunk is twice as large, up to the next limit.
+const FIRST_CHUNK: usize = 64;
+/// Stacks of the largest chunk.
+const MAX_CHUNK: usize = 4096;
+/// Mappings that are left to the rest of the program where each stack takes two.
+const SPARE_MAPPINGS: usize = 8192;
+
+/// Stacks of this process whose guards are mappings, over all pools.
+static MAPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// The stacks of a runtime.
+#[derive(Debug)]
+pub(crate) struct StackPool {
+    pub(crate) layout: Layout,
+    pub(crate) guards: Guards,
+    /// Idle stacks that keep their pages.
+    max_warm: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    chunks: Vec<Chunk>,
+    warm: Vec<Stack>,
+    trimmed: Vec<Stack>,
+    /// The greatest depth found on a stack when it was trimmed.
+    deepest_trimmed: usize,
+}
+
+/// A runtime's stacks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StackReport {
+    /// How the stacks are guarded.
+    pub guards: Guards,
+    /// The size of a stack without its guard, in bytes.
+    pub stack_bytes: usize,
+    /// The size of a guard, in bytes.
+    pub guard_bytes: usize,
+    /// Stacks whose address space is reserved.
+    pub reserved: usize,
+    /// Idle stacks in the pool that keep their pages. Each worker keeps some more for itself.
+    pub warm: usize,
+    /// Idle stacks in the pool whose pages went back to the kernel.
+    pub trimmed: usize,
+    /// The greatest depth, in bytes, that any stack has been used to, in whole pages. A stack of this size would have
+    /// been enough so far, but for the page that a deeper call would have touched.
+    pub high_water_bytes: usize,
+}
+
+impl StackPool {
+    pub(crate) fn new(layout: Layout, guards: Guards, max_warm: usize) -> Self {
+        StackPool { layout, guards, max_warm, state: Mutex::default() }
+    }
+
+    /// Moves up to `count` idle stacks to `into`, warm ones first, and reserves more if there are none.
+    pub(super) fn acquire(&self, into: &mut Vec<Stack>, count: usize) -> Result<(), StackError> {
+        let mut state = self.state.lock();
+        if state.warm.is_empty() && state.trimmed.is_empty() {
+            self.grow(&mut state)?;
+        }
+        for _ in 0..count {
+            let Some(stack) = state.warm.pop().or_else(|| state.trimmed.pop()) else { break };
+            into.push(stack);
+        }
+        Ok(())
+    }
+
+    /// Takes back idle stacks, and trims those beyond the limit on warm ones.
+    pub(super) fn release(&self, stacks: impl Iterator<Item = Stack>) {
+        let mut cold = Vec::new();
+        let mut state = self.state.lock();
+        for stack in stacks {
+            if state.warm.len() < self.max_warm { state.warm.push(stack) } else { cold.push(stack) }
+        }
+        drop(state);
+        if cold.is_empty() {
+            return;
+        }
+        let mut deepest = 0;
+        for stack in &cold {
+            deepest = deepest.max(chunk::used_bytes(stack.span(), self.layout));
+            chunk::trim(stack, self.layout);
+        }
+        let mut state = self.state.lock();
+        state.deepest_trimmed = state.deepest_trimmed.max(deepest);
+        state.trimmed.append(&mut cold);
+    }
+
+    fn grow(&self, state: &mut State) -> Result<(), StackError> {
+        let reserved: usize = state.chunks.iter().map(|chunk| chunk.stacks).sum();
+        let mut count = reserved.clamp(FIRST_CHUNK, MAX_CHUNK);
+        if self.guards == Guards::Mappings {
+            count = claim_mappings(count)?;
+        }
+        let mapped = Chunk::map(self.layout, count, self.guards);
+        if self.guards == Guards::Mappings {
+            // Guards that the kernel refused take no mapping.
+            MAPPED.fetch_sub(count - mapped.as_ref().map_or(0, |chunk| chunk.stacks), Relaxed);
+        }
+        let chunk = mapped.map_err(|source| {
+            if self.guards == Guards::Mappings && source.raw_os_error() == Some(libc::ENOMEM) {
+                StackError::Mappings { stacks: reserved, limit: max_map_count() }
+            } else {
+                StackError::Memory { bytes: count * self.layout.stride(), stacks: reserved, source }
+            }
+        })?;
+        // The lowest is on top, so that stacks are used from one end of the chunk on.
+        state.trimmed.extend((0..chunk.stacks).rev().map(|index| chunk.stack(index)));
+        state.chunks.push(chunk);
+        Ok(())
+    }
+
+    /// The depth to which the stack in this [span](Stack::span) has been touched, in bytes.
+    pub(crate) fn used_bytes(&self, span: (usize, usize)) -> usize {
+        chunk::used_bytes(span, self.layout)
+    }
+
+    pub(crate) fn report(&self) -> StackReport {
+        let state = self.state.lock();
+        let deepest = state.chunks.iter().map(Chunk::deepest).max().unwrap_or(0);
+        StackReport {
+            guards: self.guards,
+            stack_bytes: self.layout.stack_bytes,
+            guard_bytes: self.layout.guard_bytes,
+            reserved: state.chunks.iter().map(|chunk| chunk.stacks).sum(),
+            warm: state.warm.len(),
+            trimmed: state.trimmed.len(),
+            high_water_bytes: deepest.max(state.deepest_trimmed),
+        }
+    }
+}
+
+impl Drop for StackPool {
+    fn drop(&mut self) {
+        if self.guards == Guards::Mappings {
+            let stacks: usize = self.state.get_mut().chunks.iter().map(|chunk| chunk.stacks).sum();
+            MAPPED.fetch_sub(stacks, Relaxed);
+        }
+    }
+}
+
+/// Claims the mappings of up to `count` stacks, and returns for how many there is room.
+fn claim_mappings(count: usize) -> Result<usize, StackError> {
+    let limit = max_map_count();
+    let room = limit.saturating_sub(SPARE_MAPPINGS) / 2;
+    let claim = |mapped: usize| Some(mapped + count.min(room.saturating_sub(mapped)));
+    let before = MAPPED.fetch_update(Relaxed, Relaxed, claim).unwrap_or_else(|mapped| mapped);
+    match count.min(room.saturating_sub(before)) {
+        0 => Err(StackError::Mappings { stacks: before, limit }),
+        claimed => Ok(claimed),
+    }
+}
+
+/// The kernel's limit on the mappings of a process.
+fn max_map_count() -> usize {
+    const DEFAULT: usize = 65_530;
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count");
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEFAULT)
+}

@@ -1,0 +1,89 @@
+//! The line of waiters in front of a mutex or an event.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+
+use crate::waiter::Waiter;
+
+/// Waiters, the longest waiting first.
+pub(super) struct WaitList {
+    line: Mutex<Line>,
+}
+
+struct Line {
+    waiters: VecDeque<(u64, Waiter)>,
+    tickets: u64,
+}
+
+impl WaitList {
+    pub(super) const fn new() -> Self {
+        WaitList { line: Mutex::new(Line { waiters: VecDeque::new(), tickets: 0 }) }
+    }
+
+    /// Wakes the longest waiting and removes it.
+    pub(super) fn wake_one(&self) {
+        let first = self.line.lock().waiters.pop_front();
+        if let Some((_, waiter)) = first {
+            waiter.wake();
+        }
+    }
+
+    /// Wakes and removes all waiters.
+    pub(super) fn wake_all(&self) {
+        let waiters = std::mem::take(&mut self.line.lock().waiters);
+        waiters.iter().for_each(|(_, waiter)| waiter.wake());
+    }
+}
+
+/// A waiter's place in the line, which it may lose and take again. Dropped in the middle, by a fiber that unwinds, it
+/// leaves the line in order.
+pub(super) struct Place<'a> {
+    list: &'a WaitList,
+    ticket: Option<u64>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(list: &'a WaitList) -> Self {
+        Place { list, ticket: None }
+    }
+
+    /// Checks `is_done` and, if it is not, sees to it that the waiter is in the line. Both happen under the line's
+    /// mutex, so a change that comes before a [`wake_one`](WaitList::wake_one) or [`wake_all`](WaitList::wake_all) is
+    /// either seen or followed by a wake-up. A waiter that had a place and lost it goes to the front.
+    pub(super) fn enter_unless(&mut self, waiter: &Waiter, is_done: impl FnOnce() -> bool) -> bool {
+        let mut line = self.list.line.lock();
+        if is_done() {
+            if let Some(ticket) = self.ticket.take() {
+                line.waiters.retain(|(other, _)| *other != ticket);
+            }
+            return true;
+        }
+        match self.ticket {
+            Some(ticket) if line.waiters.iter().any(|(other, _)| *other == ticket) => {}
+            Some(ticket) => line.waiters.push_front((ticket, waiter.clone())),
+            None => {
+                let ticket = line.tickets;
+                line.tickets += 1;
+                line.waiters.push_back((ticket, waiter.clone()));
+                self.ticket = Some(ticket);
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let mut line = self.list.line.lock();
+        let before = line.waiters.len();
+        line.waiters.retain(|(other, _)| *other != ticket);
+        let was_woken = line.waiters.len() == before;
+        drop(line);
+        // The wake-up was for a waiter that would use it.
+        if was_woken {
+            self.list.wake_one();
+        }
+    }
+}

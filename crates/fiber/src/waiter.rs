@@ -1,0 +1,205 @@
+//! Waiting: the one place where a fiber suspends, and where a thread outside fibers blocks.
+//!
+//! Every wait of the crate registers a [`Waiter`] with the side that will wake it, checks its condition, and calls
+//! [`block`]. A wake-up that comes before ends the wait at once. Waits may end without a reason, so callers loop.
+
+use std::panic::{Location, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use millstream_sync::eventcount::{EventCount, SpinPolicy};
+
+use crate::scheduler::core::{Core, Leave};
+use crate::scheduler::local::Local;
+use crate::scheduler::state::{Reason, Waiting};
+
+/// A thread outside fibers that may wait.
+#[derive(Debug)]
+pub(crate) struct ThreadWaiter {
+    is_woken: AtomicBool,
+    bell: EventCount,
+    /// Set by `unpark`, consumed by `park`.
+    pub(crate) permit: AtomicBool,
+    pub(crate) thread: std::thread::Thread,
+}
+
+thread_local! {
+    static THREAD: Arc<ThreadWaiter> = Arc::new(ThreadWaiter::new());
+}
+
+impl ThreadWaiter {
+    fn new() -> Self {
+        ThreadWaiter {
+            is_woken: AtomicBool::new(false),
+            bell: EventCount::new(),
+            permit: AtomicBool::new(false),
+            thread: std::thread::current(),
+        }
+    }
+
+    /// This thread's. In the destructor of another thread local it may be a new one, which works as well.
+    fn current() -> Arc<Self> {
+        THREAD.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(ThreadWaiter::new()))
+    }
+
+    fn wake(&self) {
+        // Release pairs with the acquire in `block`.
+        self.is_woken.store(true, Release);
+        self.bell.increment();
+    }
+
+    fn block(&self, deadline: Option<Instant>) {
+        let is_woken = || self.is_woken.swap(false, Acquire).then_some(());
+        let _ = self.bell.wait_for_with(is_woken, deadline, SpinPolicy::DEFAULT);
+    }
+}
+
+/// A fiber or a thread that may wait.
+#[derive(Clone)]
+pub(crate) enum Waiter {
+    Fiber(Arc<Core>),
+    Thread(Arc<ThreadWaiter>),
+}
+
+impl Waiter {
+    /// The fiber that runs, or the thread.
+    pub(crate) fn current() -> Self {
+        let fiber = Local::with(|_, fiber| Waiter::Fiber(Arc::clone(fiber)));
+        fiber.unwrap_or_else(|| Waiter::Thread(ThreadWaiter::current()))
+    }
+
+    /// Ends the waiter's wait, or its next one.
+    pub(crate) fn wake(&self) {
+        match self {
+            Waiter::Fiber(fiber) => fiber.wake(),
+            Waiter::Thread(thread) => thread.wake(),
+        }
+    }
+
+    /// Waits until [`wake`](Self::wake), the deadline, or for no reason. Must be called by the waiter itself.
+    ///
+    /// This is where a cancelled fiber unwinds, before the wait or after it, unless it is masked or unwinds already.
+    #[track_caller]
+    pub(crate) fn block(&self, reason: Reason, deadline: Option<Instant>) {
+        match self {
+            Waiter::Fiber(_) => suspend(reason, deadline, Location::caller()),
+            Waiter::Thread(thread) => thread.block(deadline),
+        }
+    }
+}
+
+impl Wake for Waiter {
+    fn wake(self: Arc<Self>) {
+        Waiter::wake(&self);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        Waiter::wake(self);
+    }
+}
+
+/// The payload with which a cancelled fiber unwinds.
+pub(crate) struct Unwound;
+
+/// Unwinds a fiber that is cancelled. `is_unwinding`: it unwinds already, and a second panic would abort the process.
+fn check_cancelled(fiber: &Core, is_unwinding: bool) {
+    if !fiber.is_cancelled() || is_unwinding || cfg!(panic = "abort") {
+        return;
+    }
+    // SAFETY: the caller is the fiber.
+    if unsafe { fiber.own() }.masks.get() == 0 {
+        resume_unwind(Box::new(Unwound));
+    }
+}
+
+/// The time after which a cancelled fiber that cannot tell whether it unwinds looks again.
+const RECHECK: Duration = Duration::from_millis(1);
+
+fn soon(deadline: Option<Instant>) -> Instant {
+    let soon = Instant::now() + RECHECK;
+    deadline.map_or(soon, |deadline| deadline.min(soon))
+}
+
+/// Suspends the fiber that runs until it is woken or the deadline has passed.
+fn suspend(reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
+    let inside = Local::with(|local, fiber| {
+        // A fiber that waits in a destructor while it unwinds leaves the thread's count of panics raised, so the answer
+        // may be "yes" for its neighbours, too. A cancelled one therefore looks again soon: its caller waits in a loop.
+        let is_unwinding = std::thread::panicking();
+        check_cancelled(fiber, is_unwinding);
+        let deadline = if is_unwinding && fiber.is_cancelled() { Some(soon(deadline)) } else { deadline };
+        let timer = deadline.map(|deadline| local.timers.set(deadline, Arc::clone(fiber)));
+        if fiber.wait.begin() {
+            fiber.state.set_waiting(Waiting { reason, at, since_ms: local.shared.clock.now_ms() });
+            Local::leave(fiber, Leave::Wait);
+            fiber.wait.end();
+        }
+        if let Some(timer) = timer {
+            local.timers.clear(timer);
+        }
+        check_cancelled(fiber, is_unwinding);
+    });
+    assert!(inside.is_some(), "a fiber waits on its own stack");
+}
+
+/// Lets other fibers run. Unwinds a cancelled fiber. `false` outside a fiber.
+pub(crate) fn yield_fiber() -> bool {
+    let inside = Local::with(|_, fiber| {
+        let is_unwinding = std::thread::panicking();
+        check_cancelled(fiber, is_unwinding);
+        Local::leave(fiber, Leave::Yield);
+        check_cancelled(fiber, is_unwinding);
+    });
+    inside.is_some()
+}
+
+/// Waits for a future, or until the deadline; `None` then.
+#[track_caller]
+pub(crate) fn wait_for<T>(future: impl Future<Output = T>, reason: Reason, deadline: Option<Instant>) -> Option<T> {
+    let waiter = Waiter::current();
+    let waker = Waker::from(Arc::new(waiter.clone()));
+    let mut context = Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return Some(value);
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return None;
+        }
+        waiter.block(reason, deadline);
+    }
+}
+
+/// Keeps a cancellation from unwinding the fiber while it lives. Does nothing outside a fiber.
+pub(crate) struct Mask {
+    fiber: Option<Arc<Core>>,
+}
+
+impl Mask {
+    pub(crate) fn new() -> Self {
+        let fiber = Local::with(|_, fiber| Arc::clone(fiber));
+        let mask = Mask { fiber };
+        mask.add(1);
+        mask
+    }
+
+    fn add(&self, change: u32) {
+        if let Some(fiber) = &self.fiber {
+            // SAFETY: a mask is made and dropped by the fiber itself: it is private to functions that wait.
+            let masks = unsafe { &fiber.own().masks };
+            masks.set(masks.get().wrapping_add(change));
+        }
+    }
+}
+
+impl Drop for Mask {
+    fn drop(&mut self) {
+        self.add(u32::MAX);
+    }
+}

@@ -1,0 +1,104 @@
+//! Many fibers, and the system calls that a switch does not make.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use millstream_fiber::{Guards, Options, Runtime, Threads, current, park, sleep, spawn, yield_now};
+
+fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
+}
+
+#[test]
+fn a_hundred_thousand_fibers_park_within_a_hundred_mappings() {
+    // Where each guard is a mapping, as many as the kernel's default allows.
+    let fibers = if Guards::best() == Guards::Marks { 100_000 } else { 20_000 };
+    let runtime = Runtime::start(Options::new(Threads::Workers(2)).on_report(|_| {})).unwrap();
+    let before = mappings();
+    let parked = Arc::new(AtomicUsize::new(0));
+    let handles: Vec<_> = (0..fibers)
+        .map(|n| {
+            let parked = Arc::clone(&parked);
+            runtime.spawn(move || {
+                parked.fetch_add(1, SeqCst);
+                park();
+                n
+            })
+        })
+        .collect();
+    while parked.load(SeqCst) < fibers {
+        sleep(Duration::from_millis(1));
+    }
+    if Guards::best() == Guards::Marks {
+        let added = mappings().saturating_sub(before);
+        println!("{added} mappings for {fibers} fibers");
+        assert!(added <= 100, "{added} mappings more");
+    }
+    assert!(runtime.stacks().reserved >= fibers);
+    handles.iter().for_each(|handle| handle.fiber().unpark());
+    for (n, handle) in handles.into_iter().enumerate() {
+        assert_eq!(handle.join().unwrap(), n);
+    }
+    let report = runtime.stacks();
+    assert!(report.warm <= 1024, "{report:?}");
+}
+
+/// The variable that makes the test program the child of the test below.
+const CHILD: &str = "MILLSTREAM_FIBER_SILENT";
+
+#[test]
+fn switches_wake_ups_and_waits_make_no_system_call() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", "the_silent_child"]).env(CHILD, "1").output().unwrap();
+    assert_eq!(output.status.code(), Some(9), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Two fibers of one worker switch to and fro, after the worker's thread has given up all system calls but `read` and
+/// `write`: any other one kills it, and nothing is written.
+#[test]
+fn the_silent_child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let mut ends = [0; 2];
+    // SAFETY: fills `ends` with two descriptors.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
+    let _fiber = runtime.spawn(move || {
+        let first = current();
+        let second = spawn(move || {
+            loop {
+                for _ in 0..1000 {
+                    yield_now();
+                }
+                first.unpark();
+                park();
+            }
+        });
+        yield_now();
+        park();
+        second.fiber().unpark();
+        // SAFETY: from here on this thread may only read, write and exit.
+        assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, 1) }, 0);
+        for _ in 0..200 {
+            park();
+            second.fiber().unpark();
+            for _ in 0..1000 {
+                yield_now();
+            }
+        }
+        // SAFETY: writes one byte.
+        unsafe { libc::write(ends[1], b"!".as_ptr().cast(), 1) };
+        loop {
+            yield_now();
+        }
+    });
+    let mut waiting = libc::pollfd { fd: ends[0], events: libc::POLLIN, revents: 0 };
+    // SAFETY: waits for the byte, and ends this process without waiting for its threads.
+    unsafe {
+        let arrived = libc::poll(&raw mut waiting, 1, 20_000);
+        libc::_exit(if arrived == 1 { 9 } else { 8 });
+    }
+}

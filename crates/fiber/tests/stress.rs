@@ -1,0 +1,123 @@
+//! Random fibers under preemption: threads lose their processor at any instruction, also in the middle of a switch, while
+//! every frame of every fiber checks its canary. `MILLSTREAM_STRESS=N` runs N times as long.
+
+#[path = "support/modes.rs"]
+mod modes;
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use millstream_fiber::sync::{Event, Mutex, Receiver, Sender, channel};
+use millstream_fiber::{
+    JoinError, Options, Runtime, blocking, current, fiber_local, park_timeout, scope, sleep, spawn, yield_now,
+};
+use millstream_recorder::Preemption;
+use millstream_verify_random::{Random, stress};
+use modes::MODES;
+
+fiber_local! {
+    static FRAMES: Cell<u64> = Cell::new(0);
+}
+
+/// The values that the fibers of a run share.
+struct World {
+    sum: Mutex<u64>,
+    event: Event,
+    values: (Sender<u64>, Receiver<u64>),
+    waits: AtomicU64,
+}
+
+/// One wait of a random kind.
+fn wait(world: &World, random: &mut Random) {
+    world.waits.fetch_add(1, Relaxed);
+    match random.below(12) {
+        0..=3 => yield_now(),
+        4 => {
+            let mut sum = world.sum.lock();
+            let before = *sum;
+            yield_now();
+            *sum = before + 1;
+            drop(sum);
+            *world.sum.lock() -= 1;
+        }
+        5 => {
+            world.values.0.send(7).unwrap();
+            assert_eq!(world.values.1.recv().unwrap(), 7);
+        }
+        6 => {
+            let other = current();
+            let child = spawn(move || other.unpark());
+            park_timeout(Duration::from_secs(60));
+            child.join().unwrap();
+        }
+        7 => sleep(Duration::from_micros(random.below(200))),
+        8 => assert!(!world.event.wait_timeout(Duration::from_micros(20))),
+        9 => {
+            let mut parts = [0u64; 3];
+            scope(|scope| {
+                for part in &mut parts {
+                    scope.spawn(|| {
+                        yield_now();
+                        *part = 5;
+                    });
+                }
+            });
+            assert_eq!(parts, [5; 3]);
+        }
+        10 => {
+            let hanging = spawn(|| sleep(Duration::MAX));
+            if random.below(2) == 0 {
+                yield_now();
+            }
+            hanging.cancel();
+            assert!(matches!(hanging.join(), Err(JoinError::Cancelled)));
+        }
+        _ if random.below(8) == 0 => assert_eq!(blocking(|| 3), 3),
+        _ => yield_now(),
+    }
+}
+
+/// Descends to `depth` frames, and waits in each on the way down and up.
+fn descend(world: &World, random: &mut Random, depth: u64) -> f64 {
+    let canary = random.next();
+    let frame = black_box([canary; 12]);
+    let float = canary as f64;
+    FRAMES.with(|frames| frames.set(frames.get() + 1));
+    wait(world, random);
+    let below = if depth == 0 { 0.0 } else { descend(world, random, depth - 1) };
+    wait(world, random);
+    FRAMES.with(|frames| frames.set(frames.get() - 1));
+    assert!(black_box(frame).iter().all(|&word| word == canary), "a frame was overwritten");
+    assert!(float == canary as f64);
+    below + 1.0
+}
+
+#[test]
+fn stacks_locals_and_locks_stay_whole_under_preemption() {
+    let mut random = Random::seeded();
+    for threads in MODES {
+        let runtime = Runtime::start(Options::new(threads).on_report(|_| {})).unwrap();
+        let world = World { sum: Mutex::new(0), event: Event::new(), values: channel(4096), waits: AtomicU64::new(0) };
+        let preemption = Preemption::start().unwrap();
+        for _ in 0..stress() {
+            runtime.scope(|scope| {
+                for _ in 0..40 {
+                    let (mut random, world) = (random.fork(), &world);
+                    scope.spawn(move || {
+                        for _ in 0..3 {
+                            let depth = random.below(30);
+                            assert!(descend(world, &mut random, depth) == (depth + 1) as f64);
+                        }
+                        assert_eq!(FRAMES.with(Cell::get), 0);
+                    });
+                }
+            });
+        }
+        println!("{threads:?}: {} waits, {} stops", world.waits.load(Relaxed), preemption.stops());
+        drop(preemption);
+        assert_eq!(*world.sum.lock(), 0);
+        runtime.finish();
+    }
+}

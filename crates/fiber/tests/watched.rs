@@ -1,0 +1,216 @@
+//! Reports to a runtime's owner: stalls, dumps, stacks that are not to be had; and the lives of fiber locals.
+
+#[path = "support/modes.rs"]
+mod modes;
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_fiber::sync::Event;
+use millstream_fiber::{
+    Builder, Guards, JoinError, Options, Reason, Report, Runtime, State, Threads, fiber_local, park, sleep, spawn,
+    yield_now,
+};
+use modes::under_each;
+
+/// Keeps the worker for `time`.
+fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn a_stalled_worker_is_reported_once_with_the_fibers_name() {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let theirs = Arc::clone(&reports);
+    let options = Options::new(Threads::Workers(2)).on_report(move |report| {
+        theirs.lock().unwrap().push(report.clone());
+        panic_in_the_hook();
+    });
+    let runtime = Runtime::start(options).unwrap();
+    let hog = Builder::new().name("hog").spawn_on(&runtime, || spin(Duration::from_millis(60))).unwrap();
+    hog.join().unwrap();
+    runtime.spawn(|| (0..1000).for_each(|_| yield_now())).join().unwrap();
+    let reports = reports.lock().unwrap();
+    let [Report::Stalled { fiber, since, .. }] = &reports[..] else { panic!("{reports:?}") };
+    assert!(fiber == "hog" && *since >= Duration::from_millis(10), "{reports:?}");
+    assert!(reports[0].to_string().starts_with("fiber `hog` has kept worker "));
+}
+
+/// A hook's panic is contained.
+fn panic_in_the_hook() {
+    std::panic::resume_unwind(Box::new("hook"));
+}
+
+#[test]
+fn a_dump_groups_equal_fibers_and_tells_what_each_waits_for() {
+    let runtime = Runtime::start(Options::new(Threads::One).on_report(|_| {})).unwrap();
+    let event = Arc::new(Event::new());
+    let mut fibers = Vec::new();
+    for _ in 0..20 {
+        let event = Arc::clone(&event);
+        fibers.push(Builder::new().name("get").spawn_on(&runtime, move || event.wait()).unwrap());
+    }
+    let target = runtime.spawn(park);
+    let parked = target.fiber().clone();
+    fibers.push(runtime.spawn(move || target.join().unwrap()));
+    sleep(Duration::from_millis(15));
+    let dump = runtime.dump();
+    assert_eq!(dump.fibers.len(), 22);
+    let gets: Vec<_> = dump.fibers.iter().filter(|fiber| fiber.name.as_deref() == Some("get")).collect();
+    for get in &gets {
+        let State::Waiting { reason: Reason::Event, at, since } = get.state else { panic!("{get:?}") };
+        assert!(at.file().ends_with("watched.rs") && since >= Duration::from_millis(5), "{get:?}");
+        assert!(get.stack_used_bytes.is_some_and(|bytes| (1..=64 << 10).contains(&bytes)), "{get:?}");
+    }
+    let text = dump.to_string();
+    assert!(text.starts_with("22 fibers\n    20 × `get` waiting for an event at "), "{text}");
+    assert!(text.contains("1 × (unnamed) joining a fiber at ") && text.contains("1 × (unnamed) parked at "), "{text}");
+    event.set();
+    parked.unpark();
+    fibers.into_iter().for_each(|fiber| fiber.join().unwrap());
+    assert_eq!(runtime.dump().to_string(), "0 fibers");
+}
+
+#[test]
+fn a_dump_tells_running_unstarted_and_ready_apart() {
+    let runtime = Runtime::start(Options::new(Threads::One).on_report(|_| {})).unwrap();
+    let (begun, release) = (Arc::new(Event::new()), Arc::new(Event::new()));
+    let [theirs, gate] = [Arc::clone(&begun), Arc::clone(&release)];
+    let ready = runtime.spawn(move || gate.wait());
+    sleep(Duration::from_millis(2));
+    let gate = Arc::clone(&release);
+    let runner = runtime.spawn(move || {
+        gate.set();
+        theirs.set();
+        spin(Duration::from_millis(30));
+    });
+    begun.wait();
+    let unstarted = runtime.spawn(|| ());
+    let states: Vec<_> = runtime.dump().fibers.iter().map(|fiber| fiber.state).collect();
+    assert_eq!(states, [State::Ready, State::Running, State::Unstarted]);
+    [ready, runner, unstarted].into_iter().for_each(|fiber| fiber.join().unwrap());
+}
+
+#[test]
+fn dumps_may_be_taken_while_fibers_come_and_go() {
+    under_each(|runtime| {
+        runtime.scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..100).for_each(|n| assert_eq!(spawn(move || n).join().unwrap(), n)));
+            }
+            for _ in 0..50 {
+                let _ = runtime.dump().to_string();
+                let _ = runtime.stacks();
+            }
+        });
+    });
+}
+
+static ENDED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+/// Notes its own end, and uses other locals in its destructor.
+struct Noted(&'static str);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        yield_now();
+        assert!(LAST.try_with(|_| ()).is_err() || self.0 == "last", "those made later are gone");
+        if self.0 == "last" {
+            assert!(FIRST.try_with(|first| first.0 == "first").unwrap(), "those made earlier are still there");
+            assert!(LAST.try_with(|_| ()).is_err(), "its own key is gone");
+        }
+        ENDED.lock().unwrap().push(self.0);
+    }
+}
+
+fiber_local! {
+    static FIRST: Noted = Noted("first");
+    static LAST: Noted = {
+        FIRST.with(|_| ());
+        Noted("last")
+    };
+    static STEPS: Cell<u32> = Cell::new(0);
+    static OWN: RefCell<Vec<u32>> = RefCell::default()
+}
+
+#[test]
+fn fiber_locals_are_dropped_at_the_end_the_last_made_first() {
+    under_each(|runtime| {
+        ENDED.lock().unwrap().clear();
+        runtime.spawn(|| LAST.with(|last| assert_eq!(last.0, "last"))).join().unwrap();
+        assert_eq!(*ENDED.lock().unwrap(), ["last", "first"]);
+    });
+}
+
+#[test]
+fn a_fiber_local_is_each_fibers_own_across_waits() {
+    under_each(|runtime| {
+        runtime.scope(|scope| {
+            for n in 0..20 {
+                scope.spawn(move || {
+                    OWN.with(|own| {
+                        // The value stays borrowed while the fiber waits and makes other values.
+                        let mut own = own.borrow_mut();
+                        for step in 0..n {
+                            own.push(step);
+                            STEPS.with(|steps| steps.set(steps.get() + 1));
+                            yield_now();
+                        }
+                    });
+                    assert_eq!((OWN.with(|own| own.borrow().len()), STEPS.with(Cell::get)), (n as usize, n));
+                });
+            }
+        });
+    });
+    STEPS.with(|steps| steps.set(7));
+    assert_eq!(thread::spawn(|| STEPS.with(Cell::get)).join().unwrap(), 0);
+}
+
+#[test]
+fn fibers_without_a_stack_end_with_the_reason() {
+    if Guards::best() == Guards::Marks {
+        // Nothing to run out of but address space, which a machine has more of than a test should take.
+        let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse::<usize>().unwrap();
+        let room = limit.saturating_sub(8192) / 2;
+        if room > 100_000 {
+            return;
+        }
+        let reports = Arc::new(AtomicUsize::new(0));
+        let theirs = Arc::clone(&reports);
+        let options =
+            Options::new(Threads::One).guards(Guards::Mappings).stack_bytes(16 << 10).on_report(move |report| {
+                if matches!(report, Report::NotStarted { .. }) {
+                    theirs.fetch_add(1, SeqCst);
+                }
+            });
+        let runtime = Runtime::start(options).unwrap();
+        let gate = Arc::new(Event::new());
+        let fibers: Vec<_> = (0..room + 100)
+            .map(|_| {
+                let gate = Arc::clone(&gate);
+                runtime.spawn(move || gate.wait())
+            })
+            .collect();
+        while reports.load(SeqCst) < 100 {
+            thread::yield_now();
+        }
+        gate.set();
+        let ended: Vec<_> = fibers.into_iter().map(|fiber| fiber.join()).collect();
+        let failed: Vec<_> = ended.iter().filter_map(|result| result.as_ref().err()).collect();
+        assert_eq!(failed.len(), reports.load(SeqCst));
+        for error in failed {
+            assert!(
+                matches!(error, JoinError::NotStarted(_)) && error.to_string().contains("vm.max_map_count"),
+                "{error}"
+            );
+        }
+        // The stacks are used again.
+        assert_eq!(runtime.spawn(|| 4).join().unwrap(), 4);
+    }
+}
