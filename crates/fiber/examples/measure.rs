@@ -8,6 +8,8 @@
 //! deep, so that the ratio of the two rings shows whether a switch depends on the depth.
 
 use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use millstream_fiber::sync::channel;
@@ -92,10 +94,12 @@ fn ring(runtime: &Runtime, hops: u64, depth: u32) -> Duration {
     in_fiber(runtime, move || {
         let mut next: Fiber = millstream_fiber::current();
         let mut ring = Vec::new();
+        let started = Arc::new(AtomicUsize::new(0));
         for _ in 0..RING {
-            let successor = next;
+            let (successor, started) = (next, Arc::clone(&started));
             let member = spawn(move || {
                 below(depth, &mut || {
+                    started.fetch_add(1, Relaxed);
                     for _ in 0..rounds {
                         park();
                         successor.unpark();
@@ -106,7 +110,9 @@ fn ring(runtime: &Runtime, hops: u64, depth: u32) -> Duration {
             ring.push(member);
         }
         // All descend first.
-        yields(64);
+        while started.load(Relaxed) < RING {
+            yield_now();
+        }
         let time = timed(|| {
             for _ in 0..rounds {
                 next.unpark();
@@ -129,6 +135,9 @@ fn channel_ring(runtime: &Runtime, hops: u64) -> Duration {
             .spawn(move || receiver.iter().for_each(|token: u64| outbox.send(token).expect("the ring is whole")));
     }
     let time = in_fiber(runtime, move || {
+        // The first round starts the fibers.
+        first.send(0).expect("the ring is whole");
+        assert_eq!(inbox.recv(), Ok(0));
         timed(|| {
             for round in 0..rounds {
                 first.send(round).expect("the ring is whole");

@@ -22,7 +22,7 @@ use crate::scheduler::state::{Phase, Reason};
 /// # while runtime.dump().to_string().contains("unstarted") {}
 /// println!("{}", runtime.dump());
 /// // 3 fibers
-/// //      3 × (unnamed) parked at src/main.rs:5:23, for up to 2 ms, stack up to 4 KiB
+/// //      3 × (unnamed) parked at src/main.rs:5:23, for up to 2ms, stack up to 4 KiB
 /// # drop(runtime); // cancels the fibers
 /// # Ok::<(), millstream_fiber::StartError>(())
 /// ```

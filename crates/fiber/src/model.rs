@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use millstream_sync::eventcount::EventCount;
+use millstream_sync::eventcount::{EventCount, SpinPolicy};
 
 use crate::primitive::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use crate::scheduler::inbox::{Inbox, Linked};
@@ -58,7 +58,8 @@ fn next(post: &Post) -> Vec<Arc<Fiber>> {
         if !ready.is_empty() {
             return ready;
         }
-        post.bell.wait(key);
+        // Spinning passes time, and a model has none.
+        let _ = post.bell.wait_with(key, None, SpinPolicy::NONE);
     }
 }
 

@@ -54,6 +54,15 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// assert_eq!(total.join().unwrap(), 5050);
 /// # Ok::<(), millstream_fiber::StartError>(())
 /// ```
+///
+/// What lives inside the scope ends before its fibers, and cannot be lent to them:
+///
+/// ```compile_fail,E0373
+/// millstream_fiber::scope(|scope| {
+///     let inside = 5;
+///     scope.spawn(|| println!("{inside}"));
+/// });
+/// ```
 #[track_caller]
 pub fn scope<'env, T>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
     run(current_runtime(), body)

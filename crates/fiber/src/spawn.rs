@@ -54,6 +54,13 @@ impl<T> Drop for Packet<T> {
 /// assert_eq!(sum.join().unwrap(), 5050);
 /// # Ok::<(), millstream_fiber::StartError>(())
 /// ```
+///
+/// A body may start on another thread, so it must be `Send`; values that it makes need not be:
+///
+/// ```compile_fail,E0277
+/// let shared = std::rc::Rc::new(5);
+/// millstream_fiber::spawn(move || println!("{shared}"));
+/// ```
 #[track_caller]
 pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     Builder::new().spawn(body).unwrap_or_else(|error| panic!("{error}"))

@@ -86,8 +86,12 @@ impl Waiter {
     /// This is where a cancelled fiber unwinds, before the wait or after it, unless it is masked or unwinds already.
     #[track_caller]
     pub(crate) fn block(&self, reason: Reason, deadline: Option<Instant>) {
+        self.block_at(reason, deadline, Location::caller());
+    }
+
+    fn block_at(&self, reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
         match self {
-            Waiter::Fiber(_) => suspend(reason, deadline, Location::caller()),
+            Waiter::Fiber(_) => suspend(reason, deadline, at),
             Waiter::Thread(thread) => thread.block(deadline),
         }
     }
@@ -158,9 +162,13 @@ pub(crate) fn yield_fiber() -> bool {
     inside.is_some()
 }
 
-/// Waits for a future, or until the deadline; `None` then.
-#[track_caller]
-pub(crate) fn wait_for<T>(future: impl Future<Output = T>, reason: Reason, deadline: Option<Instant>) -> Option<T> {
+/// Waits for a future, or until the deadline; `None` then. A dump shows `at` as the place of the wait.
+pub(crate) fn wait_for<T>(
+    future: impl Future<Output = T>,
+    reason: Reason,
+    deadline: Option<Instant>,
+    at: &'static Location<'static>,
+) -> Option<T> {
     let waiter = Waiter::current();
     let waker = Waker::from(Arc::new(waiter.clone()));
     let mut context = Context::from_waker(&waker);
@@ -172,7 +180,7 @@ pub(crate) fn wait_for<T>(future: impl Future<Output = T>, reason: Reason, deadl
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return None;
         }
-        waiter.block(reason, deadline);
+        waiter.block_at(reason, deadline, at);
     }
 }
 

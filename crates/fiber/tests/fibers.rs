@@ -64,10 +64,11 @@ fn a_panic_with_a_backtrace_fits_on_the_default_stack() {
 fn fibers_of_one_worker_take_turns() {
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
-    let start = Arc::new(Event::new());
+    let (start, started) = (Arc::new(Event::new()), Arc::new(AtomicUsize::new(0)));
     let turns = [0, 1].map(|fiber| {
-        let (order, start) = (Arc::clone(&order), Arc::clone(&start));
+        let (order, start, started) = (Arc::clone(&order), Arc::clone(&start), Arc::clone(&started));
         move || {
+            started.fetch_add(1, SeqCst);
             start.wait();
             for _ in 0..3 {
                 order.lock().unwrap().push(fiber);
@@ -77,7 +78,9 @@ fn fibers_of_one_worker_take_turns() {
     });
     let starter = move || {
         let fibers = turns.map(spawn);
-        sleep(Duration::from_millis(1));
+        while started.load(SeqCst) < 2 {
+            yield_now();
+        }
         start.set();
         fibers.into_iter().for_each(|fiber| fiber.join().unwrap());
     };
@@ -153,10 +156,11 @@ fn sleeps_last_long_enough_and_end_in_order() {
     });
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
+    let start = Instant::now();
     let sleepers = [60, 20, 40].map(|ms| {
         let order = Arc::clone(&order);
         runtime.spawn(move || {
-            sleep(Duration::from_millis(ms));
+            sleep((start + Duration::from_millis(ms)).saturating_duration_since(Instant::now()));
             order.lock().unwrap().push(ms);
         })
     });

@@ -1,6 +1,7 @@
 //! A bounded channel: the project's ring, with waits that suspend the fiber.
 
 use std::fmt;
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use millstream_ring::channel::{
@@ -70,7 +71,7 @@ impl<T: Send> Sender<T> {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(value)) => Err(SendError(value)),
             Err(TrySendError::Full(value)) => {
-                let sent = wait_for(self.ring.send_async(value), Reason::Send, None);
+                let sent = wait_for(self.ring.send_async(value), Reason::Send, None, Location::caller());
                 sent.expect("without a deadline only success ends the wait")
             }
         }
@@ -93,7 +94,7 @@ impl<T: Send> Sender<T> {
         let deadline = deadline_after(timeout);
         let mut values = vec![value];
         // The vector keeps the value if the wait is given up.
-        match wait_for(self.ring.send_many_async(&mut values), Reason::Send, deadline) {
+        match wait_for(self.ring.send_many_async(&mut values), Reason::Send, deadline, Location::caller()) {
             Some(Ok(())) => Ok(()),
             Some(Err(Disconnected)) => Err(SendTimeoutError::Disconnected(only(values))),
             None if values.is_empty() => Ok(()),
@@ -113,7 +114,7 @@ impl<T: Send> Receiver<T> {
     /// If all senders are gone and all their values have been received.
     #[track_caller]
     pub fn recv(&self) -> Result<T, Disconnected> {
-        self.recv_until(None).expect("without a deadline only success ends the wait")
+        self.recv_until(None, Location::caller()).expect("without a deadline only success ends the wait")
     }
 
     /// Receives a value if there is one. Lock-free.
@@ -130,7 +131,7 @@ impl<T: Send> Receiver<T> {
     /// If none arrived in time, or all senders are gone and all their values have been received.
     #[track_caller]
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        match self.recv_until(deadline_after(timeout)) {
+        match self.recv_until(deadline_after(timeout), Location::caller()) {
             Some(Ok(value)) => Ok(value),
             Some(Err(Disconnected)) => Err(RecvTimeoutError::Disconnected),
             None => Err(RecvTimeoutError::Timeout),
@@ -138,16 +139,17 @@ impl<T: Send> Receiver<T> {
     }
 
     /// The values until all senders are gone.
+    #[track_caller]
     pub fn iter(&self) -> impl Iterator<Item = T> {
-        std::iter::from_fn(|| self.recv().ok())
+        let at = Location::caller();
+        std::iter::from_fn(move || self.recv_until(None, at).and_then(Result::ok))
     }
 
-    #[track_caller]
-    fn recv_until(&self, deadline: Option<Instant>) -> Option<Result<T, Disconnected>> {
+    fn recv_until(&self, deadline: Option<Instant>, at: &'static Location<'static>) -> Option<Result<T, Disconnected>> {
         match self.ring.try_recv() {
             Ok(value) => Some(Ok(value)),
             Err(TryRecvError::Disconnected) => Some(Err(Disconnected)),
-            Err(TryRecvError::Empty) => wait_for(self.ring.recv_async(), Reason::Receive, deadline),
+            Err(TryRecvError::Empty) => wait_for(self.ring.recv_async(), Reason::Receive, deadline, at),
         }
     }
 }

@@ -85,7 +85,11 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free, and locks it.
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        self.try_lock().unwrap_or_else(|| self.lock_slowly())
+        // No closure, so that the place of the call gets through to the dump.
+        match self.try_lock() {
+            Some(guard) => guard,
+            None => self.lock_slowly(),
+        }
     }
 
     /// Locks the mutex if it is free. Wait-free.
