@@ -4,7 +4,7 @@ The mistakes go into a copy of the crates, never into the tree. A mutant that su
 
 Usage: python3 verify/mutants PART [NUMBER…]
 
-PART names a list beside this file: ring, slab, percpu. NUMBER picks mutants of the list, from 0. Exits with 1 if one survives.
+PART names a list beside this file: fiber, ring, slab, percpu. NUMBER picks mutants of the list, from 0. Exits with 1 if one survives.
 """
 
 import importlib

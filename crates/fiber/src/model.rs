@@ -3,15 +3,13 @@
 //! The models explore the source that runs: the wait's word, the inbox, and the event count on which a worker sleeps.
 //! A fiber is a number of waits that the model's worker runs; a lost wake-up is a deadlock, which loom reports.
 //!
-//! Mutations that the models find: a wake-up that does not set the word when the fiber is awake; a push that is not
-//! followed by an increment; a check of the inbox before the snapshot; `Relaxed` in place of the release of a push or
-//! of a wake-up, or of the acquire of `take` or `begin`.
+//! `python3 verify/mutants fiber` makes mistakes in this source, one at a time, and reports which model finds each.
 
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
-use millstream_sync::eventcount::{EventCount, SpinPolicy};
+use millstream_sync::eventcount::SpinPolicy;
 
 use crate::primitive::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use crate::scheduler::inbox::{Inbox, Linked};
@@ -22,6 +20,8 @@ struct Fiber {
     link: AtomicPtr<Fiber>,
     wait: WaitState,
     flags: AtomicU32,
+    /// Written by the worker before the first wait, read by a waker that finds the fiber asleep.
+    home: UnsafeCell<u32>,
     /// Written by a waker before its wake-up, read by the fiber after its wait.
     gifts: [UnsafeCell<u32>; 2],
 }
@@ -32,42 +32,45 @@ impl Linked for Fiber {
     }
 }
 
-struct Post {
-    inbox: Inbox<Fiber>,
-    bell: EventCount,
-}
-
 fn fiber() -> Arc<Fiber> {
     let link = AtomicPtr::new(std::ptr::null_mut());
     let gifts = std::array::from_fn(|_| UnsafeCell::new(0));
-    Arc::new(Fiber { link, wait: WaitState::new(), flags: AtomicU32::new(0), gifts })
+    Arc::new(Fiber { link, wait: WaitState::new(), flags: AtomicU32::new(0), home: UnsafeCell::new(0), gifts })
 }
 
-fn wake(post: &Post, fiber: &Arc<Fiber>) {
-    if fiber.wait.wake() && post.inbox.push(Arc::clone(fiber)) {
-        post.bell.increment();
+fn wake(inbox: &Inbox<Fiber>, fiber: &Arc<Fiber>) {
+    if fiber.wait.wake() {
+        // SAFETY: the worker's write came before the fiber fell asleep; loom checks it.
+        fiber.home.with(|home| assert_eq!(unsafe { *home }, 1));
+        inbox.send(Arc::clone(fiber));
     }
 }
 
+/// The worker starts the fiber.
+fn start(fiber: &Fiber) {
+    // SAFETY: no waker reads the cell before the fiber has fallen asleep, which it does afterwards; loom checks it.
+    fiber.home.with_mut(|home| unsafe { *home = 1 });
+}
+
 /// Sleeps until a fiber arrives.
-fn next(post: &Post) -> Vec<Arc<Fiber>> {
+fn next(inbox: &Inbox<Fiber>) -> Vec<Arc<Fiber>> {
     loop {
-        let key = post.bell.snapshot();
+        let key = inbox.bell.snapshot();
         let mut ready = Vec::new();
-        post.inbox.take(|fiber| ready.push(fiber));
+        inbox.take(|fiber| ready.push(fiber));
         if !ready.is_empty() {
             return ready;
         }
         // Spinning passes time, and a model has none.
-        let _ = post.bell.wait_with(key, None, SpinPolicy::NONE);
+        let _ = inbox.bell.wait_with(key, None, SpinPolicy::NONE);
     }
 }
 
 /// Lets the worker run `fiber` until `wakers` flags are set.
-fn run(post: &Post, fiber: &Arc<Fiber>, wakers: u32) {
+fn run(inbox: &Inbox<Fiber>, fiber: &Arc<Fiber>, wakers: u32) {
     while fiber.flags.load(Relaxed) != (1 << wakers) - 1 {
         if fiber.wait.begin() {
-            let ready = next(post);
+            let ready = next(inbox);
             assert_eq!(ready.len(), 1, "one wait has one wake-up");
             fiber.wait.end();
         }
@@ -80,8 +83,8 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-fn post() -> Arc<Post> {
-    Arc::new(Post { inbox: Inbox::new(), bell: EventCount::new() })
+fn inbox() -> Arc<Inbox<Fiber>> {
+    Arc::new(Inbox::new())
 }
 
 /// Sets the flag of waker `index` after writing its gift.
@@ -94,17 +97,18 @@ fn give(fiber: &Fiber, index: usize) {
 #[test]
 fn a_wait_ends_with_the_wake_up_and_sees_what_came_before() {
     explore(3, || {
-        let (post, fiber) = (post(), fiber());
+        let (inbox, fiber) = (inbox(), fiber());
         let waker = {
-            let (post, fiber) = (Arc::clone(&post), Arc::clone(&fiber));
+            let (inbox, fiber) = (Arc::clone(&inbox), Arc::clone(&fiber));
             thread::spawn(move || {
                 // SAFETY: the waker writes the cell, which the fiber reads after its wait; loom checks it.
                 fiber.gifts[0].with_mut(|gift| unsafe { *gift = 1 });
-                wake(&post, &fiber);
+                wake(&inbox, &fiber);
             })
         };
+        start(&fiber);
         if fiber.wait.begin() {
-            next(&post);
+            next(&inbox);
             fiber.wait.end();
         }
         // SAFETY: the waker's write came before the wake-up that ended the wait; loom checks it.
@@ -116,15 +120,16 @@ fn a_wait_ends_with_the_wake_up_and_sees_what_came_before() {
 #[test]
 fn no_wake_up_of_two_wakers_is_lost() {
     explore(2, || {
-        let (post, fiber) = (post(), fiber());
+        let (inbox, fiber) = (inbox(), fiber());
         let wakers = [0, 1].map(|index| {
-            let (post, fiber) = (Arc::clone(&post), Arc::clone(&fiber));
+            let (inbox, fiber) = (Arc::clone(&inbox), Arc::clone(&fiber));
             thread::spawn(move || {
                 give(&fiber, index);
-                wake(&post, &fiber);
+                wake(&inbox, &fiber);
             })
         });
-        run(&post, &fiber, 2);
+        start(&fiber);
+        run(&inbox, &fiber, 2);
         wakers.into_iter().for_each(|waker| waker.join().unwrap());
     });
 }
@@ -132,19 +137,20 @@ fn no_wake_up_of_two_wakers_is_lost() {
 #[test]
 fn a_worker_that_sleeps_gets_every_fiber() {
     explore(2, || {
-        let post = post();
+        let inbox = inbox();
         let fibers = [fiber(), fiber()];
+        fibers.iter().for_each(|fiber| start(fiber));
         assert!(fibers.iter().all(|fiber| fiber.wait.begin()));
         let wakers = fibers.clone().map(|fiber| {
-            let post = Arc::clone(&post);
+            let inbox = Arc::clone(&inbox);
             thread::spawn(move || {
                 give(&fiber, 0);
-                wake(&post, &fiber);
+                wake(&inbox, &fiber);
             })
         });
         let mut ready = 0;
         while ready < 2 {
-            for fiber in next(&post) {
+            for fiber in next(&inbox) {
                 // SAFETY: the waker's write came before the wake-up, and the push before the take; loom checks it.
                 fiber.gifts[0].with(|gift| assert_eq!(unsafe { *gift }, 1));
                 ready += 1;

@@ -193,7 +193,7 @@ mod tests {
     fn options_parts_and_groups_are_read_in_any_order() {
         assert_eq!(read(&["http", "--minutes", "3"]).unwrap(), (3, 1, vec!["http".to_owned()]));
         assert_eq!(read(&["--jobs", "2", "seeds", "--minutes", "5", "tsan"]).unwrap().0, 5);
-        assert_eq!(read(&["mutants"]).unwrap().2, ["mutants-percpu", "mutants-ring", "mutants-slab"]);
+        assert_eq!(read(&["mutants"]).unwrap().2, ["mutants-fiber", "mutants-percpu", "mutants-ring", "mutants-slab"]);
         assert!(read(&["fuzz"]).unwrap().2.len() >= 4);
         assert_eq!(read(&[]).unwrap().2.len(), all(crate::root()).unwrap().len());
     }

@@ -141,7 +141,7 @@ impl Core {
         let fiber = unsafe { Arc::from_raw(Arc::as_ptr(self)) };
         let home = self.home().expect("a fiber that waits has started");
         if let Some(fiber) = Local::offer(home, fiber) {
-            home.send(fiber);
+            home.inbox.send(fiber);
         }
     }
 

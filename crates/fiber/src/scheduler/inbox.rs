@@ -1,4 +1,4 @@
-//! The inbox of a worker: fibers that other threads made ready.
+//! The inbox of a worker: fibers that other threads made ready, and the bell that ends the worker's sleep.
 //!
 //! A stack that any thread pushes to and only the worker empties, as a whole, by one exchange. So no node is compared
 //! with one that came back (no ABA), and the reversed stack is the order of arrival. The links lie in the fibers: a
@@ -8,6 +8,8 @@
 
 use std::ptr;
 use std::sync::Arc;
+
+use millstream_sync::eventcount::EventCount;
 
 use crate::primitive::{
     AtomicPtr,
@@ -24,18 +26,27 @@ pub(crate) trait Linked: Sized {
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     newest: AtomicPtr<T>,
+    /// Rung after an arrival. The receiver takes a snapshot, then looks into the inbox, and then waits with the snapshot.
+    pub(crate) bell: EventCount,
 }
 
 impl<T: Linked> Inbox<T> {
     pub(crate) fn new() -> Self {
-        Inbox { newest: AtomicPtr::new(ptr::null_mut()) }
+        Inbox { newest: AtomicPtr::new(ptr::null_mut()), bell: EventCount::new() }
     }
 
-    /// Adds an item. Returns whether the inbox was empty, in which case the receiver may need a wake-up: a receiver
-    /// that has not emptied the inbox since the item before gets one from the sender of that item.
+    /// Adds an item, and wakes the receiver if it sleeps. The item must be in no inbox.
     ///
-    /// Lock-free. The item must be in no inbox.
-    pub(crate) fn push(&self, item: Arc<T>) -> bool {
+    /// Only the sender that finds the inbox empty rings: a receiver that has not emptied the inbox since the item before
+    /// is woken by the sender of that item. Lock-free.
+    pub(crate) fn send(&self, item: Arc<T>) {
+        if self.push(item) {
+            self.bell.increment();
+        }
+    }
+
+    /// Adds an item and returns whether the inbox was empty.
+    fn push(&self, item: Arc<T>) -> bool {
         let item = Arc::into_raw(item).cast_mut();
         let mut newest = self.newest.load(Relaxed);
         loop {

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use millstream_sync::eventcount::EventCount;
 use parking_lot::Mutex;
 
 use super::core::Core;
@@ -18,8 +17,6 @@ pub(crate) struct Post {
     pub(crate) index: usize,
     /// Fibers of this worker that other threads made ready.
     pub(super) inbox: Inbox<Core>,
-    /// Ends the worker's sleep.
-    pub(crate) bell: EventCount,
     /// Fibers that have not started; any worker may take them.
     unstarted: Mutex<VecDeque<Arc<Core>>>,
     /// The fiber that runs, or 0.
@@ -33,18 +30,15 @@ impl Post {
         Post {
             index,
             inbox: Inbox::new(),
-            bell: EventCount::new(),
             unstarted: Mutex::default(),
             running: AtomicU64::new(0),
             turns: AtomicU64::new(0),
         }
     }
 
-    /// Adds a fiber of this worker that has been made ready elsewhere, and wakes the worker if need be.
-    pub(super) fn send(&self, fiber: Arc<Core>) {
-        if self.inbox.push(fiber) {
-            self.bell.increment();
-        }
+    /// Ends the worker's sleep.
+    pub(super) fn ring(&self) {
+        self.inbox.bell.increment();
     }
 
     /// Adds an unstarted fiber and returns how many there are.

@@ -123,7 +123,7 @@ impl Shared {
         let index = idle.unwrap_or_else(|| self.next_post.fetch_add(1, Relaxed) % self.posts.len());
         self.posts[index].add_unstarted(Arc::clone(fiber));
         if idle.is_some() {
-            self.posts[index].bell.increment();
+            self.posts[index].ring();
         } else {
             self.wake_idle();
         }
@@ -148,7 +148,7 @@ impl Shared {
     /// Wakes an idle worker, if there is one, to look for unstarted fibers.
     pub(super) fn wake_idle(&self) {
         if let Some(worker) = self.idle.pop() {
-            self.posts[worker].bell.increment();
+            self.posts[worker].ring();
         }
     }
 
@@ -187,7 +187,7 @@ impl Shared {
     }
 
     fn ring_all(&self) {
-        self.posts.iter().for_each(|post| post.bell.increment());
+        self.posts.iter().for_each(|post| post.ring());
         self.clock.stop();
     }
 

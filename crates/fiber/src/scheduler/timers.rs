@@ -41,3 +41,31 @@ impl Timers {
         Some(first.remove())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn fibers_are_due_in_the_order_of_their_moments_and_not_after_they_are_cleared() {
+        let timers = Timers::default();
+        let start = Instant::now();
+        let fiber = || Arc::new(Core::new(None, Box::new(|_| ())));
+        let fibers: Vec<_> = (0..4).map(|_| fiber()).collect();
+        let keys: Vec<_> = [20, 10, 10, 30]
+            .into_iter()
+            .zip(&fibers)
+            .map(|(ms, fiber)| timers.set(start + Duration::from_millis(ms), Arc::clone(fiber)))
+            .collect();
+        assert_eq!(timers.next(), Some(start + Duration::from_millis(10)));
+        timers.clear(keys[2]);
+        assert_eq!(Arc::strong_count(&fibers[2]), 1);
+        assert!(timers.pop_due(start).is_none());
+        let due = || timers.pop_due(start + Duration::from_millis(20)).map(|fiber| fiber.id);
+        assert_eq!([due(), due(), due()], [Some(fibers[1].id), Some(fibers[0].id), None]);
+        timers.clear(keys[0]);
+        assert_eq!(timers.next(), Some(start + Duration::from_millis(30)));
+    }
+}

@@ -15,7 +15,7 @@
 
 use crate::primitive::{
     AtomicU32,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
 const AWAKE: u32 = 0;
@@ -34,9 +34,9 @@ impl WaitState {
     /// The fiber is about to wait. `false` means that a wake-up is due, which this call consumes: the fiber must not
     /// wait. After `true` the fiber leaves its worker, and calls [`end`](Self::end) when it is back.
     pub(crate) fn begin(&self) -> bool {
-        // Release: a waker that finds `ASLEEP` sees everything of the fiber. Acquire on failure: the fiber sees
-        // everything of the waker that came first.
-        match self.0.compare_exchange(AWAKE, ASLEEP, AcqRel, Acquire) {
+        // Release pairs with the acquire in `wake`: a waker that finds the fiber asleep sees its worker. On failure,
+        // `end` acquires.
+        match self.0.compare_exchange(AWAKE, ASLEEP, Release, Relaxed) {
             Ok(_) => true,
             Err(_) => {
                 self.end();

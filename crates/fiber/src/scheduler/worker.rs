@@ -152,7 +152,7 @@ impl Local {
         if !self.ready.borrow().is_empty() {
             return true;
         }
-        let key = self.post.bell.snapshot();
+        let key = self.post.inbox.bell.snapshot();
         if self.is_sole {
             return self.rest_alone(key);
         }
@@ -184,7 +184,7 @@ impl Local {
 
     /// Sleeps until the bell has rung since the snapshot, or a timer is due.
     fn sleep(&self, key: Key) {
-        let _ = self.post.bell.wait_with(key, self.timers.next(), SpinPolicy::DEFAULT);
+        let _ = self.post.inbox.bell.wait_with(key, self.timers.next(), SpinPolicy::DEFAULT);
     }
 }
 

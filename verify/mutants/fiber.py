@@ -1,0 +1,31 @@
+"""Mistakes in the waits and wake-ups of fibers, each of which a loom model or a test must find."""
+
+PACKAGE = "millstream-fiber"
+FOLDER = "crates/fiber"
+# The tests to build and run, with their RUSTFLAGS: the models, and tests on the machine for mistakes that no model finds.
+RUNS = [
+    (["--release", "--lib"], "--cfg loom"),
+    (["--test", "cancel", "--test", "fibers", "--test", "scope", "--test", "watched"], ""),
+]
+
+# File, source text, its replacement, the mistake.
+MUTANTS = [
+    ("scheduler/wait_state.rs", "swap(WOKEN, AcqRel) == ASLEEP", "swap(WOKEN, Relaxed) == ASLEEP", "a wake-up is relaxed"),
+    ("scheduler/wait_state.rs", "compare_exchange(AWAKE, ASLEEP, Release, Relaxed)", "compare_exchange(AWAKE, ASLEEP, Relaxed, Relaxed)",
+     "a fiber falls asleep relaxed"),
+    ("scheduler/wait_state.rs", "self.0.swap(AWAKE, Acquire);", "self.0.swap(AWAKE, Relaxed);", "a wait ends relaxed"),
+    ("scheduler/wait_state.rs", "self.0.swap(WOKEN, AcqRel) == ASLEEP", "self.0.compare_exchange(ASLEEP, WOKEN, AcqRel, Relaxed).is_ok()",
+     "a wake-up that comes before the wait is forgotten"),
+    ("scheduler/inbox.rs", "compare_exchange_weak(newest, item, Release, Relaxed)", "compare_exchange_weak(newest, item, Relaxed, Relaxed)",
+     "an arrival is relaxed"),
+    ("scheduler/inbox.rs", "swap(ptr::null_mut(), Acquire)", "swap(ptr::null_mut(), Relaxed)", "arrivals are taken relaxed"),
+    ("scheduler/inbox.rs", "            self.bell.increment();\n", "", "an arrival does not wake the worker"),
+    ("scheduler/inbox.rs", "if self.push(item) {", "if !self.push(item) {", "only an arrival in an inbox with others wakes the worker"),
+    ("spawn.rs", "payload.is::<Unwound>() && is_cancelled()", "payload.is::<Unwound>()", "a payload passes for a cancellation elsewhere"),
+    ("scheduler/worker.rs", "if fiber.is_cancelled() { Start::Cancelled } else { Start::Run }", "Start::Run",
+     "a fiber that was cancelled before its start runs"),
+    ("waiter.rs", "|| is_unwinding ||", "||", "a fiber that unwinds is cancelled again"),
+    ("join.rs", "return Err(JoinError::Cycle);", "break;", "circles of joins are not found"),
+    ("scheduler/watch.rs", "    if post.has_unstarted() {\n        shared.wake_idle();\n    }\n", "",
+     "unstarted fibers stay with a worker that is kept"),
+]
