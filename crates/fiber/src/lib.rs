@@ -85,7 +85,7 @@
 //! Signal handlers that were installed without `SA_ONSTACK` run on the fiber's stack, which must have room for them.
 //!
 //! # Progress and cost
-//! Yields, wake-ups and waits without contention are lock-free and allocate nothing. Spawning takes two short locks. A
+//! Yields, parks and wake-ups take no lock and, but for the growth of a queue, allocate nothing. Spawning takes two short locks. A
 //! wake-up makes a system call only if the other worker sleeps. Memory is one page for each stack at least, and some 500
 //! bytes for the fiber. `examples/measure.rs` takes the figures on your machine.
 //!

@@ -15,8 +15,22 @@ pub enum Threads {
     OneEach,
     /// One thread for all fibers (1:N): fibers never run at the same time.
     One,
-    /// This number of threads for all fibers (M:N), at least one.
+    /// This number of threads for all fibers (M:N), from 1 to 4096; other numbers count as the nearest of these.
     Workers(usize),
+}
+
+/// The most workers.
+const MAX_WORKERS: usize = 4096;
+
+impl Threads {
+    /// The number of workers that all fibers share; 0 if each fiber has its own.
+    pub(crate) fn workers(self) -> usize {
+        match self {
+            Threads::OneEach => 0,
+            Threads::One => 1,
+            Threads::Workers(workers) => workers.clamp(1, MAX_WORKERS),
+        }
+    }
 }
 
 /// The configuration of a [`Runtime`](crate::Runtime).
@@ -66,7 +80,8 @@ impl Options {
         Options { stack_bytes, ..self }
     }
 
-    /// The size of the guard below each stack in bytes, 16 KiB by default; rounded up to whole pages, up to 1 GiB.
+    /// The size of the guard below each stack in bytes, 16 KiB by default; rounded up to whole pages, at least
+    /// one, and at most 1 MiB.
     ///
     /// Rust code touches each page of a large frame in order and cannot jump over a guard of one page. C code that was
     /// compiled without `-fstack-clash-protection` can jump over a guard that is smaller than its largest frame.

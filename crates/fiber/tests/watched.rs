@@ -199,6 +199,44 @@ fn a_fiber_local_is_each_fibers_own_across_waits() {
     assert_eq!(thread::spawn(|| STEPS.with(Cell::get)).join().unwrap(), 0);
 }
 
+thread_local! {
+    static SHARED: Cell<u32> = const { Cell::new(0) };
+}
+
+#[test]
+fn a_thread_local_is_shared_by_the_fibers_of_a_worker_and_stays_where_it_is() {
+    let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
+    let other = runtime.spawn(|| {
+        let address = SHARED.with(|shared| std::ptr::from_ref(shared).addr());
+        let neighbour = spawn(|| SHARED.with(|shared| shared.set(shared.get() + 1)));
+        // The value stays borrowed across the wait, in which the neighbour changes it.
+        let seen = SHARED.with(|shared| {
+            neighbour.join().unwrap();
+            shared.get()
+        });
+        assert_eq!(SHARED.with(|shared| std::ptr::from_ref(shared).addr()), address);
+        seen
+    });
+    assert_eq!(other.join().unwrap(), 1);
+    assert_eq!(SHARED.with(Cell::get), 0);
+}
+
+#[test]
+fn extreme_options_are_brought_within_their_limits() {
+    for workers in [0, 1] {
+        let runtime = Runtime::start(Options::new(Threads::Workers(workers)).stack_bytes(0).guard_bytes(0)).unwrap();
+        assert_eq!(runtime.spawn(|| 2).join().unwrap(), 2);
+        assert_eq!(runtime.stacks().stack_bytes, 16 << 10);
+    }
+    let options = Options::new(Threads::One).stack_bytes(usize::MAX).guard_bytes(usize::MAX).idle_stacks(usize::MAX);
+    let runtime = Runtime::start(options.max_blocking_threads(0).max_fibers(usize::MAX).stall(Duration::MAX)).unwrap();
+    match runtime.spawn(|| millstream_fiber::blocking(|| 3)).join() {
+        Ok(three) => assert_eq!((three, runtime.stacks().guard_bytes), (3, 1 << 20)),
+        // A machine may refuse to reserve this much.
+        Err(error) => assert!(error.to_string().contains("address space"), "{error}"),
+    }
+}
+
 #[test]
 fn fibers_without_a_stack_end_with_the_reason() {
     if Guards::best() == Guards::Marks {

@@ -18,7 +18,7 @@ use super::watch::{self, Clock};
 use super::worker;
 use crate::blocking::BlockingThreads;
 use crate::error::{SpawnError, StackError};
-use crate::options::{Options, Threads};
+use crate::options::Options;
 use crate::report::Report;
 use crate::stack::{Guards, Layout, StackPool};
 
@@ -46,11 +46,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(options: Options) -> Self {
-        let workers = match options.threads {
-            Threads::OneEach => 0,
-            Threads::One => 1,
-            Threads::Workers(workers) => workers.max(1),
-        };
+        let workers = options.threads.workers();
         let layout = Layout::new(options.stack_bytes, options.guard_bytes);
         let guards = options.guards.unwrap_or_else(Guards::best);
         Shared {

@@ -2,8 +2,10 @@
 
 /// The smallest stack: enough for a panic to be reported.
 pub(crate) const MIN_STACK_BYTES: usize = 16 * 1024;
-/// The largest stack, and the largest guard.
+/// The largest stack.
 pub(crate) const MAX_STACK_BYTES: usize = 1 << 30;
+/// The largest guard: a mark takes an entry of the page table for each of its pages.
+pub(crate) const MAX_GUARD_BYTES: usize = 1 << 20;
 
 /// The sizes of one stack with its guard; both are multiples of the page size.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +18,10 @@ impl Layout {
     /// Rounds both sizes up to whole pages, within the limits above; a guard has at least one page.
     pub(crate) fn new(stack_bytes: usize, guard_bytes: usize) -> Self {
         let page = page_bytes();
-        let whole = |bytes: usize, min: usize| bytes.clamp(min, MAX_STACK_BYTES).next_multiple_of(page);
-        Layout { stack_bytes: whole(stack_bytes, MIN_STACK_BYTES), guard_bytes: whole(guard_bytes, page) }
+        Layout {
+            stack_bytes: stack_bytes.clamp(MIN_STACK_BYTES, MAX_STACK_BYTES).next_multiple_of(page),
+            guard_bytes: guard_bytes.clamp(page, MAX_GUARD_BYTES).next_multiple_of(page),
+        }
     }
 
     /// The distance from one stack to the next.
