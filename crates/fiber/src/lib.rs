@@ -74,7 +74,8 @@
 //!
 //! # Panics
 //! A panic ends its fiber and reaches the joiner as [`JoinError::Panicked`]. It passes no switch of stacks, and no other
-//! fiber. A detached fiber's panic is reported by the panic hook alone, like a detached thread's.
+//! fiber. A detached fiber's panic is reported by the panic hook alone, like a detached thread's. A panic hook must not
+//! wait: the process would abort if a neighbour panicked meanwhile.
 //!
 //! # Stacks
 //! Stacks lie in reserved address space, each above a guard, and memory is committed as it is touched. On Linux 6.13 and

@@ -55,7 +55,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// # Ok::<(), millstream_fiber::StartError>(())
 /// ```
 ///
-/// What lives inside the scope ends before its fibers, and cannot be lent to them:
+/// A value inside the scope ends before its fibers do, and cannot be lent to them:
 ///
 /// ```compile_fail,E0373
 /// millstream_fiber::scope(|scope| {

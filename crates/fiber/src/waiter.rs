@@ -47,7 +47,7 @@ impl ThreadWaiter {
         THREAD.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(ThreadWaiter::new()))
     }
 
-    fn wake(&self) {
+    fn end_wait(&self) {
         // Release pairs with the acquire in `block`.
         self.is_woken.store(true, Release);
         self.bell.increment();
@@ -76,8 +76,16 @@ impl Waiter {
     /// Ends the waiter's wait, or its next one.
     pub(crate) fn wake(&self) {
         match self {
-            Waiter::Fiber(fiber) => fiber.wake(),
-            Waiter::Thread(thread) => thread.wake(),
+            Waiter::Fiber(fiber) => fiber.end_wait(),
+            Waiter::Thread(thread) => thread.end_wait(),
+        }
+    }
+
+    /// The waiter, for a future that it polls.
+    fn waker(&self) -> Waker {
+        match self {
+            Waiter::Fiber(fiber) => Waker::from(Arc::clone(fiber)),
+            Waiter::Thread(thread) => Waker::from(Arc::clone(thread)),
         }
     }
 
@@ -97,13 +105,24 @@ impl Waiter {
     }
 }
 
-impl Wake for Waiter {
+// A task's waker is the waiter's own reference: a wait for a future allocates nothing.
+impl Wake for Core {
     fn wake(self: Arc<Self>) {
-        Waiter::wake(&self);
+        self.end_wait();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        Waiter::wake(self);
+        self.end_wait();
+    }
+}
+
+impl Wake for ThreadWaiter {
+    fn wake(self: Arc<Self>) {
+        self.end_wait();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.end_wait();
     }
 }
 
@@ -170,7 +189,7 @@ pub(crate) fn wait_for<T>(
     at: &'static Location<'static>,
 ) -> Option<T> {
     let waiter = Waiter::current();
-    let waker = Waker::from(Arc::new(waiter.clone()));
+    let waker = waiter.waker();
     let mut context = Context::from_waker(&waker);
     let mut future = std::pin::pin!(future);
     loop {

@@ -132,7 +132,7 @@ impl Core {
     }
 
     /// Ends the fiber's wait, or its next one if it is awake.
-    pub(crate) fn wake(self: &Arc<Self>) {
+    pub(crate) fn end_wait(self: &Arc<Self>) {
         if !self.wait.wake() {
             return;
         }
@@ -154,7 +154,7 @@ impl Core {
         // Release: the fiber sees what the canceller wrote before. The wake-up comes afterwards, so a fiber that checked
         // the flag too early has its wait ended.
         self.cancelled.store(true, Release);
-        self.wake();
+        self.end_wait();
     }
 
     /// The name, or the number if there is none.

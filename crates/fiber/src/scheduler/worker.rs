@@ -141,7 +141,7 @@ impl Local {
         if self.timers.next().is_some() {
             let now = Instant::now();
             while let Some(fiber) = self.timers.pop_due(now) {
-                fiber.wake();
+                fiber.end_wait();
             }
         }
     }
