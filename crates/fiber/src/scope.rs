@@ -34,7 +34,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 ///
 /// The wait suspends the calling fiber. It also comes after a panic of `body`, and it cannot be cut short: if the calling
 /// fiber is cancelled meanwhile, the fibers of the scope are cancelled, waited for, and then the calling fiber unwinds at
-/// its next wait.
+/// its next wait. In a destructor that runs because the fiber ends or unwinds, they are not cancelled.
 ///
 /// # Panics
 /// Outside a fiber, where [`Runtime::scope`](crate::Runtime::scope) does it. If `body` panics, with that panic; else if a
@@ -219,11 +219,14 @@ impl ScopeState {
 
     #[track_caller]
     fn wait_for_all(&self) {
+        // A destructor that runs because the fiber ends or unwinds has its scopes in peace. Whether it unwinds may become
+        // clear later, and is looked at after each wait.
+        let is_ending = Mask::is_set();
         let _mask = Mask::new();
-        let mut has_cancelled = false;
+        let mut has_cancelled = is_ending;
         while self.fibers.load(Acquire) > 0 {
             let is_owner_cancelled = matches!(&self.owner, Waiter::Fiber(owner) if owner.is_cancelled());
-            if is_owner_cancelled && !has_cancelled {
+            if is_owner_cancelled && !has_cancelled && !std::thread::panicking() {
                 has_cancelled = true;
                 self.cancel_all();
             }

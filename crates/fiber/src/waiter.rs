@@ -216,6 +216,12 @@ impl Mask {
         mask
     }
 
+    /// Whether the fiber has a mask.
+    pub(crate) fn is_set() -> bool {
+        // SAFETY: this code runs in the fiber.
+        Local::with(|_, fiber| unsafe { fiber.own() }.masks.get() > 0) == Some(true)
+    }
+
     fn add(&self, change: u32) {
         if let Some(fiber) = &self.fiber {
             // SAFETY: a mask is made and dropped by the fiber itself: it is private to functions that wait.

@@ -296,10 +296,15 @@ fn a_blocking_call_is_not_cut_short() {
     under_each(|runtime| {
         let (is_begun, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (begun, over) = (Arc::clone(&is_begun), Arc::clone(&is_over));
+        let is_asked = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_asked);
         let fiber = runtime.spawn(move || {
             blocking(|| {
                 begun.store(true, SeqCst);
-                thread::sleep(Duration::from_millis(10));
+                while !asked.load(SeqCst) {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_millis(5));
                 over.store(true, SeqCst);
             });
             yield_now();
@@ -308,6 +313,7 @@ fn a_blocking_call_is_not_cut_short() {
             thread::yield_now();
         }
         fiber.cancel();
+        is_asked.store(true, SeqCst);
         assert!(is_cancelled_result(&fiber.join()));
         assert!(is_over.load(SeqCst));
     });

@@ -132,8 +132,9 @@ fn a_cancelled_owner_cancels_its_fibers_and_waits_for_them() {
             let ended = &theirs;
             scope(|scope| {
                 for _ in 0..5 {
-                    scope.spawn(|| {
-                        let _reader = Reader(ended);
+                    let reader = Reader(ended);
+                    scope.spawn(move || {
+                        let _reader = reader;
                         park();
                     });
                 }
@@ -168,12 +169,17 @@ fn a_scope_in_a_destructor_works_while_the_fiber_unwinds() {
             resume_unwind(Box::new("body"));
         });
         assert!(matches!(bad.join(), Err(JoinError::Panicked(_))));
-        let cancelled = runtime.spawn(|| {
-            let _scoped = Scoped;
-            park();
-        });
-        cancelled.cancel();
-        assert!(matches!(cancelled.join(), Err(JoinError::Cancelled)));
+        // Cancelled in its wait, or before it starts.
+        for pause in [Duration::from_millis(2), Duration::ZERO] {
+            let scoped = Scoped;
+            let cancelled = runtime.spawn(move || {
+                let _scoped = scoped;
+                park();
+            });
+            sleep(pause);
+            cancelled.cancel();
+            assert!(matches!(cancelled.join(), Err(JoinError::Cancelled)));
+        }
     });
 }
 
