@@ -4,8 +4,8 @@
 //! cargo run --profile dist -p millstream-fiber --example measure [SECONDS-PER-FIGURE]
 //! ```
 //!
-//! Each line is the median of seven runs and the fastest of them. Close other programs first. A deep stack is 100 frames
-//! deep, so that the ratio of the two rings shows whether a switch depends on the depth.
+//! Each line is the median of seven runs and the fastest of them. Close other programs first. A deep stack is 100
+//! frames deep, so that the ratio of the two rings shows whether a switch depends on the depth.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -55,7 +55,8 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
         caller.wake();
     });
     // SAFETY: extends the lifetime of what the call borrows. This function returns only when the job has set
-    // `is_there`, after the call and everything in it are gone; it cannot unwind before, and the result is taken out here.
+    // `is_there`, after the call and everything in it are gone; it cannot unwind before, and the result is taken out
+    // here.
     let job: Job = unsafe { std::mem::transmute(job) };
     let mask = Mask::new();
     let guard = AbortOnUnwind;

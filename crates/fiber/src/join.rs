@@ -30,9 +30,9 @@ impl<T> JoinHandle<T> {
     /// Everything that the fiber did is visible afterwards.
     ///
     /// # Errors
-    /// If the fiber panicked, was cancelled, never ran for want of a stack, or waits to join the calling fiber, directly
-    /// or through up to 1024 others. Of the fibers in such a circle, at least one gets the error. Circles through scopes,
-    /// channels or threads are not found.
+    /// If the fiber panicked, was cancelled, never ran for want of a stack, or waits to join the calling fiber,
+    /// directly or through up to 1024 others. Of the fibers in such a circle, at least one gets the error. Circles
+    /// through scopes, channels or threads are not found.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         wait_for_end(&self.core)?;

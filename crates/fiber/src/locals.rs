@@ -56,9 +56,9 @@ macro_rules! fiber_local {
 
 /// The key of a value for each fiber; [`fiber_local!`] declares one.
 ///
-/// The value need not be `Send`: it is made, used and dropped on the fiber's thread. It is dropped when the fiber's body
-/// has ended, the last made first, and its destructor may wait. A panic of a destructor is reported by the panic hook
-/// and ends there.
+/// The value need not be `Send`: it is made, used and dropped on the fiber's thread. It is dropped when the fiber's
+/// body has ended, the last made first, and its destructor may wait. A panic of a destructor is reported by the panic
+/// hook and ends there.
 pub struct FiberLocal<T: 'static> {
     init: fn() -> T,
     outside: &'static LocalKey<T>,

@@ -127,8 +127,8 @@ impl Options {
         Options { stall, ..self }
     }
 
-    /// The function that gets the runtime's [reports](Report). By default each is a line on standard error. It is called
-    /// by the runtime's own threads, which wait meanwhile; a panic of it is contained.
+    /// The function that gets the runtime's [reports](Report). By default each is a line on standard error. It is
+    /// called by the runtime's own threads, which wait meanwhile; a panic of it is contained.
     #[must_use]
     pub fn on_report(self, on_report: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         Options { on_report: Arc::new(on_report), ..self }

@@ -17,9 +17,10 @@ use crate::stack::StackReport;
 
 /// A set of threads that run fibers.
 ///
-/// Dropping it cancels all fibers and blocks until they have ended; in one of its own fibers it only cancels, since that
-/// fiber could not wait for itself. (In a blocking call of such a fiber it would wait forever.) [`finish`](Self::finish) waits without cancelling. A program that ends without
-/// either leaves its fibers where they are, as it leaves its threads.
+/// Dropping it cancels all fibers and blocks until they have ended; in one of its own fibers it only cancels, since
+/// that fiber could not wait for itself. (In a blocking call of such a fiber it would wait forever.)
+/// [`finish`](Self::finish) waits without cancelling. A program that ends without either leaves its fibers where they
+/// are, as it leaves its threads.
 pub struct Runtime {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -53,8 +54,8 @@ impl Runtime {
         Builder::new().spawn_on(self, body).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Calls `body` with a scope, waits for all fibers that were spawned in it, and returns the result of `body`. Blocks
-    /// the thread; in a fiber, suspends it.
+    /// Calls `body` with a scope, waits for all fibers that were spawned in it, and returns the result of `body`.
+    /// Blocks the thread; in a fiber, suspends it.
     ///
     /// # Panics
     /// If `body` panics, with that panic; else if a fiber of the scope panicked and was not joined.

@@ -32,13 +32,13 @@ pub struct Scope<'scope, 'env: 'scope> {
 
 /// Calls `body` with a scope, waits for all fibers that were spawned in it, and returns the result of `body`.
 ///
-/// The wait suspends the calling fiber. It also comes after a panic of `body`, and it cannot be cut short: if the calling
-/// fiber is cancelled meanwhile, the fibers of the scope are cancelled, waited for, and then the calling fiber unwinds at
-/// its next wait. In a destructor that runs because the fiber ends or unwinds, they are not cancelled.
+/// The wait suspends the calling fiber. It also comes after a panic of `body`, and it cannot be cut short: if the
+/// calling fiber is cancelled meanwhile, the fibers of the scope are cancelled, waited for, and then the calling fiber
+/// unwinds at its next wait. In a destructor that runs because the fiber ends or unwinds, they are not cancelled.
 ///
 /// # Panics
-/// Outside a fiber, where [`Runtime::scope`](crate::Runtime::scope) does it. If `body` panics, with that panic; else if a
-/// fiber of the scope panicked and was not joined.
+/// Outside a fiber, where [`Runtime::scope`](crate::Runtime::scope) does it. If `body` panics, with that panic; else if
+/// a fiber of the scope panicked and was not joined.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, scope};
@@ -219,8 +219,8 @@ impl ScopeState {
 
     #[track_caller]
     fn wait_for_all(&self) {
-        // A destructor that runs because the fiber ends or unwinds has its scopes in peace. Whether it unwinds may become
-        // clear later, and is looked at after each wait.
+        // A destructor that runs because the fiber ends or unwinds has its scopes in peace. Whether it unwinds may
+        // become clear later, and is looked at after each wait.
         let is_ending = Mask::is_set();
         let _mask = Mask::new();
         let mut has_cancelled = is_ending;

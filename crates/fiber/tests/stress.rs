@@ -1,5 +1,5 @@
-//! Random fibers under preemption: threads lose their processor at any instruction, also in the middle of a switch, while
-//! every frame of every fiber checks its canary. `MILLSTREAM_STRESS=N` runs N times as long.
+//! Random fibers under preemption: threads lose their processor at any instruction, also in the middle of a switch,
+//! while every frame of every fiber checks its canary. `MILLSTREAM_STRESS=N` runs N times as long.
 
 #[path = "support/modes.rs"]
 mod modes;

@@ -15,8 +15,8 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 type Detailed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
 type Plain = extern "C" fn(libc::c_int);
 
-/// Installs the handler, once in the life of the process. If the kernel refuses, overflows still end the process, without
-/// a name.
+/// Installs the handler, once in the life of the process. If the kernel refuses, overflows still end the process,
+/// without a name.
 pub(crate) fn install() {
     BEFORE.get_or_init(|| {
         // SAFETY: zeros are valid values of both structures, which the calls read and fill. The handler has the

@@ -19,8 +19,8 @@ impl SignalStack {
         let mapped_bytes = guard_bytes + BYTES;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a fresh mapping, whose lowest page becomes the guard. The kernel fills `before`, for which zeros are a
-        // valid value, and uses the rest of the mapping as the thread's signal stack until `drop`.
+        // SAFETY: a fresh mapping, whose lowest page becomes the guard. The kernel fills `before`, for which zeros are
+        // a valid value, and uses the rest of the mapping as the thread's signal stack until `drop`.
         unsafe {
             let mapping = libc::mmap(ptr::null_mut(), mapped_bytes, rights, kind, -1, 0);
             if mapping == libc::MAP_FAILED {

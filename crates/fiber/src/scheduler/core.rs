@@ -151,8 +151,8 @@ impl Core {
     }
 
     pub(crate) fn cancel(self: &Arc<Self>) {
-        // Release: the fiber sees what the canceller wrote before. The wake-up comes afterwards, so a fiber that checked
-        // the flag too early has its wait ended.
+        // Release: the fiber sees what the canceller wrote before. The wake-up comes afterwards, so a fiber that
+        // checked the flag too early has its wait ended.
         self.cancelled.store(true, Release);
         self.end_wait();
     }

@@ -15,8 +15,8 @@ pub(crate) struct Idle {
 impl Idle {
     /// Enters a worker, before its last look for work.
     ///
-    /// The count is relaxed: the worker next locks the mutex of each queue that it looks at. A spawner that adds to such
-    /// a queue later sees the count, because it holds the same mutex later and reads the count afterwards.
+    /// The count is relaxed: the worker next locks the mutex of each queue that it looks at. A spawner that adds to
+    /// such a queue later sees the count, because it holds the same mutex later and reads the count afterwards.
     pub(super) fn enter(&self, worker: usize) {
         let mut workers = self.workers.lock();
         workers.push(worker);

@@ -26,7 +26,8 @@ pub(crate) trait Linked: Sized {
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     newest: AtomicPtr<T>,
-    /// Rung after an arrival. The receiver takes a snapshot, then looks into the inbox, and then waits with the snapshot.
+    /// Rung after an arrival. The receiver takes a snapshot, then looks into the inbox, and then waits with the
+    /// snapshot.
     pub(crate) bell: EventCount,
 }
 
@@ -37,8 +38,8 @@ impl<T: Linked> Inbox<T> {
 
     /// Adds an item, and wakes the receiver if it sleeps. The item must be in no inbox.
     ///
-    /// Only the sender that finds the inbox empty rings: a receiver that has not emptied the inbox since the item before
-    /// is woken by the sender of that item. Lock-free.
+    /// Only the sender that finds the inbox empty rings: a receiver that has not emptied the inbox since the item
+    /// before is woken by the sender of that item. Lock-free.
     pub(crate) fn send(&self, item: Arc<T>) {
         if self.push(item) {
             self.bell.increment();

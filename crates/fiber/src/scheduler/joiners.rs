@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::waiter::Waiter;
 
-/// Whether a fiber has ended, and who is to be woken then.
+/// Whether a fiber has ended, and the waiters to be woken then.
 #[derive(Default)]
 pub(crate) struct Joiners {
     ended: AtomicBool,

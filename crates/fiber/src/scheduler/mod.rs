@@ -13,8 +13,8 @@
 //! A worker without work takes a snapshot of its event count (its *bell*), enters the list of idle workers, looks once
 //! more for fibers everywhere, and sleeps on the snapshot. No wake-up is lost:
 //!
-//! - A fiber made ready is pushed to the inbox before the bell rings. If the worker overlooked it, its snapshot is older
-//!   than the ring, and the sleep ends at once.
+//! - A fiber made ready is pushed to the inbox before the bell rings. If the worker overlooked it, its snapshot is
+//!   older than the ring, and the sleep ends at once.
 //! - An unstarted fiber is added to a queue under the queue's mutex, and the idle list is read afterwards. The worker
 //!   enters the list first and looks under the mutex afterwards. Whichever holds the mutex second sees the other:
 //!   the worker the fiber, or the spawner the idle worker.

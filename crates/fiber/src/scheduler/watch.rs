@@ -66,8 +66,8 @@ impl Clock {
             return;
         }
         self.tick();
-        // Sequentially consistent with the watch's look, which comes after its snapshot of the bell: either it sees this
-        // worker, or the increment ends its sleep.
+        // Sequentially consistent with the watch's look, which comes after its snapshot of the bell: either it sees
+        // this worker, or the increment ends its sleep.
         if self.busy.fetch_add(1, SeqCst) == 0 {
             self.bell.increment();
         }

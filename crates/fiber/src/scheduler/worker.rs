@@ -72,8 +72,8 @@ impl Local {
 
     /// Runs a fiber until it leaves.
     fn resume(&self, fiber: Arc<Core>) {
-        // SAFETY: this is the worker that started the fiber, or is about to: fibers come from its inbox, its ready queue
-        // and its timers, which hold its own, and from the queues of unstarted fibers.
+        // SAFETY: this is the worker that started the fiber, or is about to: fibers come from its inbox, its ready
+        // queue and its timers, which hold its own, and from the queues of unstarted fibers.
         let carrier = unsafe { fiber.own() }.carrier.get();
         // SAFETY: only this worker touches the carrier, and the fiber itself does not.
         let carrier = unsafe { &mut *carrier };

@@ -21,10 +21,10 @@ const CONTENDED: u32 = 2;
 
 /// Mutual exclusion that suspends a fiber and blocks a thread.
 ///
-/// The holder may wait, for anything, while it holds the mutex. Locking a free mutex takes one atomic exchange. A waiter
-/// that was woken competes with newcomers, and goes back to the front of the line if it loses. There is no poison: after
-/// a panic of a holder, the value is as it was left. A second lock by the same fiber waits forever, or until it is
-/// cancelled.
+/// The holder may wait, for anything, while it holds the mutex. Locking a free mutex takes one atomic exchange. A
+/// waiter that was woken competes with newcomers, and goes back to the front of the line if it loses. There is no
+/// poison: after a panic of a holder, the value is as it was left. A second lock by the same fiber waits forever, or
+/// until it is cancelled.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, Threads, yield_now};
