@@ -39,6 +39,30 @@ fn a_mutex_excludes_fibers_and_threads_also_across_waits() {
 }
 
 #[test]
+fn ten_thousand_waiters_of_a_mutex_take_their_turns_in_order() {
+    let runtime = Runtime::start(Options::new(Threads::One).on_report(|_| {})).unwrap();
+    let (order, started) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    runtime.scope(|scope| {
+        let first = order.lock();
+        let (order, started) = (&order, &started);
+        let waiters: Vec<_> = (0..10_000)
+            .map(|n| {
+                scope.spawn(move || {
+                    started.fetch_add(1, SeqCst);
+                    order.lock().push(n);
+                })
+            })
+            .collect();
+        while started.load(SeqCst) < waiters.len() {
+            thread::yield_now();
+        }
+        drop(first);
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+    assert!(order.into_inner().into_iter().eq(0..10_000));
+}
+
+#[test]
 fn a_mutex_that_is_held_is_not_locked() {
     let mut mutex = Mutex::new(1);
     let guard = mutex.lock();

@@ -12,8 +12,16 @@ pub(super) struct WaitList {
 }
 
 struct Line {
+    /// The waiters, in the order of their tickets.
     waiters: VecDeque<(u64, Waiter)>,
     tickets: u64,
+}
+
+impl Line {
+    /// The place of a ticket, or the one where it would be.
+    fn position(&self, ticket: u64) -> Result<usize, usize> {
+        self.waiters.binary_search_by_key(&ticket, |(ticket, _)| *ticket)
+    }
 }
 
 impl WaitList {
@@ -50,24 +58,23 @@ impl<'a> Place<'a> {
 
     /// Checks `is_done` and, if it is not, sees to it that the waiter is in the line. Both happen under the line's
     /// mutex, so a change that comes before a [`wake_one`](WaitList::wake_one) or [`wake_all`](WaitList::wake_all) is
-    /// either seen or followed by a wake-up. A waiter that had a place and lost it goes to the front.
+    /// either seen or followed by a wake-up. A waiter that had a place and lost it takes it again, which is near the
+    /// front.
     pub(super) fn enter_unless(&mut self, waiter: &Waiter, is_done: impl FnOnce() -> bool) -> bool {
         let mut line = self.list.line.lock();
         if is_done() {
-            if let Some(ticket) = self.ticket.take() {
-                line.waiters.retain(|(other, _)| *other != ticket);
+            // A waiter that was woken is in the line no more.
+            if let Some(Ok(place)) = self.ticket.take().map(|ticket| line.position(ticket)) {
+                line.waiters.remove(place);
             }
             return true;
         }
-        match self.ticket {
-            Some(ticket) if line.waiters.iter().any(|(other, _)| *other == ticket) => {}
-            Some(ticket) => line.waiters.push_front((ticket, waiter.clone())),
-            None => {
-                let ticket = line.tickets;
-                line.tickets += 1;
-                line.waiters.push_back((ticket, waiter.clone()));
-                self.ticket = Some(ticket);
-            }
+        let ticket = *self.ticket.get_or_insert_with(|| {
+            line.tickets += 1;
+            line.tickets
+        });
+        if let Err(place) = line.position(ticket) {
+            line.waiters.insert(place, (ticket, waiter.clone()));
         }
         false
     }
@@ -77,12 +84,13 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let mut line = self.list.line.lock();
-        let before = line.waiters.len();
-        line.waiters.retain(|(other, _)| *other != ticket);
-        let was_woken = line.waiters.len() == before;
+        let place = line.position(ticket);
+        if let Ok(place) = place {
+            line.waiters.remove(place);
+        }
         drop(line);
         // The wake-up was for a waiter that would use it.
-        if was_woken {
+        if place.is_err() {
             self.list.wake_one();
         }
     }
