@@ -268,12 +268,14 @@ impl Stage {
         unit.record.done_by = 0;
         let told = match self.tell(unit)? {
             Some(told) => told,
-            None if matches!(self.spec, OpSpec::Split(_)) => self.split(unit, cx)?,
-            None if let OpSpec::Gather(spec) = &self.spec => gather(unit, spec, cx)?,
-            None => {
-                self.op.run(&mut unit.record, cx)?;
-                self.ran(unit)
-            }
+            None => match &self.spec {
+                OpSpec::Split(_) => self.split(unit, cx)?,
+                OpSpec::Gather(spec) => gather(unit, spec, cx)?,
+                _ => {
+                    self.op.run(&mut unit.record, cx)?;
+                    self.ran(unit)
+                }
+            },
         };
         unit.told.push(format!("{}  {told}", text::left(&self.name, self.columns)));
         Ok(())
