@@ -1,0 +1,144 @@
+//! A program while it is written.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::check::{CheckError, Proof, check};
+use crate::graph::{Graph, Node, NodeId, Operator};
+use crate::run::{Inlet, Machine, Queue, RunError, Running, Shared, Work};
+
+use super::stream::Stream;
+
+/// A program of streams.
+///
+/// Its methods make sources; those of [`Stream`] make streams of streams. One of these is run, and with it all streams that
+/// it needs; the program is then at its end. A program belongs to the thread that writes it.
+///
+/// ```
+/// use millstream_stream::Program;
+///
+/// let program = Program::new();
+/// let x = program.iter("x", 1..=6_u64);
+/// let steps = x.skip(1).zip_with(&x, |next, this| next - this);
+/// let values: Result<Vec<u64>, _> = steps.run()?.values().collect();
+/// assert_eq!(values?, [1; 5]);
+/// # Ok::<(), millstream_stream::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Program {
+    pub(super) draft: Rc<RefCell<Draft>>,
+    /// The firings of the run so far.
+    pub(super) moment: Rc<Cell<u64>>,
+}
+
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) graph: Graph,
+    pub(super) works: Vec<Work>,
+    ran: bool,
+}
+
+/// The reason why a program did not run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It has no bounds.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// It ended early.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It has run before.
+    #[error("a program runs once: its sources are spent; expected a new program for each run")]
+    RanBefore,
+}
+
+impl Program {
+    /// Returns a program without streams.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node whose values are `size` bytes.
+    pub(super) fn add(&self, operator: Operator, inputs: &[NodeId], label: &str, size: usize, work: Work) -> NodeId {
+        let mut draft = self.draft.borrow_mut();
+        draft.works.push(work);
+        draft.graph.add_node(Node {
+            operator,
+            inputs: inputs.to_vec(),
+            label: label.to_owned(),
+            value_bytes: size as u64,
+            span: None,
+            input_spans: Vec::new(),
+        })
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.draft, &other.draft)
+    }
+
+    /// Gives a node its label and the places of its text and its arguments.
+    pub(crate) fn describe(&self, node: NodeId, label: &str, span: Range<usize>, inputs: Vec<Range<usize>>) {
+        let mut draft = self.draft.borrow_mut();
+        let node = draft.graph.node_mut(node);
+        label.clone_into(&mut node.label);
+        node.span = Some(span);
+        node.input_spans = inputs;
+    }
+
+    /// Gives a node another label.
+    pub(crate) fn rename(&self, node: NodeId, label: &str) {
+        label.clone_into(&mut self.draft.borrow_mut().graph.node_mut(node).label);
+    }
+
+    /// The graph as it is now, with a sink for the stream.
+    pub(crate) fn graph_to(&self, node: NodeId) -> Graph {
+        let mut graph = self.draft.borrow().graph.clone();
+        graph.add(Operator::Sink, &[node], "out");
+        graph
+    }
+}
+
+/// A queue in front of an actor, for the actor and for the net.
+pub(super) fn queue<T: Clone + 'static>(stream: &Stream<T>) -> (Rc<RefCell<Queue<T>>>, Inlet) {
+    let disk = stream.spill.as_ref().map(|make| make());
+    let queue = Rc::new(RefCell::new(Queue::new(Shared::clone(&stream.place), disk)));
+    (Rc::clone(&queue), queue)
+}
+
+impl<T: Clone + 'static> Stream<T> {
+    /// Proves the bounds of this stream's program, without running it.
+    ///
+    /// # Errors
+    /// A refusal; see [`CheckError`].
+    pub fn check(&self) -> Result<Proof, CheckError> {
+        check(&self.graph())
+    }
+
+    /// The graph of this stream's program.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        self.program.graph_to(self.node)
+    }
+
+    /// Checks the program and allocates its queues; its values are then pulled from what this returns.
+    ///
+    /// # Errors
+    /// [`Error::Check`] for a program without bounds, and [`Error::RanBefore`].
+    pub fn run(&self) -> Result<Running<T>, Error> {
+        let graph = self.graph();
+        let proof = check(&graph)?;
+        let mut works = {
+            let mut draft = self.program.draft.borrow_mut();
+            if std::mem::replace(&mut draft.ran, true) {
+                return Err(Error::RanBefore);
+            }
+            std::mem::take(&mut draft.works)
+        };
+        let (out, any) = queue(self);
+        works.push(Work::Actor(Box::new(|_| Ok(true)), vec![any]));
+        let machine = Machine::new(&graph, works, Rc::clone(&self.program.moment))?;
+        Ok(Running::new(machine, out, proof))
+    }
+}

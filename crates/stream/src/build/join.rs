@@ -1,0 +1,100 @@
+//! Zips and merges.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::graph::Operator;
+use crate::run::{Inlet, Queue, Shared, Turn, Work};
+
+use super::draft::queue;
+use super::stream::{Stream, take};
+
+impl<T: Clone + 'static> Stream<T> {
+    /// Pairs of the values of this stream and another; it ends with the shorter one.
+    #[must_use]
+    pub fn zip<U: Clone + 'static>(&self, other: &Stream<U>) -> Stream<(T, U)> {
+        self.zip_with(other, |value, other| (value.clone(), other.clone()))
+    }
+
+    /// One value for each pair of values of this stream and another; it ends with the shorter one.
+    pub fn zip_with<U: Clone + 'static, V: Clone + 'static>(
+        &self,
+        other: &Stream<U>,
+        mut join: impl FnMut(&T, &U) -> V + 'static,
+    ) -> Stream<V> {
+        assert!(self.program.is(&other.program), "streams of two programs cannot be zipped");
+        let ((left, any_left), (right, any_right)) = (queue(self), queue(other));
+        let place: Shared<V> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&place);
+        let actor = Box::new(move |_: Turn| {
+            let (mut left, mut right) = (left.borrow_mut(), right.borrow_mut());
+            *into.borrow_mut() = Some(join(left.front(), right.front()));
+            left.leave()?;
+            right.leave()?;
+            Ok(true)
+        });
+        let work = Work::Actor(actor, vec![any_left, any_right]);
+        let node = self.program.add(Operator::Zip, &[self.node, other.node], "zip", size_of::<V>(), work);
+        Stream::new(&self.program, node, place)
+    }
+
+    /// One value for each round of one value of every stream, written over the one before; it ends with the shortest.
+    ///
+    /// # Panics
+    /// Panics without streams, and with streams of different programs.
+    pub fn zip_all<U: Clone + Default + 'static>(
+        streams: &[Self],
+        mut join: impl FnMut(usize, &T, &mut U) + 'static,
+    ) -> Stream<U> {
+        let (program, inputs, queues, any) = inputs(streams);
+        let place: Shared<U> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&place);
+        let actor = Box::new(move |_: Turn| {
+            let mut into = into.borrow_mut();
+            let into = into.get_or_insert_with(U::default);
+            for (input, queue) in queues.iter().enumerate() {
+                let mut queue = queue.borrow_mut();
+                join(input, queue.front(), into);
+                queue.leave()?;
+            }
+            Ok(true)
+        });
+        let work = Work::Actor(actor, any);
+        let node = program.add(Operator::Zip, &inputs, "zip", size_of::<U>(), work);
+        Stream::new(&program, node, place)
+    }
+
+    /// A value of this stream, then one of the other, by turns; it ends with the one whose turn it is.
+    #[must_use]
+    pub fn merge(&self, other: &Self) -> Self {
+        Self::merge_by(&[self.clone(), other.clone()], &[0, 1])
+    }
+
+    /// One value at a time of the streams that `turns` names, over and over; it ends with the one whose turn it is.
+    ///
+    /// # Panics
+    /// Panics without streams, with streams of different programs, and if a stream has no turn or a turn no stream.
+    #[must_use]
+    pub fn merge_by(streams: &[Self], turns: &[usize]) -> Self {
+        let (program, inputs, queues, any) = inputs(streams);
+        let place: Shared<T> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&place);
+        let actor = Box::new(move |turn: Turn| {
+            let port = turn.port.expect("a merge takes from one input at a time");
+            take(&mut queues[port].borrow_mut(), &into)?;
+            Ok(true)
+        });
+        let work = Work::Actor(actor, any);
+        let node = program.add(Operator::Merge(turns.to_vec()), &inputs, "merge", size_of::<T>(), work);
+        Self::new(&program, node, place)
+    }
+}
+
+type Inputs<T> = (super::Program, Vec<usize>, Vec<Rc<RefCell<Queue<T>>>>, Vec<Inlet>);
+
+fn inputs<T: Clone + 'static>(streams: &[Stream<T>]) -> Inputs<T> {
+    let program = streams.first().expect("a join has inputs").program.clone();
+    assert!(streams.iter().all(|stream| program.is(&stream.program)), "streams of two programs cannot be joined");
+    let (queues, any) = streams.iter().map(queue).unzip();
+    (program, streams.iter().map(|stream| stream.node).collect(), queues, any)
+}

@@ -1,0 +1,71 @@
+//! Hold and align: values at the moments of another stream.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::graph::Operator;
+use crate::run::{Shared, Work, assign};
+
+use super::stream::Stream;
+
+impl<T: Clone + 'static> Stream<T> {
+    /// For each value of `clock`, the last value that this stream has had by then, or `before` as long as there is none.
+    ///
+    /// With a slower clock this samples the stream, and with a faster one it repeats values. Both streams must come from one
+    /// source without zips, merges, repeats or prefixes in between, so that it is defined which value came first.
+    #[must_use]
+    pub fn hold<C: Clone + 'static>(&self, clock: &Stream<C>, before: T) -> Self {
+        let kept = self.each("hold", size_of::<T>(), |value, into| {
+            assign(into, value);
+            Ok(())
+        });
+        let place: Shared<T> = Rc::new(RefCell::new(Some(before)));
+        let (from, into) = (Rc::clone(&kept.place), Rc::clone(&place));
+        let step = move || {
+            if let Some(kept) = &*from.borrow() {
+                assign(&mut into.borrow_mut(), kept);
+            }
+            Ok(true)
+        };
+        self.at(&kept, clock, Operator::Hold, "hold", place, step)
+    }
+
+    /// For each value of `clock`, this stream's value at the same moment, if it has one.
+    ///
+    /// Both streams must come from one source, as for [`hold`](Self::hold).
+    #[must_use]
+    pub fn align<C: Clone + 'static>(&self, clock: &Stream<C>) -> Stream<Option<T>> {
+        let seen = Rc::new(Cell::new(0));
+        let (now, noted) = (Rc::clone(&self.program.moment), Rc::clone(&seen));
+        let kept = self.each("align", size_of::<T>(), move |value, into| {
+            assign(into, value);
+            noted.set(now.get());
+            Ok(())
+        });
+        let place: Shared<Option<T>> = Rc::new(RefCell::new(None));
+        let (from, into, now) = (Rc::clone(&kept.place), Rc::clone(&place), Rc::clone(&self.program.moment));
+        let step = move || {
+            let is_now = seen.get() == now.get();
+            *into.borrow_mut() = Some(from.borrow().as_ref().filter(|_| is_now).cloned());
+            Ok(true)
+        };
+        self.at(&kept, clock, Operator::Align, "align", place, step)
+    }
+
+    fn at<C: Clone + 'static, U: Clone + 'static>(
+        &self,
+        kept: &Self,
+        clock: &Stream<C>,
+        operator: Operator,
+        label: &str,
+        place: Shared<U>,
+        step: impl FnMut() -> Result<bool, crate::run::RunError> + 'static,
+    ) -> Stream<U> {
+        assert!(self.program.is(&clock.program), "streams of two programs have no moments in common");
+        let work = Work::Branch(Box::new(step));
+        // The value is kept before the clock asks for it, since nodes of one moment work in the order of their numbers, and
+        // the node that is added here has the largest.
+        let node = self.program.add(operator, &[kept.node, clock.node], label, size_of::<U>(), work);
+        Stream::new(&self.program, node, place)
+    }
+}

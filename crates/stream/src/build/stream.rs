@@ -1,0 +1,272 @@
+//! Streams, and the operators that take one value and give at most one.
+
+use std::cell::RefCell;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use crate::clock::{Pass, WordError};
+use crate::graph::{NodeId, Operator};
+use crate::run::{Disk, MakeDisk, RunError, Shared, SpillQueue, Stored, Turn, Work, assign};
+
+use super::draft::{Program, queue};
+
+/// A stream of values of a [`Program`].
+///
+/// Every method makes a stream of this one. A stream that two methods are called on is a fork, and both streams see all of
+/// its values.
+///
+/// | method | clock: values out for values in |
+/// | --- | --- |
+/// | [`map`](Self::map), [`scan`](Self::scan), [`fold_by_key`](Self::fold_by_key) | one for each |
+/// | [`every`](Self::every), [`skip`](Self::skip), [`keep`](Self::keep), [`windows`](Self::windows) | by the numbers |
+/// | [`filter`](Self::filter), [`split`](Self::split) | the data decide |
+/// | [`repeat`](Self::repeat), [`prefix`](Self::prefix) | several for one; some before the first |
+/// | [`zip`](Self::zip), [`merge`](Self::merge) | takes from several streams |
+/// | [`hold`](Self::hold), [`align`](Self::align) | that of another stream |
+/// | [`reduce`](Self::reduce) | one at the end |
+/// | [`buffer`](Self::buffer), [`spill`](Self::spill) | one for each |
+///
+/// Methods panic when they join streams of two programs, and when a number is out of the range that
+/// [`Graph::add`](crate::graph::Graph::add) accepts.
+#[derive(Clone)]
+pub struct Stream<T> {
+    pub(super) program: Program,
+    pub(super) node: NodeId,
+    pub(super) place: Shared<T>,
+    /// Makes a queue on disk, if values of this stream are spilled.
+    pub(super) spill: Option<MakeDisk<T>>,
+}
+
+impl<T: Clone + 'static> Stream<T> {
+    pub(super) fn new(program: &Program, node: NodeId, place: Shared<T>) -> Self {
+        Self { program: program.clone(), node, place, spill: None }
+    }
+
+    /// The number of the stream's node in its graph.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// An operator that computes a value for each, in the place of the last one.
+    pub(super) fn each<U: Clone + 'static>(
+        &self,
+        label: &str,
+        size: usize,
+        mut compute: impl FnMut(&T, &mut Option<U>) -> Result<(), RunError> + 'static,
+    ) -> Stream<U> {
+        let place: Shared<U> = Rc::new(RefCell::new(None));
+        let (from, into) = (Rc::clone(&self.place), Rc::clone(&place));
+        let step = Box::new(move || {
+            let from = from.borrow();
+            compute(from.as_ref().expect("a value was given"), &mut into.borrow_mut()).map(|()| true)
+        });
+        let node = self.program.add(Operator::Each, &[self.node], label, size, Work::Branch(step));
+        Stream::new(&self.program, node, place)
+    }
+
+    /// An operator that lets values through.
+    pub(super) fn through(&self, operator: Operator, label: &str, work: Work) -> Self {
+        let node = self.program.add(operator, &[self.node], label, size_of::<T>(), work);
+        Self { node, ..self.clone() }
+    }
+
+    /// One value for each.
+    pub fn map<U: Clone + 'static>(&self, mut map: impl FnMut(&T) -> U + 'static) -> Stream<U> {
+        self.each("map", size_of::<U>(), move |value, into| {
+            *into = Some(map(value));
+            Ok(())
+        })
+    }
+
+    /// One value for each, written over the one before; `map` may fail.
+    ///
+    /// A value that keeps its memory, such as a `String`, then costs no allocation.
+    pub fn map_into<U: Clone + Default + 'static>(
+        &self,
+        label: &str,
+        mut map: impl FnMut(&T, &mut U) -> Result<(), String> + 'static,
+    ) -> Stream<U> {
+        let name = label.to_owned();
+        self.each(label, size_of::<U>(), move |value, into| {
+            map(value, into.get_or_insert_with(U::default))
+                .map_err(|message| RunError::Value { label: name.clone(), message })
+        })
+    }
+
+    /// The state after each value.
+    pub fn scan<S: Clone + 'static>(&self, first: S, mut step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
+        let mut first = Some(first);
+        self.each("scan", size_of::<S>(), move |value, state| {
+            let state = match (&mut *state, first.take()) {
+                (state, Some(first)) => state.insert(first),
+                (state, None) => state.as_mut().expect("the first state is there"),
+            };
+            step(state, value);
+            Ok(())
+        })
+    }
+
+    /// The key of each value with the state of that key after it.
+    ///
+    /// At most `max_keys` keys have states at once; with one more, the run fails with
+    /// [`RunError::TooManyKeys`].
+    pub fn fold_by_key<K: Hash + Eq + Clone + 'static, S: Clone + 'static>(
+        &self,
+        max_keys: usize,
+        mut key: impl FnMut(&T) -> K + 'static,
+        first: S,
+        mut step: impl FnMut(&mut S, &T) + 'static,
+    ) -> Stream<(K, S)> {
+        let mut states = std::collections::HashMap::new();
+        self.each("fold_by_key", size_of::<(K, S)>(), move |value, into| {
+            let key = key(value);
+            if states.len() >= max_keys && !states.contains_key(&key) {
+                return Err(RunError::TooManyKeys { label: "fold_by_key".to_owned(), limit: max_keys });
+            }
+            let state = states.entry(key.clone()).or_insert_with(|| first.clone());
+            step(state, value);
+            *into = Some((key, state.clone()));
+            Ok(())
+        })
+    }
+
+    /// The values for which `keep` returns `true`.
+    pub fn filter(&self, mut keep: impl FnMut(&T) -> bool + 'static) -> Self {
+        let from = Rc::clone(&self.place);
+        let step = move || Ok(keep(from.borrow().as_ref().expect("a value was given")));
+        self.through(Operator::Pass(Pass::Data), "filter", Work::Branch(Box::new(step)))
+    }
+
+    /// The values for which `keep` returns `true`; it may fail.
+    pub fn try_filter(&self, label: &str, mut keep: impl FnMut(&T) -> Result<bool, String> + 'static) -> Self {
+        let (from, name) = (Rc::clone(&self.place), label.to_owned());
+        let step = move || {
+            keep(from.borrow().as_ref().expect("a value was given"))
+                .map_err(|message| RunError::Value { label: name.clone(), message })
+        };
+        self.through(Operator::Pass(Pass::Data), label, Work::Branch(Box::new(step)))
+    }
+
+    /// The values for which `choose` returns `true`, and those for which it returns `false`.
+    #[must_use]
+    pub fn split(&self, choose: impl Fn(&T) -> bool + Clone + 'static) -> (Self, Self) {
+        let other = choose.clone();
+        (self.filter(move |value| choose(value)), self.filter(move |value| !other(value)))
+    }
+
+    /// The first of every `n` values.
+    #[must_use]
+    pub fn every(&self, n: u64) -> Self {
+        self.every_from(n, 0)
+    }
+
+    /// One of every `n` values, from the one numbered `offset` on, counted from 0.
+    #[must_use]
+    pub fn every_from(&self, n: u64, offset: u64) -> Self {
+        let label = format!("every({n})");
+        self.through(Operator::Pass(Pass::Every { first: offset, step: n }), &label, Work::Pass)
+    }
+
+    /// All values after the first `n`.
+    #[must_use]
+    pub fn skip(&self, n: u64) -> Self {
+        self.through(Operator::Pass(Pass::Every { first: n, step: 1 }), &format!("skip({n})"), Work::Pass)
+    }
+
+    /// The values at the ones of a word such as `0(110)`, whose part in parentheses is repeated without end.
+    ///
+    /// # Errors
+    /// The text is no such word.
+    pub fn keep(&self, word: &str) -> Result<Self, WordError> {
+        let pass = Pass::word(word)?;
+        Ok(self.through(Operator::Pass(pass), &format!("keep({word})"), Work::Pass))
+    }
+
+    /// Each value `n` times.
+    #[must_use]
+    pub fn repeat(&self, n: u64) -> Self {
+        let (input, any) = queue(self);
+        let place: Shared<T> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&place);
+        let actor = Box::new(move |turn: Turn| {
+            if turn.phase == 0 {
+                take(&mut input.borrow_mut(), &into)?;
+            }
+            Ok(true)
+        });
+        let work = Work::Actor(actor, vec![any]);
+        let node = self.program.add(Operator::Repeat(n), &[self.node], &format!("repeat({n})"), size_of::<T>(), work);
+        Self::new(&self.program, node, place)
+    }
+
+    /// These values, then the stream's own: a delay.
+    #[must_use]
+    pub fn prefix(&self, values: Vec<T>) -> Self {
+        let (input, any) = queue(self);
+        let place: Shared<T> = Rc::new(RefCell::new(None));
+        let (into, count) = (Rc::clone(&place), values.len() as u64);
+        let actor = Box::new(move |turn: Turn| {
+            match values.get(turn.phase as usize) {
+                Some(value) => assign(&mut into.borrow_mut(), value),
+                None => take(&mut input.borrow_mut(), &into)?,
+            }
+            Ok(true)
+        });
+        let work = Work::Actor(actor, vec![any]);
+        let label = format!("prefix({count})");
+        let node = self.program.add(Operator::Prefix(count), &[self.node], &label, size_of::<T>(), work);
+        Self::new(&self.program, node, place)
+    }
+
+    /// One value for all: the state at the end of the stream.
+    pub fn reduce<S: Clone + 'static>(&self, first: S, mut step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
+        let (input, any) = queue(self);
+        let place: Shared<S> = Rc::new(RefCell::new(Some(first)));
+        let into = Rc::clone(&place);
+        let actor = Box::new(move |turn: Turn| {
+            if !turn.gives {
+                let mut input = input.borrow_mut();
+                step(into.borrow_mut().as_mut().expect("the state is there"), input.front());
+                input.leave()?;
+            }
+            Ok(true)
+        });
+        let work = Work::Actor(actor, vec![any]);
+        let node = self.program.add(Operator::Reduce, &[self.node], "reduce", size_of::<S>(), work);
+        Stream::new(&self.program, node, place)
+    }
+
+    /// The same values, of which up to `values` may wait in front of the join that they go to next, whether that is proven to
+    /// be enough or not. A run in which it is not fails with [`RunError::BufferFull`].
+    ///
+    /// Between a buffer and its join, values may be thinned and not changed.
+    #[must_use]
+    pub fn buffer(&self, values: u64) -> Self {
+        let label = format!("buffer({values})");
+        self.through(Operator::Buffer(values), &label, Work::Branch(Box::new(|| Ok(true))))
+    }
+
+    /// The same values, which wait in files without names in `folder` when the join that they go to next is behind.
+    ///
+    /// Between a spill and its join, values may be thinned and not changed.
+    #[must_use]
+    pub fn spill(&self, folder: impl Into<PathBuf>) -> Self
+    where
+        T: Stored + Debug,
+    {
+        let folder = folder.into();
+        let label = format!("spill({folder:?})");
+        let spilled = self.through(Operator::Spill, &label, Work::Branch(Box::new(|| Ok(true))));
+        let make = move || -> Box<dyn Disk<T>> { Box::new(SpillQueue::<T>::new(&label, &folder)) };
+        Self { spill: Some(Rc::new(make)), ..spilled }
+    }
+}
+
+/// Takes the oldest value of a queue into a place.
+pub(super) fn take<T: Clone>(queue: &mut crate::run::Queue<T>, into: &Shared<T>) -> Result<(), RunError> {
+    assign(&mut into.borrow_mut(), queue.front());
+    queue.leave()
+}

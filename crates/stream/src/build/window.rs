@@ -1,0 +1,74 @@
+//! Windows.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::clock::Pass;
+use crate::graph::Operator;
+use crate::run::Work;
+
+use super::stream::Stream;
+
+/// The most values of a window.
+const MAX_WINDOW: usize = 1 << 24;
+
+impl<T: Clone + 'static> Stream<T> {
+    /// Windows of `n` values that follow each other without overlap. Values after the last full window are dropped.
+    #[must_use]
+    pub fn tumbling(&self, n: usize) -> Stream<Vec<T>> {
+        self.windows(n, n)
+    }
+
+    /// Windows of `n` values, each `step` values after the one before.
+    ///
+    /// # Panics
+    /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
+    #[must_use]
+    pub fn windows(&self, n: usize, step: usize) -> Stream<Vec<T>> {
+        self.window_with(n, step, |values, into: &mut Vec<T>| {
+            into.resize_with(values.len().min(into.len()), || unreachable!("it only gets shorter"));
+            for (at, value) in values.enumerate() {
+                match into.get_mut(at) {
+                    Some(old) => old.clone_from(value),
+                    None => into.push(value.clone()),
+                }
+            }
+        })
+    }
+
+    /// A value for each window of `n` values, each `step` values after the one before; `fold` writes it over the last.
+    ///
+    /// # Panics
+    /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
+    pub fn window_with<U: Clone + Default + 'static>(
+        &self,
+        n: usize,
+        step: usize,
+        mut fold: impl FnMut(&mut dyn ExactSizeIterator<Item = &T>, &mut U) + 'static,
+    ) -> Stream<U> {
+        assert!((1..=MAX_WINDOW).contains(&n), "a window has 1 to {MAX_WINDOW} values");
+        let label = format!("window({n}, {step})");
+        let last = Rc::new(RefCell::new(VecDeque::<T>::with_capacity(n)));
+        let into = Rc::clone(&last);
+        let from = Rc::clone(&self.place);
+        let gather = move || {
+            let (from, mut last) = (from.borrow(), into.borrow_mut());
+            let value = from.as_ref().expect("a value was given");
+            if last.len() < n {
+                last.push_back(value.clone());
+            } else if let Some(mut oldest) = last.pop_front() {
+                oldest.clone_from(value);
+                last.push_back(oldest);
+            }
+            Ok(true)
+        };
+        let pass = Operator::Pass(Pass::Every { first: n as u64 - 1, step: step as u64 });
+        let gathered = self.through(Operator::Each, &label, Work::Branch(Box::new(gather)));
+        let size = size_of::<U>() + n * size_of::<T>();
+        gathered.through(pass, &label, Work::Pass).each(&label, size, move |_, into| {
+            fold(&mut last.borrow().iter(), into.get_or_insert_with(U::default));
+            Ok(())
+        })
+    }
+}

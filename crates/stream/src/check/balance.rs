@@ -1,0 +1,94 @@
+//! The balance of a block: how often each actor fires, counted in firings of another.
+
+use crate::clock::Rate;
+use crate::net::{EdgeId, Kind, Net};
+
+use super::circle::Circle;
+use super::diagram::Diagram;
+
+/// The reason why a block has no rates.
+pub(super) enum Unbalanced {
+    /// Around this circle the rates contradict each other.
+    Circle(Circle),
+    /// A numerator or a denominator of the rate at this edge does not fit into 128 bits.
+    TooLarge(EdgeId),
+}
+
+/// The firings of the consumer for each firing of the producer, or for each value of the decision by the data from which
+/// the edge counts; `None` if they do not fit.
+pub(super) fn factor(net: &Net, edge: EdgeId) -> Option<Rate> {
+    thinning(net, edge, net.edges[edge].base)?.times(firings_for_one(net, edge)?)
+}
+
+/// The share of values that an edge gets, of those that pass the branch `below` or, without one, leave the actor.
+/// Decisions by the data count as if all values passed.
+pub(super) fn thinning(net: &Net, edge: EdgeId, below: Option<usize>) -> Option<Rate> {
+    let tree = &net.actors[net.edges[edge].producer].tree;
+    let passes = net.path(edge).take_while(|branch| Some(*branch) != below);
+    passes.filter_map(|branch| tree[branch].pass.rate()).try_fold(Rate::ONE, Rate::times)
+}
+
+/// The firings of an edge's consumer for each value that it takes from the edge.
+pub(super) fn firings_for_one(net: &Net, edge: EdgeId) -> Option<Rate> {
+    let consumer = &net.actors[net.edges[edge].consumer];
+    match &consumer.kind {
+        Kind::Merge(turns) => {
+            let own = turns.iter().filter(|turn| **turn == net.edges[edge].port).count();
+            Rate::new(turns.len() as u128, own as u128)
+        }
+        Kind::Repeat(copies) => Rate::new((*copies).into(), 1),
+        _ => Some(Rate::ONE),
+    }
+}
+
+/// The rate of each point of the diagram that these lines, all of them edges, join; the first point has 1.
+pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec<Option<Rate>>, Unbalanced> {
+    let mut rates = vec![None; diagram.points()];
+    let mut at = vec![Vec::new(); diagram.points()];
+    for line in lines {
+        diagram.lines[*line].ends.iter().for_each(|end| at[*end].push(*line));
+    }
+    let Some(first) = lines.first() else { return Ok(rates) };
+    let root = diagram.lines[*first].ends[0];
+    rates[root] = Some(Rate::ONE);
+    let mut known = vec![root];
+    // The lines by which rates became known; a contradiction is a circle of these and one more.
+    let mut followed = vec![false; diagram.lines.len()];
+    while let Some(point) = known.pop() {
+        for line in &at[point] {
+            let [from, to] = diagram.lines[*line].ends;
+            let edge = diagram.lines[*line].edge.expect("these lines are edges");
+            let factor = factor(net, edge).ok_or(Unbalanced::TooLarge(edge))?;
+            let here = rates[point].expect("it is known");
+            let (other, there) = if point == from { (to, here.times(factor)) } else { (from, here.over(factor)) };
+            let there = there.ok_or(Unbalanced::TooLarge(edge))?;
+            match rates[other] {
+                None => {
+                    rates[other] = Some(there);
+                    followed[*line] = true;
+                    known.push(other);
+                }
+                Some(rate) if rate == there => {}
+                Some(_) => {
+                    let mut way = diagram.way(to, from, |line| followed[line], &[]).expect("both ends are known");
+                    way.push((*line, true));
+                    return Err(Unbalanced::Circle(Circle::of(net, diagram, &way)));
+                }
+            }
+        }
+    }
+    Ok(rates)
+}
+
+/// Whole numbers in the proportions of these rates, as small as possible; `None` if one does not fit into 64 bits.
+pub(super) fn in_whole_numbers(rates: &[Rate]) -> Option<Vec<u64>> {
+    // The first as 1, then all multiplied by what makes the next one whole.
+    let first = *rates.first()?;
+    let relative: Vec<Rate> = rates.iter().map(|rate| rate.over(first)).collect::<Option<_>>()?;
+    let mut scale = Rate::ONE;
+    for rate in &relative {
+        let left = rate.times(scale)?;
+        scale = scale.times(Rate::new(left.of(), 1)?)?;
+    }
+    relative.iter().map(|rate| u64::try_from(rate.times(scale)?.values()).ok()).collect()
+}

@@ -1,0 +1,194 @@
+//! The decision about each block.
+
+use std::sync::Arc;
+
+use crate::clock::Rate;
+use crate::graph::Graph;
+use crate::net::{EdgeId, Kind, Net, View};
+
+use super::CheckError;
+use super::balance::{Unbalanced, factor, in_whole_numbers, rates};
+use super::capacity::{Block, NoCapacity};
+use super::circle::Circle;
+use super::diagram::Diagram;
+use super::refusal::Refusal;
+
+/// The capacity of each edge.
+pub(super) fn capacities(graph: &Graph, net: &Net) -> Result<Vec<u64>, CheckError> {
+    let diagram = Diagram::of(net);
+    let decide = Decide { graph, net, diagram: &diagram };
+    if let Some(circle) = decide.reduces() {
+        return Err(CheckError::Refused(Box::new(Refusal::of(graph, net, &circle))));
+    }
+    let mut refused: Option<Circle> = None;
+    let mut caps = vec![1; net.edges.len()];
+    for block in diagram.blocks().iter().filter(|block| block.len() > 1) {
+        match decide.block(block) {
+            Ok(found) => {
+                let edges = block.iter().filter_map(|line| diagram.lines[*line].edge);
+                edges.for_each(|edge| caps[edge] = caps[edge].max(found[edge]));
+            }
+            Err(Refused::Circle(circle)) => {
+                if refused.as_ref().is_none_or(|other| circle.join < other.join) {
+                    refused = Some(circle);
+                }
+            }
+            Err(Refused::Error(error)) => return Err(error),
+        }
+    }
+    match refused {
+        Some(circle) => Err(CheckError::Refused(Box::new(Refusal::of(graph, net, &circle)))),
+        None => Ok(caps),
+    }
+}
+
+enum Refused {
+    Circle(Circle),
+    Error(CheckError),
+}
+
+struct Decide<'a> {
+    graph: &'a Graph,
+    net: &'a Net,
+    diagram: &'a Diagram,
+}
+
+impl Decide<'_> {
+    /// A circle through a reduce whose end waits for its own output.
+    fn reduces(&self) -> Option<Circle> {
+        let inelastic =
+            |line: usize| self.diagram.lines[line].edge.is_none_or(|edge| self.net.edges[edge].elastic.is_none());
+        let ways = self
+            .diagram
+            .reduces
+            .iter()
+            .filter_map(|[input, output]| self.diagram.way(*output, *input, inelastic, &self.diagram.reduces));
+        ways.map(|way| Circle::of(self.net, self.diagram, &way)).min_by_key(|circle| circle.join)
+    }
+
+    /// The capacities of a block with circles in it.
+    fn block(&self, lines: &[usize]) -> Result<Vec<u64>, Refused> {
+        let refusal = match self.periodic(lines, lines) {
+            Err(Refused::Circle(circle)) => circle,
+            other => return other,
+        };
+        let firm: Vec<usize> = lines.iter().copied().filter(|line| !self.is_elastic(*line)).collect();
+        if firm.len() == lines.len() || firm.is_empty() {
+            return Err(Refused::Circle(refusal));
+        }
+        if self.is_straight(lines, &firm) {
+            // The others count values of one decision, so the links to it are on no circle of theirs.
+            let edges: Vec<usize> = firm.into_iter().filter(|line| self.diagram.lines[*line].edge.is_some()).collect();
+            return self.periodic(&edges, &edges);
+        }
+        match self.periodic(lines, &firm) {
+            Err(Refused::Circle(_)) => Err(Refused::Circle(refusal)),
+            other => other,
+        }
+    }
+
+    /// The capacities of a block whose clocks are periodic, in which the `firm` lines have capacities.
+    fn periodic(&self, lines: &[usize], firm: &[usize]) -> Result<Vec<u64>, Refused> {
+        if let Some(link) = lines.iter().find(|line| self.diagram.lines[**line].edge.is_none()) {
+            let [from, to] = self.diagram.lines[*link].ends;
+            let around = |line: usize| line != *link && lines.contains(&line);
+            let mut way = self.diagram.way(to, from, around, &[]).expect("a link of a block lies on a circle");
+            way.push((*link, true));
+            return Err(Refused::Circle(Circle::of(self.net, self.diagram, &way)));
+        }
+        let rates = rates(self.net, self.diagram, firm).map_err(|unbalanced| match unbalanced {
+            Unbalanced::Circle(circle) => Refused::Circle(circle),
+            Unbalanced::TooLarge(edge) => Refused::Error(self.too_large(edge)),
+        })?;
+        let edge = |line: &usize| self.diagram.lines[*line].edge.expect("links were refused");
+        for line in lines.iter().filter(|line| !firm.contains(line)) {
+            self.keeps_up(*line, edge(line), &rates, lines)?;
+        }
+        let edges: Vec<EdgeId> = firm.iter().map(edge).collect();
+        let elastic: Vec<EdgeId> = lines.iter().filter(|line| !firm.contains(line)).map(edge).collect();
+        let base = |actor: usize| {
+            let mut given = lines.iter().map(edge).filter(|edge| self.net.edges[*edge].producer == actor);
+            given.next().and_then(|edge| self.net.edges[edge].base)
+        };
+        let mut inside = vec![false; self.net.edges.len()];
+        edges.iter().chain(&elastic).for_each(|edge| inside[*edge] = true);
+        let all = || edges.iter().chain(&elastic);
+        let ends = |edge: &EdgeId| (self.net.edges[*edge].producer, self.net.edges[*edge].consumer);
+        let mut last: Vec<usize> = all().map(|edge| ends(edge).1).collect();
+        last.sort_unstable();
+        last.dedup();
+        last.retain(|actor| all().all(|edge| ends(edge).0 != *actor));
+        // Demand alone does not make a producer put more into an unbounded queue than its reader takes.
+        last.extend(elastic.iter().map(|edge| ends(edge).0));
+        last.sort_unstable();
+        last.dedup();
+        let join = self.net.actors[*last.last().expect("a block has edges")].node;
+        let too_long =
+            || Refused::Error(CheckError::PeriodTooLong { join, label: self.graph.nodes()[join].label.clone() });
+        let of_last: Vec<Rate> = last.iter().filter_map(|actor| rates[*actor]).collect();
+        let times = in_whole_numbers(&of_last).ok_or_else(too_long)?;
+        let bytes = (0..inside.len()).map(|edge| self.graph.nodes()[self.net.last_node(edge)].value_bytes);
+        let block = Block {
+            view: Arc::new(View::block(self.net, |edge| inside[edge], base)),
+            edges,
+            elastic,
+            bytes: bytes.collect(),
+            targets: last.into_iter().zip(times).collect(),
+        };
+        block.capacities().map_err(|failed| match failed {
+            NoCapacity::TooLong => too_long(),
+            NoCapacity::Starved => unreachable!("a balanced block runs with queues without end"),
+        })
+    }
+
+    /// Whether an edge with a buffer gets at least what its reader takes.
+    fn keeps_up(&self, line: usize, edge: EdgeId, rates: &[Option<Rate>], lines: &[usize]) -> Result<(), Refused> {
+        let [from, to] = self.diagram.lines[line].ends;
+        let keeps_up = rates[from].zip(rates[to]).map(|(from, to)| {
+            let given = factor(self.net, edge).and_then(|factor| from.times(factor));
+            given.map(|given| !given.is_below(to))
+        });
+        match keeps_up {
+            Some(Some(true)) => Ok(()),
+            Some(None) => Err(Refused::Error(self.too_large(edge))),
+            // The rest of the block is in several parts, or the buffer is on the slower path.
+            None | Some(Some(false)) => {
+                let around = |other: usize| other != line && lines.contains(&other);
+                let mut way = self.diagram.way(to, from, around, &[]).expect("an edge of a block lies on a circle");
+                way.push((line, true));
+                Err(Refused::Circle(Circle::of(self.net, self.diagram, &way)))
+            }
+        }
+    }
+
+    /// Whether all edges lead from one actor to one zip, and those with buffers have a value whenever the others do.
+    fn is_straight(&self, lines: &[usize], firm: &[usize]) -> bool {
+        let edges = |lines: &[usize]| -> Vec<EdgeId> {
+            lines.iter().filter_map(|line| self.diagram.lines[*line].edge).collect()
+        };
+        let (all, firm) = (edges(lines), edges(firm));
+        let ends = |edge: EdgeId| (self.net.edges[edge].producer, self.net.edges[edge].consumer);
+        let Some((producer, consumer)) = all.first().map(|edge| ends(*edge)) else { return false };
+        if self.net.actors[consumer].kind != Kind::Zip || all.iter().any(|edge| ends(*edge) != (producer, consumer)) {
+            return false;
+        }
+        let tree = &self.net.actors[producer].tree;
+        let thins = |branch: &usize| tree[*branch].pass != crate::clock::Pass::ALL;
+        let base = firm.first().and_then(|edge| self.net.edges[*edge].base);
+        !firm.is_empty()
+            && firm.iter().all(|edge| self.net.edges[*edge].base == base)
+            && all.iter().filter(|edge| !firm.contains(edge)).all(|wide| {
+                let last = self.net.path(*wide).find(thins);
+                firm.iter().all(|edge| last.is_none_or(|last| self.net.path(*edge).any(|branch| branch == last)))
+            })
+    }
+
+    fn is_elastic(&self, line: usize) -> bool {
+        self.diagram.lines[line].edge.is_some_and(|edge| self.net.edges[edge].elastic.is_some())
+    }
+
+    fn too_large(&self, edge: EdgeId) -> CheckError {
+        let node = self.net.actors[self.net.edges[edge].consumer].node;
+        CheckError::RateTooLarge { node, label: self.graph.nodes()[node].label.clone() }
+    }
+}

@@ -1,0 +1,162 @@
+//! The growth of the queue in front of a refused join: after how many values of the fork it holds more than a buffer.
+
+use std::sync::Arc;
+
+use crate::clock::Pass;
+use crate::net::{Edge, EdgeId, Net, Stuck, Tokens, View};
+
+use super::circle::Circle;
+
+/// The most firings that are followed until the growth repeats.
+const MAX_FIRINGS: u64 = 1 << 20;
+
+/// The growth of one queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// The numbers of values of the fork after which the queue held more than ever before, with its values.
+    records: Vec<(u64, u64)>,
+    /// The last values of the fork after which all repeats, and the values by which the queue grows each time.
+    period: Option<(u64, u64)>,
+}
+
+impl Gap {
+    /// The number of values of the fork after which the queue has held more than `buffer`; `None` if it is not known.
+    pub(super) fn overflows_at(&self, buffer: u64) -> Option<u128> {
+        let first = |buffer: u64| self.records.iter().find(|(_, held)| *held > buffer).map(|(n, _)| u128::from(*n));
+        if let Some(n) = first(buffer) {
+            return Some(n);
+        }
+        let (length, growth) = self.period?;
+        let (_, most) = self.records.last()?;
+        let periods = (buffer - most) / growth + 1;
+        // The growth of all those periods may be more than the buffer, when the first record is in the last period.
+        let rest = u128::from(buffer).checked_sub(u128::from(periods) * u128::from(growth));
+        let rest = rest.and_then(|rest| u64::try_from(rest).ok())?;
+        Some(first(rest)? + u128::from(periods) * u128::from(length))
+    }
+
+    /// The growth in front of the join of a circle, on the path `growing`, when the data let nothing through on the other
+    /// path and everything on this one.
+    pub(super) fn of(net: &Net, circle: &Circle, growing: usize) -> Self {
+        let grows = circle.last_edge(growing);
+        let silent = silenced(net, circle, &circle.paths[1 - growing]);
+        let shared: Vec<usize> =
+            std::iter::successors(circle.shared, |branch| net.actors[circle.fork].tree[*branch].parent).collect();
+        let view = Arc::new(View::new(
+            net,
+            |edge| circle.contains(edge),
+            |actor, branch| {
+                if Some((actor, branch)) == silent {
+                    return Some(Pass::Every { first: u64::MAX, step: 1 });
+                }
+                let counted = actor == circle.fork && shared.contains(&branch);
+                (counted || net.actors[actor].tree[branch].pass == Pass::Data).then_some(Pass::ALL)
+            },
+        ));
+        let mut caps = vec![1; net.edges.len()];
+        caps[grows] = u64::MAX;
+        loop {
+            let mut watch = Watch::new(circle.fork, grows);
+            let mut tokens = Tokens::new(Arc::clone(&view), caps.clone());
+            let stuck = loop {
+                match tokens.drive(circle.join, |tokens, actor, gives| watch.fire(tokens, actor, gives)) {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(Over)) => return watch.gap,
+                    Err(stuck) => break stuck,
+                }
+            };
+            let Stuck(edges) = stuck;
+            let full: Vec<EdgeId> = edges.into_iter().filter_map(|(edge, room)| room.then_some(edge)).collect();
+            if full.is_empty() {
+                return watch.gap;
+            }
+            full.into_iter().for_each(|edge| caps[edge] *= 2);
+        }
+    }
+}
+
+/// The first branch of a path at which the data decide, below those that both paths share.
+pub(super) fn silenced(net: &Net, circle: &Circle, path: &[(EdgeId, bool)]) -> Option<(usize, usize)> {
+    path.iter().find_map(|(edge, _)| {
+        let Edge { producer, .. } = net.edges[*edge];
+        let counts = |branch: &usize| producer != circle.fork || Some(*branch) != circle.shared;
+        let own: Vec<usize> = net.path(*edge).take_while(counts).collect();
+        let decides = |branch: &&usize| net.actors[producer].tree[**branch].pass == Pass::Data;
+        own.iter().rev().find(decides).map(|branch| (producer, *branch))
+    })
+}
+
+/// Enough has been seen.
+struct Over;
+
+/// Follows one queue, firing by firing.
+struct Watch {
+    fork: usize,
+    grows: EdgeId,
+    firings: u64,
+    /// Values of the fork.
+    given: u64,
+    gap: Gap,
+    most: u64,
+    /// The state after a number of values of the fork.
+    saved: Option<Saved>,
+    power: u64,
+    /// The fewest values in the queue since then.
+    fewest: u64,
+}
+
+struct Saved {
+    given: u64,
+    most: u64,
+    held: u64,
+    /// Phases, the actors that wait, and all other queues.
+    rest: Vec<u64>,
+}
+
+impl Watch {
+    fn new(fork: usize, grows: EdgeId) -> Self {
+        Self { fork, grows, firings: 0, given: 0, gap: Gap::default(), most: 0, saved: None, power: 1, fewest: 0 }
+    }
+
+    fn fire(&mut self, tokens: &mut Tokens, actor: usize, gives: bool) -> Result<(), Over> {
+        tokens.fire(actor, gives);
+        self.firings += 1;
+        self.given += u64::from(actor == self.fork);
+        let held = tokens.counts[self.grows];
+        self.fewest = self.fewest.min(held);
+        if held > self.most {
+            self.most = held;
+            // Values that are there before the fork gives its first count as if after it.
+            self.gap.records.push((self.given.max(1), held));
+        }
+        if actor == self.fork {
+            self.look(tokens, held)?;
+        }
+        if self.firings > MAX_FIRINGS { Err(Over) } else { Ok(()) }
+    }
+
+    /// Whether all but the queue is as it was: then all repeats, as long as the queue does not run empty.
+    fn look(&mut self, tokens: &Tokens, held: u64) -> Result<(), Over> {
+        let grows = self.grows;
+        let rest = || {
+            let others = tokens.counts.iter().enumerate().filter(move |(edge, _)| *edge != grows);
+            let waiting = tokens.waiting().map(|actor| actor as u64);
+            tokens.phases().chain(waiting).chain(others.map(|(_, count)| *count))
+        };
+        if let Some(saved) = &self.saved
+            && self.fewest > 0
+            && held > saved.held
+            && self.most == saved.most + (held - saved.held)
+            && saved.rest.iter().copied().eq(rest())
+        {
+            self.gap.period = Some((self.given - saved.given, held - saved.held));
+            return Err(Over);
+        }
+        if self.given == self.power {
+            self.power *= 2;
+            self.saved = Some(Saved { given: self.given, most: self.most, held, rest: rest().collect() });
+            self.fewest = held;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! The refusal of a fork and a join, with what a user needs to mend it.
+
+use std::fmt;
+
+use crate::clock::Rate;
+use crate::graph::{Graph, NodeId};
+use crate::net::{Kind, Net};
+
+use super::balance::{firings_for_one, thinning};
+use super::circle::{Circle, Step};
+use super::gap::{Gap, silenced};
+
+/// The reason why no buffer is enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The rates of the two paths differ.
+    Rates,
+    /// The data decide how many values one path has.
+    Data,
+    /// One path has its value at the end of the stream.
+    End,
+}
+
+/// One of the two paths of a [`Refusal`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// The nodes from the one after the fork to the one before the join.
+    pub nodes: Vec<NodeId>,
+    /// The input of the join in which it ends.
+    pub port: usize,
+    /// The values that arrive at the join for each of the fork; `None` if the data decide, or they come at the end.
+    pub rate: Option<Rate>,
+}
+
+/// A way out of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A buffer of this many values; a run with more to hold fails.
+    Buffer(u64),
+    /// A second reading of the source.
+    Reread,
+    /// A queue that grows on disk.
+    Spill,
+    /// Marks where the slower path has no value.
+    Align,
+    /// The last value of the slower path, again for each of the faster one.
+    Hold,
+}
+
+/// A fork and a join between which no buffer is enough.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason.
+    pub cause: Cause,
+    /// The node whose values go both ways.
+    pub fork: NodeId,
+    /// The node that needs both paths.
+    pub join: NodeId,
+    /// The paths, in the order of the join's inputs.
+    pub paths: [Path; 2],
+    /// The number of the path, 0 or 1, whose values pile up.
+    pub growing: usize,
+    /// The values that pile up for each of the fork; if the data decide, as many as can.
+    pub growth: Option<Rate>,
+    /// Both paths come straight from the fork, so that the join may see where one has no value.
+    pub same_moments: bool,
+    labels: [String; 2],
+    gap: Gap,
+}
+
+impl Refusal {
+    pub(super) fn of(graph: &Graph, net: &Net, circle: &Circle) -> Self {
+        let reduced = [0, 1].map(|path| passes_reduce(net, circle, path));
+        let silent = [0, 1].map(|path| silenced(net, circle, &circle.paths[path]).is_some());
+        let rates = [0, 1].map(|path| arriving(net, circle, path));
+        let demands = [0, 1].map(|path| rates[path]?.times(firings_for_one(net, circle.last_edge(path))?));
+        let (cause, growing) = if reduced[0] || reduced[1] {
+            (Cause::End, usize::from(reduced[0]))
+        } else if silent[0] || silent[1] {
+            (Cause::Data, usize::from(silent[0]))
+        } else {
+            let second_is_faster = demands[0].zip(demands[1]).is_some_and(|(first, second)| first.is_below(second));
+            (Cause::Rates, usize::from(second_is_faster))
+        };
+        let growth = match cause {
+            Cause::Rates => rates[growing].and_then(|fast| {
+                let taken = demands[1 - growing]?.over(firings_for_one(net, circle.last_edge(growing))?)?;
+                fast.minus(taken)
+            }),
+            Cause::Data | Cause::End => rates[growing],
+        };
+        let shown = [0, 1].map(|path| rates[path].filter(|_| !reduced[path] && !silent[path]));
+        let fork =
+            circle.shared.map_or(net.actors[circle.fork].node, |shared| net.actors[circle.fork].tree[shared].node);
+        let join = net.actors[circle.join].node;
+        Self {
+            cause,
+            fork,
+            join,
+            paths: [0, 1].map(|path| Path {
+                nodes: nodes(net, circle, path),
+                port: net.edges[circle.last_edge(path)].port,
+                rate: shown[path],
+            }),
+            growing,
+            growth,
+            same_moments: circle.paths.iter().all(|path| path.len() == 1),
+            labels: [fork, join].map(|node| graph.nodes()[node].label.clone()),
+            gap: Gap::of(net, circle, growing),
+        }
+    }
+
+    /// Returns a number of the fork's values after which more than `buffer` values have to wait: with
+    /// [`Cause::Data`], of the values for which the data decide so.
+    ///
+    /// `None` means that the growth repeats after more firings than the check follows.
+    #[must_use]
+    pub fn overflows_at(&self, buffer: u64) -> Option<u128> {
+        self.gap.overflows_at(buffer)
+    }
+
+    /// The ways out that this fork and join have.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way> {
+        let mut ways = vec![Way::Buffer(100_000), Way::Reread, Way::Spill];
+        if self.same_moments && self.cause != Cause::End {
+            ways.extend([Way::Align, Way::Hold]);
+        }
+        ways
+    }
+
+    /// The label of the fork.
+    #[must_use]
+    pub fn fork_label(&self) -> &str {
+        &self.labels[0]
+    }
+
+    /// The label of the join.
+    #[must_use]
+    pub fn join_label(&self) -> &str {
+        &self.labels[1]
+    }
+
+    /// The growth in words: `after n values of `x`, n/2 values wait`.
+    #[must_use]
+    pub fn growth_in_words(&self) -> String {
+        let fork = &self.labels[0];
+        let amount = match self.growth.map(|rate| (rate.values(), rate.of())) {
+            None => "more and more".to_owned(),
+            Some((1, 1)) => "n".to_owned(),
+            Some((values, 1)) => format!("{values}n"),
+            Some((1, of)) => format!("n/{of}"),
+            Some((values, of)) => format!("{values}n/{of}"),
+        };
+        let most = if self.cause == Cause::Data { "up to " } else { "" };
+        format!("after n values of `{fork}`, {most}{amount} values wait; no buffer is enough")
+    }
+
+    /// A path's rate in words.
+    #[must_use]
+    pub fn rate_in_words(&self, path: usize) -> String {
+        match (self.paths[path].rate, self.cause) {
+            (Some(rate), _) => rate.to_string(),
+            (None, Cause::End) => "one at the end".to_owned(),
+            (None, _) => "the data decide".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [fork, join] = &self.labels;
+        let [first, second] = [0, 1].map(|path| self.rate_in_words(path));
+        let against = if self.cause == Cause::Rates { "at different rates" } else { "that need not keep pace" };
+        write!(
+            f,
+            "`{join}` joins two paths from `{fork}` {against}: {first} against {second}; {}",
+            self.growth_in_words()
+        )
+    }
+}
+
+/// The values that arrive at the join for each of the fork; decisions by the data count as if all values passed.
+fn arriving(net: &Net, circle: &Circle, path: usize) -> Option<Rate> {
+    let mut rate = Rate::ONE;
+    let steps = &circle.paths[path];
+    for (at, (edge, forward)) in steps.iter().enumerate() {
+        let below = if net.edges[*edge].producer == circle.fork { circle.shared } else { None };
+        let thinned = thinning(net, *edge, below)?;
+        rate = match (forward, at + 1 == steps.len()) {
+            (true, true) => rate.times(thinned)?,
+            (true, false) => rate.times(thinned)?.times(firings_for_one(net, *edge)?)?,
+            (false, _) => rate.over(thinned.times(firings_for_one(net, *edge)?)?)?,
+        };
+    }
+    Some(rate)
+}
+
+fn passes_reduce(net: &Net, circle: &Circle, path: usize) -> bool {
+    let inner = &circle.paths[path][..circle.paths[path].len() - 1];
+    inner.iter().any(|(edge, forward)| *forward && net.actors[net.edges[*edge].consumer].kind == Kind::Reduce)
+}
+
+/// The nodes of a path, without fork and join.
+fn nodes(net: &Net, circle: &Circle, path: usize) -> Vec<NodeId> {
+    let mut nodes = Vec::new();
+    let steps: &[Step] = &circle.paths[path];
+    for (at, (edge, forward)) in steps.iter().enumerate() {
+        let producer = &net.actors[net.edges[*edge].producer];
+        let own = |branch: &usize| at > 0 || Some(*branch) != circle.shared;
+        let branches: Vec<usize> = net.path(*edge).take_while(own).collect();
+        let mut passed: Vec<NodeId> = branches.into_iter().rev().map(|branch| producer.tree[branch].node).collect();
+        if !forward {
+            passed.reverse();
+        }
+        nodes.extend(passed);
+        if at + 1 < steps.len() {
+            let edge = &net.edges[*edge];
+            nodes.push(net.actors[if *forward { edge.consumer } else { edge.producer }].node);
+        }
+    }
+    nodes
+}

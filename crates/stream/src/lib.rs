@@ -1,0 +1,57 @@
+//! Streams in constant space.
+//!
+//! A stream that forks and joins again is the trap of every stream library: if one path is slower than the other, values
+//! pile up between them. A program then grows until memory is full, or, with bounded buffers, hangs; and since buffers hide
+//! the mistake for small inputs, tests pass. Here every program is checked before it runs. Either each queue has a proven
+//! bound, the smallest there is, or the program is refused, with the fork, the join, the rates of both paths, and the ways
+//! out.
+//!
+//! ```
+//! use millstream_stream::{CheckError, Error, Program};
+//!
+//! // Moving averages beside their values: the averages begin two values late.
+//! let program = Program::new();
+//! let x = program.iter("x", [3.0, 6.0, 9.0, 12.0, 15.0]);
+//! let average = x.windows(3, 1).map(|window| window.iter().sum::<f64>() / 3.0);
+//! let pairs = average.zip(&x);
+//! assert_eq!(pairs.check()?.edges().iter().map(|bound| bound.values).max(), Some(3));
+//! let pairs: Result<Vec<(f64, f64)>, _> = pairs.run()?.values().collect();
+//! assert_eq!(pairs?, [(6.0, 3.0), (9.0, 6.0), (12.0, 9.0)]);
+//!
+//! // Every other value beside every value: no buffer is enough.
+//! let program = Program::new();
+//! let x = program.iter("x", 1_u64..);
+//! let Err(Error::Check(CheckError::Refused(refusal))) = x.every(2).zip(&x).run() else { unreachable!() };
+//! assert_eq!(
+//!     refusal.to_string(),
+//!     "`zip` joins two paths from `x` at different rates: 1 of 2 against 1 of 1; after n values of `x`, n/2 values wait; \
+//!      no buffer is enough"
+//! );
+//! assert_eq!(refusal.overflows_at(1_000_000), Some(2_000_001));
+//! # Ok::<(), millstream_stream::Error>(())
+//! ```
+//!
+//! | I want | look at |
+//! | --- | --- |
+//! | to write a program in Rust | [`Program`] for sources, [`Stream`] for operators |
+//! | to run it | [`Stream::run`], [`Running`] |
+//! | to write one as a line of text | [`text`] |
+//! | to know what is proven, and how | [`check`](mod@check) |
+//! | to check a graph of my own | [`graph::Graph`], [`check::check`] |
+//! | to know what a clock is | [`clock`] |
+//!
+//! The idea: a data-flow program with bounded buffers is a Kahn network (Kahn, 1974), in which no order of execution changes
+//! a result; its rates obey balance equations (Lee and Messerschmitt, 1987), here with phases (cyclo-static data flow: Bilsen,
+//! Engels, Lauwereins and Peperstraete, 1996) and ultimately periodic clocks (Lucy-n: Mandel, Plateau and Pouzet, 2010).
+
+mod build;
+pub mod check;
+pub mod clock;
+pub mod graph;
+mod net;
+mod run;
+pub mod text;
+
+pub use build::{Error, Program, Stream};
+pub use check::CheckError;
+pub use run::{Report, RunError, Running, Stored, Values};

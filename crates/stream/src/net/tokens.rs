@@ -1,0 +1,250 @@
+//! The net in motion: how many values each queue holds, and which actor fires next.
+//!
+//! [`Tokens::drive`] fires one actor on demand. An actor that lacks a value waits for the producer of that value; one that
+//! lacks room waits for the consumer of that queue. Either fires first, by the same rule. A chain of such waits ends at an
+//! actor that can fire, or closes into a circle; in a circle no order of firing helps, since every actor of it waits for
+//! the next whatever the others do.
+
+use std::sync::Arc;
+
+use super::contract::EdgeId;
+use super::view::{Kind, View};
+
+/// Whether an actor can fire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// It can, and gives a value or not.
+    Yes { gives: bool },
+    /// It lacks a value in this queue.
+    Input(EdgeId),
+    /// It lacks room in this queue.
+    Room(EdgeId),
+    /// It never fires again: an input that it needs is at its end.
+    Ended,
+}
+
+/// The outcome of a demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driven {
+    /// The actor fired.
+    Fired,
+    /// The actor is at its end.
+    Ended,
+}
+
+/// A circle of waits: the edges at which the actors of it wait, and whether for room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stuck(pub(crate) Vec<(EdgeId, bool)>);
+
+/// See the [module](self).
+#[derive(Debug, Clone)]
+pub(crate) struct Tokens {
+    pub(crate) view: Arc<View>,
+    /// The most values of each queue.
+    pub(crate) caps: Vec<u64>,
+    /// The values in each queue now.
+    pub(crate) counts: Vec<u64>,
+    /// The most values that each queue has held.
+    pub(crate) peaks: Vec<u64>,
+    /// Whether each actor is at its end.
+    pub(crate) ended: Vec<bool>,
+    phases: Vec<u64>,
+    /// The states of the passes of each actor's tree.
+    passes: Vec<Vec<u64>>,
+    /// For each branch of the largest tree, whether the value reaches it.
+    reached: Vec<bool>,
+    /// The actors that wait, each for the next, with the edge where they do.
+    waiting: Vec<(usize, Option<(EdgeId, bool)>)>,
+    waits: Vec<bool>,
+}
+
+impl Tokens {
+    pub(crate) fn new(view: Arc<View>, caps: Vec<u64>) -> Self {
+        let actors = view.actors.len();
+        let edges = view.ends.len();
+        let largest = view.actors.iter().map(|actor| actor.tree.len()).max().unwrap_or(0);
+        Self {
+            caps,
+            counts: vec![0; edges],
+            peaks: vec![0; edges],
+            ended: vec![false; actors],
+            phases: vec![0; actors],
+            passes: view.actors.iter().map(|actor| actor.tree.iter().map(|(_, pass)| pass.start()).collect()).collect(),
+            reached: vec![false; largest],
+            waiting: Vec::with_capacity(actors + 1),
+            waits: vec![false; actors],
+            view,
+        }
+    }
+
+    /// The port that the actor takes from in its phase; `None` for none or all.
+    pub(crate) fn turn(&self, actor: usize) -> Option<usize> {
+        match &self.view.actors[actor].kind {
+            Kind::Merge(turns) => Some(turns[self.phases[actor] as usize]),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn phase(&self, actor: usize) -> u64 {
+        self.phases[actor]
+    }
+
+    /// Whether the actor takes values in its phase.
+    pub(crate) fn takes(&self, actor: usize) -> bool {
+        let phase = self.phases[actor];
+        match &self.view.actors[actor].kind {
+            Kind::Source => false,
+            Kind::Repeat(_) => phase == 0,
+            Kind::Prefix(values) => phase == *values,
+            Kind::Zip | Kind::Merge(_) | Kind::Reduce | Kind::Sink => true,
+        }
+    }
+
+    /// Whether the actor can fire, and if not, why.
+    pub(crate) fn ready(&mut self, actor: usize) -> Ready {
+        if self.ended[actor] {
+            return Ready::Ended;
+        }
+        let gives = match self.lacking(actor) {
+            Some(edge) if self.ended[self.view.ends[edge].0] => match self.view.actors[actor].kind {
+                Kind::Reduce => true,
+                _ => return Ready::Ended,
+            },
+            Some(edge) => return Ready::Input(edge),
+            // A reduce whose input is outside of the view gives as a source does.
+            None => match self.view.actors[actor].kind {
+                Kind::Sink => false,
+                Kind::Reduce => self.view.actors[actor].inputs[0].is_none(),
+                _ => true,
+            },
+        };
+        if gives && let Some(edge) = self.full(actor) {
+            return Ready::Room(edge);
+        }
+        Ready::Yes { gives }
+    }
+
+    /// The first queue that the actor takes from and that is empty.
+    fn lacking(&self, actor: usize) -> Option<EdgeId> {
+        if !self.takes(actor) {
+            return None;
+        }
+        let inputs = &self.view.actors[actor].inputs;
+        let inputs = match self.turn(actor) {
+            Some(port) => &inputs[port..=port],
+            None => &inputs[..],
+        };
+        inputs.iter().copied().flatten().find(|edge| self.counts[*edge] == 0)
+    }
+
+    /// The first queue that the next value may enter and that is full. One whose reader has ended takes everything.
+    fn full(&mut self, actor: usize) -> Option<EdgeId> {
+        let shown = &self.view.actors[actor];
+        for (at, (parent, pass)) in shown.tree.iter().enumerate() {
+            self.reached[at] =
+                parent.is_none_or(|parent| self.reached[parent]) && pass.lets_through(self.passes[actor][at]);
+        }
+        let enters = shown.outputs.iter().filter(|(_, leaf)| leaf.is_none_or(|leaf| self.reached[leaf]));
+        enters
+            .map(|(edge, _)| *edge)
+            .find(|edge| self.counts[*edge] >= self.caps[*edge] && !self.ended[self.view.ends[*edge].1])
+    }
+
+    /// Takes the values of the actor's phase out of its queues, and goes on to the next phase.
+    pub(crate) fn take(&mut self, actor: usize) {
+        if self.takes(actor) {
+            let turn = self.turn(actor);
+            for (port, edge) in self.view.actors[actor].inputs.iter().enumerate() {
+                if let Some(edge) = edge.filter(|_| turn.is_none_or(|turn| turn == port)) {
+                    self.counts[edge] = self.counts[edge].saturating_sub(1);
+                }
+            }
+        }
+        self.phases[actor] = self.view.actors[actor].kind.after(self.phases[actor]);
+    }
+
+    /// Passes a value down the actor's tree and puts it into the queues. `step` does the work of a branch that the value
+    /// passes, or says what the data decide there; `enter` does that of a queue.
+    pub(crate) fn give(&mut self, actor: usize, mut step: impl FnMut(usize) -> bool, mut enter: impl FnMut(EdgeId)) {
+        let shown = &self.view.actors[actor];
+        for (at, (parent, pass)) in shown.tree.iter().enumerate() {
+            let state = &mut self.passes[actor][at];
+            let arrives = parent.is_none_or(|parent| self.reached[parent]);
+            self.reached[at] = arrives && pass.lets_through(*state) && step(at);
+            if arrives {
+                *state = pass.after(*state);
+            }
+        }
+        for (edge, leaf) in &shown.outputs {
+            if leaf.is_none_or(|leaf| self.reached[leaf]) && !self.ended[self.view.ends[*edge].1] {
+                self.counts[*edge] += 1;
+                self.peaks[*edge] = self.peaks[*edge].max(self.counts[*edge]);
+                enter(*edge);
+            }
+        }
+    }
+
+    /// Fires an actor in a net without data.
+    pub(crate) fn fire(&mut self, actor: usize, gives: bool) {
+        self.take(actor);
+        if gives {
+            self.give(actor, |_| true, |_| {});
+        }
+    }
+
+    /// Makes one actor fire, and before it those that it waits for; `fire` does the work of each.
+    ///
+    /// # Errors
+    /// `E` from a firing; the outer error is a circle of waits.
+    pub(crate) fn drive<E>(
+        &mut self,
+        target: usize,
+        mut fire: impl FnMut(&mut Self, usize, bool) -> Result<(), E>,
+    ) -> Result<Result<Driven, E>, Stuck> {
+        self.waits.fill(false);
+        self.waiting.clear();
+        self.waiting.push((target, None));
+        self.waits[target] = true;
+        loop {
+            let (actor, _) = *self.waiting.last().expect("the target is there until it has fired");
+            let ready = self.ready(actor);
+            let next = match ready {
+                Ready::Input(edge) => (self.view.ends[edge].0, (edge, false)),
+                Ready::Room(edge) => (self.view.ends[edge].1, (edge, true)),
+                Ready::Yes { .. } | Ready::Ended => {
+                    match ready {
+                        Ready::Yes { gives } => {
+                            if let Err(error) = fire(self, actor, gives) {
+                                return Ok(Err(error));
+                            }
+                        }
+                        _ => self.ended[actor] = true,
+                    }
+                    self.waiting.pop();
+                    self.waits[actor] = false;
+                    if self.waiting.is_empty() {
+                        return Ok(Ok(if ready == Ready::Ended { Driven::Ended } else { Driven::Fired }));
+                    }
+                    continue;
+                }
+            };
+            self.waiting.last_mut().expect("as before").1 = Some(next.1);
+            if self.waits[next.0] {
+                let from = self.waiting.iter().position(|(actor, _)| *actor == next.0).unwrap_or(0);
+                return Err(Stuck(self.waiting[from..].iter().filter_map(|(_, edge)| *edge).collect()));
+            }
+            self.waiting.push((next.0, None));
+            self.waits[next.0] = true;
+        }
+    }
+
+    /// The actors that wait, each for the next.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.waiting.iter().map(|(actor, _)| *actor)
+    }
+
+    /// The phases of all actors and passes, without the queues.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = u64> {
+        self.phases.iter().chain(self.passes.iter().flatten()).copied()
+    }
+}

@@ -1,0 +1,144 @@
+//! The net in motion, with the work of its nodes.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::check::CheckError;
+use crate::graph::Graph;
+use crate::net::{Driven, Elastic, Kind, Net, Stuck, Tokens, View};
+
+use super::error::RunError;
+use super::queue::Inlet;
+
+/// The part of an actor's work that a firing is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// The input from which it takes, if its inputs take turns.
+    pub(crate) port: Option<usize>,
+    /// The number of the firing in the actor's cycle.
+    pub(crate) phase: u64,
+    /// Whether it gives a value.
+    pub(crate) gives: bool,
+}
+
+/// The work of an actor. It takes values from its queues, and leaves the value that it gives in its place; a source says
+/// whether there was one more.
+pub(crate) type Actor = Box<dyn FnMut(Turn) -> Result<bool, RunError>>;
+
+/// The work of a node.
+pub(crate) enum Work {
+    /// An actor, with the queues of its inputs.
+    Actor(Actor, Vec<Inlet>),
+    /// An operator of a tree; whether the value goes on.
+    Branch(Box<dyn FnMut() -> Result<bool, RunError>>),
+    /// A pass by the clock, which the net knows.
+    Pass,
+}
+
+/// See the [module](self).
+pub(crate) struct Machine {
+    tokens: Tokens,
+    actors: Vec<Actor>,
+    /// The work of each actor's tree.
+    trees: Vec<Vec<Work>>,
+    queues: Vec<Inlet>,
+    elastic: Vec<Option<Elastic>>,
+    labels: Vec<String>,
+    sink: usize,
+    /// The firings so far.
+    moment: Rc<Cell<u64>>,
+}
+
+impl Machine {
+    /// Checks the graph, and puts each node's work into its place.
+    pub(crate) fn new(graph: &Graph, works: Vec<Work>, moment: Rc<Cell<u64>>) -> Result<Self, CheckError> {
+        let (net, caps) = crate::check::solve(graph)?;
+        let caps: Vec<u64> = net
+            .edges
+            .iter()
+            .zip(caps)
+            .map(|(edge, cap)| if edge.elastic == Some(Elastic::Spill) { u64::MAX } else { cap })
+            .collect();
+        let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
+        let mut take = |node: usize| works[node].take().expect("each node has one place");
+        let (mut actors, mut trees) = (Vec::new(), Vec::new());
+        let mut queues: Vec<Option<Inlet>> = net.edges.iter().map(|_| None).collect();
+        for actor in &net.actors {
+            let Work::Actor(work, inputs) = take(actor.node) else { unreachable!("an actor has the work of one") };
+            actors.push(work);
+            for (edge, queue) in actor.inputs.iter().zip(inputs) {
+                queue.borrow_mut().reserve(caps[*edge], net.edges[*edge].elastic.is_none());
+                queues[*edge] = Some(queue);
+            }
+            trees.push(actor.tree.iter().map(|branch| take(branch.node)).collect());
+        }
+        Ok(Self {
+            tokens: Tokens::new(Arc::new(View::whole(&net)), caps),
+            actors,
+            trees,
+            queues: queues.into_iter().map(|queue| queue.expect("each edge has a queue")).collect(),
+            elastic: net.edges.iter().map(|edge| edge.elastic).collect(),
+            labels: net.actors.iter().map(|actor| graph.nodes()[actor.node].label.clone()).collect(),
+            sink: sink(&net),
+            moment,
+        })
+    }
+
+    /// Works until the sink has one more value in its queue; `false` at the end.
+    pub(crate) fn drive(&mut self) -> Result<bool, RunError> {
+        let Self { tokens, actors, trees, queues, moment, .. } = self;
+        let driven = tokens.drive(self.sink, |tokens, actor, gives| {
+            let turn = Turn { port: tokens.turn(actor), phase: tokens.phase(actor), gives };
+            let gave = actors[actor](turn)?;
+            tokens.take(actor);
+            if !gives {
+                return Ok(());
+            }
+            if !gave {
+                tokens.ended[actor] = true;
+                return Ok(());
+            }
+            moment.set(moment.get() + 1);
+            let mut failed = None;
+            let tree = &mut trees[actor];
+            let step = |branch: usize| match &mut tree[branch] {
+                Work::Branch(step) if failed.is_none() => step().unwrap_or_else(|error| {
+                    failed = Some(error);
+                    false
+                }),
+                Work::Branch(_) => false,
+                _ => true,
+            };
+            let mut not_entered = None;
+            tokens
+                .give(actor, step, |edge| not_entered = not_entered.take().or(queues[edge].borrow_mut().enter().err()));
+            if tokens.view.actors[actor].kind == Kind::Reduce {
+                tokens.ended[actor] = true;
+            }
+            failed.or(not_entered).map_or(Ok(()), Err)
+        });
+        match driven {
+            Ok(driven) => Ok(driven? == Driven::Fired),
+            Err(Stuck(circle)) => Err(self.stuck(&circle)),
+        }
+    }
+
+    fn stuck(&self, circle: &[(usize, bool)]) -> RunError {
+        let reader = |edge: usize| self.labels[self.tokens.view.ends[edge].1].clone();
+        let full = circle.iter().find(|(edge, room)| *room && self.elastic[*edge].is_some());
+        match full {
+            Some((edge, _)) => RunError::BufferFull { label: reader(*edge), values: self.tokens.caps[*edge] },
+            None => RunError::Stuck { label: circle.first().map_or(String::new(), |(edge, _)| reader(*edge)) },
+        }
+    }
+
+    /// The most values that each queue has held.
+    pub(crate) fn peaks(&self) -> &[u64] {
+        &self.tokens.peaks
+    }
+}
+
+fn sink(net: &Net) -> usize {
+    net.actors.iter().position(|actor| actor.kind == Kind::Sink).expect("a program has a sink")
+}

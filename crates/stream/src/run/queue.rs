@@ -1,0 +1,99 @@
+//! The queue of an edge.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::error::RunError;
+use super::spill::Disk;
+
+/// The place of the last value that a node gave; operators that let values through share that of their input.
+pub(crate) type Shared<T> = Rc<RefCell<Option<T>>>;
+
+/// A queue in front of an actor, as the net sees it.
+pub(crate) type Inlet = Rc<RefCell<dyn AnyQueue>>;
+
+/// Makes a queue on disk.
+pub(crate) type MakeDisk<T> = Rc<dyn Fn() -> Box<dyn Disk<T>>>;
+
+/// Puts a value into a place, in the memory of the one before.
+pub(crate) fn assign<T: Clone>(place: &mut Option<T>, value: &T) {
+    match place {
+        Some(place) => place.clone_from(value),
+        None => *place = Some(value.clone()),
+    }
+}
+
+/// The most values for which a queue without a proof has room from the start.
+const MAX_ROOM_AT_ONCE: u64 = 1024;
+
+/// Values between two actors, oldest first.
+pub(crate) struct Queue<T> {
+    /// The place from which values come.
+    from: Shared<T>,
+    values: VecDeque<T>,
+    /// Values that have left, to be cloned into.
+    spare: Vec<T>,
+    disk: Option<Box<dyn Disk<T>>>,
+}
+
+/// A queue whose type of values does not matter.
+pub(crate) trait AnyQueue {
+    /// Makes room for this number of values.
+    fn reserve(&mut self, values: u64, proven: bool);
+
+    /// Takes the value that is in the place before it.
+    fn enter(&mut self) -> Result<(), RunError>;
+}
+
+impl<T> Queue<T> {
+    pub(crate) fn new(from: Shared<T>, disk: Option<Box<dyn Disk<T>>>) -> Self {
+        Self { from, values: VecDeque::new(), spare: Vec::new(), disk }
+    }
+
+    /// The oldest value.
+    pub(crate) fn front(&self) -> &T {
+        let front = match &self.disk {
+            Some(disk) => disk.front(),
+            None => self.values.front(),
+        };
+        front.expect("an actor fires when its queues have values")
+    }
+
+    /// Drops the oldest value.
+    pub(crate) fn leave(&mut self) -> Result<(), RunError> {
+        match &mut self.disk {
+            Some(disk) => disk.leave(),
+            None => {
+                self.spare.extend(self.values.pop_front());
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<T: Clone> AnyQueue for Queue<T> {
+    fn reserve(&mut self, values: u64, proven: bool) {
+        if self.disk.is_none() {
+            let values = if proven { values } else { values.min(MAX_ROOM_AT_ONCE) } as usize;
+            self.values.reserve_exact(values);
+            self.spare.reserve_exact(values);
+        }
+    }
+
+    fn enter(&mut self) -> Result<(), RunError> {
+        let from = self.from.borrow();
+        let value = from.as_ref().expect("a value was given");
+        if let Some(disk) = &mut self.disk {
+            return disk.enter(value);
+        }
+        match self.spare.pop() {
+            Some(mut spare) => {
+                spare.clone_from(value);
+                self.values.push_back(spare);
+            }
+            None => self.values.push_back(value.clone()),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! A queue on disk.
+//!
+//! Values are written to segments, files without names of some megabytes, and read back in order; a segment that has been
+//! read gives its space back. Since the files have no names, nothing is left of them however the process ends. The newest
+//! values wait in memory until there are enough of them for a write, and the oldest are read in pieces as large. So the queue
+//! needs two buffers, however long it grows, and never waits for anything but the disk.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::error::RunError;
+
+/// The bytes of a write and of a read.
+const PIECE: usize = 64 << 10;
+
+/// The bytes after which a new segment begins.
+const SEGMENT: u64 = 16 << 20;
+
+/// A value that can be written to disk and read back.
+pub trait Stored: Default {
+    /// Appends the value to `bytes`.
+    fn store(&self, bytes: &mut Vec<u8>);
+
+    /// Becomes the value that was stored as `bytes`.
+    fn load(&mut self, bytes: &[u8]);
+}
+
+macro_rules! stored_numbers {
+    ($($number:ty),*) => {$(
+        impl Stored for $number {
+            fn store(&self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn load(&mut self, bytes: &[u8]) {
+                *self = Self::from_le_bytes(bytes.try_into().expect("the bytes of a number of this type"));
+            }
+        }
+    )*};
+}
+
+stored_numbers!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
+
+impl Stored for Vec<u8> {
+    fn store(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self);
+    }
+
+    fn load(&mut self, bytes: &[u8]) {
+        self.clear();
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl Stored for String {
+    fn store(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self.as_bytes());
+    }
+
+    fn load(&mut self, bytes: &[u8]) {
+        self.clear();
+        self.push_str(std::str::from_utf8(bytes).expect("the bytes of a string"));
+    }
+}
+
+/// A queue whose values are elsewhere.
+pub(crate) trait Disk<T> {
+    fn front(&self) -> Option<&T>;
+    fn enter(&mut self, value: &T) -> Result<(), RunError>;
+    fn leave(&mut self) -> Result<(), RunError>;
+}
+
+struct Segment {
+    file: File,
+    written: u64,
+    read: u64,
+}
+
+/// See the [module](self).
+pub(crate) struct SpillQueue<T> {
+    label: String,
+    folder: PathBuf,
+    segments: VecDeque<Segment>,
+    /// The oldest values: those from `at` on are not read yet.
+    head: Vec<u8>,
+    at: usize,
+    /// The newest values.
+    tail: Vec<u8>,
+    front: T,
+    /// All values, with the one in front.
+    values: u64,
+}
+
+impl<T: Stored> SpillQueue<T> {
+    pub(crate) fn new(label: &str, folder: &Path) -> Self {
+        Self {
+            label: label.to_owned(),
+            folder: folder.to_owned(),
+            segments: VecDeque::new(),
+            head: Vec::with_capacity(2 * PIECE),
+            at: 0,
+            tail: Vec::with_capacity(2 * PIECE),
+            front: T::default(),
+            values: 0,
+        }
+    }
+
+    fn failed(&self, error: io::Error) -> RunError {
+        RunError::Spill { label: self.label.clone(), folder: self.folder.clone(), error }
+    }
+
+    /// Writes the newest values to the last segment.
+    fn write(&mut self) -> io::Result<()> {
+        if self.segments.back().is_none_or(|last| last.written >= SEGMENT) {
+            self.segments.push_back(Segment { file: tempfile::tempfile_in(&self.folder)?, written: 0, read: 0 });
+        }
+        let last = self.segments.back_mut().expect("there is one");
+        last.file.write_all_at(&self.tail, last.written)?;
+        last.written += self.tail.len() as u64;
+        self.tail.clear();
+        Ok(())
+    }
+
+    /// Has at least this many unread bytes in `head`.
+    fn fill(&mut self, bytes: usize) -> io::Result<()> {
+        if self.head.len() - self.at >= bytes {
+            return Ok(());
+        }
+        self.head.drain(..self.at);
+        self.at = 0;
+        while self.head.len() < bytes {
+            let Some(first) = self.segments.front_mut() else {
+                // Nothing older is on disk, so the newest values are next.
+                self.head.append(&mut self.tail);
+                debug_assert!(self.head.len() >= bytes, "a value is stored as a whole");
+                return Ok(());
+            };
+            let piece = (first.written - first.read).min(PIECE.max(bytes) as u64) as usize;
+            let from = self.head.len();
+            self.head.resize(from + piece, 0);
+            first.file.read_exact_at(&mut self.head[from..], first.read)?;
+            first.read += piece as u64;
+            if first.read == first.written {
+                self.segments.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    fn read_front(&mut self) -> io::Result<()> {
+        const LENGTH: usize = size_of::<u64>();
+        self.fill(LENGTH)?;
+        let length = self.head[self.at..self.at + LENGTH].try_into().expect("the bytes of a length");
+        self.at += LENGTH;
+        let length = u64::from_le_bytes(length) as usize;
+        self.fill(length)?;
+        self.front.load(&self.head[self.at..self.at + length]);
+        self.at += length;
+        Ok(())
+    }
+}
+
+impl<T: Stored + Clone> Disk<T> for SpillQueue<T> {
+    fn front(&self) -> Option<&T> {
+        (self.values > 0).then_some(&self.front)
+    }
+
+    fn enter(&mut self, value: &T) -> Result<(), RunError> {
+        self.values += 1;
+        if self.values == 1 {
+            self.front.clone_from(value);
+            return Ok(());
+        }
+        let begin = self.tail.len();
+        self.tail.extend_from_slice(&[0; size_of::<u64>()]);
+        value.store(&mut self.tail);
+        let length = (self.tail.len() - begin - size_of::<u64>()) as u64;
+        self.tail[begin..begin + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
+        if self.tail.len() >= PIECE {
+            self.write().map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<(), RunError> {
+        self.values -= 1;
+        if self.values > 0 {
+            self.read_front().map_err(|error| self.failed(error))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_in_order_across_segments_however_the_queue_grows_and_shrinks() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut queue = SpillQueue::<Vec<u8>>::new("x", folder.path());
+        let value = |n: u64| -> Vec<u8> {
+            let length = if n % 1000 == 7 { 3 * PIECE } else { (n * 37 % 300) as usize };
+            n.to_le_bytes().into_iter().cycle().take(length).collect()
+        };
+        let (mut entered, mut left) = (0, 0);
+        for (enter, leave) in [(1, 1), (100_000, 50), (3, 99_000), (70_000, 70_953), (5, 5)] {
+            for _ in 0..enter {
+                queue.enter(&value(entered)).unwrap();
+                entered += 1;
+            }
+            for _ in 0..leave {
+                assert_eq!(queue.front(), Some(&value(left)));
+                queue.leave().unwrap();
+                left += 1;
+            }
+            assert!(queue.head.capacity() < 16 * PIECE && queue.tail.capacity() < 16 * PIECE);
+        }
+        assert_eq!((entered, queue.front()), (left, None));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "the files have no names");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named_in_the_error() {
+        let mut queue = SpillQueue::<String>::new("x", Path::new("/nonexistent/folder"));
+        let error = (0..).find_map(|_| queue.enter(&"a".repeat(1000)).err()).unwrap();
+        assert!(error.to_string().contains("/nonexistent/folder"), "{error}");
+    }
+}

@@ -1,0 +1,452 @@
+//! From the grammar to a program of streams.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::clock::Pass;
+use crate::{Program, Stream};
+
+use super::MAX_KEYS;
+use super::formula::Formula;
+use super::input::{Form, Inputs, Place, Source, check_record};
+use super::parser::{Expr, Kind, Written};
+use super::problem::Problem;
+use super::value::Value;
+
+/// The functions that give streams, with their arguments.
+const FUNCTIONS: [(&str, &str); 23] = [
+    ("align", "align(x, y)"),
+    ("buffer", "buffer(x, 1000)"),
+    ("csv", "csv() or csv(\"FILE\")"),
+    ("every", "every(x, 2) or every(x, 2, 1)"),
+    ("filter", "filter(x, it > 3)"),
+    ("group", "group(x, it.key, 0, acc + 1)"),
+    ("hold", "hold(x, y)"),
+    ("json", "json() or json(\"FILE\")"),
+    ("keep", "keep(x, \"0(10)\")"),
+    ("lines", "lines() or lines(\"FILE\")"),
+    ("map", "map(x, length(it))"),
+    ("merge", "merge(x, y)"),
+    ("numbers", "numbers(1, 10)"),
+    ("prefix", "prefix(x, 0)"),
+    ("records", "records(64) or records(64, \"FILE\")"),
+    ("reduce", "reduce(x, 0, acc + it)"),
+    ("repeat", "repeat(x, 2)"),
+    ("reread", "reread(x)"),
+    ("scan", "scan(x, 0, acc + it)"),
+    ("skip", "skip(x, 1)"),
+    ("spill", "spill(x, \"FOLDER\")"),
+    ("window", "window(x, 10) or window(x, 10, 1)"),
+    ("zip", "zip(x, y)"),
+];
+
+/// The longest label, in characters.
+const MAX_LABEL: usize = 48;
+
+/// The most values of a window.
+const MAX_WINDOW: u64 = 1 << 24;
+
+/// The most copies of a value.
+const MAX_COPIES: u64 = 1 << 32;
+
+/// The stream of a program, and whether all its inputs can be read again.
+pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<(Stream<Value>, bool), Problem> {
+    let mut compiler = Compiler {
+        text,
+        written,
+        inputs,
+        program: Program::new(),
+        streams: HashMap::new(),
+        places: HashMap::new(),
+        taken: 0,
+        rereading: false,
+    };
+    for definition in &written.definitions {
+        let stream = compiler.stream(&definition.value)?;
+        if !matches!(definition.value.kind, Kind::Name(_)) {
+            compiler.program.rename(stream.node(), &definition.name);
+        }
+        compiler.streams.insert(definition.name.clone(), stream);
+    }
+    let out = compiler.stream(&written.result)?;
+    if compiler.taken < inputs.count() && !compiler.inputs.is_standard() {
+        let message = format!(
+            "{} inputs are given, and the program has {} source(s) without a file",
+            inputs.count(),
+            compiler.taken
+        );
+        return Err(Problem::new(message, 0..text.len(), "reads no more")
+            .help("each `lines()`, `json()`, `csv()` or `records(…)` reads one"));
+    }
+    let rereadable = compiler.places.values().all(Place::can_be_read_again);
+    Ok((out, rereadable))
+}
+
+struct Compiler<'a> {
+    text: &'a str,
+    written: &'a Written,
+    inputs: &'a Inputs,
+    program: Program,
+    /// The streams of names.
+    streams: HashMap<String, Stream<Value>>,
+    /// The place that the source at a place of the text reads.
+    places: HashMap<usize, Place>,
+    /// The inputs that are taken.
+    taken: usize,
+    /// Everything is read a second time.
+    rereading: bool,
+}
+
+/// A call with its arguments.
+struct Call<'a> {
+    name: &'a str,
+    usage: &'a str,
+    span: Range<usize>,
+    arguments: &'a [Expr],
+}
+
+impl<'a> Compiler<'a> {
+    fn stream(&mut self, expr: &'a Expr) -> Result<Stream<Value>, Problem> {
+        match &expr.kind {
+            Kind::Name(name) => self.named(name, expr),
+            Kind::Call(name, arguments) => {
+                let mut known = FUNCTIONS.iter();
+                let Some((_, usage)) = known.find(|(known, _)| known == name) else {
+                    let names: Vec<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
+                    let message = format!("`{name}` is no function that gives a stream");
+                    return Err(Problem::new(message, expr.span.clone(), "unknown")
+                        .help(format!("there are: {}", names.join(", "))));
+                };
+                let call = Call { name, usage, span: expr.span.clone(), arguments };
+                let stream = self.call(&call)?;
+                let spans = arguments.iter().map(|argument| argument.span.clone()).collect();
+                self.program.describe(stream.node(), &self.label(&expr.span), expr.span.clone(), spans);
+                Ok(stream)
+            }
+            _ => {
+                let help =
+                    "a stream is a name or a call such as `lines()`; values are computed inside `map(x, it + 1)`";
+                Err(Problem::new("expected a stream, found a value", expr.span.clone(), "here").help(help))
+            }
+        }
+    }
+
+    /// A piece of the text, cut to a label.
+    fn label(&self, span: &Range<usize>) -> String {
+        let text = &self.text[span.clone()];
+        if text.chars().count() <= MAX_LABEL {
+            return text.split_whitespace().collect::<Vec<_>>().join(" ");
+        }
+        let start: String = text.chars().take(MAX_LABEL - 1).collect();
+        format!("{}…", start.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    fn named(&mut self, name: &str, expr: &Expr) -> Result<Stream<Value>, Problem> {
+        if let Some(stream) = self.streams.get(name) {
+            return Ok(stream.clone());
+        }
+        // While all is read again, names are compiled when they are used, in a set of their own.
+        let before = self
+            .written
+            .definitions
+            .iter()
+            .find(|definition| definition.name == name && definition.span.end <= expr.span.start && self.rereading);
+        let Some(definition) = before else {
+            let known: Vec<String> = self.streams.keys().map(|name| format!("`{name}`")).collect();
+            let help = if known.is_empty() {
+                "define it before: `x = lines();`".to_owned()
+            } else {
+                format!("there are: {}", known.join(", "))
+            };
+            return Err(Problem::new(format!("`{name}` is not defined here"), expr.span.clone(), "unknown").help(help));
+        };
+        let stream = self.stream(&definition.value)?;
+        self.streams.insert(name.to_owned(), stream.clone());
+        Ok(stream)
+    }
+
+    fn call(&mut self, call: &Call<'a>) -> Result<Stream<Value>, Problem> {
+        match call.name {
+            "lines" | "json" | "csv" | "records" => return self.source(call),
+            "numbers" => {
+                call.takes(2..=2)?;
+                let (first, last) = (call.whole(0)?, call.whole(1)?);
+                return Ok(self.program.iter("numbers", (first..=last).map(Value::Whole)));
+            }
+            "reread" => {
+                call.takes(1..=1)?;
+                return self.reread(&call.arguments[0]);
+            }
+            "zip" | "merge" => {
+                call.takes(1..=64)?;
+                let streams: Vec<_> =
+                    call.arguments.iter().map(|argument| self.stream(argument)).collect::<Result<_, _>>()?;
+                return Ok(if call.name == "merge" {
+                    Stream::merge_by(&streams, &(0..streams.len()).collect::<Vec<_>>())
+                } else {
+                    zip(&streams)
+                });
+            }
+            "hold" | "align" => {
+                call.takes(2..=2)?;
+                let (x, clock) = (self.stream(&call.arguments[0])?, self.stream(&call.arguments[1])?);
+                return Ok(if call.name == "hold" { x.hold(&clock, Value::Empty) } else { align(&x, &clock) });
+            }
+            _ => {}
+        }
+        call.takes(1..=usize::MAX)?;
+        let x = self.stream(&call.arguments[0])?;
+        call.on(&x)
+    }
+
+    fn source(&mut self, call: &Call<'a>) -> Result<Stream<Value>, Problem> {
+        let sized = usize::from(call.name == "records");
+        call.takes(sized..=sized + 1)?;
+        let form = match call.name {
+            "lines" => Form::Lines,
+            "json" => Form::Json,
+            "csv" => Form::Csv,
+            _ => Form::Records(check_record(call.whole(0)?).ok_or_else(|| {
+                Problem::new("a record has 1 byte to 64 MiB", call.arguments[0].span.clone(), "out of range")
+            })?),
+        };
+        let place = match (self.places.get(&call.span.start), call.arguments.get(sized)) {
+            (Some(place), _) => place.clone(),
+            (None, Some(_)) => Place::of(call.text(sized)?),
+            (None, None) => {
+                let place = self.inputs.place(self.taken).ok_or_else(|| {
+                    let message = format!("there is no input left for this source: {} given", self.inputs.count());
+                    let help = format!("name a file: {}; standard input is read by one source", call.usage);
+                    Problem::new(message, call.span.clone(), "reads nothing").help(help)
+                })?;
+                self.taken += 1;
+                place
+            }
+        };
+        if self.rereading && !place.can_be_read_again() {
+            let message = "an input that is no file cannot be read a second time";
+            return Err(Problem::new(message, call.span.clone(), "read twice")
+                .help("give the program a file, or use `spill(x, \"FOLDER\")` in the place of `reread(x)`"));
+        }
+        self.places.insert(call.span.start, place.clone());
+        let mut source = Source::new(place, form);
+        Ok(self.program.read(&self.label(&call.span), move |value: &mut Value| source.read(value)))
+    }
+
+    fn reread(&mut self, expr: &'a Expr) -> Result<Stream<Value>, Problem> {
+        let streams = std::mem::take(&mut self.streams);
+        let rereading = std::mem::replace(&mut self.rereading, true);
+        let again = self.stream(expr);
+        self.streams = streams;
+        self.rereading = rereading;
+        again
+    }
+}
+
+impl Call<'_> {
+    fn takes(&self, count: std::ops::RangeInclusive<usize>) -> Result<(), Problem> {
+        if count.contains(&self.arguments.len()) {
+            return Ok(());
+        }
+        let message =
+            format!("`{}` does not take {} argument(s); expected {}", self.name, self.arguments.len(), self.usage);
+        Err(Problem::new(message, self.span.clone(), "here"))
+    }
+
+    fn whole(&self, at: usize) -> Result<i64, Problem> {
+        let expr = &self.arguments[at];
+        match &expr.kind {
+            Kind::Number(number) => Ok(*number),
+            Kind::Unary("-", inner) => match inner.kind {
+                Kind::Number(number) => Ok(-number),
+                _ => Err(self.wrong(expr, "a number")),
+            },
+            _ => Err(self.wrong(expr, "a number")),
+        }
+    }
+
+    /// A number within a range.
+    fn number(&self, at: usize, range: std::ops::RangeInclusive<u64>) -> Result<u64, Problem> {
+        let whole = self.whole(at)?;
+        u64::try_from(whole).ok().filter(|number| range.contains(number)).ok_or_else(|| {
+            self.wrong(&self.arguments[at], &format!("a number from {} to {}", range.start(), range.end()))
+        })
+    }
+
+    fn text(&self, at: usize) -> Result<&str, Problem> {
+        match &self.arguments[at].kind {
+            Kind::Text(text) => Ok(text),
+            _ => Err(self.wrong(&self.arguments[at], "a text in quotes")),
+        }
+    }
+
+    fn wrong(&self, expr: &Expr, expected: &str) -> Problem {
+        Problem::new(
+            format!("`{}` expects {expected} here: {}", self.name, self.usage),
+            expr.span.clone(),
+            "found this",
+        )
+    }
+
+    /// A value without `it`.
+    fn constant(&self, at: usize) -> Result<Value, Problem> {
+        let expr = &self.arguments[at];
+        let mut value = Value::Empty;
+        match Formula::of(expr, false) {
+            Ok(formula) if !mentions_it(expr) => formula
+                .write(&Value::Empty, &Value::Empty, &mut value)
+                .map_err(|message| Problem::new(message, expr.span.clone(), "here"))?,
+            Ok(_) => return Err(self.wrong(expr, "a value that does not depend on `it`")),
+            Err(problem) => return Err(problem),
+        }
+        Ok(value)
+    }
+
+    fn formula(&self, at: usize, acc: bool) -> Result<Formula, Problem> {
+        Formula::of(&self.arguments[at], acc)
+    }
+
+    /// The stream of an operator with one input.
+    fn on(&self, x: &Stream<Value>) -> Result<Stream<Value>, Problem> {
+        Ok(match self.name {
+            "map" => {
+                self.takes(2..=2)?;
+                let formula = self.formula(1, false)?;
+                x.map_into("map", move |it, into: &mut Value| formula.write(it, &Value::Empty, into))
+            }
+            "filter" => {
+                self.takes(2..=2)?;
+                let formula = self.formula(1, false)?;
+                x.try_filter("filter", move |it| formula.is_true(it))
+            }
+            "every" => {
+                self.takes(2..=3)?;
+                let offset = if self.arguments.len() == 3 { self.number(2, 0..=MAX_COPIES)? } else { 0 };
+                x.every_from(self.number(1, 1..=MAX_COPIES)?, offset)
+            }
+            "skip" => {
+                self.takes(2..=2)?;
+                x.skip(self.number(1, 0..=MAX_COPIES)?)
+            }
+            "keep" => {
+                self.takes(2..=2)?;
+                let word = self.text(1)?;
+                let checked = Pass::word(word).and_then(|_| x.keep(word));
+                checked.map_err(|error| Problem::new(error.to_string(), self.arguments[1].span.clone(), "no word"))?
+            }
+            "repeat" => {
+                self.takes(2..=2)?;
+                x.repeat(self.number(1, 1..=MAX_COPIES)?)
+            }
+            "prefix" => {
+                self.takes(2..=usize::MAX)?;
+                let values = (1..self.arguments.len()).map(|at| self.constant(at)).collect::<Result<Vec<_>, _>>()?;
+                x.prefix(values)
+            }
+            "window" => {
+                self.takes(2..=3)?;
+                let n = self.number(1, 1..=MAX_WINDOW)?;
+                let step = if self.arguments.len() == 3 { self.number(2, 1..=MAX_COPIES)? } else { n };
+                x.window_with(n as usize, step as usize, |values, into: &mut Value| {
+                    let list = into.list();
+                    list.resize_with(values.len(), Value::default);
+                    list.iter_mut().zip(values).for_each(|(into, value)| into.clone_from(value));
+                })
+            }
+            "scan" => {
+                self.takes(3..=3)?;
+                let (mut acc, mut next, formula) = (self.constant(1)?, Value::Empty, self.formula(2, true)?);
+                x.map_into("scan", move |it, into: &mut Value| {
+                    formula.write(it, &acc, &mut next)?;
+                    std::mem::swap(&mut acc, &mut next);
+                    into.clone_from(&acc);
+                    Ok(())
+                })
+            }
+            "reduce" => {
+                self.takes(3..=3)?;
+                reduce(x, self.constant(1)?, self.formula(2, true)?)
+            }
+            "group" => {
+                self.takes(4..=5)?;
+                let keys = if self.arguments.len() == 5 { self.number(4, 1..=1 << 32)? as usize } else { MAX_KEYS };
+                group(x, self.formula(1, false)?, self.constant(2)?, self.formula(3, true)?, keys)
+            }
+            "buffer" => {
+                self.takes(2..=2)?;
+                x.buffer(self.number(1, 1..=1 << 48)?)
+            }
+            _ => {
+                self.takes(2..=2)?;
+                x.spill(self.text(1)?)
+            }
+        })
+    }
+}
+
+fn mentions_it(expr: &Expr) -> bool {
+    match &expr.kind {
+        Kind::Name(name) => name == "it",
+        Kind::Number(_) | Kind::Text(_) => false,
+        Kind::Call(_, arguments) => arguments.iter().any(mentions_it),
+        Kind::Field(value, _) | Kind::Unary(_, value) => mentions_it(value),
+        Kind::Index(left, right) | Kind::Binary(_, left, right) => mentions_it(left) || mentions_it(right),
+    }
+}
+
+fn zip(streams: &[Stream<Value>]) -> Stream<Value> {
+    let width = streams.len();
+    Stream::zip_all(streams, move |input, value, into: &mut Value| {
+        let list = into.list();
+        list.resize_with(width, Value::default);
+        list[input].clone_from(value);
+    })
+}
+
+fn align(x: &Stream<Value>, clock: &Stream<Value>) -> Stream<Value> {
+    x.align(clock).map_into("align", |value, into: &mut Value| {
+        match value {
+            Some(value) => into.clone_from(value),
+            None => *into = Value::Empty,
+        }
+        Ok(())
+    })
+}
+
+fn reduce(x: &Stream<Value>, first: Value, formula: Formula) -> Stream<Value> {
+    // The first failure stays, and is told at the end.
+    let states = x.reduce((first, Value::Empty, None::<String>), move |(acc, next, failed), it| {
+        if failed.is_none() {
+            match formula.write(it, acc, next) {
+                Ok(()) => std::mem::swap(acc, next),
+                Err(message) => *failed = Some(message),
+            }
+        }
+    });
+    states.map_into("reduce", |(acc, _, failed), into: &mut Value| {
+        into.clone_from(acc);
+        failed.clone().map_or(Ok(()), Err)
+    })
+}
+
+fn group(x: &Stream<Value>, key: Formula, first: Value, formula: Formula, max_keys: usize) -> Stream<Value> {
+    let mut states: HashMap<Value, Value> = HashMap::new();
+    let (mut own, mut next) = (Value::Empty, Value::Empty);
+    x.map_into("group", move |it, into: &mut Value| {
+        key.write(it, &Value::Empty, &mut own)?;
+        if !states.contains_key(&own) {
+            if states.len() >= max_keys {
+                return Err(format!("more than {max_keys} keys, the most that it may hold; expected a fifth argument with a higher limit"));
+            }
+            states.insert(own.clone(), first.clone());
+        }
+        let state = states.get_mut(&own).expect("it was put there");
+        formula.write(it, state, &mut next)?;
+        std::mem::swap(state, &mut next);
+        let pair = into.list();
+        pair.resize_with(2, Value::default);
+        pair[0].clone_from(&own);
+        pair[1].clone_from(state);
+        Ok(())
+    })
+}

@@ -1,0 +1,263 @@
+//! Values that are computed from `it` and `acc`.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::parser::{Expr, Kind};
+use super::problem::Problem;
+use super::value::Value;
+
+/// A formula whose names and functions are known.
+#[derive(Debug, Clone)]
+pub(super) struct Formula(Part);
+
+#[derive(Debug, Clone)]
+enum Part {
+    It,
+    Acc,
+    Constant(Value),
+    Field(Box<Part>, String),
+    Index(Box<Part>, Box<Part>),
+    Not(Box<Part>),
+    Binary(&'static str, Box<Part>, Box<Part>),
+    Call(Function, Vec<Part>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Length,
+    Number,
+    Contains,
+    Starts,
+}
+
+const FUNCTIONS: [(&str, Function, usize); 4] = [
+    ("length", Function::Length, 1),
+    ("number", Function::Number, 1),
+    ("contains", Function::Contains, 2),
+    ("starts", Function::Starts, 2),
+];
+
+impl Formula {
+    /// Reads an expression as a formula; `acc` says whether there is a state.
+    pub(super) fn of(expr: &Expr, acc: bool) -> Result<Self, Problem> {
+        part(expr, acc).map(Self)
+    }
+
+    /// Whether it is true.
+    pub(super) fn is_true(&self, it: &Value) -> Result<bool, String> {
+        self.0.is_true(it, &Value::Empty)
+    }
+
+    /// Computes a value in the place of another.
+    pub(super) fn write(&self, it: &Value, acc: &Value, into: &mut Value) -> Result<(), String> {
+        match self.0.value(it, acc)? {
+            Cow::Borrowed(value) => into.clone_from(value),
+            Cow::Owned(value) => *into = value,
+        }
+        Ok(())
+    }
+}
+
+fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
+    let boxed = |expr: &Expr| part(expr, acc).map(Box::new);
+    Ok(match &expr.kind {
+        Kind::Name(name) => match name.as_str() {
+            "it" => Part::It,
+            "acc" if acc => Part::Acc,
+            "true" => Part::Constant(Value::Truth(true)),
+            "false" => Part::Constant(Value::Truth(false)),
+            "empty" => Part::Constant(Value::Empty),
+            _ => {
+                let known = if acc { "`it`, `acc`" } else { "`it`" };
+                let message = format!(
+                    "`{name}` is no value here; expected {known}, `true`, `false`, `empty`, a number or a text"
+                );
+                let help = "a value is computed from `it`, the stream's value; streams are put together by `zip`";
+                return Err(Problem::new(message, expr.span.clone(), "unknown").help(help));
+            }
+        },
+        Kind::Number(number) => Part::Constant(Value::Whole(*number)),
+        Kind::Text(text) => Part::Constant(Value::Text(text.clone().into_bytes())),
+        Kind::Field(value, name) => Part::Field(boxed(value)?, name.clone()),
+        Kind::Index(value, index) => Part::Index(boxed(value)?, boxed(index)?),
+        Kind::Unary("not", value) => Part::Not(boxed(value)?),
+        Kind::Unary(_, value) => Part::Binary("-", Box::new(Part::Constant(Value::Whole(0))), boxed(value)?),
+        Kind::Binary(sign, left, right) => Part::Binary(sign, boxed(left)?, boxed(right)?),
+        Kind::Call(name, arguments) => {
+            let Some((_, function, count)) = FUNCTIONS.iter().find(|(known, _, _)| known == name) else {
+                let known: Vec<_> = FUNCTIONS.iter().map(|(known, _, _)| format!("`{known}`")).collect();
+                let message = format!("`{name}` is no function of values; expected {}", known.join(", "));
+                return Err(Problem::new(message, expr.span.clone(), "unknown"));
+            };
+            if arguments.len() != *count {
+                let message = format!("`{name}` takes {count} value(s), found {}", arguments.len());
+                return Err(Problem::new(message, expr.span.clone(), "here"));
+            }
+            Part::Call(*function, arguments.iter().map(|argument| part(argument, acc)).collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+impl Part {
+    fn is_true(&self, it: &Value, acc: &Value) -> Result<bool, String> {
+        let value = self.value(it, acc)?;
+        truth(&value)
+    }
+
+    fn value<'a>(&'a self, it: &'a Value, acc: &'a Value) -> Result<Cow<'a, Value>, String> {
+        Ok(match self {
+            Self::It => Cow::Borrowed(it),
+            Self::Acc => Cow::Borrowed(acc),
+            Self::Constant(value) => Cow::Borrowed(value),
+            Self::Field(value, name) => field(value.value(it, acc)?, name)?,
+            Self::Index(value, index) => {
+                let index = index.value(it, acc)?;
+                at(value.value(it, acc)?, &index)?
+            }
+            Self::Not(value) => Cow::Owned(Value::Truth(!value.is_true(it, acc)?)),
+            Self::Binary("and", left, right) => {
+                Cow::Owned(Value::Truth(left.is_true(it, acc)? && right.is_true(it, acc)?))
+            }
+            Self::Binary("or", left, right) => {
+                Cow::Owned(Value::Truth(left.is_true(it, acc)? || right.is_true(it, acc)?))
+            }
+            Self::Binary(sign, left, right) => {
+                let (left, right) = (left.value(it, acc)?, right.value(it, acc)?);
+                Cow::Owned(binary(sign, &left, &right)?)
+            }
+            Self::Call(function, arguments) => {
+                let first = arguments[0].value(it, acc)?;
+                let second = arguments.get(1).map(|second| second.value(it, acc)).transpose()?;
+                Cow::Owned(call(*function, &first, second.as_deref())?)
+            }
+        })
+    }
+}
+
+fn truth(value: &Value) -> Result<bool, String> {
+    match value {
+        Value::Truth(truth) => Ok(*truth),
+        other => Err(format!("expected true or false, found {}", other.kind())),
+    }
+}
+
+fn field<'a>(value: Cow<'a, Value>, name: &str) -> Result<Cow<'a, Value>, String> {
+    let place = match &*value {
+        Value::Fields(fields) => fields.iter().position(|(known, _)| known == name),
+        other => return Err(format!("{} has no field `{name}`", other.kind())),
+    };
+    let place = place.ok_or_else(|| format!("the value has no field `{name}`"))?;
+    Ok(match value {
+        Cow::Borrowed(Value::Fields(fields)) => Cow::Borrowed(&fields[place].1),
+        Cow::Owned(Value::Fields(mut fields)) => Cow::Owned(fields.swap_remove(place).1),
+        _ => unreachable!("others were refused"),
+    })
+}
+
+fn at<'a>(value: Cow<'a, Value>, index: &Value) -> Result<Cow<'a, Value>, String> {
+    let Value::Whole(index) = index else {
+        return Err(format!("expected a number as the index, found {}", index.kind()));
+    };
+    let length = match &*value {
+        Value::List(list) => list.len(),
+        other => return Err(format!("{} has no index; expected a list", other.kind())),
+    };
+    let place = usize::try_from(*index).ok().filter(|place| *place < length);
+    let place = place.ok_or_else(|| format!("no value at {index} of a list of {length}"))?;
+    Ok(match value {
+        Cow::Borrowed(Value::List(list)) => Cow::Borrowed(&list[place]),
+        Cow::Owned(Value::List(mut list)) => Cow::Owned(list.swap_remove(place)),
+        _ => unreachable!("others were refused"),
+    })
+}
+
+fn binary(sign: &str, left: &Value, right: &Value) -> Result<Value, String> {
+    if let "==" | "!=" | "<" | "<=" | ">" | ">=" = sign {
+        return compare(sign, left, right).map(Value::Truth);
+    }
+    match (left, right) {
+        (Value::Text(left), Value::Text(right)) if sign == "+" => Ok(Value::Text([&left[..], right].concat())),
+        (Value::Whole(left), Value::Whole(right)) => {
+            let result = match sign {
+                "+" => left.checked_add(*right),
+                "-" => left.checked_sub(*right),
+                "*" => left.checked_mul(*right),
+                "/" => left.checked_div(*right),
+                _ => left.checked_rem(*right),
+            };
+            result.map(Value::Whole).ok_or_else(|| {
+                if *right == 0 && matches!(sign, "/" | "%") {
+                    format!("{left} {sign} 0: division by zero")
+                } else {
+                    format!("{left} {sign} {right} does not fit into 64 bits")
+                }
+            })
+        }
+        _ => {
+            let (left, right) = (float(left, sign)?, float(right, sign)?);
+            Ok(Value::Number(match sign {
+                "+" => left + right,
+                "-" => left - right,
+                "*" => left * right,
+                "/" => left / right,
+                _ => left % right,
+            }))
+        }
+    }
+}
+
+fn float(value: &Value, sign: &str) -> Result<f64, String> {
+    match value {
+        Value::Whole(number) => Ok(*number as f64),
+        Value::Number(number) => Ok(*number),
+        Value::Text(_) => Err(format!("`{sign}` expects numbers, found a text; `number(…)` makes one of it")),
+        other => Err(format!("`{sign}` expects numbers, found {}", other.kind())),
+    }
+}
+
+fn compare(sign: &str, left: &Value, right: &Value) -> Result<bool, String> {
+    let order = match (left, right) {
+        (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
+        (Value::Whole(left), Value::Whole(right)) => Some(left.cmp(right)),
+        (Value::Whole(_) | Value::Number(_), Value::Whole(_) | Value::Number(_)) => {
+            float(left, sign)?.partial_cmp(&float(right, sign)?)
+        }
+        _ if matches!(sign, "==" | "!=") => return Ok((left == right) == (sign == "==")),
+        (Value::Text(_), Value::Whole(_) | Value::Number(_)) | (Value::Whole(_) | Value::Number(_), Value::Text(_)) => {
+            return Err(format!("`{sign}` compares a text with a number; `number(…)` makes a number of a text"));
+        }
+        _ => return Err(format!("`{sign}` cannot compare {} with {}", left.kind(), right.kind())),
+    };
+    Ok(match sign {
+        "==" => order == Some(Ordering::Equal),
+        "!=" => order != Some(Ordering::Equal),
+        "<" => order == Some(Ordering::Less),
+        "<=" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        ">" => order == Some(Ordering::Greater),
+        _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+    })
+}
+
+fn call(function: Function, first: &Value, second: Option<&Value>) -> Result<Value, String> {
+    match (function, first, second) {
+        (Function::Length, Value::Text(text), _) => Ok(Value::Whole(text.len() as i64)),
+        (Function::Length, Value::List(list), _) => Ok(Value::Whole(list.len() as i64)),
+        (Function::Number, number @ (Value::Whole(_) | Value::Number(_)), _) => Ok(number.clone()),
+        (Function::Number, Value::Text(text), _) => {
+            let text = std::str::from_utf8(text).unwrap_or_default().trim();
+            let whole = text.parse().map(Value::Whole);
+            let number = || text.parse().map(Value::Number);
+            whole.or_else(|_| number()).map_err(|_| format!("`{text}` is no number"))
+        }
+        (Function::Contains, Value::Text(text), Some(Value::Text(part))) => {
+            let found = part.is_empty() || text.windows(part.len()).any(|window| window == part);
+            Ok(Value::Truth(found))
+        }
+        (Function::Starts, Value::Text(text), Some(Value::Text(part))) => Ok(Value::Truth(text.starts_with(part))),
+        (function, first, _) => {
+            let (name, _, _) = FUNCTIONS.iter().find(|(_, known, _)| *known == function).expect("it is in the list");
+            Err(format!("`{name}` cannot work on {}", first.kind()))
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The inputs of a text program, and its sources.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::value::Value;
+
+/// The longest line or record, in bytes.
+const MAX_RECORD: u64 = 64 << 20;
+
+/// The bytes that are read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// The inputs that sources without a file take, in the order of the text.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    files: Vec<PathBuf>,
+    standard: bool,
+}
+
+impl Inputs {
+    /// No input: each source names its file.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Standard input, for one source.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self { files: Vec::new(), standard: true }
+    }
+
+    /// These files, one for each source.
+    #[must_use]
+    pub fn files(files: Vec<PathBuf>) -> Self {
+        Self { files, standard: false }
+    }
+
+    pub(super) fn place(&self, number: usize) -> Option<Place> {
+        match self.files.get(number) {
+            Some(file) => Some(Place::File(file.clone())),
+            None => (self.standard && number == 0).then_some(Place::Standard),
+        }
+    }
+
+    pub(super) fn is_standard(&self) -> bool {
+        self.standard
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.files.len() + usize::from(self.standard)
+    }
+}
+
+/// Where a source reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Standard,
+    File(PathBuf),
+}
+
+/// The form of a source's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Lines,
+    Json,
+    Csv,
+    Records(u64),
+}
+
+impl Place {
+    pub(super) fn can_be_read_again(&self) -> bool {
+        match self {
+            Self::Standard => false,
+            // A file that is not there yet is not read at all.
+            Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
+        }
+    }
+
+    fn open(&self) -> io::Result<Box<dyn Read>> {
+        match self {
+            Self::Standard => Ok(Box::new(io::stdin().lock())),
+            Self::File(path) => File::open(path)
+                .map(|file| -> Box<dyn Read> { Box::new(file) })
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+        }
+    }
+}
+
+/// A source that is opened when its first value is asked for.
+pub(super) struct Source {
+    place: Place,
+    form: Form,
+    open: Option<Open>,
+    number: u64,
+}
+
+enum Open {
+    Bytes(BufReader<Box<dyn Read>>, Vec<u8>),
+    Csv(Box<csv::Reader<Box<dyn Read>>>, csv::ByteRecord, Vec<String>),
+}
+
+impl Source {
+    pub(super) fn new(place: Place, form: Form) -> Self {
+        Self { place, form, open: None, number: 0 }
+    }
+
+    /// Reads the next value in the place of another; `false` at the end.
+    pub(super) fn read(&mut self, value: &mut Value) -> Result<bool, String> {
+        if self.open.is_none() {
+            self.open = Some(self.opened().map_err(|error| error.to_string())?);
+        }
+        self.number += 1;
+        let number = self.number;
+        let name = match (&self.place, self.form) {
+            (_, Form::Records(_)) => format!("record {number}"),
+            (_, Form::Csv) => format!("row {number}"),
+            _ => format!("line {number}"),
+        };
+        let read = match self.open.as_mut().expect("it was opened") {
+            Open::Csv(reader, row, header) => read_row(reader, row, header, value),
+            Open::Bytes(reader, line) => match self.form {
+                Form::Records(bytes) => read_record(reader, bytes, value.text()),
+                Form::Json => read_json(reader, line, value),
+                _ => read_line(reader, value.text()),
+            },
+        };
+        read.map_err(|error| format!("{name}: {error}"))
+    }
+
+    fn opened(&self) -> io::Result<Open> {
+        let reader = self.place.open()?;
+        if self.form != Form::Csv {
+            return Ok(Open::Bytes(BufReader::with_capacity(READ_BYTES, reader), Vec::new()));
+        }
+        let mut reader = csv::ReaderBuilder::new().buffer_capacity(READ_BYTES).from_reader(reader);
+        let header = reader.byte_headers().map_err(io::Error::other)?;
+        let header = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        Ok(Open::Csv(Box::new(reader), csv::ByteRecord::new(), header))
+    }
+}
+
+fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, String> {
+    let read = reader.take(MAX_RECORD + 1).read_until(b'\n', line).map_err(|error| error.to_string())?;
+    if read as u64 > MAX_RECORD {
+        return Err(format!("longer than {MAX_RECORD} bytes"));
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    Ok(read > 0)
+}
+
+fn read_json(reader: &mut impl BufRead, line: &mut Vec<u8>, value: &mut Value) -> Result<bool, String> {
+    line.clear();
+    if !read_line(reader, line)? {
+        return Ok(false);
+    }
+    *value = serde_json::from_slice(line).map(Value::of_json).map_err(|error| format!("no JSON: {error}"))?;
+    Ok(true)
+}
+
+fn read_record(reader: &mut impl BufRead, bytes: u64, record: &mut Vec<u8>) -> Result<bool, String> {
+    let read = reader.take(bytes).read_to_end(record).map_err(|error| error.to_string())? as u64;
+    if read != 0 && read != bytes {
+        return Err(format!("{read} bytes at the end; expected records of {bytes}"));
+    }
+    Ok(read > 0)
+}
+
+fn read_row(
+    reader: &mut csv::Reader<Box<dyn Read>>,
+    row: &mut csv::ByteRecord,
+    header: &[String],
+    value: &mut Value,
+) -> Result<bool, String> {
+    if !reader.read_byte_record(row).map_err(|error| error.to_string())? {
+        return Ok(false);
+    }
+    if !matches!(value, Value::Fields(_)) {
+        *value = Value::Fields(header.iter().map(|name| (name.clone(), Value::Empty)).collect());
+    }
+    let Value::Fields(fields) = value else { unreachable!("it was made one") };
+    for ((_, value), field) in fields.iter_mut().zip(&*row) {
+        value.text().extend_from_slice(field);
+    }
+    Ok(true)
+}
+
+pub(super) fn check_record(bytes: i64) -> Option<u64> {
+    u64::try_from(bytes).ok().filter(|bytes| (1..=MAX_RECORD).contains(bytes))
+}
+
+impl Place {
+    pub(super) fn of(path: &str) -> Self {
+        Self::File(Path::new(path).to_owned())
+    }
+}

@@ -1,0 +1,79 @@
+//! Words of a program's text.
+
+use std::ops::Range;
+
+use super::problem::Problem;
+
+/// A word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    Name(String),
+    Number(i64),
+    Text(String),
+    /// `(`, `==`, …
+    Sign(&'static str),
+    End,
+}
+
+/// The signs; one that begins with another stands before it.
+const SIGNS: [&str; 20] =
+    ["==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",", ";", ".", "+", "-", "*", "/", "%", "!"];
+
+/// Splits a text into words with their places; the last is the end.
+pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let begin = at;
+        if first.is_whitespace() {
+            at += first.len_utf8();
+            continue;
+        }
+        let token = if first.is_ascii_digit() {
+            at += rest.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(rest.len());
+            let digits = text[begin..at].replace('_', "");
+            Token::Number(
+                digits
+                    .parse()
+                    .map_err(|_| Problem::new("a number does not fit into 64 bits", begin..at, "too large"))?,
+            )
+        } else if first.is_alphabetic() || first == '_' {
+            at += rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            Token::Name(text[begin..at].to_owned())
+        } else if first == '"' {
+            let (content, length) = quoted(rest)
+                .ok_or_else(|| Problem::new("a text has no end; expected `\"`", begin..text.len(), "begins here"))?;
+            at += length;
+            Token::Text(content)
+        } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            at += sign.len();
+            Token::Sign(sign)
+        } else {
+            let end = at + first.len_utf8();
+            return Err(Problem::new(format!("`{first}` is no part of a program"), at..end, "here"));
+        };
+        tokens.push((token, begin..at));
+    }
+    tokens.push((Token::End, text.len()..text.len()));
+    Ok(tokens)
+}
+
+/// The content of a quoted text and its length with the quotes; a backslash takes the next character as it is, but for
+/// `\n` and `\t`.
+fn quoted(text: &str) -> Option<(String, usize)> {
+    let mut content = String::new();
+    let mut letters = text.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '"' => return Some((content, at + 1)),
+            '\\' => content.push(match letters.next()?.1 {
+                'n' => '\n',
+                't' => '\t',
+                other => other,
+            }),
+            other => content.push(other),
+        }
+    }
+    None
+}

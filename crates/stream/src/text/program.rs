@@ -1,0 +1,72 @@
+//! A program that was read.
+
+use std::ops::Range;
+
+use crate::check::{CheckError, Proof};
+use crate::graph::Graph;
+use crate::{Error, Running, Stream};
+
+use super::compile;
+use super::input::Inputs;
+use super::parser;
+use super::problem::Problem;
+use super::value::Value;
+use super::ways;
+
+/// A program that was read; see the [module](super).
+pub struct TextProgram {
+    text: String,
+    out: Stream<Value>,
+    /// All inputs are files, which can be read again.
+    rereadable: bool,
+}
+
+/// Reads a program. Files are opened when it runs.
+///
+/// # Errors
+/// The first mistake, with its place.
+pub fn parse(text: &str, inputs: &Inputs) -> Result<TextProgram, Problem> {
+    let written = parser::parse(text)?;
+    let (out, rereadable) = compile::compile(text, &written, inputs)?;
+    Ok(TextProgram { text: text.to_owned(), out, rereadable })
+}
+
+impl TextProgram {
+    /// Proves the bounds of the program, without running it.
+    ///
+    /// # Errors
+    /// The refusal, with its places and the text of each way out.
+    pub fn check(&self) -> Result<Proof, Problem> {
+        self.out.check().map_err(|error| self.problem(&error))
+    }
+
+    /// The graph, whose labels are the words of the text.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        self.out.graph()
+    }
+
+    /// Checks the program and prepares its run.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check).
+    pub fn run(self) -> Result<Running<Value>, Problem> {
+        self.out.run().map_err(|error| match error {
+            Error::Check(error) => self.problem(&error),
+            other => Problem::new(other.to_string(), 0..self.text.len(), "this program"),
+        })
+    }
+
+    fn problem(&self, error: &CheckError) -> Problem {
+        let graph = self.graph();
+        let span = |node: usize| graph.nodes()[node].span.clone().unwrap_or(0..self.text.len());
+        match error {
+            CheckError::Refused(refusal) => ways::problem(&self.text, &graph, refusal, self.rereadable),
+            CheckError::Apart { node, .. } => Problem::new(error.to_string(), span(*node), "two origins"),
+            CheckError::PeriodTooLong { join: node, .. } | CheckError::RateTooLarge { node, .. } => {
+                let here: Range<usize> = span(*node);
+                Problem::new(error.to_string(), here, "here")
+            }
+        }
+    }
+}

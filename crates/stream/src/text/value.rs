@@ -1,0 +1,278 @@
+//! The values of text programs.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::Stored;
+
+/// A value of a text program. One that is cloned into another of its kind uses the other's memory.
+#[derive(Debug, Default, PartialEq)]
+pub enum Value {
+    /// No value.
+    #[default]
+    Empty,
+    /// True or false.
+    Truth(bool),
+    /// A whole number.
+    Whole(i64),
+    /// Another number.
+    Number(f64),
+    /// A line, a field or a record; any bytes.
+    Text(Vec<u8>),
+    /// Values in order: windows, zipped values, JSON arrays.
+    List(Vec<Value>),
+    /// Named values: rows of CSV with a header, JSON objects.
+    Fields(Vec<(String, Value)>),
+}
+
+impl Clone for Value {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Empty => Self::Empty,
+            Self::Truth(truth) => Self::Truth(*truth),
+            Self::Whole(number) => Self::Whole(*number),
+            Self::Number(number) => Self::Number(*number),
+            Self::Text(text) => Self::Text(text.clone()),
+            Self::List(list) => Self::List(list.clone()),
+            Self::Fields(fields) => Self::Fields(fields.clone()),
+        }
+    }
+
+    fn clone_from(&mut self, from: &Self) {
+        match (&mut *self, from) {
+            (Self::Text(into), Self::Text(text)) => into.clone_from(text),
+            (Self::List(into), Self::List(list)) => into.clone_from(list),
+            (Self::Fields(into), Self::Fields(fields)) => into.clone_from(fields),
+            (into, from) => *into = from.clone(),
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Empty => {}
+            Self::Truth(truth) => truth.hash(state),
+            Self::Whole(number) => number.hash(state),
+            // Equal numbers have equal bits, but for the two zeros.
+            Self::Number(number) => (number + 0.0).to_bits().hash(state),
+            Self::Text(text) => text.hash(state),
+            Self::List(list) => list.hash(state),
+            Self::Fields(fields) => fields.hash(state),
+        }
+    }
+}
+
+impl Value {
+    /// The kind in words.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Empty => "an empty value",
+            Self::Truth(_) => "a truth value",
+            Self::Whole(_) | Self::Number(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::List(_) => "a list",
+            Self::Fields(_) => "a value with fields",
+        }
+    }
+
+    /// Makes it a text, in the memory of the one before, and returns it without contents.
+    pub(super) fn text(&mut self) -> &mut Vec<u8> {
+        if !matches!(self, Self::Text(_)) {
+            *self = Self::Text(Vec::new());
+        }
+        let Self::Text(text) = self else { unreachable!("it was made one") };
+        text.clear();
+        text
+    }
+
+    /// Makes it a list in the memory of the one before, with its values.
+    pub(super) fn list(&mut self) -> &mut Vec<Value> {
+        if !matches!(self, Self::List(_)) {
+            *self = Self::List(Vec::new());
+        }
+        let Self::List(list) = self else { unreachable!("it was made one") };
+        list
+    }
+
+    pub(super) fn of_json(json: serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::Null => Self::Empty,
+            serde_json::Value::Bool(truth) => Self::Truth(truth),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(whole) => Self::Whole(whole),
+                None => Self::Number(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            serde_json::Value::String(text) => Self::Text(text.into_bytes()),
+            serde_json::Value::Array(list) => Self::List(list.into_iter().map(Self::of_json).collect()),
+            serde_json::Value::Object(fields) => {
+                Self::Fields(fields.into_iter().map(|(name, value)| (name, Self::of_json(value))).collect())
+            }
+        }
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Empty => serde_json::Value::Null,
+            Self::Truth(truth) => (*truth).into(),
+            Self::Whole(number) => (*number).into(),
+            Self::Number(number) => (*number).into(),
+            Self::Text(text) => String::from_utf8_lossy(text).into(),
+            Self::List(list) => list.iter().map(Self::to_json).collect(),
+            Self::Fields(fields) => {
+                serde_json::Value::Object(fields.iter().map(|(name, value)| (name.clone(), value.to_json())).collect())
+            }
+        }
+    }
+
+    /// Appends the value as it is printed: texts as they are, lists with tabs between their values, fields as JSON.
+    pub fn print(&self, into: &mut Vec<u8>) {
+        use std::io::Write as _;
+        // Writing to memory does not fail.
+        let _ = match self {
+            Self::Empty => Ok(()),
+            Self::Truth(truth) => write!(into, "{truth}"),
+            Self::Whole(number) => write!(into, "{number}"),
+            Self::Number(number) => write!(into, "{number}"),
+            Self::Text(text) => into.write_all(text),
+            Self::List(list) => {
+                for (at, value) in list.iter().enumerate() {
+                    if at > 0 {
+                        into.push(b'\t');
+                    }
+                    value.print(into);
+                }
+                Ok(())
+            }
+            Self::Fields(_) => write!(into, "{}", self.to_json()),
+        };
+    }
+}
+
+/// As it is printed, with marks for bytes that are not UTF-8.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = Vec::new();
+        self.print(&mut bytes);
+        f.write_str(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+impl Stored for Value {
+    fn store(&self, bytes: &mut Vec<u8>) {
+        let text = |bytes: &mut Vec<u8>, text: &[u8]| {
+            bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(text);
+        };
+        match self {
+            Self::Empty => bytes.push(0),
+            Self::Truth(truth) => bytes.extend_from_slice(&[1, u8::from(*truth)]),
+            Self::Whole(number) => {
+                bytes.push(2);
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            Self::Number(number) => {
+                bytes.push(3);
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            Self::Text(content) => {
+                bytes.push(4);
+                text(bytes, content);
+            }
+            Self::List(list) => {
+                bytes.push(5);
+                bytes.extend_from_slice(&(list.len() as u64).to_le_bytes());
+                list.iter().for_each(|value| value.store(bytes));
+            }
+            Self::Fields(fields) => {
+                bytes.push(6);
+                bytes.extend_from_slice(&(fields.len() as u64).to_le_bytes());
+                for (name, value) in fields {
+                    text(bytes, name.as_bytes());
+                    value.store(bytes);
+                }
+            }
+        }
+    }
+
+    fn load(&mut self, mut bytes: &[u8]) {
+        self.take_from(&mut bytes);
+    }
+}
+
+impl Value {
+    fn take_from(&mut self, bytes: &mut &[u8]) {
+        let kind = taken(bytes, 1)[0];
+        match kind {
+            1 => *self = Self::Truth(taken(bytes, 1)[0] == 1),
+            2 => *self = Self::Whole(i64::from_le_bytes(word(bytes))),
+            3 => *self = Self::Number(f64::from_le_bytes(word(bytes))),
+            4 => {
+                let length = length(bytes);
+                self.text().extend_from_slice(taken(bytes, length));
+            }
+            5 => {
+                let length = length(bytes);
+                let list = self.list();
+                list.resize_with(length, Self::default);
+                list.iter_mut().for_each(|value| value.take_from(bytes));
+            }
+            6 => {
+                let fields = (0..length(bytes)).map(|_| {
+                    let length = length(bytes);
+                    let name = String::from_utf8_lossy(taken(bytes, length)).into_owned();
+                    let mut value = Self::Empty;
+                    value.take_from(bytes);
+                    (name, value)
+                });
+                *self = Self::Fields(fields.collect());
+            }
+            _ => *self = Self::Empty,
+        }
+    }
+}
+
+fn taken<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
+    let (taken, rest) = bytes.split_at(count);
+    *bytes = rest;
+    taken
+}
+
+fn word(bytes: &mut &[u8]) -> [u8; 8] {
+    taken(bytes, 8).try_into().expect("eight bytes")
+}
+
+fn length(bytes: &mut &[u8]) -> usize {
+    u64::from_le_bytes(word(bytes)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_value_is_loaded_as_it_was_over_any_other() {
+        let values = [
+            Value::Empty,
+            Value::Truth(true),
+            Value::Whole(i64::MIN),
+            Value::Number(-0.5),
+            Value::Text(b"\xff\0".to_vec()),
+            Value::List(vec![Value::Whole(1), Value::List(vec![]), Value::Text(vec![])]),
+            Value::Fields(vec![("a".to_owned(), Value::Whole(1)), (String::new(), Value::Empty)]),
+        ];
+        for value in &values {
+            for over in &values {
+                let (mut bytes, mut loaded) = (Vec::new(), over.clone());
+                value.store(&mut bytes);
+                loaded.load(&bytes);
+                assert_eq!(loaded, *value);
+                loaded.clone_from(over);
+                assert_eq!(loaded, *over);
+            }
+        }
+    }
+}

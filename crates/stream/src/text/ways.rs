@@ -1,0 +1,90 @@
+//! The refusal of a text: its places, and the ways out as text to write.
+
+use std::ops::Range;
+
+use crate::check::{Cause, Refusal, Way};
+use crate::graph::Graph;
+
+use super::problem::Problem;
+
+pub(super) fn problem(text: &str, graph: &Graph, refusal: &Refusal, rereadable: bool) -> Problem {
+    let join = &graph.nodes()[refusal.join];
+    let whole = join.span.clone().unwrap_or(0..text.len());
+    let argument = |path: usize| join.input_spans.get(refusal.paths[path].port).cloned().unwrap_or(whole.clone());
+    let fork = refusal.fork_label();
+    let label = |path: usize| match (refusal.rate_in_words(path), refusal.paths[path].rate) {
+        (words, Some(_)) => format!("{words} of `{fork}`"),
+        (words, None) => words,
+    };
+    let problem = Problem::new(refusal.to_string(), argument(0), label(0)).and(argument(1), label(1));
+    let problem = match &graph.nodes()[refusal.fork].span {
+        Some(span) => problem.and(span.clone(), format!("`{fork}` forks")),
+        None => problem,
+    };
+    let [slow, fast] = [argument(1 - refusal.growing), argument(refusal.growing)];
+    let written = Written { text, whole, slow, fast };
+    let mut help = "write instead, for example".to_owned();
+    for way in refusal.ways() {
+        for (text, effect) in written.ways(way, refusal, rereadable) {
+            help += &format!("\n  {text}\n    {effect}");
+        }
+    }
+    problem.help(help)
+}
+
+/// A join in its text, with the arguments of the slower and the faster path.
+struct Written<'a> {
+    text: &'a str,
+    whole: Range<usize>,
+    slow: Range<usize>,
+    fast: Range<usize>,
+}
+
+impl Written<'_> {
+    /// The texts of a way out, each with its effect.
+    fn ways(&self, way: Way, refusal: &Refusal, rereadable: bool) -> Vec<(String, String)> {
+        let (slow, fast) = (&self.text[self.slow.clone()], &self.text[self.fast.clone()]);
+        let fork = refusal.fork_label();
+        match way {
+            Way::Buffer(values) => {
+                let end = match (refusal.overflows_at(values), refusal.cause) {
+                    (Some(n), Cause::Data) => format!("at the earliest after {n} values of `{fork}`"),
+                    (Some(n), _) => format!("after {n} values of `{fork}`"),
+                    (None, _) => "with longer inputs".to_owned(),
+                };
+                let text = self.with(&self.fast, &format!("buffer({fast}, {values})"));
+                vec![(text, format!("up to {values} values wait; the run fails when there are more, {end}"))]
+            }
+            Way::Reread => {
+                let condition = if rereadable { "" } else { "; each input must be a file, which can be read twice" };
+                let text = self.with(&self.fast, &format!("reread({fast})"));
+                vec![(text, format!("reads the input a second time, at the other pace{condition}"))]
+            }
+            Way::Spill => {
+                let text = self.with(&self.fast, &format!("spill({fast}, \"/tmp\")"));
+                vec![(text, "the values that wait are kept in that folder, as many as the disk holds".to_owned())]
+            }
+            Way::Align => {
+                let text = self.with(&self.slow, &format!("align({slow}, {fast})"));
+                vec![(text, "an empty value stands where the slower path has none".to_owned())]
+            }
+            Way::Hold => {
+                let held = self.with(&self.slow, &format!("hold({slow}, {fast})"));
+                let mut ways = vec![(held, "the slower path's last value is repeated until it has another".to_owned())];
+                // A filter that is written twice is two filters, and sampling writes the slower path twice.
+                if refusal.cause == Cause::Rates || slow.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+                {
+                    let sampled = self.with(&self.fast, &format!("hold({fast}, {slow})"));
+                    ways.push((sampled, "the faster path is sampled when the slower one has a value".to_owned()));
+                }
+                ways
+            }
+        }
+    }
+
+    /// The join with another text in the place of an argument.
+    fn with(&self, argument: &Range<usize>, other: &str) -> String {
+        let (before, after) = (&self.text[self.whole.start..argument.start], &self.text[argument.end..self.whole.end]);
+        format!("{before}{other}{after}")
+    }
+}

@@ -1,0 +1,263 @@
+//! Programs give the values that their definition says, in memory that does not grow.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use millstream_stream::check::{Cause, CheckError, Guarantee, Way};
+use millstream_stream::{Error, Program, RunError, Stream};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts the allocations of each thread.
+struct Counting;
+
+// SAFETY: all calls go to the system's allocator unchanged; counting touches a plain thread-local word.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the memory came from `alloc` above, with this layout.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn all<T: Clone + 'static>(stream: &Stream<T>) -> Vec<T> {
+    stream.run().unwrap().values().collect::<Result<_, _>>().unwrap()
+}
+
+fn refusal<T: Clone + 'static>(stream: &Stream<T>) -> millstream_stream::check::Refusal {
+    match stream.run() {
+        Err(Error::Check(CheckError::Refused(refusal))) => *refusal,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was accepted"),
+    }
+}
+
+fn source(n: u64) -> Stream<u64> {
+    Program::new().iter("x", 0..n)
+}
+
+#[test]
+fn operators_give_the_values_of_their_definition() {
+    assert_eq!(all(&source(5).map(|n| n * 2)), [0, 2, 4, 6, 8]);
+    assert_eq!(all(&source(6).filter(|n| n % 3 == 0)), [0, 3]);
+    assert_eq!(all(&source(4).scan(0, |sum, n| *sum += n)), [0, 1, 3, 6]);
+    assert_eq!(all(&source(10).every_from(4, 2)), [2, 6]);
+    assert_eq!(all(&source(7).keep("0(110)").unwrap()), [1, 2, 4, 5]);
+    assert_eq!(all(&source(3).repeat(2)), [0, 0, 1, 1, 2, 2]);
+    assert_eq!(all(&source(2).prefix(vec![8, 9])), [8, 9, 0, 1]);
+    assert_eq!(all(&source(7).tumbling(3)), [[0, 1, 2], [3, 4, 5]]);
+    assert_eq!(all(&source(6).windows(3, 2)), [[0, 1, 2], [2, 3, 4]]);
+    assert_eq!(all(&source(5).reduce(0, |sum, n| *sum += n)), [10]);
+    assert_eq!(all(&source(0).reduce(7, |sum, n| *sum += n)), [7]);
+    assert_eq!(
+        all(&source(5).fold_by_key(2, |n| n % 2, 0, |sum, n| *sum += n)),
+        [(0, 0), (1, 1), (0, 2), (1, 4), (0, 6)]
+    );
+    let (even, odd) = source(6).split(|n| n % 2 == 0);
+    assert_eq!(all(&even), [0, 2, 4]);
+    assert!(matches!(odd.run(), Err(Error::RanBefore)));
+}
+
+#[test]
+fn joins_end_with_the_stream_that_ends_first() {
+    let program = Program::new();
+    let (a, b) = (program.iter("a", 0..3_u64), program.iter("b", 10..20_u64));
+    assert_eq!(all(&a.zip(&b)), [(0, 10), (1, 11), (2, 12)]);
+    let program = Program::new();
+    let (a, b) = (program.iter("a", 0..3_u64), program.iter("b", 10..20_u64));
+    assert_eq!(all(&Stream::merge_by(&[a, b], &[1, 0, 1])), [10, 0, 11, 12, 1, 13, 14, 2, 15, 16]);
+}
+
+#[test]
+fn hold_gives_the_last_value_and_align_the_one_of_the_moment() {
+    let x = source(7);
+    let third = x.filter(|n| n % 3 == 1);
+    assert_eq!(all(&third.hold(&x, 99)), [99, 1, 1, 1, 4, 4, 4]);
+    let x = source(7);
+    // The clock's branch stands before the held one, and the value of the moment counts all the same.
+    let clock = x.every(2);
+    assert_eq!(all(&x.hold(&clock, 99)), [0, 2, 4, 6]);
+    let x = source(5);
+    let odd = x.filter(|n| n % 2 == 1);
+    assert_eq!(all(&odd.align(&x)), [None, Some(1), None, Some(3), None]);
+    let x = source(9);
+    let (even, third) = (x.every(2), x.every(3));
+    assert_eq!(all(&even.align(&third)), [Some(0), None, Some(6)]);
+}
+
+#[test]
+fn values_of_the_same_filter_may_be_joined() {
+    let x = source(10);
+    let odd = x.filter(|n| n % 2 == 1);
+    assert_eq!(all(&odd.skip(1).zip(&odd)), [(3, 1), (5, 3), (7, 5), (9, 7)]);
+    let x = source(10);
+    let (a, b) = (x.filter(|n| n % 2 == 1), x.filter(|n| n % 2 == 1));
+    assert_eq!(refusal(&a.zip(&b)).cause, Cause::Data);
+}
+
+#[test]
+fn several_reduces_of_one_stream_may_be_joined_and_one_with_its_stream_may_not() {
+    let x = source(5);
+    let (sum, count) = (x.reduce(0, |sum, n| *sum += n), x.every(2).reduce(0, |count, _| *count += 1));
+    assert_eq!(all(&sum.zip(&count)), [(10, 3)]);
+    let x = source(5);
+    let refused = refusal(&x.zip(&x.reduce(0, |sum, n| *sum += n)));
+    assert_eq!((refused.cause, refused.growing), (Cause::End, 0));
+    assert_eq!(refused.overflows_at(100), Some(101));
+    // Twice around the corner.
+    let x = source(5);
+    let twice = x.reduce(0, |sum, n| *sum += n).reduce(0, |sum, n| *sum += n);
+    assert_eq!(refusal(&twice.zip(&x)).cause, Cause::End);
+}
+
+#[test]
+fn a_buffer_lets_a_refused_program_run_until_it_is_full() {
+    for buffer in [1, 2, 10, 1000] {
+        let pulled = Rc::new(Cell::new(0));
+        let count = Rc::clone(&pulled);
+        let x = Program::new().iter("x", (0_u64..).inspect(move |_| count.set(count.get() + 1)));
+        let refused = refusal(&x.every(2).zip(&x));
+        let proof = x.every(2).zip(&x.buffer(buffer)).check().unwrap();
+        assert!(proof.edges().iter().any(|bound| bound.guarantee == Guarantee::Buffer && bound.values == buffer));
+        let mut running = x.every(2).zip(&x.buffer(buffer)).run().unwrap();
+        let error = loop {
+            match running.next() {
+                Ok(value) => assert!(value.is_some()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, RunError::BufferFull { values, .. } if values == buffer), "{error}");
+        // The value for which there is no room is not pulled.
+        assert_eq!(Some(pulled.get() + 1), refused.overflows_at(buffer), "{buffer}");
+    }
+}
+
+#[test]
+fn a_buffer_on_the_slower_path_helps_nothing_and_is_refused() {
+    let x = source(10);
+    assert_eq!(refusal(&x.every(2).buffer(100).zip(&x)).cause, Cause::Rates);
+    let x = source(10);
+    assert_eq!(refusal(&x.filter(|n| n % 2 == 0).buffer(100).zip(&x)).cause, Cause::Data);
+    let x = source(10);
+    assert_eq!(refusal(&x.filter(|n| n % 2 == 0).zip(&x.skip(3).buffer(100))).cause, Cause::Data);
+}
+
+#[test]
+fn each_way_out_is_accepted_and_gives_the_values_that_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let even = |x: &Stream<u64>| x.filter(|n| n % 2 == 0);
+    let x = source(7);
+    let refused = refusal(&even(&x).zip(&x));
+    assert_eq!(refused.ways(), [Way::Buffer(100_000), Way::Reread, Way::Spill, Way::Align, Way::Hold]);
+    let expected = [(0, 0), (2, 1), (4, 2), (6, 3)];
+    let x = source(7);
+    assert_eq!(all(&even(&x).zip(&x.buffer(10))), expected);
+    let x = source(7);
+    assert_eq!(all(&even(&x).zip(&x.spill(folder.path()))), expected);
+    let program = Program::new();
+    let (x, again) = (program.iter("x", 0..7), program.iter("x", 0..7));
+    assert_eq!(all(&even(&x).zip(&again)), expected);
+    let x = source(3);
+    assert_eq!(all(&even(&x).align(&x).zip(&x)), [(Some(0), 0), (None, 1), (Some(2), 2)]);
+    let x = source(3);
+    assert_eq!(all(&even(&x).hold(&x, 9).zip(&x)), [(0, 0), (0, 1), (2, 2)]);
+}
+
+#[test]
+fn a_spill_holds_any_lag() {
+    let folder = tempfile::tempdir().unwrap();
+    let x = source(300_000);
+    let pairs = x.every(3).zip(&x.spill(folder.path()));
+    let mut running = pairs.run().unwrap();
+    let mut n = 0;
+    while let Some(pair) = running.next().unwrap() {
+        assert_eq!(*pair, (3 * n, n));
+        n += 1;
+    }
+    assert_eq!(n, 100_000);
+}
+
+#[test]
+fn hold_across_a_join_is_refused_with_the_origins() {
+    let program = Program::new();
+    let (a, b) = (program.iter("a", 0..3_u64), program.iter("b", 0..3_u64));
+    let error = a.hold(&b, 0).check().unwrap_err();
+    assert!(matches!(&error, CheckError::Apart { from, .. } if *from == ["a", "b"]), "{error}");
+}
+
+#[test]
+fn too_many_keys_are_an_error_with_the_limit() {
+    let keyed = source(5).fold_by_key(3, |n| *n, 0, |sum, n| *sum += n);
+    let mut running = keyed.run().unwrap();
+    assert!((0..3).all(|_| running.next().unwrap().is_some()));
+    assert!(matches!(running.next(), Err(RunError::TooManyKeys { limit: 3, .. })));
+    assert!(matches!(running.next(), Ok(None)));
+}
+
+#[test]
+fn an_error_of_a_source_names_it() {
+    let x = Program::new().read("broken", |_: &mut u64| Err::<bool, _>("no such tape"));
+    let error = x.map(|n| n + 1).run().unwrap().values().next().unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "cannot read `broken`: no such tape");
+}
+
+#[test]
+fn sources_are_read_no_further_than_needed() {
+    let pulled = Rc::new(Cell::new(0));
+    let count = Rc::clone(&pulled);
+    let x = Program::new().iter("x", (0_u64..).inspect(move |_| count.set(count.get() + 1)));
+    let mut running = x.skip(5).zip(&x).run().unwrap();
+    for n in 0..10 {
+        assert_eq!(*running.next().unwrap().unwrap(), (n + 5, n));
+        assert_eq!(pulled.get(), n + 6);
+    }
+}
+
+#[test]
+fn no_value_costs_an_allocation_once_the_queues_are_full() {
+    let lines = Program::new();
+    let mut number = 0_u64;
+    let line = lines.read("lines", move |line: &mut String| {
+        use std::fmt::Write;
+        line.clear();
+        number += 1;
+        write!(line, "line {number:>20}").map(|()| number < 200_000)
+    });
+    let lengths = line.map_into("length", |line, length: &mut u64| {
+        *length = line.len() as u64;
+        Ok(())
+    });
+    let late = line.skip(50).repeat(3).every(3).windows(4, 2).map_into("first", |window, first: &mut String| {
+        first.clone_from(&window[0]);
+        Ok(())
+    });
+    let held = line.filter(|line| line.ends_with('7')).hold(&line, String::new());
+    let even = lengths.every_from(2, 1);
+    let all =
+        Stream::zip_all(&[late, line.every_from(2, 1), held.every_from(2, 0)], |_, part: &String, out: &mut String| {
+            out.clone_from(part);
+        });
+    let mut running = all.zip_with(&even, |text, length| text.len() as u64 + length).run().unwrap();
+    for _ in 0..1000 {
+        running.next().unwrap().unwrap();
+    }
+    let before = ALLOCATIONS.get();
+    let mut values = 0;
+    while running.next().unwrap().is_some() {
+        values += 1;
+    }
+    assert!(values > 90_000);
+    // The end of a stream may allocate, its values may not.
+    assert!(ALLOCATIONS.get() - before < 100, "{} allocations for {values} values", ALLOCATIONS.get() - before);
+}

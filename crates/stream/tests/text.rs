@@ -1,0 +1,213 @@
+//! Programs as text: their values, and their mistakes with the places.
+
+use millstream_stream::text::{Inputs, Problem, TextProgram, parse};
+
+fn values(text: &str) -> Vec<String> {
+    let running = parse(text, &Inputs::none()).and_then(TextProgram::run).unwrap_or_else(|p| panic!("{text}: {p}"));
+    running.values().map(|value| value.unwrap_or_else(|error| panic!("{text}: {error}")).to_string()).collect()
+}
+
+fn problem(text: &str) -> Problem {
+    match parse(text, &Inputs::none()).and_then(|program| program.check()) {
+        Ok(_) => panic!("{text} was accepted"),
+        Err(problem) => problem,
+    }
+}
+
+fn error(text: &str) -> String {
+    let running = parse(text, &Inputs::none()).and_then(TextProgram::run).unwrap_or_else(|p| panic!("{text}: {p}"));
+    running.values().find_map(Result::err).expect("an error").to_string()
+}
+
+#[test]
+fn each_function_gives_its_values() {
+    for (text, expected) in [
+        ("numbers(1, 3)", &["1", "2", "3"][..]),
+        ("x = numbers(1, 3); map(x, it * 2 + 1);", &["3", "5", "7"]),
+        ("filter(numbers(1, 9), it % 3 == 0 or it == 1)", &["1", "3", "6", "9"]),
+        ("every(numbers(0, 9), 4, 1)", &["1", "5", "9"]),
+        ("skip(numbers(0, 4), 3)", &["3", "4"]),
+        ("keep(numbers(0, 5), \"0(110)\")", &["1", "2", "4", "5"]),
+        ("repeat(numbers(1, 2), 2)", &["1", "1", "2", "2"]),
+        ("prefix(numbers(1, 2), -1, \"a\")", &["-1", "a", "1", "2"]),
+        ("window(numbers(1, 5), 2)", &["1\t2", "3\t4"]),
+        ("map(window(numbers(1, 4), 2, 1), it[1] - it[0])", &["1", "1", "1"]),
+        ("scan(numbers(1, 4), 0, acc + it)", &["1", "3", "6", "10"]),
+        ("reduce(numbers(1, 4), 1, acc * it)", &["24"]),
+        ("group(numbers(1, 4), it % 2, 0, acc + it)", &["1\t1", "0\t2", "1\t4", "0\t6"]),
+        ("merge(numbers(1, 2), numbers(11, 13))", &["1", "11", "2", "12"]),
+        ("x = numbers(1, 3); zip(x, map(x, 0 - it), x)", &["1\t-1\t1", "2\t-2\t2", "3\t-3\t3"]),
+        ("x = numbers(1, 4); zip(align(every(x, 2), x), x)", &["1\t1", "\t2", "3\t3", "\t4"]),
+        ("x = numbers(1, 4); zip(hold(every(x, 2), x), x)", &["1\t1", "1\t2", "3\t3", "3\t4"]),
+        ("x = numbers(1, 6); zip(every(x, 2), hold(x, every(x, 2)))", &["1\t1", "3\t3", "5\t5"]),
+        ("x = numbers(1, 6); zip(every(x, 2), reread(x))", &["1\t1", "3\t2", "5\t3"]),
+        ("x = numbers(1, 6); zip(every(x, 2), buffer(x, 9))", &["1\t1", "3\t2", "5\t3"]),
+        (
+            "map(numbers(1, 1), length(\"abc\") == 3 and starts(\"abc\", \"ab\") and contains(\"abc\", \"c\"))",
+            &["true"],
+        ),
+        ("map(numbers(1, 1), number(\"7\") + number(\" 2.5\"))", &["9.5"]),
+    ] {
+        assert_eq!(values(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    for (text, message, place) in [
+        ("", "expected a stream or a value, found the end", 0..0),
+        ("x = numbers(1, 2)", "expected `;` after a definition", 17..17),
+        ("numbers(1, 2) 7", "expected the end of the program", 14..15),
+        ("evry(numbers(1, 2), 2)", "`evry` is no function that gives a stream", 0..22),
+        ("every(y, 2)", "`y` is not defined here", 6..7),
+        ("x = numbers(1, 2); x = x; x", "`x` is defined twice", 19..20),
+        ("every(numbers(1, 2), 0)", "expects a number from 1", 21..22),
+        ("every(numbers(1, 2))", "does not take 1 argument", 0..20),
+        ("map(numbers(1, 2), foo(it))", "`foo` is no function of values", 19..26),
+        ("map(numbers(1, 2), acc)", "`acc` is no value here", 19..22),
+        ("scan(numbers(1, 2), it, acc)", "does not depend on `it`", 20..22),
+        ("keep(numbers(1, 2), \"(0)\")", "lets nothing through", 20..25),
+        ("lines()", "no input left", 0..7),
+        ("numbers(1, 99999999999999999999)", "does not fit into 64 bits", 11..31),
+        ("map(numbers(1, 2), \"abc)", "a text has no end", 19..24),
+        ("numbers(1, 2) & 3", "`&` is no part of a program", 14..15),
+        ("it + 1", "expected a stream, found a value", 0..6),
+        ("a = numbers(1, 2); b = numbers(1, 2); hold(a, b)", "come from `a` and `b`", 38..48),
+    ] {
+        let problem = problem(text);
+        assert!(problem.message.contains(message), "{text}: {}", problem.message);
+        assert_eq!(problem.labels[0].0, place, "{text}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_computed_are_told_with_the_reason() {
+    for (text, message) in [
+        ("map(numbers(1, 2), it / 0)", "division by zero"),
+        ("map(numbers(9223372036854775807, 9223372036854775807), it + 1)", "does not fit into 64 bits"),
+        ("filter(numbers(1, 2), it)", "expected true or false, found a number"),
+        ("map(numbers(1, 2), it.a)", "a number has no field `a`"),
+        ("map(window(numbers(1, 2), 2), it[2])", "no value at 2 of a list of 2"),
+        ("map(numbers(1, 2), it < \"a\")", "makes a number of a text"),
+        ("reduce(numbers(1, 2), 0, acc + \"a\")", "expects numbers"),
+        ("group(numbers(1, 3), it, 0, acc, 2)", "more than 2 keys"),
+    ] {
+        let error = error(text);
+        assert!(error.contains(message), "{text}: {error}");
+    }
+}
+
+#[test]
+fn nesting_is_limited_and_no_text_overflows_the_stack() {
+    for text in [
+        "(".repeat(60_000),
+        "every(".repeat(10_000),
+        format!("map(numbers(1, 2), {}it)", "-".repeat(50_000)),
+        format!("map(numbers(1, 2), {}it)", "not ".repeat(10_000)),
+        format!("map(numbers(1, 2), it{})", ".a".repeat(20_000)),
+        format!("map(numbers(1, 2), it{})", "+it".repeat(15_000)),
+        format!("map(numbers(1, 2), it{})", "[0".repeat(15_000)),
+        "a".repeat(70_000),
+    ] {
+        problem(&text);
+    }
+}
+
+#[test]
+fn random_bytes_are_programs_or_mistakes_and_never_a_panic() {
+    let mut random = millstream_verify_random::Random::seeded();
+    let words = [
+        "x",
+        "=",
+        ";",
+        "zip",
+        "(",
+        ")",
+        ",",
+        "every",
+        "numbers(1,5)",
+        "2",
+        "it",
+        "\"(10)\"",
+        "hold",
+        "x",
+        "reread",
+        "-",
+        "[",
+        "é",
+        "filter",
+    ];
+    for _ in 0..3000 {
+        let text: String = (0..random.below(14)).map(|_| words[random.below(words.len() as u64) as usize]).collect();
+        let text = if random.below(2) == 0 { format!("x=numbers(1,5);{text}") } else { text };
+        if let Ok(program) = parse(&text, &Inputs::none()) {
+            let _ = program.check();
+        }
+    }
+}
+
+#[test]
+fn a_refusal_points_at_both_paths_and_each_way_out_is_accepted_as_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lines");
+    std::fs::write(&file, "1\n2\n3\n4\n5\n6\n").unwrap();
+    let inputs = Inputs::files(vec![file]);
+    for (join, ways) in [
+        ("zip(every(x, 2), x)", 6),
+        ("zip(x, filter(x, contains(it, \"2\")))", 5),
+        ("zip(x, reduce(x, 0, acc + 1))", 3),
+        ("zip(repeat(x, 3), x)", 3),
+        ("merge(x, map(skip(every(x, 3), 1), it))", 6),
+    ] {
+        let text = format!("x = lines(); {join}");
+        let problem = parse(&text, &inputs).unwrap().check().unwrap_err();
+        for (span, label) in &problem.labels[..2] {
+            assert!(text[span.clone()].contains('x') && !label.is_empty(), "{text}: {problem:?}");
+        }
+        assert_eq!(&text[problem.labels[2].0.clone()], "lines()", "{text}: {problem:?}");
+        let help = problem.help.unwrap();
+        let written: Vec<&str> = help.lines().skip(1).step_by(2).map(str::trim).collect();
+        assert_eq!(written.len(), ways, "{help}");
+        for way in written {
+            let mended = format!("x = lines(); {way}");
+            let program = parse(&mended, &inputs).unwrap_or_else(|problem| panic!("{mended}: {problem}"));
+            program.check().unwrap_or_else(|problem| panic!("{mended}: {problem}"));
+            assert!(program.run().unwrap().values().all(|value| value.is_ok()), "{mended}");
+        }
+    }
+}
+
+#[test]
+fn inputs_are_lines_json_rows_and_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        std::fs::write(folder.path().join(name), content).unwrap();
+        folder.path().join(name)
+    };
+    let run = |text: &str, file: &std::path::Path| -> Result<Vec<String>, String> {
+        let program = parse(text, &Inputs::files(vec![file.to_owned()])).map_err(|problem| problem.message)?;
+        let running = program.run().map_err(|problem| problem.message)?;
+        running.values().map(|value| value.map(|value| value.to_string()).map_err(|error| error.to_string())).collect()
+    };
+    let lines = file("lines", b"a\n\nlast");
+    assert_eq!(run("map(lines(), length(it))", &lines).unwrap(), ["1", "0", "4"]);
+    let json = file("json", b"{\"a\": 3, \"b\": [1, \"x\"]}\n{\"a\": -1, \"b\": [null, \"y\"]}\n");
+    assert_eq!(run("x = json(); zip(map(x, it.a), map(x, it.b[1]))", &json).unwrap(), ["3\tx", "-1\ty"]);
+    let csv = file("csv", b"name,size\n\"a, b\",3\nc,4\n");
+    assert_eq!(run("x = csv(); zip(map(x, it.name), map(x, number(it.size) + 1))", &csv).unwrap(), ["a, b\t4", "c\t5"]);
+    let records = file("records", b"abcdef");
+    assert_eq!(run("records(2)", &records).unwrap(), ["ab", "cd", "ef"]);
+    assert!(run("records(4)", &records).unwrap_err().contains("record 2: 2 bytes at the end; expected records of 4"));
+    assert!(run("json()", &lines).unwrap_err().contains("line 1: no JSON"));
+    assert!(run("csv()", &file("ragged", b"a,b\n1\n")).is_err());
+    assert!(run("lines()", &folder.path().join("none")).unwrap_err().contains("No such file"));
+    assert!(run("numbers(1, 2)", &lines).unwrap_err().contains("1 inputs are given"));
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let problem = parse("x = lines(); zip(x, reread(x))", &Inputs::standard()).err().unwrap();
+    assert!(problem.message.contains("cannot be read a second time"), "{problem}");
+    let problem = parse("zip(lines(), lines())", &Inputs::standard()).err().unwrap();
+    assert!(problem.message.contains("no input left"), "{problem}");
+}
