@@ -4,7 +4,8 @@ use clap::Command;
 use clap::builder::StyledStr;
 
 /// The heading of each family and its first command; the family goes on to the next one's. `help` stands apart.
-const FAMILIES: [(&str, &str); 4] = [("Flows", "run"), ("Evidence", "slo"), ("Machine", "slab"), ("", "help")];
+const FAMILIES: [(&str, &str); 5] =
+    [("Flows", "run"), ("Streams", "stream"), ("Evidence", "slo"), ("Machine", "slab"), ("", "help")];
 
 /// The command, whose help lists its subcommands by families.
 pub(crate) fn by_family(command: Command) -> Command {
@@ -47,6 +48,7 @@ mod tests {
             let families: Vec<Vec<String>> = page.split("\n\n").map(first_words).collect();
             for family in [
                 &["Flows:", "run", "plan", "each", "init", "retry", "status", "set"][..],
+                &["Streams:", "stream", "tee"],
                 &["Evidence:", "slo", "compare", "csm", "history"],
                 &["Machine:", "slab", "barrierd", "doctor"],
                 &["help"],

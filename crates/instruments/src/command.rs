@@ -11,6 +11,10 @@ use crate::history::args::HistoryArgs;
 use crate::history::history;
 use crate::slab::args::SlabArgs;
 use crate::slab::slab;
+use crate::stream::args::StreamArgs;
+use crate::stream::stream;
+use crate::tee::args::TeeArgs;
+use crate::tee::tee;
 
 /// The end of `millstream barrierd --help`.
 const BARRIERD_STATUS: &str = "\
@@ -27,6 +31,10 @@ Exit status:
 /// An instrument with its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Compute streams of lines, JSON, CSV or records by one line of text, in constant space.
+    Stream(StreamArgs),
+    /// Give standard input to several commands, and name the one that is stuck.
+    Tee(TeeArgs),
     /// Decide whether an objective holds: 99 % of runs succeed, or take less than 50 ms. The exit status is the verdict.
     Slo(Box<SloArgs>),
     /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
@@ -49,6 +57,8 @@ impl Command {
     /// Runs the instrument; the exit status is its own.
     pub fn run(&self) -> ExitCode {
         match self {
+            Self::Stream(args) => stream(args),
+            Self::Tee(args) => tee(args),
             Self::Slo(args) => slo(args),
             Self::Compare(args) => compare(args),
             Self::Csm(args) => csm(args),

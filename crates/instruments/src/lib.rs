@@ -2,6 +2,7 @@
 //!
 //! | module | commands |
 //! | --- | --- |
+//! | `stream`, `tee` | `stream`, `tee` |
 //! | `evidence` | `slo`, `compare`, `csm` |
 //! | `history` | `history` |
 //! | `slab` | `slab` |
@@ -17,6 +18,8 @@ mod doctor;
 mod evidence;
 mod history;
 mod slab;
+mod stream;
+mod tee;
 
 pub use self::command::Command;
 pub use self::evidence::flow_report;

@@ -8,6 +8,7 @@
 //! | `ring` | the disruptor, bounded channels on it, and rings between two processes |
 //! | `fiber` | fibers with guarded stacks, under three threading models (Linux) |
 //! | `slab` | a slab of shared memory that survives `kill -9` |
+//! | `stream` | streams in constant space |
 //! | `sync` | event counts, hazard pointers and epochs, counters, per-CPU data, locks |
 //! | `fence` | asymmetric fences |
 //! | `csm` | confidence sequences, stopping rules and exact tests |
@@ -30,5 +31,7 @@ pub use millstream_recorder as recorder;
 pub use millstream_ring as ring;
 #[cfg(feature = "slab")]
 pub use millstream_slab as slab;
+#[cfg(feature = "stream")]
+pub use millstream_stream as stream;
 #[cfg(feature = "sync")]
 pub use millstream_sync as sync;

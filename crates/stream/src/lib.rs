@@ -55,3 +55,8 @@ pub mod text;
 pub use build::{Error, Program, Stream};
 pub use check::CheckError;
 pub use run::{Report, RunError, Running, Stored, Values};
+
+/// The example of the crate's page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

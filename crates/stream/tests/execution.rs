@@ -213,6 +213,15 @@ fn an_error_of_a_source_names_it() {
 }
 
 #[test]
+fn a_program_whose_code_panicked_is_at_its_end() {
+    let mut running = source(5).map(|n| assert_ne!(*n, 2)).run().unwrap();
+    assert!((0..2).all(|_| running.next().unwrap().is_some()));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.next().map(|_| ())));
+    assert!(panicked.is_err());
+    assert!(matches!(running.next(), Ok(None)));
+}
+
+#[test]
 fn sources_are_read_no_further_than_needed() {
     let pulled = Rc::new(Cell::new(0));
     let count = Rc::clone(&pulled);

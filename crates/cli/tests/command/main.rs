@@ -28,4 +28,6 @@ mod signals;
 mod slab;
 mod split;
 mod steer;
+mod stream;
+mod tee;
 mod terminal;

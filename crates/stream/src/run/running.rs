@@ -37,7 +37,7 @@ impl<T: Clone> Running<T> {
         Self { machine, out, proof, values: 0, current: None, over: false }
     }
 
-    /// Returns the next value; `None` at the end, and after an error.
+    /// Returns the next value; `None` at the end, and after an error or a panic of the program's own code.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -46,17 +46,19 @@ impl<T: Clone> Running<T> {
         if self.over {
             return Ok(None);
         }
-        match self.machine.drive() {
-            Ok(true) => {}
-            ended => {
-                self.over = true;
-                return ended.map(|_| None);
-            }
+        // It stays so if the program's own code panics.
+        self.over = true;
+        if !self.machine.drive()? {
+            return Ok(None);
         }
+        self.over = false;
         self.values += 1;
         let mut out = self.out.borrow_mut();
         assign(&mut self.current, out.front());
-        out.leave()?;
+        if let Err(error) = out.leave() {
+            self.over = true;
+            return Err(error);
+        }
         Ok(self.current.as_ref())
     }
 

@@ -1,0 +1,40 @@
+//! Two paths of one stream at the same pace, and at different ones.
+//!
+//! - A program whose paths keep pace is accepted, with the room that each of its queues needs.
+//! - One whose paths drift apart is refused before it reads anything; the refusal says how fast they drift.
+//! - With a buffer it runs, and fails with the buffer's name at the value that the refusal foretold.
+//!
+//! `cargo run --example pace`
+
+use millstream_stream::{CheckError, Error, Program};
+
+fn main() -> Result<(), Error> {
+    let program = Program::new();
+    let temperature = program.iter("temperature", (0..24_u64).map(|hour| 15 + hour % 7));
+    let smooth = temperature.windows(5, 1).map(|hours| hours.iter().sum::<u64>() / 5);
+    let deviation = smooth.zip_with(&temperature.skip(2), |smooth, now| now.abs_diff(*smooth));
+    for bound in deviation.check()?.edges() {
+        println!(
+            "at most {} value(s), {} bytes, at input {} of node {}",
+            bound.values, bound.bytes, bound.port, bound.to
+        );
+    }
+    let mut running = deviation.run()?;
+    while let Some(degrees) = running.next()? {
+        print!("{degrees} ");
+    }
+    println!();
+
+    let program = Program::new();
+    let x = program.iter("x", 0_u64..);
+    let drifting = x.every(2).zip(&x);
+    if let Err(CheckError::Refused(refusal)) = drifting.check() {
+        println!("refused: {refusal}");
+        println!("a buffer of 1000 overflows at value {:?} of x", refusal.overflows_at(1000));
+    }
+    match x.every(2).zip(&x.buffer(1000)).run()?.for_each(|_| {}) {
+        Err(full) => println!("with a buffer: {full}"),
+        Ok(report) => println!("with a buffer: {} values", report.values),
+    }
+    Ok(())
+}
