@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::check::{CheckError, Proof, check};
+use crate::check::{CheckError, Proof, check, solve};
 use crate::graph::{Graph, Node, NodeId, Operator};
 use crate::run::{Inlet, Machine, Queue, RunError, Running, Shared, Work};
 
@@ -128,7 +128,7 @@ impl<T: Clone + 'static> Stream<T> {
     /// [`Error::Check`] for a program without bounds, and [`Error::RanBefore`].
     pub fn run(&self) -> Result<Running<T>, Error> {
         let graph = self.graph();
-        let proof = check(&graph)?;
+        let (net, proof) = solve(&graph)?;
         let mut works = {
             let mut draft = self.program.draft.borrow_mut();
             if std::mem::replace(&mut draft.ran, true) {
@@ -138,7 +138,7 @@ impl<T: Clone + 'static> Stream<T> {
         };
         let (out, any) = queue(self);
         works.push(Work::Actor(Box::new(|_| Ok(true)), vec![any]));
-        let machine = Machine::new(&graph, works, Rc::clone(&self.program.moment))?;
+        let machine = Machine::new(&graph, &net, &proof, works, Rc::clone(&self.program.moment));
         Ok(Running::new(machine, out, proof))
     }
 }

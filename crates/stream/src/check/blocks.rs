@@ -24,10 +24,7 @@ pub(super) fn capacities(graph: &Graph, net: &Net) -> Result<Vec<u64>, CheckErro
     let mut caps = vec![1; net.edges.len()];
     for block in diagram.blocks().iter().filter(|block| block.len() > 1) {
         match decide.block(block) {
-            Ok(found) => {
-                let edges = block.iter().filter_map(|line| diagram.lines[*line].edge);
-                edges.for_each(|edge| caps[edge] = caps[edge].max(found[edge]));
-            }
+            Ok(found) => found.into_iter().for_each(|(edge, cap)| caps[edge] = cap),
             Err(Refused::Circle(circle)) => {
                 if refused.as_ref().is_none_or(|other| circle.join < other.join) {
                     refused = Some(circle);
@@ -67,7 +64,7 @@ impl Decide<'_> {
     }
 
     /// The capacities of a block with circles in it.
-    fn block(&self, lines: &[usize]) -> Result<Vec<u64>, Refused> {
+    fn block(&self, lines: &[usize]) -> Result<Vec<(EdgeId, u64)>, Refused> {
         let refusal = match self.periodic(lines, lines) {
             Err(Refused::Circle(circle)) => circle,
             other => return other,
@@ -88,7 +85,7 @@ impl Decide<'_> {
     }
 
     /// The capacities of a block whose clocks are periodic, in which the `firm` lines have capacities.
-    fn periodic(&self, lines: &[usize], firm: &[usize]) -> Result<Vec<u64>, Refused> {
+    fn periodic(&self, lines: &[usize], firm: &[usize]) -> Result<Vec<(EdgeId, u64)>, Refused> {
         if let Some(link) = lines.iter().find(|line| self.diagram.lines[**line].edge.is_none()) {
             let [from, to] = self.diagram.lines[*link].ends;
             let around = |line: usize| line != *link && lines.contains(&line);
@@ -104,41 +101,53 @@ impl Decide<'_> {
         for line in lines.iter().filter(|line| !firm.contains(line)) {
             self.keeps_up(*line, edge(line), &rates, lines)?;
         }
-        let edges: Vec<EdgeId> = firm.iter().map(edge).collect();
-        let elastic: Vec<EdgeId> = lines.iter().filter(|line| !firm.contains(line)).map(edge).collect();
+        let grows: Vec<usize> = lines.iter().copied().filter(|line| !firm.contains(line)).collect();
+        let edges: Vec<EdgeId> = firm.iter().chain(&grows).map(edge).collect();
         let base = |actor: usize| {
-            let mut given = lines.iter().map(edge).filter(|edge| self.net.edges[*edge].producer == actor);
-            given.next().and_then(|edge| self.net.edges[edge].base)
+            let given = edges.iter().find(|edge| self.net.edges[**edge].producer == actor);
+            given.and_then(|edge| self.net.edges[*edge].base)
         };
-        let mut inside = vec![false; self.net.edges.len()];
-        edges.iter().chain(&elastic).for_each(|edge| inside[*edge] = true);
-        let all = || edges.iter().chain(&elastic);
-        let ends = |edge: &EdgeId| (self.net.edges[*edge].producer, self.net.edges[*edge].consumer);
-        let mut last: Vec<usize> = all().map(|edge| ends(edge).1).collect();
-        last.sort_unstable();
-        last.dedup();
-        last.retain(|actor| all().all(|edge| ends(edge).0 != *actor));
-        // Demand alone does not make a producer put more into an unbounded queue than its reader takes.
-        last.extend(elastic.iter().map(|edge| ends(edge).0));
-        last.sort_unstable();
-        last.dedup();
-        let join = self.net.actors[*last.last().expect("a block has edges")].node;
+        let view = View::block(self.net, &edges, base);
+        let (targets, rates) = self.targets(lines, &grows, &rates);
+        let join = self.net.actors[targets.iter().copied().max().expect("a block ends somewhere")].node;
         let too_long =
             || Refused::Error(CheckError::PeriodTooLong { join, label: self.graph.nodes()[join].label.clone() });
-        let of_last: Vec<Rate> = last.iter().filter_map(|actor| rates[*actor]).collect();
-        let times = in_whole_numbers(&of_last).ok_or_else(too_long)?;
-        let bytes = (0..inside.len()).map(|edge| self.graph.nodes()[self.net.last_node(edge)].value_bytes);
+        let times = in_whole_numbers(&rates).ok_or_else(too_long)?;
+        let bytes = edges.iter().map(|edge| self.graph.nodes()[self.net.last_node(*edge)].value_bytes);
         let block = Block {
-            view: Arc::new(View::block(self.net, |edge| inside[edge], base)),
-            edges,
-            elastic,
+            firm: firm.len(),
             bytes: bytes.collect(),
-            targets: last.into_iter().zip(times).collect(),
+            targets: targets.into_iter().map(|actor| view.actor(actor)).zip(times).collect(),
+            view: Arc::new(view),
         };
-        block.capacities().map_err(|failed| match failed {
+        let found = block.capacities().map_err(|failed| match failed {
             NoCapacity::TooLong => too_long(),
             NoCapacity::Starved => unreachable!("a balanced block runs with queues without end"),
-        })
+        })?;
+        Ok(edges.into_iter().zip(found).collect())
+    }
+
+    /// The actors that a run of the block has to ask for values, with their rates: those that give to none of it, and those
+    /// that give into a queue that may grow, which demand alone would not fill faster than it is emptied.
+    fn targets(&self, lines: &[usize], grows: &[usize], rates: &[Option<Rate>]) -> (Vec<usize>, Vec<Rate>) {
+        let edge = |line: usize| self.diagram.lines[line].edge.map(|edge| &self.net.edges[edge]);
+        let mut targets: Vec<(usize, Rate)> = Vec::new();
+        for line in lines.iter().copied() {
+            let [from, to] = self.diagram.lines[line].ends;
+            let Some(ends) = edge(line) else { continue };
+            let gives = lines.iter().filter_map(|other| edge(*other)).any(|other| other.producer == ends.consumer);
+            if !gives && let Some(rate) = rates[to] {
+                targets.push((ends.consumer, rate));
+            }
+            if grows.contains(&line)
+                && let Some(rate) = rates[from]
+            {
+                targets.push((ends.producer, rate));
+            }
+        }
+        targets.sort_unstable_by_key(|(actor, _)| *actor);
+        targets.dedup_by_key(|(actor, _)| *actor);
+        targets.into_iter().unzip()
     }
 
     /// Whether an edge with a buffer gets at least what its reader takes.

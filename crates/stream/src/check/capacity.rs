@@ -1,6 +1,5 @@
 //! The smallest capacities with which a block runs forever.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use crate::net::{EdgeId, Stuck, Tokens, View};
@@ -20,13 +19,11 @@ pub(super) enum NoCapacity {
 /// A block to be sized.
 pub(super) struct Block {
     pub(super) view: Arc<View>,
-    /// Its edges whose capacities are wanted.
-    pub(super) edges: Vec<EdgeId>,
-    /// Its edges that may grow; they have room without end.
-    pub(super) elastic: Vec<EdgeId>,
-    /// The bytes of a value, for each edge of the net.
+    /// The number of its edges whose capacities are wanted; those after them may grow, and have room without end.
+    pub(super) firm: usize,
+    /// The bytes of a value in each edge.
     pub(super) bytes: Vec<u64>,
-    /// The actors that give to none of the block or into a queue that may grow, and how often each fires while the others
+    /// In the order of their numbers, the actors that give to none of the block or into a queue that may grow, and how often each fires while the others
     /// fire as often as theirs say.
     pub(super) targets: Vec<(usize, u64)>,
 }
@@ -39,18 +36,18 @@ enum Run {
 }
 
 impl Block {
-    /// The smallest capacities, for each edge of the net; those of other edges are 0.
+    /// The smallest capacities of the firm edges.
     pub(super) fn capacities(&self) -> Result<Vec<u64>, NoCapacity> {
         let without_end = vec![u64::MAX; self.view.ends.len()];
         let Run::Forever(peaks) = self.run(&without_end)? else { return Err(NoCapacity::Starved) };
-        let enough = self.with_elastic(peaks);
-        let mut least = enough.clone();
-        for edge in &self.edges {
+        let mut enough = peaks;
+        enough[self.firm..].fill(u64::MAX);
+        let mut caps = enough.clone();
+        for edge in 0..self.firm {
             // Alone, with all the room there is elsewhere.
-            let mut caps = without_end.clone();
-            least[*edge] = self.least(*edge, 1, enough[*edge], &mut caps)?;
+            let mut elsewhere = without_end.clone();
+            caps[edge] = self.least(edge, 1, enough[edge], &mut elsewhere)?;
         }
-        let mut caps = least;
         let mut raised = false;
         while let Run::Deadlock(Stuck(circle)) = self.run(&caps)? {
             let full = circle.iter().filter(|(edge, room)| *room && caps[*edge] < enough[*edge]);
@@ -61,20 +58,13 @@ impl Block {
             raised = true;
         }
         if raised {
-            for edge in self.edges.iter().rev() {
-                let most = caps[*edge];
-                caps[*edge] = self.least(*edge, 1, most, &mut caps)?;
+            for edge in (0..self.firm).rev() {
+                let most = caps[edge];
+                caps[edge] = self.least(edge, 1, most, &mut caps)?;
             }
         }
-        let mut of_block = vec![0; caps.len()];
-        self.edges.iter().for_each(|edge| of_block[*edge] = caps[*edge]);
-        Ok(of_block)
-    }
-
-    /// Capacities for edges outside, and for those that may grow, are without end.
-    fn with_elastic(&self, mut caps: Vec<u64>) -> Vec<u64> {
-        self.elastic.iter().for_each(|edge| caps[*edge] = u64::MAX);
-        caps
+        caps.truncate(self.firm);
+        Ok(caps)
     }
 
     /// The least capacity of an edge, from `low` to `high`, with which the block runs forever when the others have `caps`;
@@ -94,31 +84,36 @@ impl Block {
     fn run(&self, caps: &[u64]) -> Result<Run, NoCapacity> {
         let mut tokens = Tokens::new(Arc::clone(&self.view), caps.to_vec());
         let mut firings = 0;
-        let mut saved = Saved::of(&tokens);
+        // The firings that each target has done beyond its part, because others needed them.
+        let mut ahead = vec![0_u64; self.targets.len()];
+        let mut saved = Saved::of(&tokens, &ahead);
         // Brent's search for a period: the saved state is renewed after twice as many rounds each time.
         let (mut rounds, mut power) = (0_u64, 1_u64);
         loop {
-            for (target, times) in &self.targets {
-                for _ in 0..*times {
-                    let driven = tokens.drive(*target, |tokens, actor, gives| -> Result<(), Infallible> {
+            for at in 0..self.targets.len() {
+                let (target, times) = self.targets[at];
+                while ahead[at] < times {
+                    let driven = tokens.drive(target, |tokens, actor, gives| {
                         firings += 1;
                         tokens.fire(actor, gives);
-                        Ok(())
+                        if let Ok(at) = self.targets.binary_search_by_key(&actor, |(target, _)| *target) {
+                            ahead[at] += 1;
+                        }
+                        if firings > MAX_FIRINGS { Err(NoCapacity::TooLong) } else { Ok(()) }
                     });
-                    if let Err(stuck) = driven {
-                        return Ok(Run::Deadlock(stuck));
-                    }
-                    if firings > MAX_FIRINGS {
-                        return Err(NoCapacity::TooLong);
+                    match driven {
+                        Ok(driven) => driven.map(|_| ())?,
+                        Err(stuck) => return Ok(Run::Deadlock(stuck)),
                     }
                 }
+                ahead[at] -= times;
             }
             rounds += 1;
-            if saved.recurs(&tokens, &self.edges, &self.elastic) {
+            if saved.recurs(&tokens, &ahead, self.firm) {
                 return Ok(Run::Forever(tokens.peaks));
             }
             if rounds == power {
-                saved = Saved::of(&tokens);
+                saved = Saved::of(&tokens, &ahead);
                 (rounds, power) = (0, power * 2);
             }
         }
@@ -129,16 +124,18 @@ impl Block {
 struct Saved {
     phases: Vec<u64>,
     counts: Vec<u64>,
+    ahead: Vec<u64>,
 }
 
 impl Saved {
-    fn of(tokens: &Tokens) -> Self {
-        Self { phases: tokens.phases().collect(), counts: tokens.counts.clone() }
+    fn of(tokens: &Tokens, ahead: &[u64]) -> Self {
+        Self { phases: tokens.phases().collect(), counts: tokens.counts.clone(), ahead: ahead.to_vec() }
     }
 
-    fn recurs(&self, tokens: &Tokens, edges: &[EdgeId], elastic: &[EdgeId]) -> bool {
-        edges.iter().all(|edge| self.counts[*edge] == tokens.counts[*edge])
-            && elastic.iter().all(|edge| self.counts[*edge] <= tokens.counts[*edge])
+    fn recurs(&self, tokens: &Tokens, ahead: &[u64], firm: usize) -> bool {
+        self.ahead == ahead
+            && self.counts[..firm] == tokens.counts[..firm]
+            && self.counts[firm..].iter().zip(&tokens.counts[firm..]).all(|(before, now)| before <= now)
             && self.phases.iter().copied().eq(tokens.phases())
     }
 }

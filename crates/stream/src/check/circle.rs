@@ -41,10 +41,6 @@ impl Circle {
         Self { fork, shared, join, paths }
     }
 
-    pub(super) fn contains(&self, edge: EdgeId) -> bool {
-        self.paths.iter().flatten().any(|(other, _)| *other == edge)
-    }
-
     /// The last edge of a path.
     pub(super) fn last_edge(&self, path: usize) -> EdgeId {
         self.paths[path].last().expect("a path has edges").0

@@ -42,24 +42,23 @@ impl Gap {
         let silent = silenced(net, circle, &circle.paths[1 - growing]);
         let shared: Vec<usize> =
             std::iter::successors(circle.shared, |branch| net.actors[circle.fork].tree[*branch].parent).collect();
-        let view = Arc::new(View::new(
-            net,
-            |edge| circle.contains(edge),
-            |actor, branch| {
-                if Some((actor, branch)) == silent {
-                    return Some(Pass::Every { first: u64::MAX, step: 1 });
-                }
-                let counted = actor == circle.fork && shared.contains(&branch);
-                (counted || net.actors[actor].tree[branch].pass == Pass::Data).then_some(Pass::ALL)
-            },
-        ));
-        let mut caps = vec![1; net.edges.len()];
+        let edges: Vec<EdgeId> = circle.paths.iter().flatten().map(|(edge, _)| *edge).collect();
+        let view = Arc::new(View::new(net, &edges, |actor, branch| {
+            if Some((actor, branch)) == silent {
+                return Some(Pass::Word { prefix: Vec::new(), cycle: vec![false] });
+            }
+            let counted = actor == circle.fork && shared.contains(&branch);
+            (counted || net.actors[actor].tree[branch].pass == Pass::Data).then_some(Pass::ALL)
+        }));
+        let grows = edges.iter().position(|edge| *edge == grows).expect("it is on the circle");
+        let (fork, join) = (view.actor(circle.fork), view.actor(circle.join));
+        let mut caps = vec![1; edges.len()];
         caps[grows] = u64::MAX;
         loop {
-            let mut watch = Watch::new(circle.fork, grows);
+            let mut watch = Watch::new(fork, grows);
             let mut tokens = Tokens::new(Arc::clone(&view), caps.clone());
             let stuck = loop {
-                match tokens.drive(circle.join, |tokens, actor, gives| watch.fire(tokens, actor, gives)) {
+                match tokens.drive(join, |tokens, actor, gives| watch.fire(tokens, actor, gives)) {
                     Ok(Ok(_)) => {}
                     Ok(Err(Over)) => return watch.gap,
                     Err(stuck) => break stuck,

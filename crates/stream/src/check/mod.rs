@@ -129,12 +129,11 @@ pub enum CheckError {
 /// # Errors
 /// See [`CheckError`]. Of several refusals, the one whose join comes first.
 pub fn check(graph: &Graph) -> Result<Proof, CheckError> {
-    let (net, caps) = solve(graph)?;
-    Ok(Proof::of(graph, &net, &caps))
+    solve(graph).map(|(_, proof)| proof)
 }
 
-/// The net with the capacity of each edge.
-pub(crate) fn solve(graph: &Graph) -> Result<(Net, Vec<u64>), CheckError> {
+/// The net with the bound of each edge.
+pub(crate) fn solve(graph: &Graph) -> Result<(Net, Proof), CheckError> {
     let label = |node: NodeId| graph.nodes()[node].label.clone();
     let net = Net::of(graph).map_err(|apart| CheckError::Apart {
         node: apart.node,
@@ -147,5 +146,6 @@ pub(crate) fn solve(graph: &Graph) -> Result<(Net, Vec<u64>), CheckError> {
             *cap = (*cap).max(values);
         }
     }
-    Ok((net, caps))
+    let proof = Proof::of(graph, &net, &caps);
+    Ok((net, proof))
 }

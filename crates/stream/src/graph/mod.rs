@@ -7,7 +7,7 @@ use std::ops::Range;
 pub use operator::Operator;
 
 /// The most nodes of a graph.
-pub const MAX_NODES: usize = 100_000;
+pub const MAX_NODES: usize = 10_000;
 
 /// The number of a node; inputs have smaller numbers than the nodes that read them.
 pub type NodeId = usize;

@@ -59,69 +59,87 @@ pub(crate) struct ActorView {
     pub(crate) outputs: Vec<(EdgeId, Option<usize>)>,
 }
 
-/// Actors and the edges between them.
+/// Some edges of a net and the actors at their ends, each with a number of its own, in the order of the net.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) actors: Vec<ActorView>,
-    /// The producer and the consumer of each edge of the net.
+    /// The producer and the consumer of each edge.
     pub(crate) ends: Vec<(usize, usize)>,
+    /// The number in the net of each actor.
+    of_net: Vec<usize>,
 }
 
 impl View {
-    /// The whole net, with all branches of its trees: those that lead to no queue hold values for others.
+    /// The whole net, with all branches of its trees: those that lead to no queue hold values for others. All numbers are
+    /// those of the net, in which every actor has an edge.
     pub(crate) fn whole(net: &Net) -> Self {
-        Self::cut(net, |_| true, |_, _| true, |_, _| None)
+        let edges: Vec<EdgeId> = (0..net.edges.len()).collect();
+        Self::cut(net, &edges, |_| true, |_, _| None)
     }
 
-    /// The edges that are `inside`, where `replaced` says how the data decide at a branch of an actor; where it says
-    /// nothing, the pass stays. All edges of an actor inside count from the same decision by the data, if from one.
-    pub(crate) fn new(
-        net: &Net,
-        inside: impl Fn(EdgeId) -> bool,
-        replaced: impl Fn(usize, usize) -> Option<Pass>,
-    ) -> Self {
-        Self::cut(net, inside, |_, _| false, replaced)
+    /// These edges, where `replaced` says how the data decide at a branch of an actor; where it says nothing, the pass
+    /// stays.
+    pub(crate) fn new(net: &Net, edges: &[EdgeId], replaced: impl Fn(usize, usize) -> Option<Pass>) -> Self {
+        Self::cut(net, edges, |_| false, replaced)
+    }
+
+    /// The edges of a block, whose actors count from the decision `base` by the data: only values that it lets through
+    /// count.
+    pub(crate) fn block(net: &Net, edges: &[EdgeId], base: impl Fn(usize) -> Option<usize>) -> Self {
+        Self::new(net, edges, |actor, branch| {
+            let base = base(actor)?;
+            let mut above = std::iter::successors(Some(base), |branch| net.actors[actor].tree[*branch].parent);
+            above.any(|counted| counted == branch).then_some(Pass::ALL)
+        })
+    }
+
+    /// The number of an actor of the net.
+    pub(crate) fn actor(&self, of_net: usize) -> usize {
+        self.of_net.binary_search(&of_net).expect("the actor has an edge of the view")
     }
 
     fn cut(
         net: &Net,
-        inside: impl Fn(EdgeId) -> bool,
-        kept: impl Fn(usize, usize) -> bool,
+        edges: &[EdgeId],
+        keeps_branch: impl Fn(usize) -> bool,
         replaced: impl Fn(usize, usize) -> Option<Pass>,
     ) -> Self {
-        let mut actors = Vec::new();
-        for (id, actor) in net.actors.iter().enumerate() {
-            let outputs: Vec<EdgeId> = actor.outputs.iter().copied().filter(|edge| inside(*edge)).collect();
-            let mut wanted: Vec<bool> = (0..actor.tree.len()).map(|branch| kept(id, branch)).collect();
-            for branch in outputs.iter().flat_map(|edge| net.path(*edge)) {
+        let ends = |edge: EdgeId| [net.edges[edge].producer, net.edges[edge].consumer];
+        let mut of_net: Vec<usize> = edges.iter().flat_map(|edge| ends(*edge)).collect();
+        of_net.sort_unstable();
+        of_net.dedup();
+        let mut view = Self { actors: Vec::new(), ends: Vec::new(), of_net };
+        view.ends = edges.iter().map(|edge| ends(*edge).map(|actor| view.actor(actor)).into()).collect();
+        for id in &view.of_net {
+            let actor = &net.actors[*id];
+            let mut shown = ActorView {
+                kind: actor.kind.clone(),
+                inputs: vec![None; actor.inputs.len()],
+                tree: Vec::new(),
+                outputs: Vec::new(),
+            };
+            let mut places = vec![None; actor.tree.len()];
+            let mut wanted: Vec<bool> = (0..actor.tree.len()).map(&keeps_branch).collect();
+            let own = edges.iter().filter(|edge| net.edges[**edge].producer == *id);
+            for branch in own.flat_map(|edge| net.path(*edge)) {
                 wanted[branch] = true;
             }
-            let mut places = vec![None; actor.tree.len()];
-            let mut tree = Vec::new();
             for (at, branch) in actor.tree.iter().enumerate().filter(|(at, _)| wanted[*at]) {
-                places[at] = Some(tree.len());
-                let pass = replaced(id, at).unwrap_or_else(|| branch.pass.clone());
-                tree.push((branch.parent.and_then(|parent| places[parent]), pass));
+                places[at] = Some(shown.tree.len());
+                let pass = replaced(*id, at).unwrap_or_else(|| branch.pass.clone());
+                shown.tree.push((branch.parent.and_then(|parent| places[parent]), pass));
             }
-            let outputs = outputs.iter().map(|edge| (*edge, net.edges[*edge].leaf.and_then(|leaf| places[leaf])));
-            actors.push(ActorView {
-                kind: actor.kind.clone(),
-                inputs: actor.inputs.iter().map(|edge| inside(*edge).then_some(*edge)).collect(),
-                outputs: outputs.collect(),
-                tree,
-            });
+            for (number, edge) in edges.iter().enumerate() {
+                let edge = &net.edges[*edge];
+                if edge.producer == *id {
+                    shown.outputs.push((number, edge.leaf.and_then(|leaf| places[leaf])));
+                }
+                if edge.consumer == *id {
+                    shown.inputs[edge.port] = Some(number);
+                }
+            }
+            view.actors.push(shown);
         }
-        let ends = net.edges.iter().map(|edge| (edge.producer, edge.consumer)).collect();
-        Self { actors, ends }
-    }
-
-    /// The edges within one part of the net, whose actors count from the decision `base` by the data: only values that it
-    /// lets through count.
-    pub(crate) fn block(net: &Net, inside: impl Fn(EdgeId) -> bool, base: impl Fn(usize) -> Option<usize>) -> Self {
-        Self::new(net, inside, |actor, branch| {
-            let base = base(actor)?;
-            let above = std::iter::successors(Some(base), |branch| net.actors[actor].tree[*branch].parent);
-            above.into_iter().any(|counted| counted == branch).then_some(Pass::ALL)
-        })
+        view
     }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::check::CheckError;
+use crate::check::{Bound, Guarantee, Proof};
 use crate::graph::Graph;
 use crate::net::{Driven, Elastic, Kind, Net, Stuck, Tokens, View};
 
@@ -51,15 +51,10 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Checks the graph, and puts each node's work into its place.
-    pub(crate) fn new(graph: &Graph, works: Vec<Work>, moment: Rc<Cell<u64>>) -> Result<Self, CheckError> {
-        let (net, caps) = crate::check::solve(graph)?;
-        let caps: Vec<u64> = net
-            .edges
-            .iter()
-            .zip(caps)
-            .map(|(edge, cap)| if edge.elastic == Some(Elastic::Spill) { u64::MAX } else { cap })
-            .collect();
+    /// Puts each node's work into its place in the net.
+    pub(crate) fn new(graph: &Graph, net: &Net, proof: &Proof, works: Vec<Work>, moment: Rc<Cell<u64>>) -> Self {
+        let room = |bound: &Bound| if bound.guarantee == Guarantee::Spill { u64::MAX } else { bound.values };
+        let caps: Vec<u64> = proof.edges().iter().map(room).collect();
         let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
         let mut take = |node: usize| works[node].take().expect("each node has one place");
         let (mut actors, mut trees) = (Vec::new(), Vec::new());
@@ -73,16 +68,16 @@ impl Machine {
             }
             trees.push(actor.tree.iter().map(|branch| take(branch.node)).collect());
         }
-        Ok(Self {
-            tokens: Tokens::new(Arc::new(View::whole(&net)), caps),
+        Self {
+            tokens: Tokens::new(Arc::new(View::whole(net)), caps),
             actors,
             trees,
             queues: queues.into_iter().map(|queue| queue.expect("each edge has a queue")).collect(),
             elastic: net.edges.iter().map(|edge| edge.elastic).collect(),
             labels: net.actors.iter().map(|actor| graph.nodes()[actor.node].label.clone()).collect(),
-            sink: sink(&net),
+            sink: sink(net),
             moment,
-        })
+        }
     }
 
     /// Works until the sink has one more value in its queue; `false` at the end.

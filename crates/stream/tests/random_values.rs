@@ -1,0 +1,172 @@
+//! Random programs: their values against a definition by lists, and their refusals against runs with buffers.
+
+mod drawn;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use millstream_stream::check::{Cause, CheckError, Guarantee, check};
+use millstream_stream::clock::Pass;
+use millstream_stream::graph::{Graph, NodeId, Operator};
+use millstream_stream::{Program, RunError, Stream};
+use millstream_verify_random::{seed, stress};
+
+use drawn::Draw;
+
+/// The values of each source, in order.
+fn source(node: NodeId, values: u64) -> impl Iterator<Item = u64> {
+    (0..values).map(move |n| n * 31 + node as u64)
+}
+
+/// The decisions of a filter.
+fn decides(node: NodeId, value: u64) -> bool {
+    (value ^ node as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 != 0
+}
+
+fn mix(a: u64, b: u64) -> u64 {
+    (a.rotate_left(7) ^ b).wrapping_mul(0xff51_afd7_ed55_8ccd)
+}
+
+fn word(pass: &Pass) -> String {
+    pass.to_string()
+}
+
+/// The program of a graph, and the values that its first source has given so far. A buffer may be larger than drawn.
+fn program(graph: &Graph, values: u64, buffer: u64) -> (Stream<u64>, Rc<Cell<u64>>) {
+    let program = Program::new();
+    let pulled = Rc::new(Cell::new(0));
+    let mut streams: Vec<Stream<u64>> = Vec::new();
+    for (id, node) in graph.nodes().iter().enumerate() {
+        let input = |port: usize| &streams[node.inputs[port]];
+        let stream = match &node.operator {
+            Operator::Source => {
+                let count = Rc::clone(&pulled);
+                let counts = id == 0;
+                program.iter("source", source(id, values).inspect(move |_| count.set(count.get() + u64::from(counts))))
+            }
+            Operator::Pass(Pass::Data) => input(0).filter(move |value| decides(id, *value)),
+            Operator::Pass(Pass::Every { first, step }) => input(0).every_from(*step, *first),
+            Operator::Pass(pass) => input(0).keep(&word(pass)).unwrap(),
+            Operator::Repeat(copies) => input(0).repeat(*copies),
+            Operator::Prefix(count) => input(0).prefix((0..*count).collect()),
+            Operator::Merge(turns) => Stream::merge_by(&[input(0).clone(), input(1).clone()], turns),
+            Operator::Zip => input(0).zip_with(input(1), |a, b| mix(*a, *b)),
+            Operator::Buffer(drawn) => input(0).buffer(buffer.max(*drawn)),
+            Operator::Sink => input(0).clone(),
+            other => unreachable!("{other:?} is not drawn"),
+        };
+        streams.push(stream);
+    }
+    (streams.pop().unwrap(), pulled)
+}
+
+/// The values of the sink, by lists: each operator maps whole streams to whole streams.
+fn by_lists(graph: &Graph, values: u64) -> Vec<u64> {
+    let mut lists: Vec<Vec<u64>> = Vec::new();
+    for (id, node) in graph.nodes().iter().enumerate() {
+        let input = |port: usize| lists[node.inputs[port]].iter().copied();
+        let list: Vec<u64> = match &node.operator {
+            Operator::Source => source(id, values).collect(),
+            Operator::Pass(Pass::Data) => input(0).filter(|value| decides(id, *value)).collect(),
+            Operator::Pass(Pass::Every { first, step }) => {
+                input(0).skip(*first as usize).step_by(*step as usize).collect()
+            }
+            Operator::Pass(Pass::Word { prefix, cycle }) => {
+                let letters = prefix.iter().chain(cycle.iter().cycle());
+                input(0).zip(letters).filter(|(_, letter)| **letter).map(|(value, _)| value).collect()
+            }
+            Operator::Repeat(copies) => input(0).flat_map(|value| (0..*copies).map(move |_| value)).collect(),
+            Operator::Prefix(count) => (0..*count).chain(input(0)).collect(),
+            Operator::Merge(turns) => {
+                let mut inputs = [input(0), input(1)];
+                turns.iter().cycle().map_while(|turn| inputs[*turn].next()).collect()
+            }
+            Operator::Zip => input(0).zip(input(1)).map(|(a, b)| mix(a, b)).collect(),
+            _ => input(0).collect(),
+        };
+        lists.push(list);
+    }
+    lists.pop().unwrap()
+}
+
+#[test]
+fn values_are_those_of_the_definition_whatever_the_buffers() {
+    let first = seed().wrapping_mul(1_000_000_033);
+    let mut compared = 0;
+    for seed in (0..1000 * stress()).map(|seed| first.wrapping_add(seed)) {
+        let graph = Draw::draw(seed, true, true);
+        match check(&graph) {
+            Ok(_) => {}
+            Err(CheckError::Refused(_)) => continue,
+            Err(error) => panic!("seed {seed}: {error} in {graph:#?}"),
+        }
+        for (values, buffer) in [(0, 1), (1, 1000), (37, 9), (37, 1000)] {
+            let expected = by_lists(&graph, values);
+            let mut found = Vec::new();
+            for value in program(&graph, values, buffer).0.run().unwrap().values() {
+                match value {
+                    Ok(value) => found.push(value),
+                    // What came before is right.
+                    Err(RunError::BufferFull { .. }) => break,
+                    Err(error) => panic!("seed {seed}: {error} in {graph:#?}"),
+                }
+            }
+            if buffer == 1000 {
+                assert_eq!(found, expected, "seed {seed}: {values} values in {graph:#?}");
+                compared += 1;
+            } else {
+                assert!(expected.starts_with(&found), "seed {seed}: {values} values in {graph:#?}");
+            }
+        }
+    }
+    assert!(compared > 400, "{compared}");
+}
+
+/// The graph with a buffer on one input of a node.
+fn buffered(graph: &Graph, join: NodeId, port: usize, values: u64) -> Graph {
+    let mut with = Graph::new();
+    let moved = |node: NodeId| if node >= join { node + 1 } else { node };
+    for (id, node) in graph.nodes().iter().enumerate() {
+        let mut inputs: Vec<NodeId> = node.inputs.iter().map(|input| moved(*input)).collect();
+        if id == join {
+            inputs[port] = with.add(Operator::Buffer(values), &[inputs[port]], "buffer");
+        }
+        with.add(node.operator.clone(), &inputs, "node");
+    }
+    with
+}
+
+#[test]
+fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
+    let first = seed().wrapping_mul(1_000_000_087);
+    let mut replayed = 0;
+    for seed in (0..600 * stress()).map(|seed| first.wrapping_add(seed)) {
+        let graph = Draw::draw(seed, false, false);
+        let Err(CheckError::Refused(refusal)) = check(&graph) else { continue };
+        assert_eq!(refusal.cause, Cause::Rates);
+        // The values of the first source are counted, so the fork has to be that.
+        if refusal.fork != 0 {
+            continue;
+        }
+        let port = refusal.paths[refusal.growing].port;
+        for buffer in [20, 21, 100] {
+            let with = buffered(&graph, refusal.join, port, buffer);
+            let Ok(proof) = check(&with) else { break }; // There is another refusal behind this one.
+            let firm = proof.edges().iter().filter(|bound| bound.guarantee == Guarantee::Proven);
+            let room: u128 = firm.map(|bound| u128::from(bound.values)).sum();
+            let n = refusal.overflows_at(buffer).unwrap();
+            let (stream, pulled) = program(&with, u64::MAX >> 8, buffer);
+            let full = stream.run().unwrap().values().find_map(Result::err);
+            // The queues elsewhere in the graph hold values, too.
+            assert!(matches!(full, Some(RunError::BufferFull { .. })), "seed {seed}: {full:?} in {graph:#?}");
+            let pulled = u128::from(pulled.get());
+            let slack = 12 + 4 * room;
+            assert!(
+                pulled < n + slack && pulled + slack > n,
+                "seed {seed}: {pulled} of {n} for {buffer} in {graph:#?}"
+            );
+            replayed += 1;
+        }
+    }
+    assert!(replayed > 50, "{replayed}");
+}
