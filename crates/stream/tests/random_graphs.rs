@@ -1,6 +1,6 @@
 //! Random graphs: the bounds against a simulator of all orders of firing.
 //!
-//! `MILLSTREAM_STRESS=250 cargo test --release -p millstream-stream --test random_graphs` goes through 10^5 of them.
+//! `MILLSTREAM_STRESS=400 cargo test --release -p millstream-stream --test random_graphs` goes through 10^5 of them.
 
 mod drawn;
 mod simulator;
@@ -84,7 +84,7 @@ fn check_periodic(seed: u64, tally: &mut Tally) {
 fn bounds_are_reached_never_exceeded_and_smallest_in_random_periodic_graphs() {
     let first = seed().wrapping_mul(1_000_000_007);
     let mut tally = Tally::default();
-    for seed in 0..400 * stress() {
+    for seed in 0..250 * stress() {
         check_periodic(first.wrapping_add(seed), &mut tally);
     }
     println!("{tally:?}");
@@ -96,7 +96,7 @@ fn bounds_are_reached_never_exceeded_and_smallest_in_random_periodic_graphs() {
 fn accepted_graphs_never_stop_whatever_the_data_decide() {
     let first = seed().wrapping_mul(1_000_000_009);
     let (mut accepted, mut refused) = (0, 0);
-    for seed in (0..400 * stress()).map(|seed| first.wrapping_add(seed)) {
+    for seed in (0..250 * stress()).map(|seed| first.wrapping_add(seed)) {
         let graph = Draw::draw(seed, true, false);
         match check(&graph) {
             Ok(proof) => match Simulator::new(&graph).explore(&caps(&proof), MAX_STATES) {
@@ -105,20 +105,20 @@ fn accepted_graphs_never_stop_whatever_the_data_decide() {
                 other => panic!("seed {seed}: {other:?} in {graph:#?}"),
             },
             Err(CheckError::Refused(refusal)) => {
-                assert!(refusal.overflows_at(1 << 60).is_some(), "seed {seed}: {refusal}");
+                assert!(refusal.overflows_at(1 << 60).is_some(), "seed {seed}: {refusal} in {graph:#?}");
                 refused += 1;
             }
             Err(error) => panic!("seed {seed}: {error}"),
         }
     }
-    assert!(accepted > 50 && refused > 50, "{accepted} {refused}");
+    assert!(accepted > 30 && refused > 30, "{accepted} {refused}");
 }
 
 #[test]
 fn graphs_with_buffers_stop_only_when_a_buffer_is_full() {
     let first = seed().wrapping_mul(1_000_000_021);
     let (mut needed, mut full) = (0, 0);
-    for seed in (0..400 * stress()).map(|seed| first.wrapping_add(seed)) {
+    for seed in (0..250 * stress()).map(|seed| first.wrapping_add(seed)) {
         let graph = Draw::draw(seed, true, true);
         let proof = match check(&graph) {
             Ok(proof) => proof,
@@ -132,5 +132,5 @@ fn graphs_with_buffers_stop_only_when_a_buffer_is_full() {
             Outcome::Deadlock => panic!("seed {seed}: a deadlock with no full buffer in {graph:#?}"),
         }
     }
-    assert!(needed > 50 && full > 5, "{needed} {full}");
+    assert!(needed > 30 && full > 2, "{needed} {full}");
 }

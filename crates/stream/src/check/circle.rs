@@ -1,6 +1,7 @@
 //! A circle of edges as a fork, a join, and two paths between them.
 
-use crate::net::{EdgeId, Net};
+use crate::clock::Pass;
+use crate::net::{EdgeId, Kind, Net};
 
 use super::diagram::Diagram;
 
@@ -11,7 +12,7 @@ pub(super) type Step = (EdgeId, bool);
 /// joins may go back.
 #[derive(Debug, Clone)]
 pub(super) struct Circle {
-    /// The actor with the smallest number, which gives to both paths.
+    /// An actor that gives to both paths.
     pub(super) fork: usize,
     /// The last branch of its tree that both paths share.
     pub(super) shared: Option<usize>,
@@ -25,13 +26,25 @@ impl Circle {
     pub(super) fn of(net: &Net, diagram: &Diagram, way: &[(usize, bool)]) -> Self {
         let steps: Vec<Step> =
             way.iter().filter_map(|(line, forward)| Some((diagram.lines[*line].edge?, *forward))).collect();
-        let actor = |(edge, forward): Step| if forward { net.edges[edge].producer } else { net.edges[edge].consumer };
-        let place = |wanted: usize| steps.iter().position(|step| actor(*step) == wanted).expect("it is on the circle");
-        let fork = steps.iter().map(|step| actor(*step)).min().expect("a circle has edges");
-        let join = steps.iter().map(|step| actor(*step)).max().expect("a circle has edges");
-        let mut around = steps.clone();
-        around.rotate_left(place(fork));
-        let there = around.iter().position(|step| actor(*step) == join).expect("it is on the circle");
+        // A path that may fall silent is best told from the fork right above it.
+        let above = (0..steps.len()).filter(|at| may_be_silent(net, &steps, *at)).map(|at| fork_above(net, &steps, at));
+        let mut rooted = above.map(|fork| Self::rooted(net, &steps, fork));
+        if let Some(circle) = rooted.find(|circle| circle.silent(net).is_some()) {
+            return circle;
+        }
+        let first = steps.iter().map(|step| begin(net, *step)).min().expect("a circle has edges");
+        Self::rooted(net, &steps, first)
+    }
+
+    /// The circle told from one of its forks.
+    fn rooted(net: &Net, steps: &[Step], fork: usize) -> Self {
+        let join = steps.iter().map(|step| begin(net, *step)).max().expect("a circle has edges");
+        let place = |steps: &[Step], actor| {
+            steps.iter().position(|step| begin(net, *step) == actor).expect("it is on the circle")
+        };
+        let mut around = steps.to_vec();
+        around.rotate_left(place(steps, fork));
+        let there = place(&around, join);
         let back = around.split_off(there).into_iter().rev().map(|(edge, forward)| (edge, !forward)).collect();
         let mut paths = [around, back];
         // The path into the first input of the join comes first.
@@ -41,8 +54,62 @@ impl Circle {
         Self { fork, shared, join, paths }
     }
 
+    /// The path that may fall silent, and where.
+    pub(super) fn silent(&self, net: &Net) -> Option<(usize, Silent)> {
+        (0..2).find_map(|path| {
+            let steps = &self.paths[path];
+            let forwards = steps.iter().take_while(|(_, forward)| *forward);
+            let found = forwards.enumerate().find_map(|(at, (edge, _))| {
+                let producer = net.edges[*edge].producer;
+                let tree = &net.actors[producer].tree;
+                let counts = |branch: &usize| producer != self.fork || Some(*branch) != self.shared;
+                let decides = |branch: &usize| tree[*branch].pass == Pass::Data;
+                let first = net.path(*edge).take_while(counts).filter(decides).last();
+                let reduce = at + 1 < steps.len() && net.actors[net.edges[*edge].consumer].kind == Kind::Reduce;
+                first.map(|branch| Silent::Branch(producer, branch)).or(reduce.then_some(Silent::Reduce))
+            });
+            found.map(|silent| (path, silent))
+        })
+    }
+
     /// The last edge of a path.
     pub(super) fn last_edge(&self, path: usize) -> EdgeId {
         self.paths[path].last().expect("a path has edges").0
     }
+}
+
+/// The reason why a path may have no value for any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Silent {
+    /// The data decide at this branch of this actor.
+    Branch(usize, usize),
+    /// A reduce gives at the end.
+    Reduce,
+}
+
+/// The actor at which a step begins.
+fn begin(net: &Net, (edge, forward): Step) -> usize {
+    if forward { net.edges[edge].producer } else { net.edges[edge].consumer }
+}
+
+fn may_be_silent(net: &Net, steps: &[Step], at: usize) -> bool {
+    let edge = &net.edges[steps[at].0];
+    let tree = &net.actors[edge.producer].tree;
+    net.path(steps[at].0).any(|branch| tree[branch].pass == Pass::Data)
+        || net.actors[edge.consumer].kind == Kind::Reduce
+}
+
+/// The fork from which the circle leads down to a step's edge.
+fn fork_above(net: &Net, steps: &[Step], at: usize) -> usize {
+    let forward = steps[at].1;
+    let mut first = at;
+    // Up the circle, against the direction of the values.
+    for _ in 0..steps.len() {
+        let above = if forward { first + steps.len() - 1 } else { first + 1 } % steps.len();
+        if steps[above].1 != forward {
+            break;
+        }
+        first = above;
+    }
+    net.edges[steps[first].0].producer
 }

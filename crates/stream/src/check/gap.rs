@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::clock::Pass;
-use crate::net::{Edge, EdgeId, Net, Stuck, Tokens, View};
+use crate::net::{EdgeId, Net, Stuck, Tokens, View};
 
-use super::circle::Circle;
+use super::circle::{Circle, Silent};
 
 /// The most firings that are followed until the growth repeats.
 const MAX_FIRINGS: u64 = 1 << 20;
@@ -39,12 +39,12 @@ impl Gap {
     /// path and everything on this one.
     pub(super) fn of(net: &Net, circle: &Circle, growing: usize) -> Self {
         let grows = circle.last_edge(growing);
-        let silent = silenced(net, circle, &circle.paths[1 - growing]);
+        let silent = circle.silent(net).map(|(_, silent)| silent);
         let shared: Vec<usize> =
             std::iter::successors(circle.shared, |branch| net.actors[circle.fork].tree[*branch].parent).collect();
         let edges: Vec<EdgeId> = circle.paths.iter().flatten().map(|(edge, _)| *edge).collect();
         let view = Arc::new(View::new(net, &edges, |actor, branch| {
-            if Some((actor, branch)) == silent {
+            if silent == Some(Silent::Branch(actor, branch)) {
                 return Some(Pass::Word { prefix: Vec::new(), cycle: vec![false] });
             }
             let counted = actor == circle.fork && shared.contains(&branch);
@@ -72,17 +72,6 @@ impl Gap {
             full.into_iter().for_each(|edge| caps[edge] *= 2);
         }
     }
-}
-
-/// The first branch of a path at which the data decide, below those that both paths share.
-pub(super) fn silenced(net: &Net, circle: &Circle, path: &[(EdgeId, bool)]) -> Option<(usize, usize)> {
-    path.iter().find_map(|(edge, _)| {
-        let Edge { producer, .. } = net.edges[*edge];
-        let counts = |branch: &usize| producer != circle.fork || Some(*branch) != circle.shared;
-        let own: Vec<usize> = net.path(*edge).take_while(counts).collect();
-        let decides = |branch: &&usize| net.actors[producer].tree[**branch].pass == Pass::Data;
-        own.iter().rev().find(decides).map(|branch| (producer, *branch))
-    })
 }
 
 /// Enough has been seen.

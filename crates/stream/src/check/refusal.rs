@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::clock::Rate;
+use crate::clock::{Pass, Rate};
 use crate::graph::{Graph, NodeId};
 use crate::net::{Kind, Net};
 
 use super::balance::{firings_for_one, thinning};
-use super::circle::{Circle, Step};
-use super::gap::{Gap, silenced};
+use super::circle::{Circle, Silent, Step};
+use super::gap::Gap;
 
 /// The reason why no buffer is enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,17 +70,16 @@ pub struct Refusal {
 
 impl Refusal {
     pub(super) fn of(graph: &Graph, net: &Net, circle: &Circle) -> Self {
-        let reduced = [0, 1].map(|path| passes_reduce(net, circle, path));
-        let silent = [0, 1].map(|path| silenced(net, circle, &circle.paths[path]).is_some());
+        let silent = circle.silent(net);
         let rates = [0, 1].map(|path| arriving(net, circle, path));
         let demands = [0, 1].map(|path| rates[path]?.times(firings_for_one(net, circle.last_edge(path))?));
-        let (cause, growing) = if reduced[0] || reduced[1] {
-            (Cause::End, usize::from(reduced[0]))
-        } else if silent[0] || silent[1] {
-            (Cause::Data, usize::from(silent[0]))
-        } else {
-            let second_is_faster = demands[0].zip(demands[1]).is_some_and(|(first, second)| first.is_below(second));
-            (Cause::Rates, usize::from(second_is_faster))
+        let (cause, growing) = match silent {
+            Some((path, Silent::Reduce)) => (Cause::End, 1 - path),
+            Some((path, Silent::Branch(..))) => (Cause::Data, 1 - path),
+            None => {
+                let second_is_faster = demands[0].zip(demands[1]).is_some_and(|(first, second)| first.is_below(second));
+                (Cause::Rates, usize::from(second_is_faster))
+            }
         };
         let growth = match cause {
             Cause::Rates => rates[growing].and_then(|fast| {
@@ -89,7 +88,7 @@ impl Refusal {
             }),
             Cause::Data | Cause::End => rates[growing],
         };
-        let shown = [0, 1].map(|path| rates[path].filter(|_| !reduced[path] && !silent[path]));
+        let shown = [0, 1].map(|path| rates[path].filter(|_| !is_by_data(net, circle, path)));
         let fork =
             circle.shared.map_or(net.actors[circle.fork].node, |shared| net.actors[circle.fork].tree[shared].node);
         let join = net.actors[circle.join].node;
@@ -196,9 +195,17 @@ fn arriving(net: &Net, circle: &Circle, path: usize) -> Option<Rate> {
     Some(rate)
 }
 
-fn passes_reduce(net: &Net, circle: &Circle, path: usize) -> bool {
-    let inner = &circle.paths[path][..circle.paths[path].len() - 1];
-    inner.iter().any(|(edge, forward)| *forward && net.actors[net.edges[*edge].consumer].kind == Kind::Reduce)
+/// Whether a path has no rate: the data decide on it, below the part that both share, or it has its value at the end.
+fn is_by_data(net: &Net, circle: &Circle, path: usize) -> bool {
+    let steps = &circle.paths[path];
+    steps.iter().enumerate().any(|(at, (edge, _))| {
+        let edge_ends = &net.edges[*edge];
+        let tree = &net.actors[edge_ends.producer].tree;
+        let counts = |branch: &usize| edge_ends.producer != circle.fork || Some(*branch) != circle.shared;
+        let last = at + 1 == steps.len();
+        net.path(*edge).take_while(counts).any(|branch| tree[branch].pass == Pass::Data)
+            || !last && net.actors[edge_ends.consumer].kind == Kind::Reduce
+    })
 }
 
 /// The nodes of a path, without fork and join.

@@ -12,6 +12,6 @@ mod contract;
 mod tokens;
 mod view;
 
-pub(crate) use contract::{Edge, EdgeId, Elastic, Net};
+pub(crate) use contract::{EdgeId, Elastic, Net};
 pub(crate) use tokens::{Driven, Stuck, Tokens};
 pub(crate) use view::{Kind, View};
