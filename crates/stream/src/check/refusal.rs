@@ -112,6 +112,9 @@ impl Refusal {
     /// Returns a number of the fork's values after which more than `buffer` values have to wait: with
     /// [`Cause::Data`], of the values for which the data decide so.
     ///
+    /// The queues of this fork and join hold no more than they need; in a larger graph, other queues may hold a few values
+    /// more, and the buffer overflows later by as many.
+    ///
     /// `None` means that the growth repeats after more firings than the check follows.
     #[must_use]
     pub fn overflows_at(&self, buffer: u64) -> Option<u128> {
