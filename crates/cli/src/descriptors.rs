@@ -68,6 +68,7 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
         | OpSpec::Split(_)
         | OpSpec::Gather(_)
         | OpSpec::Filter { .. }
+        | OpSpec::Unique { .. }
         | OpSpec::Check { .. } => 0,
     }
 }

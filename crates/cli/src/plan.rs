@@ -13,9 +13,7 @@ use millstream_command::time;
 use millstream_flow::{Plan, PlanResource, PlanStage};
 
 use crate::args::PlanArgs;
-use crate::file::model::{
-    AfterFailure, FlowFile, Hold, LinesFrom, MachineSpec, NeedSpec, OpSpec, SourceSpec, StageSpec,
-};
+use crate::file::model::{AfterFailure, FlowFile, Hold, LinesFrom, MachineSpec, NeedSpec, SourceSpec, StageSpec};
 use crate::{run, wire};
 
 /// Columns of a line.
@@ -149,7 +147,7 @@ fn chains(file: &FlowFile) -> Vec<String> {
     let first = file.stages.first().expect("a flow has stages");
     chains.push(follow("source".to_owned(), Some(&first.name)));
     for stage in &file.stages {
-        if matches!(stage.op, OpSpec::Filter { .. }) {
+        if stage.op.has_else() {
             chains.push(follow(format!("{}, else", text::printable(&stage.name)), stage.otherwise.as_deref()));
         }
     }

@@ -217,7 +217,7 @@ impl Wiring<'_> {
         });
         let stage = policies.apply(stage);
         match (&spec.op, next) {
-            (OpSpec::Filter { .. }, _) => {
+            (op, _) if op.has_else() => {
                 stage.to(select(|record: &Record| usize::from(record.filtered), [exit(next), exit(otherwise)]));
             }
             (_, Some(next)) => stage.to(next),

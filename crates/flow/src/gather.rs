@@ -131,6 +131,9 @@ impl<In, G, K> Gather<In, G, K> {
     ///
     /// If the parent, or a unit that was split from it or from its children, has failed for good, the group fails, too,
     /// unless [`even_if_torn`](Self::even_if_torn) is set. A unit that has no parent goes on alone.
+    ///
+    /// A limit on units, bytes or time closes a part of the family's group before that. The part's unit remains a child of
+    /// the parent, so a later stage may gather the parts.
     pub fn by_parent(mut self) -> Self {
         self.key = KeyOf::Parent(PhantomData);
         self

@@ -228,6 +228,9 @@ impl Snapshot {
         if self.in_flight >= self.inflight_cap {
             return format!("the cap of {} units in flight", self.inflight_cap);
         }
+        if let Some(stage) = self.stages.iter().max_by_key(|stage| stage.open_groups).filter(|s| s.open_groups > 0) {
+            return format!("{}: {} for members", stage.name, count(stage.open_groups, "group waits", "groups wait"));
+        }
         match self.phase {
             Phase::Draining => "its last units".into(),
             _ => "its source".into(),

@@ -139,6 +139,7 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
             templates.extend(fields.iter_mut().map(|(_, value)| value));
         }
         OpSpec::Filter { when } => condition_templates(when, templates),
+        OpSpec::Unique { by, .. } => templates.push(by),
         OpSpec::Check { equals, .. } => templates.push(equals),
         OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
             templates.push(field);

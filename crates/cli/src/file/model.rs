@@ -214,7 +214,7 @@ pub(crate) struct StageSpec {
     /// Where units go next. When the file does not say, the stage that follows in the file, or retirement after the last;
     /// here always resolved: `None` is retirement.
     pub next: Option<String>,
-    /// For [`OpSpec::Filter`]: where units that do not match go; `None` retires them.
+    /// For an op that [has one](OpSpec::has_else): the second exit; `None` retires the units that take it.
     pub otherwise: Option<String>,
     /// The unit's fields that the stage's templates use, and where in the text.
     pub fields: Vec<(Field, Range<usize>)>,
@@ -330,6 +330,13 @@ pub(crate) enum OpSpec {
         /// The condition.
         when: Condition,
     },
+    /// `unique`: units whose text has come before leave by [`StageSpec::otherwise`].
+    Unique {
+        /// The text.
+        by: Template,
+        /// The most texts that are kept.
+        max_keys: u64,
+    },
     /// `print`: the payload goes to the command's standard output.
     Print {
         /// Precedes every line, with a tab.
@@ -383,6 +390,7 @@ impl OpSpec {
             Self::Exec(_) => "exec",
             Self::HttpGet(_) => "http-get",
             Self::Filter { .. } => "filter",
+            Self::Unique { .. } => "unique",
             Self::Append { .. } => "append",
             Self::Check { .. } => "check",
             Self::Parse { .. } => "parse",
@@ -391,6 +399,11 @@ impl OpSpec {
             Self::Print { .. } => "print",
             Self::Set { .. } => "set",
         }
+    }
+
+    /// Whether the stage has a second exit.
+    pub(crate) fn has_else(&self) -> bool {
+        matches!(self, Self::Filter { .. } | Self::Unique { .. })
     }
 
     /// Whether the stage prints what its units have to say.

@@ -31,6 +31,7 @@ mod set;
 mod sha256;
 pub(crate) mod split;
 pub(crate) mod turn;
+mod unique;
 mod write;
 mod zstd;
 
@@ -147,6 +148,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, around)?),
         OpSpec::HttpGet(spec) => Box::new(http_get::HttpGet::new(spec)?),
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
+        OpSpec::Unique { by, max_keys } => Box::new(unique::Unique::new(by, *max_keys)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh, around.open_lists)?),
         OpSpec::Print { tag, ordered } => Box::new(print::Print::new(tag.as_ref(), *ordered, printer)),
         OpSpec::Set { payload, fields } => Box::new(set::Set::new(payload.as_ref(), fields)),

@@ -8,7 +8,7 @@ use millstream_flow::{HoldAndAsk, Plan, PlanStage};
 use serde::Serialize;
 
 use super::{most_workers, surplus};
-use crate::file::model::{AfterFailure, FlowFile, Hold, NeedSpec, OpSpec, ResourceSpec, StageSpec};
+use crate::file::model::{AfterFailure, FlowFile, Hold, NeedSpec, ResourceSpec, StageSpec};
 
 /// The plan of `file` as pretty-printed JSON with a newline at its end.
 pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
@@ -113,7 +113,7 @@ impl<'a> Stage<'a> {
             },
             needs: spec.needs.iter().map(Need::of).collect(),
             next: spec.next.as_deref(),
-            otherwise: matches!(spec.op, OpSpec::Filter { .. }).then_some(spec.otherwise.as_deref()),
+            otherwise: spec.op.has_else().then_some(spec.otherwise.as_deref()),
         }
     }
 }

@@ -320,6 +320,10 @@ impl Stage {
                 let of = of.unwrap_or_else(|| "earlier stages".to_owned());
                 return Ok(Some(format!("depends on the result of {of}; taken to hold")));
             }
+            (OpSpec::Unique { by, .. }, of) if unit.has_later(by) => {
+                let of = of.unwrap_or_else(|| "earlier stages".to_owned());
+                return Ok(Some(format!("depends on the result of {of}; taken to be the first")));
+            }
             (OpSpec::Set { payload, fields }, _)
                 if fields.iter().map(|(_, value)| value).chain(payload).any(|value| unit.has_later(value)) =>
             {
@@ -422,9 +426,12 @@ impl Stage {
                 );
                 set.join(", ")
             }
-            OpSpec::Filter { .. } => {
-                let (holds, exit) =
-                    if record.filtered { ("does not hold", &self.otherwise) } else { ("holds", &self.next) };
+            OpSpec::Filter { .. } | OpSpec::Unique { .. } => {
+                let (no, yes) = match self.spec {
+                    OpSpec::Unique { .. } => ("not the first", "the first"),
+                    _ => ("does not hold", "holds"),
+                };
+                let (holds, exit) = if record.filtered { (no, &self.otherwise) } else { (yes, &self.next) };
                 let to = exit.as_ref().map_or_else(|| "leaves the flow".to_owned(), |stage| format!("on to {stage}"));
                 format!("{holds}: {to}")
             }

@@ -88,6 +88,10 @@ fn in_flight(snapshot: &Snapshot, mut line: Line) -> String {
     if snapshot.delayed > 0 {
         line.part(None, &format!("{} in a pause", text::count(snapshot.delayed)));
     }
+    let open_groups: u64 = snapshot.stages.iter().map(|stage| stage.open_groups).sum();
+    if open_groups > 0 {
+        line.part(None, &format!("{} open", text::counted(open_groups, "group")));
+    }
     if snapshot.waiting_for_memory > 0 {
         line.part(None, &format!("{} wait for memory", text::count(snapshot.waiting_for_memory)));
     }

@@ -112,6 +112,10 @@ pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     if report.skipped > 0 {
         facts.push(("skipped", format!("{}, counted as retired", text::counted(report.skipped, "unit"))));
     }
+    for stage in report.stages.iter().filter(|stage| stage.torn > 0) {
+        let torn = text::counted(stage.torn, "group");
+        facts.push(("groups", format!("{torn} of {} closed early, for lack of room", text::printable(&stage.name))));
+    }
     facts.push(("units", conservation(report)));
     facts
 }

@@ -267,3 +267,41 @@ fn data_does_not_say_which_program_runs() {
     assert_eq!(ended.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&ended.stdout), "ours\nours\n", "one program for both files");
 }
+
+#[test]
+fn the_first_unit_of_each_text_goes_on() {
+    let room = Room::new(
+        r#"
+        name = "once"
+        [source]
+        lines = "in"
+        [[stage]]
+        name = "once"
+        op = "unique"
+        by = "{ext}"
+        next = "first"
+        else = "again"
+        [[stage]]
+        name = "first"
+        op = "append"
+        path = "firsts"
+        line = "{ext}"
+        next = "end"
+        [[stage]]
+        name = "again"
+        op = "append"
+        path = "others"
+        line = "{line}"
+        "#,
+    );
+    room.write("in", "a.x\nb.y\nc.x\nd.x\ne\n");
+    ended(&room.run(&["run", "flow.toml"]), 0);
+    let mut firsts: Vec<String> = room.read("firsts").lines().map(str::to_owned).collect();
+    firsts.sort();
+    assert_eq!(firsts, ["", "x", "y"]);
+    assert_eq!(room.read("others").lines().count(), 2);
+    let (out, _) = ended(&room.run(&["run", "flow.toml", "--dry-run"]), 0);
+    assert!(out.contains("the first: on to first") && out.contains("not the first: on to again"), "{out}");
+    let (out, _) = ended(&room.run(&["plan", "flow.toml"]), 0);
+    assert!(out.contains("once, else → again"), "{out}");
+}

@@ -13,16 +13,23 @@ use crate::ops::permissions;
 
 /// The op that runs a program.
 pub(super) const EXEC: &str = "exec";
-/// The op whose stage has a second exit.
-pub(super) const FILTER: &str = "filter";
+/// The op that tests a condition.
+const FILTER: &str = "filter";
+/// The op that tells a text's first unit from the others.
+const UNIQUE: &str = "unique";
+/// The ops whose stages have a second exit.
+pub(super) const WITH_ELSE: [&str; 2] = [FILTER, UNIQUE];
+
+/// The most texts that `unique` keeps, unless the flow file says otherwise: some 400 MB of them.
+const MAX_KEYS: u64 = 10_000_000;
 
 /// The most redirects that a flow file may allow.
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 15] = [
-    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, "parse", "set",
-    "split", "gather",
+const OPS: [&str; 16] = [
+    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, UNIQUE, "parse",
+    "set", "split", "gather",
 ];
 
 /// Reads the op named by the stage's `op`.
@@ -82,6 +89,11 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
         FILTER => {
             let when = section.require("when", "when = { text = \"{ext}\", equals = \"jpg\" }");
             Some(OpSpec::Filter { when: when.and_then(|entry| condition::condition(&entry))? })
+        }
+        UNIQUE => {
+            let by = section.or("by", Template::of(Field::Path), Entry::template);
+            let max_keys = section.or("max_keys", MAX_KEYS, Entry::count);
+            Some(OpSpec::Unique { by: by?, max_keys: max_keys? })
         }
         "parse" => {
             let format = section.or("format", ParseFormat::Json, |entry| entry.choice(&[("json", ParseFormat::Json)]));
@@ -206,6 +218,15 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
             Some(GatherBy::Key(key))
         }
     });
+    if by == Some(GatherBy::Parent) {
+        for key in ["units", "bytes", "wait", "max_groups"] {
+            if let Some(entry) = section.get(key) {
+                let message = format!("`{key}` would close a group before all pieces of its unit have come");
+                entry.senseless(message, "a part would pass for the whole");
+                return None;
+            }
+        }
+    }
     let units = section.optional("units", Entry::count);
     let bytes = section.optional("bytes", Entry::bytes_cap);
     let wait = section.optional("wait", Entry::duration);

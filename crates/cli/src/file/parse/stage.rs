@@ -101,9 +101,9 @@ impl Draft {
         let op_name = self.op_name.as_ref().map(|name| name.value.as_str()).filter(|name| op::is_known(name));
         let mut exits = vec![exit(&self.next)];
         match op_name {
-            Some(op::FILTER) => exits.push(exit(&self.otherwise)),
+            Some(op) if op::WITH_ELSE.contains(&op) => exits.push(exit(&self.otherwise)),
             Some(_) => {}
-            // It may have been meant for a `filter`.
+            // It may have been meant for an op with a second exit.
             None => exits.push(Exit::Unknown),
         }
         let name = self.name.as_ref();
@@ -184,7 +184,11 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
     // Which keys a stage has depends on its op's name, whatever else is wrong with it.
     let is = |name: &str| op_name.as_ref().is_some_and(|op| op.value == name);
     let exec_span = if is(op::EXEC) { section.get("exec").map(|entry| entry.span) } else { None };
-    let otherwise = if is(op::FILTER) { section.or("else", None, |entry| edge(entry, scope)) } else { Some(None) };
+    let otherwise = if op::WITH_ELSE.iter().any(|op| is(op)) {
+        section.or("else", None, |entry| edge(entry, scope))
+    } else {
+        Some(None)
+    };
     let fields = section.reading.take_fields();
     // Without an op, only the keys of all stages are known, and the others are no slips.
     if op_name.as_ref().is_some_and(|name| op::is_known(&name.value)) {

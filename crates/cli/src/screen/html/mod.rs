@@ -124,7 +124,9 @@ fn units(run: &RunReport<'_>) -> String {
         &conservation(report),
     );
     let _ = writeln!(out, "<p>{}</p>", escape(&conservation(report)));
-    for (name, value) in facts(report).iter().filter(|(name, _)| ["oversize", "latency", "skipped"].contains(name)) {
+    for (name, value) in
+        facts(report).iter().filter(|(name, _)| ["oversize", "latency", "skipped", "groups"].contains(name))
+    {
         let _ = writeln!(out, "<p class=\"faint\">{name}: {}</p>", escape(value));
     }
     for (stage, file) in run.gathered {
