@@ -146,11 +146,14 @@ impl DeadLetters {
     /// Of a group that keeps what its members were, each member has a letter, since a retry gathers them again.
     pub(crate) fn take(&self, letter: &DeadLetter) {
         let record = letter.input::<Record>();
-        match record.and_then(Record::group).map(Group::members) {
-            Some(members @ [_, ..]) => {
-                members.iter().for_each(|member| self.write(self.line(letter, Some(member)).as_bytes()));
+        let group = record.and_then(|record| record.gathered_whole()?.group());
+        match group.filter(|group| !group.members().is_empty()) {
+            // The pieces of a group come again with all of its members.
+            Some(group) if group.takes_letters() => {
+                group.members().iter().for_each(|member| self.write(self.line(letter, Some(member)).as_bytes()));
             }
-            _ => self.write(self.line(letter, record).as_bytes()),
+            Some(_) => {}
+            None => self.write(self.line(letter, record).as_bytes()),
         }
     }
 
@@ -221,8 +224,9 @@ impl DeadLetters {
     }
 
     fn line(&self, letter: &DeadLetter, piece: Option<&Record>) -> String {
-        let record = piece.map(Record::whole);
-        let gathered = letter.input::<Record>().and_then(Record::group).map(Group::count);
+        let gathered = piece.and_then(Record::gathered_whole);
+        let record = gathered.or(piece.map(Record::whole));
+        let whole = letter.input::<Record>().and_then(|record| record.gathered_whole().or(Some(record)));
         let text = record.map(|record| String::from_utf8_lossy(record.text()));
         let hex = record.filter(|r| std::str::from_utf8(r.text()).is_err()).map(|r| hex::encode(r.text()));
         let is_group = record.is_some_and(Record::is_group);
@@ -244,10 +248,10 @@ impl DeadLetters {
             line_hex,
             items: is_group.then_some(true),
             rel_from: record.and_then(Record::rel_from).filter(|from| *from > 0),
-            part: piece.map(Record::parts).filter(|parts| !parts.is_empty()),
+            part: piece.filter(|_| gathered.is_none()).map(Record::parts).filter(|parts| !parts.is_empty()),
             after: piece.and_then(Record::brought_out).filter(|part| *part > 0),
-            gathered,
-            is_sum: piece.is_some_and(Record::is_gathered),
+            gathered: whole.and_then(Record::group).map(Group::count),
+            is_sum: gathered.is_some(),
             source_fault: record.is_some_and(|record| record.fault.is_some()),
             retry: &self.origin,
         };

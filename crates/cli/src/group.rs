@@ -1,7 +1,13 @@
 //! A group of units on its way to be one: how many they are, their contents, and what they were.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::ops::Number;
 use crate::record::Record;
+
+/// The bytes that a group weighs at least: its record, in the engine's hands and in its table.
+const OVERHEAD: u64 = 4 * size_of::<Record>() as u64;
 
 /// The part of a group's record that a single unit has not.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +19,8 @@ pub(crate) struct Group {
     /// The members without their payloads, unless the group stands for the unit that they were split from, or has only
     /// counted or added.
     members: Vec<Record>,
+    /// The members have dead letters. The pieces of a group share this.
+    has_letters: Arc<AtomicBool>,
     /// The dead letters of a retry that its members are of.
     letters: Vec<usize>,
     /// The bytes that it holds.
@@ -38,8 +46,28 @@ enum Content {
 
 impl Group {
     pub(crate) fn new(key: Option<Vec<u8>>) -> Self {
-        let weight = key.as_ref().map_or(0, Vec::len) as u64;
+        let weight = OVERHEAD + key.as_ref().map_or(0, Vec::len) as u64;
         Self { key, weight, ..Self::default() }
+    }
+
+    /// A group of the pieces of this one, which goes on in its place.
+    pub(crate) fn of_pieces(&self) -> Self {
+        let (members, has_letters) = (self.members.clone(), Arc::clone(&self.has_letters));
+        Self { members, has_letters, ..Self::new(self.key.clone()) }
+    }
+
+    /// Whether the members have no dead letters yet; they have from now on.
+    pub(crate) fn takes_letters(&self) -> bool {
+        // Relaxed: it publishes nothing.
+        !self.has_letters.swap(true, Ordering::Relaxed)
+    }
+
+    /// The bytes of its members' contents.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        match &self.content {
+            Content::Kept { bytes, .. } => bytes.len() as u64,
+            Content::Count | Content::Sum(_) | Content::Taken => 0,
+        }
     }
 
     /// The number of units in it.
@@ -118,7 +146,8 @@ impl Group {
             Content::Taken => return None,
         };
         // The payload weighs by itself from now on.
-        self.weight = self.members.iter().map(|member| size_of::<Record>() as u64 + member.held()).sum();
+        self.weight =
+            self.members.iter().map(|member| size_of::<Record>() as u64 + member.held()).sum::<u64>() + OVERHEAD;
         Some(content)
     }
 }
@@ -151,7 +180,7 @@ mod tests {
             group.keep(Some(order), [content.as_bytes(), b";"]);
         }
         assert_eq!(group.take_content().unwrap(), b"a;bb;c;");
-        assert!(group.take_content().is_none() && group.weight() == 0);
+        assert!(group.take_content().is_none() && group.weight() == OVERHEAD);
     }
 
     #[test]

@@ -212,7 +212,12 @@ impl Record {
     /// that they were split from.
     pub(crate) fn of_group(first: &Self, of_family: bool, key: Option<Vec<u8>>) -> Self {
         let text = key.clone().unwrap_or_default();
-        let group = |record: Self| Self { group: Some(Box::new(Group::new(key))), ..record };
+        let group = |record: Self| {
+            // A group of pieces of a group keeps the members of that one.
+            let group = record.group.as_ref().map_or_else(|| Group::new(key), |whole| whole.of_pieces());
+            // What was done to the unit that it stands for was not done to it.
+            Self { group: Some(Box::new(group)), done_by: 0, filtered: false, ..record }
+        };
         let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
         match (&first.parent, of_family) {
             // It is the whole unit again, whatever had been brought out of it.
@@ -221,9 +226,18 @@ impl Record {
                 let Self { part, level, mode, .. } = *first;
                 group(Self { parent: Some(Arc::clone(parent)), part, level, mode, ..gathered })
             }
-            (None, true) => group(Self { payload: Payload::default(), ..first.clone() }),
+            (None, true) => group(Self { payload: Payload::default(), json: Members::default(), ..first.clone() }),
             (None, false) => group(gathered),
         }
+    }
+
+    /// Makes the group as private as a member.
+    pub(crate) fn share_privacy_of(&mut self, member: &Self) {
+        let theirs = member.mode.or_else(|| Some(member.own_file()?.st_mode));
+        self.mode = match (self.mode, theirs) {
+            (Some(ours), Some(theirs)) => Some(ours & theirs),
+            (ours, theirs) => ours.or(theirs),
+        };
     }
 
     /// The units that it was gathered from.
@@ -238,6 +252,18 @@ impl Record {
     /// Whether it is a group that stands for no other unit.
     pub(crate) fn is_gathered(&self) -> bool {
         self.origin == Origin::Gathered
+    }
+
+    /// The group that it is, or is a piece of, if that stands for no other unit.
+    pub(crate) fn gathered_whole(&self) -> Option<&Self> {
+        self.line_of_descent().find(|record| record.is_gathered())
+    }
+
+    /// The dead letters that need not be retried any more once it is retired. That of a unit which was split stays until all
+    /// of it has ended.
+    pub(crate) fn settled_letters(&self) -> impl Iterator<Item = usize> {
+        let stands_for_another = self.group.is_some() && !self.is_gathered();
+        self.letters().filter(move |letter| !stands_for_another || Some(*letter) != self.letter)
     }
 
     /// The dead letters that are retried with it.
@@ -299,7 +325,11 @@ impl Record {
         let of_source = (self.origin == Origin::Group).then(|| self.text.split(|byte| *byte == 0));
         let gathered = (self.origin == Origin::Gathered).then(|| {
             let members = self.group.iter().flat_map(|group| group.members());
-            members.map(Self::text)
+            members.flat_map(|member| {
+                let of_source = (member.origin == Origin::Group).then(|| member.text.split(|byte| *byte == 0));
+                let one = (member.origin != Origin::Group).then_some(member.text());
+                of_source.into_iter().flatten().chain(one)
+            })
         });
         self.is_group().then(|| of_source.into_iter().flatten().chain(gathered.into_iter().flatten()))
     }

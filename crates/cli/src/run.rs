@@ -153,7 +153,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         }
         Some(again) => {
             let (died, retired) = (again.marker(), again.marker());
-            let on_retire = Box::new(move |record: Record| record.letters().for_each(&retired));
+            let on_retire = Box::new(move |record: Record| record.settled_letters().for_each(&retired));
             let wired = wire(
                 &file,
                 take(letters.clone(), causes.clone(), halt.clone(), died, again.missing()),

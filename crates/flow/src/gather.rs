@@ -15,7 +15,8 @@ use crate::limits::DEFAULT_MAX_GROUPS;
 ///
 /// Units of type `In` join a group of type `G`; groups with different keys `K` are open side by side. A group is closed,
 /// and goes on as one unit,
-/// - when it has as many [units](Self::units) or [bytes](Self::bytes) as it may have;
+/// - when it has as many [units](Self::units) or [bytes](Self::bytes) as it may have, or is otherwise
+///   [full](Self::full);
 /// - when the [wait](Self::wait) since its first member is over;
 /// - when the last unit of its [family](Self::by_parent) has come;
 /// - when the flow ends, and no unit can come any more.
@@ -28,6 +29,7 @@ pub struct Gather<In, G, K = ()> {
     pub(crate) begin: Box<dyn Fn() -> G + Send + Sync>,
     pub(crate) add: Add<In, G>,
     pub(crate) weigh: Option<Weigh<G>>,
+    pub(crate) full: Option<Full<G>>,
     pub(crate) finish: Option<Finish<G>>,
     pub(crate) max_units: u64,
     pub(crate) max_bytes: u64,
@@ -38,6 +40,8 @@ pub struct Gather<In, G, K = ()> {
 
 /// Weighs a group.
 type Weigh<G> = Box<dyn Fn(&G) -> u64 + Send + Sync>;
+/// Whether a group is to be closed.
+type Full<G> = Box<dyn Fn(&G) -> bool + Send + Sync>;
 /// Changes a closed group.
 type Finish<G> = Box<dyn Fn(&mut G) + Send + Sync>;
 /// Lets a member join a group.
@@ -100,6 +104,7 @@ impl<In, G> Gather<In, G> {
             begin,
             add,
             weigh: None,
+            full: None,
             finish: None,
             max_units: u64::MAX,
             max_bytes: u64::MAX,
@@ -117,9 +122,9 @@ impl<In, G> Gather<In, G> {
     where
         K: Hash + Eq + Clone + Send + 'static,
     {
-        let Gather { begin, add, weigh, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, .. } = self;
+        let Gather { begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, .. } = self;
         let key = KeyOf::By(Box::new(key));
-        Gather { key, begin, add, weigh, finish, max_units, max_bytes, wait, max_groups, goes_on_torn }
+        Gather { key, begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn }
     }
 }
 
@@ -130,7 +135,9 @@ impl<In, G, K> Gather<In, G, K> {
     /// parent of its unit is that of the parent, and the parent leaves.
     ///
     /// If the parent, or a unit that was split from it or from its children, has failed for good, the group fails, too,
-    /// unless [`even_if_torn`](Self::even_if_torn) is set. A unit that has no parent goes on alone.
+    /// unless [`even_if_torn`](Self::even_if_torn) is set. A child that is [skipped](crate::AfterFailure::Skip) is only
+    /// absent, but a parent that is skipped after its first child counts as failed. A unit that has no parent goes on
+    /// alone.
     ///
     /// A limit on units, bytes or time closes a part of the family's group before that. The part's unit remains a child of
     /// the parent, so a later stage may gather the parts.
@@ -155,6 +162,12 @@ impl<In, G, K> Gather<In, G, K> {
     /// [`StageBuilder::bytes`](crate::StageBuilder::bytes) weighs them.
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes.max(1);
+        self
+    }
+
+    /// Closes a group for which `full` is true; it is asked after each member.
+    pub fn full(mut self, full: impl Fn(&G) -> bool + Send + Sync + 'static) -> Self {
+        self.full = Some(Box::new(full));
         self
     }
 

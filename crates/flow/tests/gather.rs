@@ -122,6 +122,60 @@ fn every_key_has_one_group_however_small_the_flow() {
 }
 
 #[test]
+fn parents_whose_children_are_in_groups_leave_their_room_to_others() {
+    for inflight in [1, 2, 16] {
+        let mut flow = Flow::builder::<Vec<u64>>("room");
+        flow.inflight(inflight).workers(2);
+        let groups = collect(&mut flow);
+        let (split, gather, done) = (flow.inlet("split"), flow.inlet("gather"), flow.retire());
+        flow.split(split, |n: &mut u64, _| Ok([7, 1000 + *n].map(Ok))).to(gather);
+        flow.gather(gather, Gather::into_vec().by_key(|n| *n)).to(done);
+        let report = flow.build(split).unwrap().run(0..300);
+        conserved(&report);
+        assert_eq!((groups.lock().unwrap().len(), report.stages[1].torn), (301, 0), "{inflight} in flight");
+    }
+}
+
+#[test]
+fn a_drained_service_closes_its_groups_although_its_source_is_blocked() {
+    let (go, blocked) = channel::<()>();
+    let mut flow = Flow::builder::<Vec<u64>>("blocked");
+    let groups = collect(&mut flow);
+    let (gather, done) = (flow.inlet("gather"), flow.retire());
+    flow.gather(gather, Gather::into_vec()).to(done);
+    let flow = flow.build(gather).unwrap();
+    let control = flow.control();
+    let source = (0..3).chain(std::iter::from_fn(move || blocked.recv().ok().map(|()| 9)));
+    let run = std::thread::spawn(move || flow.run(source));
+    let began = Instant::now();
+    while control.snapshot().gathered < 2 {
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", control.snapshot());
+        std::thread::yield_now();
+    }
+    control.stop();
+    while groups.lock().unwrap().is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the group stays open");
+        std::thread::yield_now();
+    }
+    drop(go);
+    let report = run.join().unwrap();
+    conserved(&report);
+    assert_eq!((report.retired, report.left), (1, 0));
+}
+
+#[test]
+fn a_group_is_closed_when_it_says_that_it_is_full() {
+    let mut flow = Flow::builder::<u64>("full");
+    flow.workers(1);
+    let sums = collect(&mut flow);
+    let (gather, done) = (flow.inlet("gather"), flow.retire());
+    flow.gather(gather, sum().full(|sum| *sum >= 10)).to(done);
+    let report = flow.build(gather).unwrap().run(1..=8);
+    conserved(&report);
+    assert_eq!(*sums.lock().unwrap(), [10, 11, 15]);
+}
+
+#[test]
 fn a_group_waits_no_longer_than_it_may() {
     let mut flow = Flow::builder::<Vec<u64>>("wait");
     let groups = collect(&mut flow);
@@ -284,6 +338,29 @@ fn a_parent_that_fails_on_the_way_fails_its_family_s_group_and_those_above() {
     let mut stages: Vec<String> = dead.lock().unwrap().iter().map(|letter| letter.stage.clone()).collect();
     stages.sort_unstable();
     assert_eq!(stages, ["branches", "inner", "leaves"]);
+}
+
+#[test]
+fn a_parent_that_is_skipped_halfway_fails_its_family_s_group_and_a_skipped_child_is_absent() {
+    let mut flow = Flow::builder::<Vec<u64>>("skipped");
+    let (groups, dead) = (collect(&mut flow), letters(&mut flow));
+    let (split, work, gather, done) = (flow.inlet("split"), flow.inlet("work"), flow.inlet("gather"), flow.retire());
+    flow.split(split, |n: &mut u64, _| {
+        let n = *n;
+        Ok((0..n).map(move |child| if (n, child) == (5, 3) { Err(Failure::msg("torn")) } else { Ok(child) }))
+    })
+    .after_failure(AfterFailure::Skip)
+    .to(work);
+    flow.stage(work, |n: &mut u64, _| if *n == 1 { Err(Failure::msg("one")) } else { Ok(*n) })
+        .after_failure(AfterFailure::Skip)
+        .to(gather);
+    flow.gather(gather, Gather::into_vec().by_parent()).to(done);
+    let report = flow.build(split).unwrap().run([3, 5]);
+    conserved(&report);
+    let mut group = groups.lock().unwrap().concat();
+    group.sort_unstable();
+    assert_eq!((group, report.skipped), (vec![0, 2], 3));
+    assert_eq!(dead.lock().unwrap().len(), 1, "the group of the torn parent");
 }
 
 #[test]

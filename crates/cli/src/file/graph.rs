@@ -80,6 +80,22 @@ pub(super) fn check(
         if source.is_some() && !graph.splits_before(index, |_| true) && !graph.gathers_before(index) {
             problems.extend(of_groups(stage, group > 1, source_span));
         }
+        if let Some(mixed) = graph.mixes_families(index) {
+            let whole = &nodes[mixed];
+            let message = format!(
+                "`{}` mixes the pieces of several units, and `{}` is to put those of each together",
+                stage.name, whole.name
+            );
+            let problem = Problem::new(message)
+                .at(stage.op_span.clone(), "mixes pieces")
+                .at(whole.op_span.clone(), "misses some");
+            problems.push(
+                problem.help(format!(
+                    "gather the pieces after `{}`, or give `{}` them another way",
+                    whole.name, whole.name
+                )),
+            );
+        }
         if graph.gathers_no_family(index) {
             let message =
                 format!("`{}` gathers the pieces of one unit, and no `split` stage comes before it", stage.name);
@@ -217,8 +233,27 @@ impl Graph<'_> {
 
     /// Whether the stage gathers pieces, and no stage before it makes any.
     fn gathers_no_family(&self, index: usize) -> bool {
-        let by_parent = |op: &OpSpec| matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent);
-        self.nodes[index].op.is_some_and(by_parent) && !self.splits_before(index, |_| true)
+        self.nodes[index].op.is_some_and(gathers_families) && !self.splits_before(index, |_| true)
+    }
+
+    /// The stage that gathers pieces by their unit after this one has gathered them in another way.
+    fn mixes_families(&self, index: usize) -> Option<usize> {
+        let op = self.nodes[index].op?;
+        if !matches!(op, OpSpec::Gather(_)) || gathers_families(op) || !self.splits_before(index, |_| true) {
+            return None;
+        }
+        let mut seen = BTreeSet::new();
+        let mut open = self.exits[index].clone();
+        while let Some(stage) = open.pop() {
+            match self.nodes[stage].op {
+                // The pieces from here on are of the group.
+                Some(OpSpec::Split(_)) => continue,
+                Some(op) if gathers_families(op) => return Some(stage),
+                _ if seen.insert(stage) => open.extend(&self.exits[stage]),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Whether a stage before this one gathers units.
@@ -264,6 +299,11 @@ fn of_groups<'a>(
         }
         None
     })
+}
+
+/// Whether the op puts the pieces of a unit together.
+fn gathers_families(op: &OpSpec) -> bool {
+    matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent)
 }
 
 /// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.

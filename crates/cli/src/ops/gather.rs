@@ -45,7 +45,7 @@ pub(crate) fn rules(
         gather = gather.units(units);
     }
     if let Some(bytes) = spec.bytes {
-        gather = gather.bytes(bytes);
+        gather = gather.full(move |group: &Record| group.group().is_some_and(|group| group.content_bytes() >= bytes));
     }
     if let Some(wait) = spec.wait {
         gather = gather.wait(wait);
@@ -64,7 +64,11 @@ fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<
     };
     let content = match (&spec.reduce, &spec.item) {
         (Reduce::Count, _) => Vec::new(),
-        (_, Some(item)) => render(item, member)?,
+        (_, Some(item)) => {
+            let content = render(item, member)?;
+            cx.reserve_first(member.bytes().saturating_add(content.len() as u64))?;
+            content
+        }
         (_, None) => {
             let made = member.payload.to_make(cx)?;
             if made > 0 {
@@ -80,6 +84,9 @@ fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<
     let of_family = spec.by == GatherBy::Parent;
     if group.group().is_none() {
         *group = Record::of_group(member, of_family, key);
+    }
+    if !of_family {
+        group.share_privacy_of(member);
     }
     let group = group.group_mut().expect("it was begun above");
     match &spec.reduce {

@@ -181,7 +181,7 @@ impl Letters {
     }
 
     /// The units, once. If they are to be `whole`, a letter of a piece stands for its whole unit, and a unit comes once
-    /// for all its letters: the first of them stays until it has ended, the others have nothing to add.
+    /// for all its letters: one of them stays until it has ended, the others have nothing to add.
     ///
     /// # Errors
     /// Those of the system.
@@ -190,9 +190,11 @@ impl Letters {
         // All lines were read and understood before.
         let done = self.marker();
         let mut units = lines.filter_map(|(index, (_, line))| again(&parse(&line.ok()?).ok()?, index).ok().flatten());
+        let together = if whole { usize::MAX } else { TOGETHER };
         Ok(std::iter::from_fn(move || {
-            let some: Vec<Again> = units.by_ref().take(TOGETHER).collect();
-            (!some.is_empty()).then(|| if whole { whole_units(some, &done) } else { by_unit(some) })
+            let some = units.by_ref().take(together);
+            let some = if whole { whole_units(some, &done) } else { by_unit(some.collect()) };
+            (!some.is_empty()).then_some(some)
         })
         .flatten())
     }
@@ -257,12 +259,39 @@ fn by_unit(letters: Vec<Again>) -> Vec<Again> {
     units
 }
 
-/// The units of these letters, each once and whole.
-fn whole_units(letters: Vec<Again>, done: impl Fn(usize)) -> Vec<Again> {
-    let mut known = HashSet::new();
-    let first = |letter: &Again| known.insert((letter.text.clone(), letter.is_group, letter.rel_from));
-    let (units, others): (Vec<Again>, Vec<Again>) = letters.into_iter().partition(first);
-    others.iter().for_each(|letter| done(letter.letter));
+/// The units of these letters, each whole and once. Several units may have the same text: there are as many as letters of
+/// whole ones, or as letters of the same piece.
+fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Vec<Again> {
+    #[derive(Default)]
+    struct Alike {
+        whole: usize,
+        pieces: HashMap<Vec<u64>, usize>,
+        /// Letters of pieces for which no unit has come.
+        spare: Vec<Again>,
+    }
+    let mut units = Vec::new();
+    let mut alike: HashMap<_, Alike> = HashMap::new();
+    for mut letter in letters {
+        let of_text = alike.entry((letter.text.clone(), letter.is_group, letter.rel_from)).or_default();
+        let Some(piece) = letter.wanted.pop() else {
+            of_text.whole += 1;
+            units.push(letter);
+            continue;
+        };
+        let times = of_text.pieces.entry(piece.parts).or_default();
+        *times += 1;
+        if of_text.spare.len() < *times {
+            of_text.spare.push(letter);
+        } else {
+            done(letter.letter);
+        }
+    }
+    for Alike { whole, mut spare, .. } in alike.into_values() {
+        let others = spare.split_off(spare.len().saturating_sub(whole));
+        others.iter().for_each(|letter| done(letter.letter));
+        units.extend(spare);
+    }
+    units.sort_unstable_by_key(|unit| unit.letter);
     units.into_iter().map(|letter| Again { wanted: Vec::new(), after: 0, ..letter }).collect()
 }
 

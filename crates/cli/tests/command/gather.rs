@@ -211,6 +211,118 @@ fn each_member_of_a_group_that_fails_has_a_letter_and_is_gathered_again() {
 }
 
 #[test]
+fn units_of_the_same_text_are_all_retried() {
+    let flow = MEND.replace("walk = \"in\"", "args = true").replace("out/{name}", "out/{count}");
+    let room = Room::new(&flow.replace("payload = \"{part}: {line}\"", "payload = \"{line}\""));
+    room.write("a", "bad\n");
+    room.write("b", "bad\nbad\n");
+    ended(&room.run(&["run", "flow.toml", "a", "b", "a"]), 1);
+    room.write("mended", "");
+    let (_, err) = ended(&room.run(&["retry"]), 1);
+    assert!(err.contains("admitted 3 "), "{err}");
+    let letters = room.json_lines("mend.dead-letters.jsonl");
+    assert_eq!((letters.len(), &letters[0]["path"], &letters[0]["line"]), (1, &serde_json::Value::Null, &"a".into()));
+}
+
+#[test]
+fn the_members_of_a_group_are_retried_for_its_dead_pieces() {
+    let flow = lines_flow(
+        "units = 2\nitem = \"{line}\"\nafter = \"\\n\"",
+        "op = \"split\"\nby = \"lines\"\n[[stage]]\nname = \"last\"\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"test -e mended && echo $0 >> out\", \"{line}\"]",
+    );
+    let room = Room::new(&format!("workers = 1\n{flow}"));
+    room.write("in", "a\nb\nc\n");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    let lines = |room: &Room| {
+        let letters = room.json_lines("groups.dead-letters.jsonl");
+        let mut lines: Vec<String> = letters.iter().map(|l| format!("{} {}", l["line"], l["part"])).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(lines(&room), ["\"a\" null", "\"b\" null", "\"c\" null"], "once, however many pieces have died");
+    room.write("mended", "");
+    ended(&room.run(&["retry"]), 0);
+    assert_eq!(sorted(&room, "out"), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_group_is_as_private_as_its_most_private_member() {
+    use std::os::unix::fs::PermissionsExt;
+    let room = Room::new(
+        r#"
+        name = "private"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "gather"
+        op = "gather"
+        [[stage]]
+        name = "write"
+        op = "write"
+        path = "out/all"
+        "#,
+    );
+    fs::create_dir(room.path("in")).unwrap();
+    for (name, mode) in [("a", 0o644), ("b", 0o600), ("c", 0o644)] {
+        room.write(format!("in/{name}"), name);
+        fs::set_permissions(room.path(format!("in/{name}")), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    ended(&room.run(&["run", "flow.toml"]), 0);
+    assert_eq!(fs::metadata(room.path("out/all")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn items_of_groups_of_groups_are_single_items() {
+    let flow = lines_flow(
+        "item = \"{items}\"",
+        "op = \"exec\"\nexec = [\"sh\", \"-c\", \"echo $# >> out\", \"sh\", \"{items}\"]",
+    );
+    let room = Room::new(&flow.replace("lines = \"in\"", "lines = \"in\"\ngroup = 2"));
+    room.write("in", "a\nb\nc\nd\ne\n");
+    ended(&room.run(&["run", "flow.toml"]), 0);
+    assert_eq!(room.read("out"), "5\n");
+}
+
+#[test]
+fn a_stage_in_a_circle_runs_on_what_was_gathered() {
+    let room = Room::new(
+        r#"
+        name = "circle"
+        [source]
+        args = true
+        [[stage]]
+        name = "begin"
+        op = "set"
+        payload = "{line}"
+        [[stage]]
+        name = "small"
+        op = "filter"
+        when = { size = "..20" }
+        next = "split"
+        else = "print"
+        [[stage]]
+        name = "split"
+        op = "split"
+        by = "lines"
+        [[stage]]
+        name = "double"
+        op = "gather"
+        by = "parent"
+        item = "{line}{line}"
+        next = "small"
+        [[stage]]
+        name = "print"
+        op = "print"
+        "#,
+    );
+    let (out, _) = ended(&room.run(&["run", "flow.toml", "-q", "abc"]), 0);
+    assert_eq!(out, "abc".repeat(8));
+}
+
+#[test]
 fn a_count_that_fails_says_that_its_units_are_not_known_any_more() {
     let flow = lines_flow("by = \"{line}\"\nreduce = \"count\"", "op = \"check\"\nfield = \"size\"\nequals = \"9\"");
     let room = Room::new(&flow);
@@ -277,6 +389,12 @@ fn mistakes_are_shown_where_they_are() {
         let err = text(&output.stderr);
         assert!(err.contains(message), "{gather}: {err}");
     }
+    let mixed = MEND.replace(
+        "[[stage]]\n    name = \"whole\"",
+        "[[stage]]\n    name = \"four\"\n    op = \"gather\"\n    units = 4\n    [[stage]]\n    name = \"whole\"",
+    );
+    let (_, err) = ended(&Room::new(&mixed).run(&["plan", "flow.toml"]), 2);
+    assert!(err.contains("`four` mixes the pieces of several units"), "{err}");
     let held = r#"
         name = "held"
         [source]

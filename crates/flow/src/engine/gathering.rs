@@ -9,10 +9,10 @@
 //! can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
 //!
 //! Then every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for room or for
-//! bytes would go on: it may exceed the caps if nothing else moves.) If the flow has ended, groups are closed, of
-//! whatever kind. If it has not, a group that may be closed early makes room. If only groups by family are open, one of
-//! them is whole: take the deepest of the parents that wait; its children are holders of its family's groups, and
-//! nothing else.
+//! bytes would go on: it may exceed the caps if nothing else moves.) One of the holders has a group that is not by
+//! family, or else one of the groups would be whole and closed: take the deepest of the parents that wait; all its
+//! children would be holders of its family's groups. Such a group is closed: if the flow has ended, because it is whole,
+//! and otherwise if units need its room.
 
 use super::state::State;
 use super::timers::TimerAction;
@@ -21,13 +21,13 @@ use super::units::groups::{GroupNote, GroupRules, Holder};
 
 impl State {
     /// Lets a unit that has opened a group rest until the group is closed.
-    pub(super) fn hold(&mut self, mut row: Row, stage: u16, now: u64) {
+    pub(super) fn hold(&mut self, mut row: Row, stage: u16, number: u64, now: u64) {
         self.release_where(&mut row, now, |_| true);
         let record = self.units.record(&mut row);
         record.rest();
         let rules = self.rules(stage);
-        let (bytes, number) = (record.bytes(), self.units.stamp(&row).id());
-        let family = self.units.record(&mut row).parent().filter(|_| rules.by_family).map(|parent| parent.row);
+        let bytes = record.bytes();
+        let family = record.parent().filter(|_| rules.by_family).map(|parent| parent.row);
         let holder = Holder { row, stage, family, bytes };
         self.stages.at_mut(stage).open_group();
         if let Some(holder) = self.units.groups_mut().rest(number, holder) {
@@ -50,32 +50,32 @@ impl State {
     /// Takes in a note about a group.
     pub(super) fn take_note(&mut self, note: GroupNote, now: u64) {
         match note {
-            GroupNote::Joined { holder, bytes, full } => {
-                let bytes = self.units.groups_mut().join(holder, bytes);
+            GroupNote::Joined { group, bytes, full } => {
+                let bytes = self.units.groups_mut().join(group, bytes);
                 self.intake.budget_mut().add_bytes(bytes);
-                if full && let Some(woken) = self.units.groups_mut().fill(holder) {
-                    self.end_rest(woken, holder, false, now);
+                if full && let Some(holder) = self.units.groups_mut().fill(group) {
+                    self.end_rest(holder, group, false, now);
                 }
                 self.keep_groups_in_budget(now);
             }
-            GroupNote::Ended { holder, notes } => {
-                let bytes = self.units.groups_mut().end(holder, notes);
+            GroupNote::Ended { group, notes } => {
+                let bytes = self.units.groups_mut().end(group, notes);
                 self.intake.budget_mut().subtract_bytes(bytes);
             }
         }
     }
 
-    /// Closes the group of the holder with this number, if it rests.
-    pub(super) fn close_group(&mut self, holder: u64, now: u64) {
-        if let Some(woken) = self.units.groups_mut().wake(holder) {
-            self.end_rest(woken, holder, false, now);
+    /// Closes the group with this number, if its holder rests.
+    pub(super) fn close_group(&mut self, group: u64, now: u64) {
+        if let Some(holder) = self.units.groups_mut().wake(group) {
+            self.end_rest(holder, group, false, now);
         }
     }
 
     /// Closes the groups of a family, which have all their members. They take the parent's place.
-    pub(super) fn close_groups_of_family(&mut self, holders: &[u64], now: u64) {
+    pub(super) fn close_groups_of_family(&mut self, groups: &[u64], now: u64) {
         let mut closed: Option<(u32, u64)> = None;
-        for &number in holders {
+        for &number in groups {
             let Some(mut holder) = self.units.groups_mut().wake(number) else { continue };
             let Some(parent) = holder.family else { continue };
             let families = self.units.families();
@@ -106,16 +106,15 @@ impl State {
             return;
         }
         let stages = 0..self.stages.iter().len() as u16;
-        let has_ended = self.is_closed() && !self.intake.has_pulled() && !self.intake.is_pulling() && gate_is_empty();
-        if has_ended {
-            // What these groups become may join those of later stages.
-            let open = stages.filter(|&stage| self.stages.at(stage).open_groups() > 0);
+        // A pull that blocks has lost its seat, and the end of the flow does not wait for it.
+        let can_come = self.intake.has_pulled() || self.intake.seated_pulls() > 0;
+        if self.is_closed() && !can_come && gate_is_empty() {
+            // What these groups become may join those of later stages. Groups by family close when their members are
+            // there: the members of those that rest are in other groups.
+            let open = stages.filter(|&stage| self.units.groups().oldest_in(stage).is_some());
             let Some(first) = open.max_by_key(|&stage| self.rules(stage).leads_to) else { return };
-            for holder in self.units.groups().in_stage(first) {
-                match self.units.groups().family_of(holder) {
-                    Some(_) => self.close_groups_of_family(&[holder], now),
-                    None => self.close_group(holder, now),
-                }
+            for group in self.units.groups().in_stage(first) {
+                self.close_group(group, now);
             }
         } else if !self.has_room(1) {
             let oldest = stages.filter_map(|stage| Some((self.units.groups().oldest_in(stage)?, stage)));
@@ -159,8 +158,9 @@ impl State {
         self.stages.enqueue(row, stage, self.units.spares(), now);
     }
 
-    /// Tells the budget how many units rest, and wait for others.
+    /// Tells the budget how many units wait for others alone.
+    #[inline]
     pub(super) fn note_rest(&mut self) {
-        self.intake.budget_mut().set_resting(self.units.groups().resting(), self.units.at_rest());
+        self.intake.budget_mut().set_waiting(self.units.at_rest());
     }
 }

@@ -225,9 +225,9 @@ impl State {
                 self.stages.at_mut(stage).count_units(1);
                 self.leave(row, Parting::Retired, now);
             }
-            Verdict::Hold => {
+            Verdict::Hold { group } => {
                 self.stages.at_mut(stage).count_units(1);
-                self.hold(row, stage, now);
+                self.hold(row, stage, group, now);
             }
             Verdict::Join => {
                 self.stages.at_mut(stage).count_units(1);

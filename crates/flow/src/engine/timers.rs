@@ -34,7 +34,7 @@ pub(crate) enum TimerAction {
     Memory,
     /// The system may have a thread to give again.
     RetrySpawn,
-    /// The group of the holder with this number has been open for long enough.
+    /// The group with this number has been open for long enough.
     Group(u64),
     /// The timekeeper checks whether the workers that were expected soon have come.
     Watch,

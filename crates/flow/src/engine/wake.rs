@@ -146,7 +146,7 @@ impl State {
                 TimerAction::Memory => self.grants.memory_mut().timer_fired(&mut self.timers, now),
                 TimerAction::RetrySpawn => self.crew.resume_spawning(),
                 TimerAction::Keys(resource) => self.grants.keys_timer_fired(resource),
-                TimerAction::Group(holder) => self.close_group(holder, now),
+                TimerAction::Group(group) => self.close_group(group, now),
                 TimerAction::Rate(instance) => self.grants.rate_timer_fired(instance, at_ns),
                 TimerAction::Watch => {
                     if self.crew.end_watch(at_ns) {

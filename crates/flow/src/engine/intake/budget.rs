@@ -6,9 +6,8 @@ pub(crate) struct Budget {
     /// The number of stages that split units.
     splits: u64,
     in_flight: u64,
-    /// Units in flight that hold groups open and rest, which the cap does not count.
-    resting: u64,
-    /// Units in flight that wait for other units alone: those that rest, and parents whose own work has ended.
+    /// Units in flight that wait for other units alone: holders of open groups, and parents whose own work has ended.
+    /// They hold nothing, and the cap does not count them.
     waiting: u64,
     /// Room that running splits have taken for children: units and bytes.
     reserved: (u64, u64),
@@ -29,7 +28,6 @@ impl Budget {
             max_bytes,
             splits: 0,
             in_flight: 0,
-            resting: 0,
             waiting: 0,
             reserved: (0, 0),
             bytes: 0,
@@ -97,12 +95,14 @@ impl Budget {
     /// The number of units in flight that the cap counts.
     #[inline]
     fn active(&self) -> u64 {
-        self.in_flight - self.resting
+        self.in_flight - self.waiting
     }
 
-    /// Notes the number of units that rest, and of those that wait for other units alone.
-    pub(crate) fn set_resting(&mut self, resting: u64, waiting: u64) {
-        (self.resting, self.waiting) = (resting, waiting);
+    /// Notes the number of units that wait for other units alone.
+    #[inline]
+    pub(crate) fn set_waiting(&mut self, waiting: u64) {
+        self.waiting = waiting;
+        self.peak_in_flight = self.peak_in_flight.max(self.active());
     }
 
     /// The number of units that may still enter.
@@ -150,21 +150,21 @@ impl Budget {
     /// but units that wait for others.
     #[inline]
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.room() > 0 && (self.fits(bytes.into()) || self.in_flight == self.waiting)
+        self.room() > 0 && (self.fits(bytes.into()) || self.active() == 0)
     }
 
     /// Whether a unit of `bytes` could enter in the place of one of `their_bytes`.
     pub(crate) fn has_room_instead_of(&self, their_bytes: u64, bytes: u64) -> bool {
         let left = self.bytes - u128::from(their_bytes);
         self.active() + self.reserved.0 <= self.admission_cap()
-            && (left + u128::from(bytes) <= self.max_bytes.into() || self.in_flight == self.waiting + 1)
+            && (left + u128::from(bytes) <= self.max_bytes.into() || self.active() == 1)
     }
 
     /// Accounts for units that come into flight.
     #[inline]
     pub(crate) fn add_units(&mut self, units: u64) {
         self.in_flight += units;
-        self.peak_in_flight = self.peak_in_flight.max(self.in_flight);
+        self.peak_in_flight = self.peak_in_flight.max(self.active());
     }
 
     /// Accounts for units that leave.
@@ -244,12 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn units_at_rest_leave_their_room_to_others() {
+    fn units_that_wait_for_others_leave_their_room_to_them() {
         let mut budget = Budget::new(2, 100);
         budget.add_units(2);
         budget.admit_bytes(90);
         assert_eq!(budget.room(), 0);
-        budget.set_resting(2, 2);
+        budget.set_waiting(2);
         assert!(budget.room() == 2 && budget.has_room(1000), "nothing else is in flight");
         budget.add_units(1);
         assert!(budget.room() == 1 && !budget.has_room(1000) && budget.has_room(10));

@@ -71,15 +71,15 @@ struct GatherLane<In, G, K, X> {
 /// A holder's way to its group.
 struct Held<K> {
     key: Key<K>,
-    /// The holder's number.
-    holder: u64,
+    /// The group's number.
+    group: u64,
 }
 
 /// The groups of some keys.
 struct Shard<G, K> {
-    open: HashMap<Key<K>, Group<G>, BuildHasherDefault<Hashed>>,
-    /// Groups that take no further member, by the numbers of their holders.
-    full: HashMap<u64, Group<G>>,
+    open: HashMap<Key<K>, Box<Group<G>>, BuildHasherDefault<Hashed>>,
+    /// Groups that take no further member, by their numbers.
+    full: HashMap<u64, Box<Group<G>>>,
 }
 
 impl<G, K> Default for Shard<G, K> {
@@ -130,8 +130,7 @@ impl Hasher for Hashed {
 /// A group that members join.
 struct Group<G> {
     value: Contained<G>,
-    /// The number of its holder.
-    holder: u64,
+    number: u64,
     units: u64,
     /// The weight of its members when they joined.
     joined_bytes: u64,
@@ -210,14 +209,14 @@ where
     }
 
     /// Takes the group that the unit holds open, so that it takes no further member.
-    fn take_group(&self, row: &mut Row) -> Option<Group<G>> {
-        let Held { key, holder } = self.held(row).as_ref()?;
+    fn take_group(&self, row: &mut Row) -> Option<Box<Group<G>>> {
+        let Held { key, group: number } = self.held(row).as_ref()?;
         let mut shard = self.shard(key);
-        if let Some(group) = shard.full.remove(holder) {
+        if let Some(group) = shard.full.remove(number) {
             return Some(group);
         }
         // An open group of this key may be another holder's.
-        shard.open.get(key).filter(|group| group.holder == *holder)?;
+        shard.open.get(key).filter(|group| group.number == *number)?;
         shard.open.remove(key)
     }
 
@@ -268,7 +267,6 @@ where
         // SAFETY: the code below uses `row` for columns of payloads only, as long as this handle is used.
         let unit = unsafe { UnitRef::new(site.records(), row) };
         let (attempts, bytes) = if run.plain { (0, 0) } else { (unit.look().attempts(), unit.look().bytes()) };
-        let number = site.stamps().id(row);
         let input = self.front.cell(row).as_ref().expect("a granted unit has its payload");
         let of = match &self.gather.key {
             KeyOf::All(_) => Some(KeyKind::All),
@@ -287,7 +285,7 @@ where
         };
         let Some(of) = of else {
             // The unit has no family to wait for.
-            let mut group = self.begin(number);
+            let mut group = self.begin(site.next_group());
             let mut unit = self.add(&mut group, row, cx, bytes)?;
             return Ok(Ended::As(self.go_on(group, row, &mut unit, run)));
         };
@@ -300,15 +298,15 @@ where
             let grown = self.grown(group);
             if full || grown > 0 {
                 group.notes += 1;
-                run.settlement.groups.push(GroupNote::Joined { holder: group.holder, bytes: grown, full });
+                run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full });
             }
             if full && let Some(group) = shard.open.remove(&key) {
-                shard.full.insert(group.holder, group);
+                shard.full.insert(group.number, group);
             }
             drop(shard);
             return Ok(self.end_member(row, &unit, run));
         }
-        let mut group = self.begin(number);
+        let mut group = self.begin(site.next_group());
         let mut unit = self.add(&mut group, row, cx, bytes)?;
         group.told_bytes = bytes;
         if self.is_full(&group) {
@@ -318,19 +316,20 @@ where
         let grown = self.grown(&mut group);
         if grown > 0 {
             group.notes += 1;
-            run.settlement.groups.push(GroupNote::Joined { holder: number, bytes: grown, full: false });
+            run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full: false });
         }
-        *self.held(row) = Some(Held { key: key.clone(), holder: number });
+        let number = group.number;
+        *self.held(row) = Some(Held { key: key.clone(), group: number });
         shard.open.insert(key, group);
         drop(shard);
         self.drop_input(row);
         self.end_ticket(row, &unit);
-        Ok(Ended::As(Verdict::Hold))
+        Ok(Ended::As(Verdict::Hold { group: number }))
     }
 
-    fn begin(&self, holder: u64) -> Group<G> {
+    fn begin(&self, number: u64) -> Box<Group<G>> {
         let value = Contained::new((self.gather.begin)());
-        Group { value, holder, units: 0, joined_bytes: 0, told_bytes: 0, notes: 0 }
+        Box::new(Group { value, number, units: 0, joined_bytes: 0, told_bytes: 0, notes: 0 })
     }
 
     /// Adds the unit to the group.
@@ -349,7 +348,9 @@ where
     }
 
     fn is_full(&self, group: &Group<G>) -> bool {
-        group.units >= self.gather.max_units || group.joined_bytes >= self.gather.max_bytes
+        group.units >= self.gather.max_units
+            || group.joined_bytes >= self.gather.max_bytes
+            || self.gather.full.as_ref().is_some_and(|full| full(&group.value))
     }
 
     /// The group's weight.
@@ -418,7 +419,7 @@ where
     }
 
     /// Sends the group to its exit as this unit.
-    fn go_on(&self, mut group: Group<G>, row: &mut Row, unit: &mut UnitRef<'_>, run: &mut Run<'_>) -> Verdict {
+    fn go_on(&self, mut group: Box<Group<G>>, row: &mut Row, unit: &mut UnitRef<'_>, run: &mut Run<'_>) -> Verdict {
         let aimed = catch_unwind(AssertUnwindSafe(|| {
             if let Some(finish) = &self.gather.finish {
                 finish(&mut group.value);
@@ -438,10 +439,10 @@ where
             self.front.tickets.abandoned(row);
             return Verdict::LeftBehind;
         }
-        let Group { value, holder, notes, .. } = group;
+        let Group { value, number, notes, .. } = *group;
         // A group that was full at once has had no holder.
         if self.held(row).take().is_some() {
-            run.settlement.groups.push(GroupNote::Ended { holder, notes });
+            run.settlement.groups.push(GroupNote::Ended { group: number, notes });
         } else {
             self.drop_input(row);
             self.end_ticket(row, unit);
@@ -455,8 +456,8 @@ where
     }
 
     /// Ends the run of a unit whose group could not go on. The group stays with it, or is the input of its dead letter.
-    fn fail_group(&self, failure: &Failure, group: Group<G>, row: &mut Row, run: &mut Run<'_>) -> Verdict {
-        let (holder, notes) = (group.holder, group.notes);
+    fn fail_group(&self, failure: &Failure, group: Box<Group<G>>, row: &mut Row, run: &mut Run<'_>) -> Verdict {
+        let (number, notes) = (group.number, group.notes);
         let was_held = self.held(row).is_some();
         let mut group = Some(group);
         let verdict = self.front.fail_with(failure, row, run, |_| {
@@ -467,7 +468,7 @@ where
             Some(group) => self.keep(group, row),
             None if was_held => {
                 *self.held(row) = None;
-                run.settlement.groups.push(GroupNote::Ended { holder, notes });
+                run.settlement.groups.push(GroupNote::Ended { group: number, notes });
             }
             None => {}
         }
@@ -475,18 +476,18 @@ where
     }
 
     /// Keeps the group of a unit that runs here again, or is left behind.
-    fn keep(&self, group: Group<G>, row: &mut Row) {
-        let holder = group.holder;
+    fn keep(&self, group: Box<Group<G>>, row: &mut Row) {
+        let number = group.number;
         let key = match self.held(row) {
             Some(held) => held.key.clone(),
             // The group was full at once: no unit finds it by its key.
             None => {
                 self.drop_input(row);
                 let key = Key { hash: 0, of: KeyKind::All };
-                *self.held(row) = Some(Held { key: key.clone(), holder });
+                *self.held(row) = Some(Held { key: key.clone(), group: number });
                 key
             }
         };
-        self.shard(&key).full.insert(holder, group);
+        self.shard(&key).full.insert(number, group);
     }
 }

@@ -34,8 +34,8 @@ pub(crate) enum Verdict {
     Unfold { begun: bool },
     /// The unit was split, and leaves when its children have.
     Unfolded,
-    /// The unit has opened a group, and rests until the group is closed.
-    Hold,
+    /// The unit has opened the group of this number, and rests until it is closed.
+    Hold { group: u64 },
     /// The unit has joined a group, and leaves.
     Join,
     /// The flow was abandoned, and leaves the unit behind.

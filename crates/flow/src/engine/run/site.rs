@@ -1,7 +1,7 @@
 //! The parts of a flow that running code may reach without the scheduler's mutex.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::contain::{Contained, contain};
@@ -38,6 +38,8 @@ pub(crate) struct Site {
     /// Set together with the phase, for code that runs without the mutex. The flag publishes nothing else, so relaxed
     /// is enough.
     abandoned: AtomicBool,
+    /// The number of groups that were ever opened.
+    groups: AtomicU64,
 }
 
 /// The flow's byte budget, as running code asks it. The answer takes the scheduler's mutex.
@@ -61,8 +63,8 @@ impl Site {
         (records, stamps): (Arc<Column<Record>>, Arc<Column<Stamp>>),
         letters: Letters,
     ) -> Self {
-        let (letters, abandoned) = (Contained::new(letters), AtomicBool::new(false));
-        Site { name, flow_id, stages, records, stamps, letters, epoch: Instant::now(), abandoned }
+        let (letters, abandoned, groups) = (Contained::new(letters), AtomicBool::new(false), AtomicU64::new(0));
+        Site { name, flow_id, stages, records, stamps, letters, epoch: Instant::now(), abandoned, groups }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -91,6 +93,12 @@ impl Site {
     #[inline]
     pub(crate) fn stamps(&self) -> &Arc<Column<Stamp>> {
         &self.stamps
+    }
+
+    /// The number of a new group. A unit may open several, one after the other.
+    pub(crate) fn next_group(&self) -> u64 {
+        // Relaxed: the numbers only have to differ.
+        self.groups.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Nanoseconds since the flow was built.

@@ -101,7 +101,8 @@ impl Families {
         let Some(family) = self.parents.get_mut(&number) else {
             return Effect::Leaves(Departure { row, parting, dead });
         };
-        family.dead += dead;
+        // A parent that is skipped after its first child lacks the others.
+        family.dead += u64::from(matches!(parting, Parting::Dead | Parting::Skipped));
         if family.children == 0 {
             let dead = family.unanswered();
             self.parents.remove(&number);

@@ -5,8 +5,8 @@
 //! when its batch is settled, by how much the group grew and whether it is full.
 //!
 //! A note may come before the holder itself is settled, if another worker ran that one, and after the group has ended.
-//! So a group is known by its holder's number, which no other unit of the flow gets, and its entry stays until as many
-//! notes have come as were written.
+//! So a group has a number that no other group of the flow gets, not even one that the same unit opens later, and its
+//! entry stays until as many notes have come as were written.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,11 +15,10 @@ use super::column::Row;
 /// A note of a worker about a group, which its batch's settlement brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupNote {
-    /// Members have joined: the group of the holder with this number weighs so much more, and `full` says that it is to
-    /// be closed.
-    Joined { holder: u64, bytes: u64, full: bool },
+    /// Members have joined: the group weighs so much more, and `full` says that it is to be closed.
+    Joined { group: u64, bytes: u64, full: bool },
     /// The group has gone on from its stage, or was given up. Workers wrote this many notes about it.
-    Ended { holder: u64, notes: u64 },
+    Ended { group: u64, notes: u64 },
 }
 
 /// The rules by which a stage gathers its units, as the scheduler needs them.
@@ -63,12 +62,12 @@ struct Group {
     written: Option<u64>,
 }
 
-/// The groups of a flow, by the numbers of their holders.
+/// The groups of a flow, by their numbers.
 #[derive(Default)]
 pub(crate) struct Groups {
     groups: HashMap<u64, Group>,
     places: BTreeMap<Place, u64>,
-    /// The bytes of groups whose holders rest.
+    /// The bytes of groups whose holders rest, and that may be closed before they are whole.
     bytes: u64,
     /// The number of holders that ever came.
     came: u64,
@@ -81,7 +80,7 @@ impl Groups {
         self.places.len() as u64
     }
 
-    /// The bytes of groups whose holders rest.
+    /// The bytes of groups whose holders rest, and that may be closed before they are whole.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
@@ -96,7 +95,9 @@ impl Groups {
         let place = (holder.family.is_some(), holder.stage, self.came);
         self.came += 1;
         self.places.insert(place, number);
-        self.bytes += holder.bytes + group.grown;
+        if holder.family.is_none() {
+            self.bytes += holder.bytes + group.grown;
+        }
         group.rests = Some((holder, place));
         None
     }
@@ -113,7 +114,7 @@ impl Groups {
             return 0;
         }
         group.grown += bytes;
-        if group.rests.is_some() {
+        if group.rests.as_ref().is_some_and(|(holder, _)| holder.family.is_none()) {
             self.bytes += bytes;
         }
         bytes
@@ -129,7 +130,9 @@ impl Groups {
     pub(crate) fn wake(&mut self, number: u64) -> Option<Holder> {
         let group = self.groups.get_mut(&number)?;
         let (holder, place) = group.rests.take()?;
-        self.bytes -= holder.bytes + group.grown;
+        if holder.family.is_none() {
+            self.bytes -= holder.bytes + group.grown;
+        }
         self.places.remove(&place);
         Some(holder)
     }
@@ -146,21 +149,15 @@ impl Groups {
         grown
     }
 
-    /// The row of the parent whose children the holder's group gathers.
-    pub(crate) fn family_of(&self, number: u64) -> Option<u32> {
-        self.groups.get(&number)?.rests.as_ref()?.0.family
-    }
-
-    /// The holder that has rested longest in the stage, of those whose groups may be closed before they are whole.
+    /// The group whose holder has rested longest in the stage, of those that may be closed before they are whole.
     pub(crate) fn oldest_in(&self, stage: u16) -> Option<u64> {
         let places = (false, stage, 0)..=(false, stage, u64::MAX);
         self.places.range(places).next().map(|(_, &number)| number)
     }
 
-    /// The holders that rest in the stage, oldest first.
+    /// The groups that are open in the stage, oldest first, of those that may be closed before they are whole.
     pub(crate) fn in_stage(&self, stage: u16) -> Vec<u64> {
-        let places = |of_family| (of_family, stage, 0)..=(of_family, stage, u64::MAX);
-        [false, true].into_iter().flat_map(|of_family| self.places.range(places(of_family))).map(|(_, &n)| n).collect()
+        self.places.range((false, stage, 0)..=(false, stage, u64::MAX)).map(|(_, &number)| number).collect()
     }
 
     /// Takes all holders at rest.
@@ -186,9 +183,9 @@ mod tests {
             assert!(groups.rest(number, holder(number as u32)).is_none());
         }
         groups.rest(1, Holder { family: Some(3), ..holder(1) });
-        assert_eq!((groups.oldest_in(0), groups.in_stage(0), groups.in_stage(1)), (Some(7), vec![7, 5, 9, 1], vec![]));
+        assert_eq!((groups.oldest_in(0), groups.in_stage(0), groups.in_stage(1)), (Some(7), vec![7, 5, 9], vec![]));
         assert!(groups.wake(7).is_some() && groups.wake(7).is_none());
-        assert_eq!((groups.oldest_in(0), groups.resting(), groups.bytes()), (Some(5), 3, 3));
+        assert_eq!((groups.oldest_in(0), groups.resting(), groups.bytes()), (Some(5), 3, 2));
     }
 
     #[test]
