@@ -341,7 +341,7 @@ fn a_parent_that_fails_on_the_way_fails_its_family_s_group_and_those_above() {
 }
 
 #[test]
-fn a_parent_that_is_skipped_halfway_fails_its_family_s_group_and_a_skipped_child_is_absent() {
+fn a_parent_skipped_halfway_fails_its_group_and_a_skipped_child_is_absent() {
     let mut flow = Flow::builder::<Vec<u64>>("skipped");
     let (groups, dead) = (collect(&mut flow), letters(&mut flow));
     let (split, work, gather, done) = (flow.inlet("split"), flow.inlet("work"), flow.inlet("gather"), flow.retire());
