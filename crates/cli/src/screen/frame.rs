@@ -88,7 +88,8 @@ fn in_flight(snapshot: &Snapshot, mut line: Line) -> String {
     if snapshot.delayed > 0 {
         line.part(None, &format!("{} in a pause", text::count(snapshot.delayed)));
     }
-    let open_groups: u64 = snapshot.stages.iter().map(|stage| stage.open_groups).sum();
+    // Another program's numbers may be any.
+    let open_groups = snapshot.stages.iter().fold(0_u64, |all, stage| all.saturating_add(stage.open_groups));
     if open_groups > 0 {
         line.part(None, &format!("{} open", text::counted(open_groups, "group")));
     }
