@@ -145,12 +145,15 @@ impl DeadLetters {
     ///
     /// Of a group that keeps what its members were, each member has a letter, since a retry gathers them again.
     pub(crate) fn take(&self, letter: &DeadLetter) {
-        let record = letter.input::<Record>();
+        self.take_unit(letter, letter.input::<Record>());
+    }
+
+    fn take_unit(&self, letter: &DeadLetter, record: Option<&Record>) {
         let group = record.and_then(|record| record.gathered_whole()?.group());
         match group.filter(|group| !group.members().is_empty()) {
-            // The pieces of a group come again with all of its members.
+            // The pieces of a group come again with all of its members, which may be pieces of groups themselves.
             Some(group) if group.takes_letters() => {
-                group.members().iter().for_each(|member| self.write(self.line(letter, Some(member)).as_bytes()));
+                group.members().iter().for_each(|member| self.take_unit(letter, Some(member)));
             }
             Some(_) => {}
             None => self.write(self.line(letter, record).as_bytes()),

@@ -246,6 +246,27 @@ fn the_members_of_a_group_are_retried_for_its_dead_pieces() {
 }
 
 #[test]
+fn a_group_of_pieces_of_groups_comes_again_with_all_members() {
+    let gather =
+        |name: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"gather\"\nitem = \"{{line}}\"\nafter = \"\\n\"\n");
+    let room = Room::new(&format!(
+        "name = \"nested\"\n[source]\nlines = \"in\"\n{}[[stage]]\nname = \"split\"\nop = \"split\"\nby = \"lines\"\n{}{}",
+        gather("inner"),
+        gather("outer"),
+        "[[stage]]\nname = \"last\"\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"test -e mended && cat >> out\"]\nstdin = \"payload\"\n",
+    ));
+    room.write("in", "a\nb\nc\n");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    let letters = room.json_lines("nested.dead-letters.jsonl");
+    let mut lines: Vec<&str> = letters.iter().filter_map(|letter| letter["line"].as_str()).collect();
+    lines.sort_unstable();
+    assert_eq!((lines, letters.len()), (vec!["a", "b", "c"], 3));
+    room.write("mended", "");
+    ended(&room.run(&["retry"]), 0);
+    assert_eq!(sorted(&room, "out"), ["a", "b", "c"]);
+}
+
+#[test]
 fn a_group_is_as_private_as_its_most_private_member() {
     use std::os::unix::fs::PermissionsExt;
     let room = Room::new(
