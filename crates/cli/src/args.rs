@@ -18,6 +18,7 @@ use crate::file::template::Template;
 use crate::file::{self, FlowError, FlowFile, HaltPolicy, suggest};
 use crate::init::Example;
 use crate::run::{NOT_WRITTEN, WRONG};
+use crate::whatif::Goal;
 
 /// The most programs that `millstream each` runs at once: a stage has no more threads for its needs.
 const MAX_JOBS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
@@ -105,6 +106,11 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
+    /// Tell what a traced run would have come to under other settings.
+    ///
+    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first as it was, and refuses to
+    /// answer if that misses the measured time by more than 5 %. Without SETTINGs it tells which ones would help.
+    Whatif(WhatIfArgs),
     /// A command that runs no flow.
     #[command(flatten)]
     Instrument(millstream_instruments::Command),
@@ -343,6 +349,9 @@ pub(crate) struct OutputArgs {
     /// Write the report to a file, as JSON or HTML by its ending.
     #[arg(long, value_name = "FILE", value_parser = report)]
     pub report: Option<PathBuf>,
+    /// Record what each unit does in each stage, for `millstream whatif FILE`.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Show nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,
@@ -352,6 +361,47 @@ pub(crate) struct OutputArgs {
     /// Where to put the control socket [default: a fresh path in the run-time folder, which is printed].
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+}
+
+/// `millstream whatif`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Settings:
+  resource.NAME=4    tokens of a resource, of each key where it has keys; 20/s for a rate
+  workers=8          shared workers; stage.NAME.workers=8 those of one stage
+  inflight=512       units in flight; memory=1GiB their bytes
+  stage.NAME.batch=1, stage.NAME.service=-20% (or x0.5), cores=8
+
+Examples:
+  millstream run flows/fetch.toml urls.txt --trace fetch.trace
+  millstream whatif fetch.trace
+  millstream whatif fetch.trace resource.host=4 workers=8
+  millstream whatif fetch.trace --sweep resource.host=1..16
+  millstream whatif fetch.trace --goal 'p99<200ms'
+
+Exit status:
+  0  the answer was printed
+  1  the replay misses the run, or no setting reaches the goal
+  2  the trace or the arguments are wrong
+  4  the answer could not be written")]
+pub(crate) struct WhatIfArgs {
+    /// The trace of a run.
+    pub trace: PathBuf,
+    /// Settings that differ from those of the run.
+    #[arg(value_name = "SETTING")]
+    pub settings: Vec<String>,
+    /// Replay with each value of a setting: resource.disk=1..16.
+    #[arg(long, value_name = "KEY=FROM..TO")]
+    pub sweep: Option<String>,
+    /// Look for the least settings that reach a goal: wall<10m, p50<50ms, p99<200ms, throughput>100/s.
+    #[arg(long, value_name = "GOAL", value_parser = Goal::parse)]
+    pub goal: Option<Goal>,
+    /// Answer although the replay misses the run itself.
+    #[arg(long)]
+    pub anyway: bool,
+    /// Print the answer as one JSON object.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `millstream plan`.

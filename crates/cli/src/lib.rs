@@ -11,6 +11,7 @@
 //! - `run`: `millstream run`, with its `screen`, its `dead_letters` and their `causes`;
 //! - `each`: `millstream each`, a command line as the text of a flow file;
 //! - `retry`: `millstream retry`;
+//! - `whatif`: `millstream whatif`, on the trace of a run;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
 //! - `descriptors`: the limit on open files, as a resource;
 //! - `leftovers`: the temporary files of a killed run;
@@ -47,6 +48,7 @@ mod shell_word;
 mod source;
 mod steer;
 mod web_url;
+mod whatif;
 mod wire;
 
 use std::process::ExitCode;
@@ -75,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::Retry(args) => retry::retry(&args),
         Command::Status(args) => steer::client::status(args.run.as_deref(), args.json),
         Command::Set(args) => steer::client::set(&args.run, &args.settings),
+        Command::Whatif(args) => whatif::what_if(&args),
         Command::Instrument(instrument) => instrument.run(),
         Command::Supervise { mark } => supervise(&mark),
     }

@@ -14,6 +14,7 @@ pub(crate) mod identity;
 mod interrupt;
 mod rehearsal;
 mod stdout;
+mod trace_file;
 mod watch;
 
 use std::io::{self, IsTerminal};
@@ -36,6 +37,7 @@ use self::ending::{Closing, unfinished};
 use self::halt::{Halt, Reason};
 use self::identity::Identity;
 use self::interrupt::Interrupts;
+use self::trace_file::TraceFile;
 use self::watch::{Event, Waits, print_out, watch};
 use crate::args::RunArgs;
 use crate::causes::Causes;
@@ -73,6 +75,9 @@ pub(crate) enum RunError {
     /// Dead letters could not be written.
     #[error("dead letters: {0}, or name a file with --dead-letters")]
     DeadLetters(#[from] NotWritable),
+    /// The trace cannot be written.
+    #[error("--trace {0}, or name another file")]
+    Trace(NotWritable),
     /// There can be no control socket where one was asked for.
     #[error("--control {}: {error}", shown::path(path))]
     Control {
@@ -183,6 +188,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         screen.say("units are read from this terminal: type lines, ^D ends them");
     }
 
+    let trace_path = args.output.trace.as_deref();
+    let trace = trace_path.map(|path| TraceFile::begin(path, &wired.flow).map_err(RunError::Trace)).transpose()?;
     let waits = Waits { printer: Arc::clone(&wired.printer), machine: Arc::clone(&wired.machine) };
     let drainer = Drainer::start(send.clone())?;
     letters.begin()?;
@@ -201,6 +208,12 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let mut throughput = ending.throughput;
     let report = ending.report.unwrap_or_else(|| Box::new(unfinished(&control.snapshot())));
     let (retired, dead_lettered) = (report.retired, report.dead_lettered);
+    let traced = trace.map_or(Ok(()), |trace| trace.finish(&report));
+    match (&traced, trace_path) {
+        (Err(error), _) => complain(format!("error: --trace {error}")),
+        (Ok(()), Some(path)) if !args.output.quiet => complain(TraceFile::usage(path)),
+        _ => {}
+    }
     throughput.end(Sample { at_s: report.wall_s, retired, dead_lettered });
     let causes = causes.groups();
     let complete = ending.whole && report.left == 0;
@@ -239,7 +252,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         report_file: report_file.as_ref(),
         table: !args.output.quiet && !args.output.no_report,
     };
-    let status = closing.tell(written && all_kept.is_ok());
+    let status = closing.tell(written && all_kept.is_ok() && traced.is_ok());
     // A source that panicked must not pass for one that ended.
     if let Some(panic) = ending.panic {
         resume_unwind(panic);

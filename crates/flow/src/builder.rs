@@ -35,6 +35,8 @@ use crate::resource::{Pool, Rate, Resource, ResourceSpec, Supply};
 use crate::stage::{FnStage, Stage};
 use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
+#[cfg(feature = "trace")]
+use crate::trace::model::{Model, ModelResource, ModelStage};
 
 /// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
 static FLOWS: AtomicU64 = AtomicU64::new(1);
@@ -51,6 +53,8 @@ pub struct FlowBuilder<R> {
     draft: FlowDraft<R>,
     columns: HashMap<TypeId, Box<dyn Any + Send>>,
     letters: Option<Box<dyn Fn(DeadLetter) + Send + Sync>>,
+    /// The time of a flow that is simulated.
+    simulated: Option<Arc<AtomicU64>>,
 }
 
 impl<R> std::fmt::Debug for FlowBuilder<R> {
@@ -87,7 +91,14 @@ impl<R: Send + 'static> FlowBuilder<R> {
             },
             columns: HashMap::new(),
             letters: None,
+            simulated: None,
         }
+    }
+
+    /// Lets the flow live in simulated time, which `now` tells in nanoseconds.
+    #[cfg(feature = "trace")]
+    pub(crate) fn simulate(&mut self, now: Arc<AtomicU64>) {
+        self.simulated = Some(now);
     }
 
     /// The cap on units in flight (default [`DEFAULT_INFLIGHT`]). It can be changed while the flow runs.
@@ -399,6 +410,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         for draft in &drafts {
             self.check_needs(draft)?;
         }
+        #[cfg(feature = "trace")]
+        let model = self.model(entry.index, &drafts);
         let places = self.add_queue_places(&mut drafts);
         let entry_place = places.get(usize::from(entry.index)).copied().flatten();
         let graph = Graph {
@@ -439,9 +452,34 @@ impl<R: Send + 'static> FlowBuilder<R> {
         });
         let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
         let gate = Arc::new(TypedGate::new(entry_handle, settings.clone()));
-        let site = Site::new(self.name, self.draft.id, configs, state.columns(), letters);
+        let mut site = Site::new(self.name, self.draft.id, configs, state.columns(), letters);
+        if let Some(now) = self.simulated {
+            site.simulate(now);
+        }
         let shared = Shared::new(site, settings, lanes, gate.clone(), state, start_worker);
-        Ok(Flow { shared, gate, sink: self.draft.sink, kept, plan })
+        Ok(Flow {
+            shared,
+            gate,
+            sink: self.draft.sink,
+            kept,
+            plan,
+            #[cfg(feature = "trace")]
+            model,
+        })
+    }
+
+    /// The flow without its code, before its bounded queues become resources.
+    #[cfg(feature = "trace")]
+    fn model(&self, entry: u16, drafts: &[Draft]) -> Model {
+        Model {
+            flow: self.name.clone(),
+            inflight: self.inflight,
+            memory: (self.memory != u64::MAX).then_some(self.memory),
+            workers: self.workers,
+            entry,
+            stages: drafts.iter().map(ModelStage::of).collect(),
+            resources: self.draft.resources.iter().map(ModelResource::of).collect(),
+        }
     }
 
     fn check_limits(&self) -> Result<(), BuildError> {

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use crate::engine::run::site::{Growth, Site};
+use crate::engine::run::witness;
 use crate::engine::units::record::UnitRef;
 use crate::failure::Failure;
 use crate::need::MAX_AMOUNT;
@@ -124,6 +125,19 @@ impl Cx<'_> {
         let has_one = self.taken.borrow().contains(&pool.resource.index);
         assert!(!has_one, "stage `{}` takes a second object of a pool", stage.name);
         pool.take(&self.taken)
+    }
+
+    /// Accounts for processor time that a program or another thread has `spent` for this unit, while this thread waited
+    /// for it, and for the time that it was `delayed` because no processor was free.
+    ///
+    /// A [trace](crate::Flow::record) tells by it which part of a unit's time needs a processor; nothing else uses it.
+    pub fn charge_cpu(&self, spent: Duration, delayed: Duration) {
+        witness::charge(spent, delayed);
+    }
+
+    /// Whether the flow is [recorded](Self::charge_cpu), so that processor time is worth finding out.
+    pub fn is_recorded(&self) -> bool {
+        self.site.is_witnessed()
     }
 
     /// Makes the unit wait this long, without a worker, before it enters its next stage.

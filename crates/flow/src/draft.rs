@@ -37,6 +37,8 @@ pub(crate) struct Draft {
     pub(crate) edges: Vec<u16>,
     pub(crate) retires: bool,
     pub(crate) splits: bool,
+    /// The stage weighs its units.
+    pub(crate) weighs: bool,
     pub(crate) groups: Option<GroupRules>,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,

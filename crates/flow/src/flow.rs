@@ -26,6 +26,8 @@ pub struct Flow<In, R> {
     pub(crate) sink: Arc<Sink<R>>,
     pub(crate) kept: Arc<Mutex<Vec<DeadLetter>>>,
     pub(crate) plan: Plan,
+    #[cfg(feature = "trace")]
+    pub(crate) model: crate::trace::model::Model,
 }
 
 impl<In, R> fmt::Debug for Flow<In, R> {
@@ -85,6 +87,12 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
             // If admission closed early, the report says so.
             _ => report,
         }
+    }
+
+    /// Gives the flow its source before it runs; for a flow that is driven in simulated time.
+    #[cfg(feature = "trace")]
+    pub(crate) fn give_source(&self, source: impl Iterator<Item = In> + Send + 'static) {
+        self.shared.source().put(self.typed(source), Box::new(drop));
     }
 
     fn typed<'a>(&self, units: impl Iterator<Item = In> + Send + 'a) -> Box<dyn Source + 'a> {

@@ -202,6 +202,10 @@ impl<In, G, K> Gather<In, G, K> {
     pub(crate) fn rules(&self) -> GroupRules {
         GroupRules {
             by_family: matches!(self.key, KeyOf::Parent(_)),
+            by_key: matches!(self.key, KeyOf::By(_)),
+            by_code: self.full.is_some(),
+            max_units: self.max_units,
+            max_bytes: self.max_bytes,
             goes_on_torn: self.goes_on_torn,
             wait_ns: nanos(self.wait),
             max_groups: self.max_groups,

@@ -64,6 +64,8 @@ mod need;
 mod parallel;
 mod plan;
 mod policy;
+#[cfg(feature = "trace")]
+mod replay;
 mod report;
 mod resource;
 mod service;
@@ -71,6 +73,8 @@ mod snapshot;
 mod stage;
 mod stage_builder;
 mod ticket;
+#[cfg(feature = "trace")]
+mod trace;
 
 pub use builder::FlowBuilder;
 pub use check::error::{BuildError, HoldAndAsk, NeedsCycle};
@@ -90,6 +94,10 @@ pub use need::{MAX_AMOUNT, Need};
 pub use parallel::parallel_map;
 pub use plan::{Plan, PlanNeed, PlanResource, PlanStage};
 pub use policy::{AfterFailure, Batch, Overload, Retry};
+#[cfg(feature = "trace")]
+pub use replay::replayed::{Replayed, Trace, TracedRun};
+#[cfg(feature = "trace")]
+pub use replay::what_if::{ReplayError, WhatIf};
 pub use report::{Outcome, Report, ResourceReport, StageReport};
 pub use resource::{Pool, PoolObject, Rate, Resource};
 pub use service::{Service, SubmitError, SubmitFuture, Submitter};
@@ -97,3 +105,7 @@ pub use snapshot::{Phase, Quantiles, ResourceSnapshot, Snapshot, StageSnapshot, 
 pub use stage::Stage;
 pub use stage_builder::StageBuilder;
 pub use ticket::{Ticket, Unfinished};
+#[cfg(feature = "trace")]
+pub use trace::file::TraceError;
+#[cfg(feature = "trace")]
+pub use trace::recording::Recording;

@@ -182,6 +182,7 @@ where
         let dynamic: Vec<Need<In>> = self.needs.into_iter().filter(Need::is_dynamic).collect();
         let resources = dynamic.iter().map(|need| flow.resources[usize::from(need.resource.index)].name.clone());
         let resources = resources.collect();
+        let weighs = self.bytes.is_some();
         if entry.needs.set(EntryNeeds { dynamic, resources, bytes: self.bytes }).is_err() {
             flow.errors.push(BuildError::DefinedTwice { stage: name.to_string() });
             return;
@@ -204,6 +205,7 @@ where
             edges,
             retires,
             splits: B::SPLITS,
+            weighs,
             groups,
             workers: self.workers,
             blocking: self.blocking,

@@ -17,6 +17,7 @@ use rustix::process::{
 };
 use rustix::time::Timespec;
 
+use super::account::Account;
 use super::live;
 
 /// How many looks there are before a sleep. Whoever waits has often just seen the program's output end, which happens
@@ -35,6 +36,9 @@ pub struct Group {
     /// Opened when the first wait needs it.
     handle: Option<OwnedFd>,
     reaped: bool,
+    /// The leader's account is read before it is reaped.
+    accounts: bool,
+    account: Option<Account>,
 }
 
 impl Group {
@@ -49,7 +53,17 @@ impl Group {
 
     /// The group of a child that leads one, and that no other code reaps.
     pub fn of(leader: Pid) -> Self {
-        Self { leader, handle: None, reaped: false }
+        Self { leader, handle: None, reaped: false, accounts: false, account: None }
+    }
+
+    /// Lets the group read its leader's account of processor time before it is reaped, which costs some microseconds.
+    pub fn keep_account(&mut self) {
+        self.accounts = true;
+    }
+
+    /// The leader's account, once it is reaped, if it was to be kept and the kernel tells.
+    pub fn account(&self) -> Option<Account> {
+        self.account
     }
 
     /// Waits for the program's end, at most so long; its status when it has ended.
@@ -124,6 +138,9 @@ impl Group {
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while waitid(WaitId::Pid(self.leader), ended).is_err_and(|errno| errno == Errno::INTR) {}
         live::forget(self.leader);
+        if self.accounts {
+            self.account = Account::of(self.leader);
+        }
         loop {
             match waitpid(Some(self.leader), WaitOptions::empty()) {
                 Ok(found) => {

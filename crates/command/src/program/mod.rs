@@ -1,5 +1,6 @@
 //! Programs that a command starts: found, run in a group of their own, listened to, and ended with the command.
 
+mod account;
 mod group;
 pub mod live;
 mod search;
@@ -9,6 +10,7 @@ mod tail;
 
 use std::time::Duration;
 
+pub use self::account::Account;
 pub use self::group::{Group, MAX_LOOK, Pipes};
 pub use self::search::find;
 pub use self::status::how;

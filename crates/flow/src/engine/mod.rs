@@ -39,6 +39,8 @@ mod pulling;
 pub(crate) mod run;
 pub(crate) mod settings;
 mod settle;
+#[cfg(feature = "trace")]
+pub(crate) mod simulate;
 mod splitting;
 pub(crate) mod stages;
 pub(crate) mod state;

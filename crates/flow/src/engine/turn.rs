@@ -10,6 +10,7 @@ use super::intake::source::{PullEnd, PullOrder};
 use super::intake::staging::Staging;
 use super::pace::{CHAIN_NS, TURN_BATCHES, TURN_NS};
 use super::run::settlement::{Run, Settlement, retire_early};
+use super::run::witness::{Ran, Track};
 use super::state::State;
 use super::threads::shared::{Locked, Shared};
 use super::units::column::Row;
@@ -42,6 +43,8 @@ pub(super) struct Hands<'a> {
     settlements: Vec<Settlement>,
     /// The position of its turn, for threads that look at the flow.
     chain: Option<Arc<Chain>>,
+    /// The worker's way to the flow's witness, if there is one.
+    track: Option<Box<dyn Track>>,
     /// The time at which the worker last read the clock.
     now: u64,
 }
@@ -58,6 +61,7 @@ impl<'a> Hands<'a> {
             pocket: Pocket::default(),
             settlements: Vec::new(),
             chain: (post == Post::Shared).then(Arc::default),
+            track: shared.track(),
             now: shared.now(),
         }
     }
@@ -132,10 +136,17 @@ impl<'a> Hands<'a> {
     /// Does the work of a turn, without the mutex.
     #[inline]
     pub(super) fn run(&mut self, task: Task) {
+        if let Some(track) = &mut self.track {
+            track.begins();
+        }
         match task {
             Task::Pull(order) => {
+                let (first_id, room, began_ns) = (order.first.id(), self.rows.len(), self.now);
                 self.pulled = Some(self.shared.source().pull(order, &mut self.rows, &self.staging));
                 self.read_clock();
+                if let Some(track) = &mut self.track {
+                    track.pulled(first_id, (room - self.rows.len()) as u64, began_ns, self.now);
+                }
             }
             Task::Batch(lead) => self.run_batches(lead),
         }
@@ -147,7 +158,7 @@ impl<'a> Hands<'a> {
         let mut next = Some(lead);
         while let Some(mut batch) = next {
             let mut settlement = self.settlements.pop().unwrap_or_default();
-            run_through(self.shared, &mut batch, &mut settlement, now);
+            run_through(self.shared, &mut batch, &mut settlement, self.track.as_deref_mut(), now);
             now = settlement.ended_ns;
             if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
                 retire_early(&mut batch.rows, &mut settlement, self.shared.site().stamps(), &mut self.pocket);
@@ -189,11 +200,18 @@ impl<'a> Hands<'a> {
 }
 
 /// Runs a batch in its stage, and on through the open stages that follow.
-fn run_through(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settlement, began_ns: u64) {
+fn run_through(
+    shared: &Shared,
+    batch: &mut RunningBatch,
+    settlement: &mut Settlement,
+    mut track: Option<&mut (dyn Track + 'static)>,
+    began_ns: u64,
+) {
     let site = shared.site();
     let mut started_ns = began_ns;
     settlement.plain = batch.plain;
     settlement.lighter = false;
+    settlement.keys.clear();
     let mut stage = batch.stage;
     if let Some(chain) = &batch.chain {
         chain.go(stage);
@@ -201,12 +219,17 @@ fn run_through(shared: &Shared, batch: &mut RunningBatch, settlement: &mut Settl
     let rows = batch.rows.make_contiguous();
     let brood = &mut batch.brood;
     loop {
+        let first_timing = settlement.timings.len();
         // A time limit counts from the unit's own start.
         let time_each = batch.time_each || site.stage(stage).timeout.is_some();
         let plain = batch.plain && settlement.plain;
-        let brood = brood.as_deref_mut();
-        let mut run = Run { site, growth: shared, stage, plain, time_each, started_ns, settlement, brood };
+        let room = brood.as_deref_mut();
+        let mut run = Run { site, growth: shared, stage, plain, time_each, started_ns, settlement, brood: room };
         shared.lane(stage).run(rows, &mut run);
+        if let Some(track) = &mut track {
+            let brood = brood.as_deref();
+            track.ran(&Ran { site, stage, began_ns: started_ns, rows, settlement, first_timing, brood });
+        }
         let Some(chain) = &batch.chain else { return };
         let next = settlement.to;
         let goes_on = settlement.exceptions.is_empty()

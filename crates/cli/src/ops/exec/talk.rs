@@ -83,10 +83,16 @@ pub(super) fn with(
 ) -> Result<(Ending, Spoken), Failure> {
     let mut talk = Talk { stdin, stdout, stderr, input, held, spoken: Spoken { stdout: Vec::new(), stderr: kept } };
     talk.set_nonblocking()?;
+    if cx.is_recorded() {
+        group.keep_account();
+    }
     loop {
         let wait = cx.deadline().map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
         if talk.is_over() {
             if let Some(status) = group.wait(wait)? {
+                if let Some(account) = group.account() {
+                    cx.charge_cpu(account.spent, account.delayed);
+                }
                 return Ok((Ending::Exited(status), talk.spoken));
             }
         } else {

@@ -73,6 +73,11 @@ impl Brood {
         self.born.len()
     }
 
+    /// The rows of the children so far.
+    pub(crate) fn born(&self) -> impl Iterator<Item = &Row> {
+        self.born.iter().map(|newborn| &newborn.row)
+    }
+
     /// The number of the next child, and the one after the numbers that were taken for the brood.
     pub(crate) fn numbers(&self) -> (u64, u64) {
         (self.next.id(), self.end_id)

@@ -164,6 +164,10 @@ where
             if let Ended::As(verdict) = self.run_unit(row, run) {
                 run.settlement.exceptions.push((place, verdict));
             }
+            if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
+                // A unit that has not come as far as its key has none.
+                run.settlement.keys.resize(place as usize + 1, 0);
+            }
             if run.time_each {
                 let now = site.now();
                 run.settlement.timings.push((now - clock, 1));
@@ -290,6 +294,9 @@ where
             return Ok(Ended::As(self.go_on(group, row, &mut unit, run)));
         };
         let hash = if matches!(of, KeyKind::All) { 0 } else { self.hasher.hash_one(&of) };
+        if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
+            run.settlement.keys.push(hash);
+        }
         let key = Key { hash, of };
         let mut shard = self.shard(&key);
         if let Some(group) = shard.open.get_mut(&key) {

@@ -8,6 +8,7 @@
 //! | `lane` | a stage's code with its types |
 //! | `brood` | the children that one run of a splitting stage brings out |
 //! | `split` | a splitting stage's code with its types |
+//! | `witness` | a listener to runs and pulls, for a trace |
 //! | `gather` | a gathering stage's groups, and their code with its types |
 
 pub(crate) mod brood;
@@ -17,3 +18,5 @@ pub(crate) mod lane;
 pub(crate) mod settlement;
 pub(crate) mod site;
 pub(crate) mod split;
+#[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "traces are a feature"))]
+pub(crate) mod witness;

@@ -66,6 +66,8 @@ pub(crate) struct Settlement {
     pub(crate) exceptions: Vec<(u32, Verdict)>,
     /// Notes about groups that members have joined, or that have ended.
     pub(crate) groups: Vec<GroupNote>,
+    /// A number for the key of each unit's group, if the stage gathers by keys and the flow has a witness.
+    pub(crate) keys: Vec<u64>,
     /// Units that have retired already (see [`retire_early`]), as pairs of admission time and number of units.
     pub(crate) retired_early: SmallVec<[(u64, u64); 4]>,
     /// Service times of all stages the batch went through, as pairs of nanoseconds per unit and number of units.

@@ -40,6 +40,10 @@ pub(crate) struct Site {
     abandoned: AtomicBool,
     /// The number of groups that were ever opened.
     groups: AtomicU64,
+    /// The flow has a witness (see `witness`).
+    witnessed: AtomicBool,
+    /// The time of a simulated flow.
+    simulated: Option<Arc<AtomicU64>>,
 }
 
 /// The flow's byte budget, as running code asks it. The answer takes the scheduler's mutex.
@@ -63,8 +67,19 @@ impl Site {
         (records, stamps): (Arc<Column<Record>>, Arc<Column<Stamp>>),
         letters: Letters,
     ) -> Self {
-        let (letters, abandoned, groups) = (Contained::new(letters), AtomicBool::new(false), AtomicU64::new(0));
-        Site { name, flow_id, stages, records, stamps, letters, epoch: Instant::now(), abandoned, groups }
+        Site {
+            name,
+            flow_id,
+            stages,
+            records,
+            stamps,
+            letters: Contained::new(letters),
+            epoch: Instant::now(),
+            abandoned: AtomicBool::new(false),
+            groups: AtomicU64::new(0),
+            witnessed: AtomicBool::new(false),
+            simulated: None,
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -101,10 +116,32 @@ impl Site {
         self.groups.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Tells running code that the flow has a witness.
+    #[cfg(feature = "trace")]
+    pub(crate) fn set_witnessed(&self) {
+        // Relaxed: threads that run code are started later.
+        self.witnessed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the flow has a witness.
+    #[inline]
+    pub(crate) fn is_witnessed(&self) -> bool {
+        self.witnessed.load(Ordering::Relaxed)
+    }
+
+    /// Lets the flow live in simulated time, which `now` tells.
+    pub(crate) fn simulate(&mut self, now: Arc<AtomicU64>) {
+        self.simulated = Some(now);
+    }
+
     /// Nanoseconds since the flow was built.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        self.epoch.elapsed().as_nanos() as u64
+        match &self.simulated {
+            None => self.epoch.elapsed().as_nanos() as u64,
+            // Relaxed: one thread drives a simulated flow.
+            Some(now) => now.load(Ordering::Relaxed),
+        }
     }
 
     /// The moment at this many nanoseconds since the flow was built.

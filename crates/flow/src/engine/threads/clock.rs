@@ -5,6 +5,18 @@ use std::sync::Arc;
 use millstream_sync::eventcount::SpinPolicy;
 
 use super::shared::Shared;
+use crate::engine::state::State;
+
+/// Fires the timers that are due.
+pub(crate) fn fire(shared: &Shared, state: &mut State, now: u64) {
+    state.fire_timers(now);
+    if state.crew.watch_has_ended() {
+        // The worker that attends the gate has not come by in time.
+        shared.gate().admit_from_gate(state, now, true);
+        state.grant_all(now);
+        state.watch_again(now);
+    }
+}
 
 /// Fires timers when they are due, until the flow is joined.
 pub(super) fn keep_time(shared: &Arc<Shared>) {
@@ -12,13 +24,7 @@ pub(super) fn keep_time(shared: &Arc<Shared>) {
     while !state.life.is_finished() {
         let now = shared.now();
         if state.timers.next_at() <= now {
-            state.fire_timers(now);
-            if state.crew.watch_has_ended() {
-                // The worker that attends the gate has not come by in time.
-                shared.gate().admit_from_gate(&mut state, now, true);
-                state.grant_all(now);
-                state.watch_again(now);
-            }
+            fire(shared, &mut state, now);
             shared.unlock(state);
             state = shared.lock();
             continue;

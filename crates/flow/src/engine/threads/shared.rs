@@ -3,7 +3,7 @@
 //! Every change ends in [`Shared::unlock`]: it plans the wake-ups, unlocks the mutex, and sends them.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use crate::engine::intake::source::PullEnd;
 use crate::engine::intake::waking::{self, Host, wake_before_blocking};
 use crate::engine::run::lane::Lane;
 use crate::engine::run::site::{Growth, Site};
+use crate::engine::run::witness::{Track, Witness};
 use crate::engine::settings::LiveSettings;
 use crate::engine::stages::open::OpenStages;
 use crate::engine::state::State;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     gate: Arc<dyn Gate>,
     source: SourceSlot,
     open_stages: OpenStages,
+    witness: OnceLock<Arc<dyn Witness>>,
     start_worker: StartWorker,
     /// The mutex is held for a microsecond or two. Sleeping and waking takes far longer, so a thread that finds it
     /// locked spins for a while first.
@@ -82,6 +84,7 @@ impl Shared {
             gate,
             source: SourceSlot::default(),
             open_stages: state.open_stages(),
+            witness: OnceLock::new(),
             start_worker,
             state: CachePadded(lock::Mutex::new(state)),
             attended: CachePadded(AtomicBool::new(false)),
@@ -90,6 +93,24 @@ impl Shared {
             done: EventCount::new(),
             threads: Mutex::new(Vec::new()),
         })
+    }
+
+    /// The newest settings.
+    #[cfg(feature = "trace")]
+    pub(crate) fn settings(&self) -> Arc<crate::engine::settings::Settings> {
+        self.settings.get()
+    }
+
+    /// Sets the listener to the flow's runs, before the flow starts. Returns whether it has none yet.
+    #[cfg(feature = "trace")]
+    pub(crate) fn set_witness(&self, witness: Arc<dyn Witness>) -> bool {
+        self.site.set_witnessed();
+        self.witness.set(witness).is_ok()
+    }
+
+    /// A track for the calling worker, if there is a listener.
+    pub(crate) fn track(&self) -> Option<Box<dyn Track>> {
+        self.witness.get().map(|witness| witness.clone().track())
     }
 
     /// The parts of the flow that running code may reach.
@@ -145,7 +166,15 @@ impl Shared {
 
     /// Unlocks the state and wakes the threads that the change concerns.
     pub(crate) fn unlock(self: &Arc<Self>, mut state: Locked<'_>) {
-        self.serve_unattended_gate(&mut state);
+        let wakeups = self.plan_wakeups(&mut state);
+        drop(state);
+        self.send(wakeups);
+    }
+
+    /// Brings the state up to date with what depends on other threads, and plans whom to wake.
+    #[inline]
+    pub(crate) fn plan_wakeups(&self, state: &mut State) -> Wakeups {
+        self.serve_unattended_gate(state);
         if state.units.groups().resting() > 0 {
             state.close_if_stuck(|| self.gate.is_empty(), self.now());
         }
@@ -158,8 +187,7 @@ impl Shared {
         let now = if state.stages.batches_may_wait() { self.now() } else { u64::MAX };
         let mut wakeups = state.plan_wakeups(|| self.gate.is_empty(), now);
         state.mark(&mut wakeups);
-        drop(state);
-        self.send(wakeups);
+        wakeups
     }
 
     /// Unlocks the state until the event count, which is incremented after the state changes, changes or the time has

@@ -37,7 +37,7 @@ impl SourceSlot {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn put(&self, source: Box<dyn Source>, listener: TellEnd) {
+    pub(crate) fn put(&self, source: Box<dyn Source>, listener: TellEnd) {
         self.slot().source = Some(source);
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }

@@ -26,6 +26,13 @@ pub(crate) enum GroupNote {
 pub struct GroupRules {
     /// A group gathers the children of one parent.
     pub(crate) by_family: bool,
+    /// Groups have keys, which the program's code computes.
+    pub(crate) by_key: bool,
+    /// The program's code decides when a group is full.
+    pub(crate) by_code: bool,
+    /// A group of this many units, or of this many bytes, is full.
+    pub(crate) max_units: u64,
+    pub(crate) max_bytes: u64,
     /// A group goes on even if a unit of its family failed.
     pub(crate) goes_on_torn: bool,
     /// A group is closed this long after its holder has come to rest.

@@ -163,6 +163,11 @@ impl Record {
         self.parent.map_or(0, |parent| parent.depth.get())
     }
 
+    /// The pause before the unit's next stage that its code has asked for.
+    pub(crate) fn delay_ns(&self) -> u64 {
+        self.delay_ns
+    }
+
     /// Lets the unit exceed the caps, because nothing else in the flow can move.
     pub(crate) fn privilege(&mut self) {
         self.privileged = true;

@@ -1,0 +1,78 @@
+//! Whether a replay of the run itself comes to the time that was measured. If not, something holds the flow that the
+//! replay does not know, and its answers are worth nothing.
+
+use std::time::Duration;
+
+use millstream_command::screen::text;
+use millstream_flow::Trace;
+
+use super::answer::Answer;
+
+/// The largest miss of a replay that is believed.
+const MAX_MISS: f64 = 0.05;
+
+/// A replay of the run itself beside the run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Doubt {
+    pub(super) replayed_s: f64,
+    pub(super) measured_s: f64,
+    /// Things that the replay may lack, the likeliest first.
+    pub(super) reasons: Vec<String>,
+}
+
+impl Doubt {
+    pub(super) fn of(trace: &Trace, as_it_was: &Answer) -> Self {
+        let measured_s = trace.measured().wall.as_secs_f64();
+        let mut doubt = Doubt { replayed_s: as_it_was.wall_s, measured_s, reasons: Vec::new() };
+        if doubt.is_serious() {
+            doubt.reasons = reasons(trace, as_it_was, measured_s);
+        }
+        doubt
+    }
+
+    /// How far the replay is off, as a share of the measured time.
+    pub(super) fn miss(&self) -> f64 {
+        if self.measured_s > 0.0 { self.replayed_s / self.measured_s - 1.0 } else { 0.0 }
+    }
+
+    /// Whether the replay misses the run by more than it may.
+    pub(super) fn is_serious(&self) -> bool {
+        self.miss().abs() > MAX_MISS
+    }
+}
+
+fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let span = |time: Duration| text::span(time.as_nanos() as u64);
+    if trace.measured().was_steered {
+        reasons.push("settings were changed while it ran, and a replay has those of its beginning".to_owned());
+    }
+    let (cpu, delayed) = (trace.cpu_time(), trace.delayed_time());
+    // The cores are the scarcest resource in the replay, too, if the flow alone fills them.
+    let full = cpu.as_secs_f64() / (as_it_was.wall_s * trace.cores() as f64);
+    if as_it_was.wall_s < measured_s && delayed > cpu / 10 && full < 0.9 {
+        reasons.push(format!(
+            "another program had the processors: stages waited {} for one, and computed {}",
+            span(delayed),
+            span(cpu)
+        ));
+    }
+    let each = (cpu + trace.waiting_time()).as_nanos() as u64 / (trace.visits().max(1) as u64);
+    if each < 5_000 {
+        reasons.push(format!(
+            "its stages take {} for a unit, so that most of the time is the engine's own, which a replay leaves out",
+            text::span(each)
+        ));
+    }
+    if as_it_was.wall_s < measured_s && reasons.is_empty() {
+        reasons.push(format!(
+            "something outside of the flow's stages held it up, such as programs with several threads on {}, or the end \
+             of the source",
+            text::counted(trace.cores() as u64, "core")
+        ));
+    }
+    if as_it_was.wall_s > measured_s {
+        reasons.push("programs that computed on several cores at once count as one core each".to_owned());
+    }
+    reasons
+}

@@ -1,0 +1,213 @@
+//! The answers as text, and as JSON.
+
+use std::fmt::Write;
+
+use millstream_command::screen::text;
+use millstream_flow::Trace;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::doubt::Doubt;
+use super::search::{Changed, Found, Help, Reached};
+
+/// The columns of a bar.
+const BAR: usize = 24;
+
+/// The page that says why there is no answer.
+pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
+    let mut page = itself(doubt);
+    let _ = writeln!(page, "\nThe replay misses the run by more than 5 %, so its answers would be worth nothing.");
+    for reason in &doubt.reasons {
+        let _ = writeln!(page, "  perhaps {reason}");
+    }
+    let _ = writeln!(
+        page,
+        "Record another run of `{}` on a quiet machine, or ask with --anyway.",
+        text::printable(trace.flow())
+    );
+    page
+}
+
+/// The line that compares a replay of the run itself with the run.
+fn itself(doubt: &Doubt) -> String {
+    format!(
+        "replay of the run itself: {} against {} measured ({})\n",
+        text::seconds(doubt.replayed_s),
+        text::seconds(doubt.measured_s),
+        signed(doubt.miss())
+    )
+}
+
+/// A share with its sign: −0.4 %.
+fn signed(share: f64) -> String {
+    let percent = share * 100.0;
+    let sign = if percent < 0.0 { "−" } else { "+" };
+    if percent.abs() < 10.0 { format!("{sign}{:.1} %", percent.abs()) } else { format!("{sign}{:.0} %", percent.abs()) }
+}
+
+/// The page of all that was found.
+pub(super) fn page(found: &Found<'_>) -> String {
+    let mut page = itself(&found.doubt);
+    if found.doubt.is_serious() {
+        page.push_str("It misses by more than 5 %: what follows is a guess.\n");
+        for reason in &found.doubt.reasons {
+            let _ = writeln!(page, "  perhaps {reason}");
+        }
+    }
+    page.push('\n');
+    match &found.changed {
+        Some(changed) => page.push_str(&beside(&found.as_it_was, changed)),
+        None => page.push_str(&alone(&found.as_it_was)),
+    }
+    if let Some(helps) = &found.helps {
+        page.push_str(&help(helps, &found.as_it_was));
+    }
+    if let Some((knob, answers)) = &found.sweep {
+        page.push_str(&curve(&knob.key(), answers));
+    }
+    if let Some(reached) = &found.goal {
+        page.push_str(&goal(reached));
+    }
+    page.push_str(&assumes(found));
+    page
+}
+
+fn rows(answer: &Answer) -> [(&'static str, String); 4] {
+    [
+        ("wall", text::seconds(answer.wall_s)),
+        ("throughput", format!("{}/s", text::rate(answer.throughput))),
+        ("latency p50", text::seconds(answer.p50_s)),
+        ("latency p99", text::seconds(answer.p99_s)),
+    ]
+}
+
+fn alone(answer: &Answer) -> String {
+    let mut page = String::new();
+    for (name, value) in rows(answer) {
+        let _ = writeln!(page, "{name:<14}{value}");
+    }
+    let _ = writeln!(page, "limited by    {}", text::printable(&answer.limit));
+    page
+}
+
+fn beside(before: &Answer, changed: &Changed) -> String {
+    let Changed { settings, answer, wall_s, p99_s } = changed;
+    let per_second = |wall: f64| answer.retired as f64 / wall.max(1e-9);
+    let ranges = [
+        format!("({} … {})", text::seconds(wall_s.0), text::seconds(wall_s.1)),
+        format!("({} … {}/s)", text::rate(per_second(wall_s.1)), text::rate(per_second(wall_s.0))),
+        String::new(),
+        format!("({} … {})", text::seconds(p99_s.0), text::seconds(p99_s.1)),
+    ];
+    let of = |answer: &Answer| [answer.wall_s, answer.throughput, answer.p50_s, answer.p99_s];
+    let mut page = format!("{:<14}{:<14}{}\n", "", "as it was", text::printable(settings));
+    let numbers = rows(before).into_iter().zip(rows(answer)).zip(ranges).zip(of(before).into_iter().zip(of(answer)));
+    for ((((name, was), (_, is)), range), (from, to)) in numbers {
+        let change = if from > 0.0 { signed(to / from - 1.0) } else { String::new() };
+        let _ = writeln!(page, "{name:<14}{was:<14}{is:<12}{change:>8}  {range}");
+    }
+    let _ = writeln!(page, "\nlimited then  {}", text::printable(&before.limit));
+    let _ = writeln!(page, "limited now   {}", text::printable(&answer.limit));
+    page
+}
+
+fn help(helps: &[Help], before: &Answer) -> String {
+    if helps.is_empty() {
+        return "\nTwice as much of any one setting gives nothing: change two at once, or a stage's own time\n\
+                (stage.NAME.service=-20% shows what that would give).\n"
+            .to_owned();
+    }
+    let mut page = String::from("\nWhat helps, each alone:\n");
+    for Help { knob, was, to, answer, enough, at_enough } in helps {
+        let change = signed(answer.wall_s / before.wall_s - 1.0);
+        let _ =
+            write!(page, "  {:<28} {:<10} {change:>8}", format!("{}={to}", knob.key()), text::seconds(answer.wall_s));
+        let _ = if *enough > *to {
+            writeln!(page, "   up to {enough}: {}", text::seconds(at_enough.wall_s))
+        } else {
+            writeln!(page, "   was {was}; more than {enough} gives nothing")
+        };
+    }
+    if let Some(best) = helps.first() {
+        let _ = writeln!(page, "  then limited by  {}", text::printable(&best.at_enough.limit));
+    }
+    page
+}
+
+fn curve(key: &str, answers: &[(u64, Answer)]) -> String {
+    let most = answers.iter().map(|(_, answer)| answer.throughput).fold(0.0, f64::max);
+    let mut page = format!("\n{key:<20} {:<10} {:<12} {:<12} limited by\n", "wall", "p99", "throughput");
+    for (value, answer) in answers {
+        let bar = "▇".repeat(((answer.throughput / most.max(1e-9)) * BAR as f64 / 2.0).round() as usize);
+        let _ = writeln!(
+            page,
+            "{value:<20} {:<10} {:<12} {:<12} {bar} {}",
+            text::seconds(answer.wall_s),
+            text::seconds(answer.p99_s),
+            format!("{}/s", text::rate(answer.throughput)),
+            text::printable(&answer.limit)
+        );
+    }
+    page
+}
+
+fn goal(reached: &Reached) -> String {
+    let Reached { goal, is_reached, settings, answer } = reached;
+    let settings: Vec<String> =
+        settings.iter().map(|(knob, was, to)| format!("{}={to} (was {was})", knob.key())).collect();
+    let with = if settings.is_empty() { "the settings as they are".to_owned() } else { settings.join(", ") };
+    let (wall, p99) = (text::seconds(answer.wall_s), text::seconds(answer.p99_s));
+    let verdict = if *is_reached { "is reached with" } else { "is not reached; nearest is" };
+    format!("\n{goal} {verdict} {with}\n  wall {wall}, p99 {p99}; limited by {}\n", text::printable(&answer.limit))
+}
+
+fn assumes(found: &Found<'_>) -> String {
+    let cores = text::counted(found.trace.cores() as u64, "core");
+    format!(
+        "\nassumes  each unit takes the time that it took: a disk or a server answers as fast to more requests as to fewer;\n\
+         {:9}what computes shares {cores}, and nothing else runs\n",
+        ""
+    )
+}
+
+fn itself_json(doubt: &Doubt) -> Value {
+    json!({ "replayed_s": doubt.replayed_s, "measured_s": doubt.measured_s, "miss": doubt.miss(), "perhaps": doubt.reasons })
+}
+
+/// [`doubt()`] as JSON.
+pub(super) fn json_doubt(trace: &Trace, doubt: &Doubt) -> String {
+    format!("{}\n", json!({ "flow": trace.flow(), "itself": itself_json(doubt), "refused": true }))
+}
+
+/// [`page()`] as JSON.
+pub(super) fn json(found: &Found<'_>) -> String {
+    let mut object = json!({
+        "flow": found.trace.flow(),
+        "itself": itself_json(&found.doubt),
+        "as_it_was": found.as_it_was,
+    });
+    let mut add = |key: &str, value: Value| object[key] = value;
+    if let Some(Changed { settings, answer, wall_s, p99_s }) = &found.changed {
+        add("changed", json!({ "settings": settings, "answer": answer, "wall_s": wall_s, "p99_s": p99_s }));
+    }
+    if let Some(helps) = &found.helps {
+        let help = |help: &Help| {
+            json!({
+                "setting": help.knob.key(), "was": help.was, "to": help.to, "answer": help.answer,
+                "enough": help.enough, "at_enough": help.at_enough,
+            })
+        };
+        add("helps", helps.iter().map(help).collect());
+    }
+    if let Some((knob, answers)) = &found.sweep {
+        let points: Vec<Value> =
+            answers.iter().map(|(value, answer)| json!({ "value": value, "answer": answer })).collect();
+        add("sweep", json!({ "setting": knob.key(), "points": points }));
+    }
+    if let Some(Reached { goal, is_reached, settings, answer }) = &found.goal {
+        let settings: Vec<Value> =
+            settings.iter().map(|(knob, was, to)| json!({ "setting": knob.key(), "was": was, "to": to })).collect();
+        add("goal", json!({ "goal": goal, "reached": is_reached, "settings": settings, "answer": answer }));
+    }
+    format!("{object}\n")
+}

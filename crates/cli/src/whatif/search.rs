@@ -1,0 +1,178 @@
+//! Searches: replays with one setting after the other.
+
+use millstream_flow::{ReplayError, Trace, WhatIf};
+
+use super::answer::Answer;
+use super::doubt::Doubt;
+use super::goal::Goal;
+use super::setting::{Knob, Sweep, knobs};
+
+/// The number of replays with resampled units that give an answer its range.
+const RESAMPLES: u64 = 9;
+
+/// A gain of less than this is none.
+const WORTH_IT: f64 = 0.01;
+
+/// The factor up to which a setting is raised in search of one that gives more.
+const MAX_FACTOR: u64 = 64;
+
+/// All that was found.
+pub(super) struct Found<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) doubt: Doubt,
+    pub(super) as_it_was: Answer,
+    pub(super) changed: Option<Changed>,
+    pub(super) helps: Option<Vec<Help>>,
+    pub(super) sweep: Option<(Knob, Vec<(u64, Answer)>)>,
+    pub(super) goal: Option<Reached>,
+}
+
+/// The answer to the changes that were asked for.
+pub(super) struct Changed {
+    pub(super) settings: String,
+    pub(super) answer: Answer,
+    /// The least and the most of wall time and of the 99 % latency among runs with resampled units.
+    pub(super) wall_s: (f64, f64),
+    pub(super) p99_s: (f64, f64),
+}
+
+/// A setting that was doubled, and what that gives.
+pub(super) struct Help {
+    pub(super) knob: Knob,
+    pub(super) was: u64,
+    pub(super) to: u64,
+    pub(super) answer: Answer,
+    /// The value above which more of it gives nothing.
+    pub(super) enough: u64,
+    pub(super) at_enough: Answer,
+}
+
+/// The settings that reach a goal, or come nearest.
+pub(super) struct Reached {
+    pub(super) goal: String,
+    pub(super) is_reached: bool,
+    pub(super) settings: Vec<(Knob, u64, u64)>,
+    pub(super) answer: Answer,
+}
+
+fn replay(trace: &Trace, what_if: &WhatIf) -> Result<Answer, ReplayError> {
+    trace.replay(what_if).map(|replayed| Answer::of(&replayed))
+}
+
+/// Answers what the changes come to.
+pub(super) fn changed(trace: &Trace, what_if: WhatIf, settings: &[String]) -> Result<Changed, ReplayError> {
+    let answer = replay(trace, &what_if)?;
+    let (mut wall_s, mut p99_s) = ((answer.wall_s, answer.wall_s), (answer.p99_s, answer.p99_s));
+    let widen = |range: &mut (f64, f64), value: f64| *range = (range.0.min(value), range.1.max(value));
+    for seed in 0..RESAMPLES {
+        let resampled = Answer::of(&trace.replay_resampled(&what_if, seed)?);
+        widen(&mut wall_s, resampled.wall_s);
+        widen(&mut p99_s, resampled.p99_s);
+    }
+    Ok(Changed { settings: settings.join(" "), answer, wall_s, p99_s })
+}
+
+/// The settings that make the run faster when they are doubled, the best first.
+pub(super) fn helps(trace: &Trace) -> Result<Vec<Help>, ReplayError> {
+    let as_it_was = replay(trace, &WhatIf::default())?;
+    let mut helps = Vec::new();
+    for (knob, was) in knobs(trace) {
+        let to = was.saturating_mul(2);
+        let Ok(answer) = replay(trace, &knob.turn(WhatIf::default(), to)) else { continue };
+        if !gains(&as_it_was, &answer) {
+            continue;
+        }
+        let (enough, at_enough) = enough(trace, &WhatIf::default(), &knob, was)?;
+        helps.push(Help { knob, was, to, answer, enough, at_enough });
+    }
+    helps.sort_by(|a, b| a.answer.wall_s.total_cmp(&b.answer.wall_s));
+    Ok(helps)
+}
+
+/// Whether the second answer is faster by more than nothing.
+fn gains(before: &Answer, after: &Answer) -> bool {
+    after.wall_s < before.wall_s * (1.0 - WORTH_IT)
+}
+
+/// The least value of a setting above which more of it gives nothing.
+fn enough(trace: &Trace, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), ReplayError> {
+    let at = |value: u64| replay(trace, &knob.turn(what_if.clone(), value));
+    let most = was.saturating_mul(MAX_FACTOR);
+    let best = at(most)?;
+    let is_enough = |answer: &Answer| answer.wall_s <= best.wall_s * (1.0 + WORTH_IT);
+    let (mut too_few, mut enough, mut answer) = (was, most, best.clone());
+    while enough - too_few > 1 + too_few / 16 {
+        let middle = too_few + (enough - too_few) / 2;
+        let found = at(middle)?;
+        if is_enough(&found) {
+            (enough, answer) = (middle, found);
+        } else {
+            too_few = middle;
+        }
+    }
+    Ok((enough, answer))
+}
+
+/// Answers what each value of a setting comes to.
+pub(super) fn sweep(trace: &Trace, what_if: &WhatIf, sweep: &Sweep) -> Result<(Knob, Vec<(u64, Answer)>), ReplayError> {
+    let answers = sweep.values.iter().map(|&value| {
+        let answer = replay(trace, &sweep.knob.turn(what_if.clone(), value))?;
+        Ok((value, answer))
+    });
+    Ok((sweep.knob.clone(), answers.collect::<Result<_, ReplayError>>()?))
+}
+
+/// Looks for settings that reach a goal: doubles the one that brings it nearest until it is reached or nothing helps, and
+/// then takes back what is not needed.
+pub(super) fn reach(trace: &Trace, what_if: &WhatIf, goal: &Goal) -> Result<Reached, ReplayError> {
+    let mut knobs: Vec<(Knob, u64, u64)> = knobs(trace).into_iter().map(|(knob, was)| (knob, was, was)).collect();
+    let with = |knobs: &[(Knob, u64, u64)]| {
+        let turned = knobs.iter().filter(|(_, was, to)| to != was);
+        turned.fold(what_if.clone(), |what_if, (knob, _, to)| knob.turn(what_if, *to))
+    };
+    let mut answer = replay(trace, &with(&knobs))?;
+    while !goal.is_reached(&answer) {
+        let mut best: Option<(usize, u64, Answer)> = None;
+        for place in 0..knobs.len() {
+            let (_, was, to) = knobs[place];
+            // A single doubling may give nothing where fourfold does: units in flight, for a batch.
+            for raised in [to.saturating_mul(2), to.saturating_mul(4)] {
+                if raised > was.saturating_mul(MAX_FACTOR) {
+                    continue;
+                }
+                let mut tried = knobs.clone();
+                tried[place].2 = raised;
+                let Ok(found) = replay(trace, &with(&tried)) else { continue };
+                if best.as_ref().is_none_or(|(.., best)| goal.distance(&found) < goal.distance(best) * (1.0 - WORTH_IT))
+                {
+                    best = Some((place, raised, found));
+                }
+            }
+        }
+        match best {
+            Some((place, raised, found)) if goal.distance(&found) < goal.distance(&answer) * (1.0 - WORTH_IT) => {
+                (knobs[place].2, answer) = (raised, found);
+            }
+            _ => break,
+        }
+    }
+    let is_reached = goal.is_reached(&answer);
+    if is_reached {
+        for place in 0..knobs.len() {
+            let (_, was, to) = knobs[place];
+            let (mut too_few, mut enough) = (was.saturating_sub(1), to);
+            while enough > was && enough - too_few > 1 {
+                let middle = too_few + (enough - too_few) / 2;
+                let mut tried = knobs.clone();
+                tried[place].2 = middle;
+                match replay(trace, &with(&tried)) {
+                    Ok(found) if goal.is_reached(&found) => (enough, answer) = (middle, found),
+                    _ => too_few = middle,
+                }
+            }
+            knobs[place].2 = enough;
+        }
+    }
+    let settings = knobs.into_iter().filter(|(_, was, to)| to != was).collect();
+    Ok(Reached { goal: goal.text().to_owned(), is_reached, settings, answer })
+}

@@ -1,0 +1,62 @@
+//! Witnesses: listeners that are told of every run of a batch and of every pull of the source, for a trace.
+//!
+//! Each worker has a track of its own, so it tells the witness without a lock that another worker holds. A flow without
+//! a witness pays one branch for each batch.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::settlement::Settlement;
+use super::site::Site;
+use crate::engine::run::brood::Brood;
+use crate::engine::units::column::Row;
+
+/// A listener to the runs of a flow.
+pub(crate) trait Witness: Send + Sync {
+    /// A new track, for the worker that calls.
+    fn track(self: Arc<Self>) -> Box<dyn Track>;
+}
+
+/// One worker's way to the witness.
+pub(crate) trait Track: Send {
+    /// The worker begins a turn, or a pull.
+    fn begins(&mut self);
+    /// The worker has run a batch through a stage.
+    fn ran(&mut self, ran: &Ran<'_>);
+    /// The worker has pulled units from the source, numbered from `first_id` on.
+    fn pulled(&mut self, first_id: u64, units: u64, began_ns: u64, ended_ns: u64);
+}
+
+/// The run of a batch through one stage, before it is settled.
+pub(crate) struct Ran<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) stage: u16,
+    pub(crate) began_ns: u64,
+    /// The units; their records still say what they asked for in this stage.
+    pub(crate) rows: &'a [Row],
+    pub(crate) settlement: &'a Settlement,
+    /// The index of this run's first entry in [`Settlement::timings`].
+    pub(crate) first_timing: usize,
+    /// The children that the run has brought out, if the stage splits its units.
+    pub(crate) brood: Option<&'a Brood>,
+}
+
+thread_local! {
+    /// The processor time that others have spent for the units of this thread since the last run was told, in ns.
+    static CHARGED_NS: Cell<u64> = const { Cell::new(0) };
+    /// The time that those have waited for a processor.
+    static DELAYED_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Adds processor time that another process or thread has spent for the unit that this thread runs.
+pub(crate) fn charge(spent: Duration, delayed: Duration) {
+    let add = |cell: &Cell<u64>, time: Duration| cell.set(cell.get().saturating_add(crate::engine::pace::nanos(time)));
+    CHARGED_NS.with(|cell| add(cell, spent));
+    DELAYED_NS.with(|cell| add(cell, delayed));
+}
+
+/// Takes the time that was charged since the last call: spent, and waited for a processor.
+pub(crate) fn take_charged() -> (u64, u64) {
+    (CHARGED_NS.take(), DELAYED_NS.take())
+}

@@ -1,0 +1,109 @@
+//! Cores: jobs that compute share them evenly, as threads of one priority do.
+//!
+//! With `n` jobs on `c` cores each runs at the speed `min(1, c / n)`. All of them run at the same speed, so one counter of
+//! work done is enough: a job that needs `w` more ends when the counter has grown by `w`.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The jobs that compute.
+pub(crate) struct Cores {
+    cores: f64,
+    /// The work, in nanoseconds, that a job which had computed from the beginning would have done by `at_ns`.
+    done: f64,
+    at_ns: u64,
+    /// Each job with the value of `done` at which it ends.
+    jobs: BinaryHeap<Reverse<(Work, u64)>>,
+}
+
+/// An amount of work; never NaN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Work(f64);
+
+impl Eq for Work {}
+
+impl PartialOrd for Work {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Work {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl Cores {
+    pub(crate) fn new(cores: usize) -> Self {
+        Cores { cores: cores.max(1) as f64, done: 0.0, at_ns: 0, jobs: BinaryHeap::new() }
+    }
+
+    fn speed(&self) -> f64 {
+        (self.cores / self.jobs.len() as f64).min(1.0)
+    }
+
+    fn advance(&mut self, now: u64) {
+        self.done += (now - self.at_ns) as f64 * self.speed();
+        self.at_ns = now;
+    }
+
+    /// Adds a job that needs `cpu_ns` of a core for itself.
+    pub(crate) fn add(&mut self, job: u64, cpu_ns: u64, now: u64) {
+        self.advance(now);
+        self.jobs.push(Reverse((Work(self.done + cpu_ns as f64), job)));
+    }
+
+    /// The time at which the next job ends, if none is added before; `u64::MAX` if there is none.
+    pub(crate) fn next_end(&self) -> u64 {
+        let Some(Reverse((Work(end), _))) = self.jobs.peek() else { return u64::MAX };
+        let left = ((end - self.done) / self.speed()).max(0.0).ceil();
+        self.at_ns.saturating_add(left as u64)
+    }
+
+    /// Takes the next job, if it has ended by now.
+    pub(crate) fn take_ended(&mut self, now: u64) -> Option<u64> {
+        if self.next_end() > now {
+            return None;
+        }
+        self.advance(now);
+        self.jobs.pop().map(|Reverse((_, job))| job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_on_cores_of_their_own_take_their_time() {
+        let mut cores = Cores::new(2);
+        cores.add(1, 100, 0);
+        cores.add(2, 50, 10);
+        assert_eq!(cores.next_end(), 60);
+        assert_eq!((cores.take_ended(59), cores.take_ended(60), cores.next_end()), (None, Some(2), 100));
+    }
+
+    #[test]
+    fn more_jobs_than_cores_share_them_evenly() {
+        let mut cores = Cores::new(1);
+        cores.add(1, 100, 0);
+        cores.add(2, 100, 50);
+        // The first has 50 left, and both run at half speed: it ends at 150, and the other, with 50 left, at 200.
+        assert_eq!((cores.next_end(), cores.take_ended(150)), (150, Some(1)));
+        assert_eq!((cores.next_end(), cores.take_ended(200), cores.next_end()), (200, Some(2), u64::MAX));
+    }
+
+    #[test]
+    fn the_work_done_equals_the_cores_times_the_time() {
+        let mut cores = Cores::new(3);
+        (0..7).for_each(|job| cores.add(job, 300, 0));
+        let mut ended = 0;
+        while cores.next_end() != u64::MAX {
+            let now = cores.next_end();
+            cores.take_ended(now);
+            ended = now;
+        }
+        assert_eq!(ended, 700);
+    }
+}

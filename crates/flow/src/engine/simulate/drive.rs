@@ -1,0 +1,364 @@
+//! The events of a simulated run.
+//!
+//! The driver is one thread. It takes the earliest event (a worker wakes, code ends, a timer is due), lets the state
+//! machine react as a thread would, and does what the plan of wake-ups says.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use super::cores::Cores;
+use super::meter::{Meter, Spent};
+use crate::engine::crew::chain::RunningBatch;
+use crate::engine::crew::threads::Post;
+use crate::engine::crew::wakeups::Call;
+use crate::engine::dispatch::Job;
+use crate::engine::intake::source::PullOrder;
+use crate::engine::intake::staging::Staging;
+use crate::engine::run::settlement::{Run, Settlement};
+use crate::engine::state::State;
+use crate::engine::threads::clock::fire;
+use crate::engine::threads::shared::{Locked, Shared};
+use crate::engine::units::column::Row;
+use crate::report::Report;
+
+/// A worker that finds no work polls for this long before it sleeps, as threads do (see `threads/sleep`).
+const ALERT_NS: u64 = 10_000;
+
+/// The machine that a run is simulated on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Costs {
+    pub(crate) cores: usize,
+    /// The time from a wake-up to the first instruction of a sleeping worker.
+    pub(crate) wake_ns: u64,
+    /// The time from the start of a worker to its first instruction.
+    pub(crate) start_ns: u64,
+}
+
+/// The source of a simulated run: the time that each unit takes to be pulled.
+pub(crate) trait Pulls {
+    /// The time for the next `units` units, or for as many as there are.
+    fn next(&mut self, units: usize) -> Spent;
+}
+
+/// Why a simulated run came to no end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoEnd {
+    /// Units are left, and nothing can happen any more.
+    Stuck { left: u64, held_by: String },
+    /// There were more events than the run can have.
+    TooManyEvents,
+}
+
+/// Runs a flow in simulated time, from its first pull to the departure of its last unit. The flow has a source, no
+/// thread, and lives in the time of `meter`; it must not have been started.
+pub(crate) fn simulate(
+    shared: &Arc<Shared>,
+    meter: &Meter,
+    costs: Costs,
+    pulls: &mut dyn Pulls,
+    max_events: u64,
+) -> Result<Report, NoEnd> {
+    let mut drive = Drive {
+        shared,
+        meter,
+        costs,
+        pulls,
+        cores: Cores::new(costs.cores),
+        now: 1,
+        events: BinaryHeap::new(),
+        sequence: 0,
+        workers: Vec::new(),
+        jobs: BTreeMap::new(),
+        over: false,
+    };
+    meter.set_now(drive.now);
+    let mut state = shared.lock();
+    state.open(drive.now);
+    state.attach_source();
+    state.grant_all(drive.now);
+    drive.wake(&mut state);
+    drop(state);
+    for _ in 0..max_events {
+        if drive.over {
+            let mut state = shared.lock();
+            state.ledger.end(drive.now);
+            state.life.finish();
+            return Ok(state.report(shared.site().name(), drive.now));
+        }
+        if !drive.step() {
+            let mut state = shared.lock();
+            let snapshot = state.snapshot(shared.site().name(), drive.now);
+            return Err(NoEnd::Stuck { left: snapshot.in_flight, held_by: snapshot.held_by() });
+        }
+    }
+    Err(NoEnd::TooManyEvents)
+}
+
+struct Drive<'a> {
+    shared: &'a Arc<Shared>,
+    meter: &'a Meter,
+    costs: Costs,
+    pulls: &'a mut dyn Pulls,
+    cores: Cores,
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// The number of events so far, which orders those of the same time.
+    sequence: u64,
+    workers: Vec<Worker>,
+    /// The work that workers have taken, by the number of the worker.
+    jobs: BTreeMap<u64, Task>,
+    over: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A started worker begins, or a woken one goes on.
+    Begins { worker: usize },
+    /// A worker stops polling for work.
+    StopsPolling { worker: usize },
+    /// The work of a worker is over.
+    Ends { worker: usize },
+}
+
+struct Worker {
+    post: Post,
+    at: At,
+    /// The rows of its pulls, and their way into the flow.
+    rows: Vec<Row>,
+    staging: Arc<Staging>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// It was started or woken, and will look for work.
+    OnTheWay {
+        was_asleep: bool,
+        polled: bool,
+    },
+    Polling,
+    Asleep,
+    Busy,
+}
+
+/// The work that a worker has taken.
+enum Task {
+    Batch { batch: RunningBatch, settlement: Settlement, began_ns: u64, wait_ns: u64 },
+    Pull { order: PullOrder, wait_ns: u64 },
+}
+
+impl Drive<'_> {
+    /// Goes to the next event. Returns `false` if there is none.
+    fn step(&mut self) -> bool {
+        let timer = self.shared.lock().timers.next_at();
+        let computed = self.cores.next_end();
+        let event = self.events.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+        let at = timer.min(computed).min(event);
+        if at == u64::MAX {
+            return false;
+        }
+        self.now = self.now.max(at);
+        self.meter.set_now(self.now);
+        if at == computed {
+            if let Some(worker) = self.cores.take_ended(self.now) {
+                self.computed(worker);
+            }
+        } else if at == event {
+            if let Some(Reverse((_, _, event))) = self.events.pop() {
+                self.react(event);
+            }
+        } else {
+            let shared = self.shared;
+            let mut state = shared.lock();
+            fire(shared, &mut state, self.now);
+            self.wake(&mut state);
+        }
+        true
+    }
+
+    fn schedule(&mut self, after_ns: u64, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((self.now.saturating_add(after_ns), self.sequence, event)));
+    }
+
+    fn react(&mut self, event: Event) {
+        match event {
+            Event::Begins { worker } => self.begin(worker),
+            Event::StopsPolling { worker } => self.stop_polling(worker),
+            Event::Ends { worker } => self.end(worker),
+        }
+    }
+
+    // ---- wake-ups -------------------------------------------------------------------------------------
+
+    /// Does what the plan of wake-ups says.
+    fn wake(&mut self, state: &mut State) {
+        let wakeups = self.shared.plan_wakeups(state);
+        for &(post, call) in &wakeups.workers {
+            match call {
+                Call::Start => {
+                    let worker = self.workers.len();
+                    let at = At::OnTheWay { was_asleep: false, polled: false };
+                    self.workers.push(Worker { post, at, rows: Vec::new(), staging: Arc::new(Staging::new()) });
+                    self.schedule(self.costs.start_ns, Event::Begins { worker });
+                }
+                Call::Wake { .. } => self.wake_one(post),
+            }
+        }
+        self.over |= wakeups.over;
+    }
+
+    /// Wakes a worker of the post: one that polls, or the one that has fallen asleep last.
+    fn wake_one(&mut self, post: Post) {
+        let of_post = |at: At| move |worker: &Worker| worker.post == post && worker.at == at;
+        let polling = self.workers.iter().position(of_post(At::Polling));
+        let Some(worker) = polling.or_else(|| self.workers.iter().rposition(of_post(At::Asleep))) else { return };
+        let polled = polling.is_some();
+        self.workers[worker].at = At::OnTheWay { was_asleep: true, polled };
+        self.schedule(if polled { 0 } else { self.costs.wake_ns }, Event::Begins { worker });
+    }
+
+    fn stop_polling(&mut self, worker: usize) {
+        if self.workers[worker].at == At::Polling {
+            self.workers[worker].at = At::Asleep;
+            let post = self.workers[worker].post;
+            self.shared.lock().crew.threads_mut(post).stop_polling();
+        }
+    }
+
+    fn begin(&mut self, worker: usize) {
+        let At::OnTheWay { was_asleep, polled } = self.workers[worker].at else { return };
+        let shared = self.shared;
+        let mut state = shared.lock();
+        if was_asleep {
+            state.has_woken(self.workers[worker].post, polled);
+            shared.gate().admit_from_gate(&mut state, self.now, false);
+        }
+        self.turn(worker, state);
+    }
+
+    // ---- a worker's turn ------------------------------------------------------------------------------
+
+    /// Lets a worker look for work, as in `cycle::work`.
+    fn turn(&mut self, worker: usize, mut state: Locked<'_>) {
+        let (now, post) = (self.now, self.workers[worker].post);
+        state.admit_from_gate_if_wanted(self.shared.gate(), now);
+        state.grant(now);
+        let job = state.choose(post, now);
+        let taken = match job {
+            None => None,
+            Some(Job::Batch(stage)) => {
+                let batch = state.dispatch(stage, None, true, now);
+                if batch.is_some() {
+                    state.grant_behind(stage, now);
+                }
+                batch.map(Ok)
+            }
+            Some(Job::Pull { seated }) => {
+                let Worker { rows, staging, .. } = &mut self.workers[worker];
+                state.begin_pull(rows, staging, seated, now).map(Err)
+            }
+        };
+        match taken {
+            None => {
+                let polls = state.fall_asleep(post, now);
+                self.workers[worker].at = if polls { At::Polling } else { At::Asleep };
+                if polls {
+                    self.schedule(ALERT_NS, Event::StopsPolling { worker });
+                }
+                self.wake(&mut state);
+            }
+            Some(task) => {
+                self.workers[worker].at = At::Busy;
+                self.wake(&mut state);
+                drop(state);
+                match task {
+                    Ok(batch) => self.run(worker, batch),
+                    Err(order) => {
+                        let Spent { cpu_ns, wait_ns } = self.pulls.next(self.workers[worker].rows.len());
+                        self.start(worker, Task::Pull { order, wait_ns }, cpu_ns, wait_ns);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs a batch's code, which says how long it takes.
+    fn run(&mut self, worker: usize, mut batch: RunningBatch) {
+        let (shared, began_ns) = (self.shared, self.now);
+        let mut settlement = Settlement { plain: batch.plain, ..Settlement::default() };
+        let mut run = Run {
+            site: shared.site(),
+            growth: &**shared,
+            stage: batch.stage,
+            plain: batch.plain,
+            time_each: true,
+            started_ns: began_ns,
+            settlement: &mut settlement,
+            brood: batch.brood.as_deref_mut(),
+        };
+        shared.lane(batch.stage).run(batch.rows.make_contiguous(), &mut run);
+        self.meter.set_now(began_ns);
+        let Spent { cpu_ns, wait_ns } = self.meter.take();
+        self.start(worker, Task::Batch { batch, settlement, began_ns, wait_ns }, cpu_ns, wait_ns);
+    }
+
+    /// Lets what a worker has taken compute first, and wait then.
+    fn start(&mut self, worker: usize, task: Task, cpu_ns: u64, wait_ns: u64) {
+        self.jobs.insert(worker as u64, task);
+        if cpu_ns > 0 {
+            self.cores.add(worker as u64, cpu_ns, self.now);
+        } else {
+            self.schedule(wait_ns, Event::Ends { worker });
+        }
+    }
+
+    /// The work of a worker needs no core any more.
+    fn computed(&mut self, worker: u64) {
+        let wait_ns = match self.jobs.get(&worker) {
+            Some(Task::Batch { wait_ns, .. } | Task::Pull { wait_ns, .. }) => *wait_ns,
+            None => return,
+        };
+        let worker = worker as usize;
+        if wait_ns > 0 { self.schedule(wait_ns, Event::Ends { worker }) } else { self.end(worker) }
+    }
+
+    /// Settles what a worker has run, and lets it look for more.
+    fn end(&mut self, worker: usize) {
+        let shared = self.shared;
+        let mut state = shared.lock();
+        match self.jobs.remove(&(worker as u64)) {
+            None => return,
+            Some(Task::Batch { batch, mut settlement, began_ns, .. }) => {
+                stretch(&mut settlement, began_ns, self.now);
+                state.settle(batch, &mut settlement, self.now);
+            }
+            Some(Task::Pull { order, .. }) => {
+                let Worker { rows, staging, .. } = &mut self.workers[worker];
+                let end = shared.source().pull(order, rows, staging);
+                state.end_pull(rows, end.is_none(), self.now);
+                if end.is_some() {
+                    state.grant(self.now);
+                    state.life.drain();
+                }
+            }
+        }
+        state.units.share_surplus();
+        state.grant_all(self.now);
+        self.turn(worker, state);
+    }
+}
+
+/// Lets a settlement say that its batch ended now. Its units took longer than they said if they shared cores.
+fn stretch(settlement: &mut Settlement, began_ns: u64, now: u64) {
+    let (said, took) = (settlement.ended_ns - began_ns, now - began_ns);
+    settlement.ended_ns = now;
+    for run in &mut settlement.stage_runs {
+        run.busy_ns = took;
+    }
+    if took != said {
+        for (ns, _) in &mut settlement.timings {
+            *ns = (u128::from(*ns) * u128::from(took) / u128::from(said.max(1))) as u64;
+        }
+    }
+}

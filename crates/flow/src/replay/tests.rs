@@ -1,0 +1,173 @@
+//! Replays beside closed forms: queues whose waits are known exactly.
+
+use std::sync::Arc;
+
+use super::replayed::play;
+use super::script::{Script, Visit};
+use crate::engine::simulate::drive::Costs;
+use crate::engine::simulate::meter::Spent;
+use crate::report::Report;
+use crate::trace::model::{After, Kind, Model, ModelHold, ModelNeed, ModelResource, ModelStage, ModelSupply};
+use crate::trace::run::End;
+
+const SECOND: f64 = 1e9;
+
+/// A machine whose wake-ups cost nothing.
+const IDEAL: Costs = Costs { cores: 1_000_000, wake_ns: 0, start_ns: 0 };
+
+/// Numbers that follow each other at random, the same in each run of the test.
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    fn exponential(&mut self, mean: f64) -> u64 {
+        (-self.unit().ln() * mean) as u64
+    }
+}
+
+fn waits(wait_ns: u64) -> Spent {
+    Spent { cpu_ns: 0, wait_ns }
+}
+
+fn stage(name: &str, resource: Option<u16>, next: &[u16], blocking: bool) -> ModelStage {
+    let need = |resource| ModelNeed { resource, amount: Some(1), keyed: false, hold: ModelHold::Unit };
+    ModelStage {
+        name: name.into(),
+        kind: Kind::Plain,
+        needs: resource.map(need).into_iter().collect(),
+        next: next.to_vec(),
+        retires: next.is_empty(),
+        workers: None,
+        blocking,
+        batch: Some(1),
+        batch_wait_ns: 0,
+        queue: None,
+        weighs: false,
+        retries: 0,
+        after_failure: After::DeadLetter,
+        idempotent: false,
+    }
+}
+
+fn model(stages: Vec<ModelStage>, resources: &[(&str, ModelSupply)], inflight: u64, workers: usize) -> Model {
+    let resource = |&(name, supply): &(&str, ModelSupply)| ModelResource {
+        name: name.into(),
+        supply,
+        keyed: false,
+        pool: false,
+        max_keys: 1,
+    };
+    let resources = resources.iter().map(resource).collect();
+    Model { flow: "queue".into(), inflight, memory: None, workers, entry: 0, stages, resources }
+}
+
+fn run(model: &Model, script: Script, costs: Costs) -> Report {
+    let order = (0..script.roots().len()).collect();
+    play(model, &vec![1.0; model.stages.len()], &Arc::new(script), order, costs).unwrap()
+}
+
+/// One stage with `servers` tokens, exponential times with the mean of a second, and exponential pauses of the source.
+fn markov(servers: u64, load: f64, units: usize, inflight: u64) -> Report {
+    let mut random = Random(7 + servers);
+    let between = SECOND / (load * servers as f64);
+    let script = Script::of((0..units).map(|_| {
+        let arrives = waits(random.exponential(between));
+        (arrives, vec![Visit::new(0, End::Retire, waits(random.exponential(SECOND)))])
+    }));
+    let model =
+        model(vec![stage("serve", Some(0), &[], true)], &[("server", ModelSupply::Tokens(servers))], inflight, 4);
+    run(&model, script, IDEAL)
+}
+
+/// The probability that all of `servers` are busy (Erlang's C formula).
+fn erlang_c(servers: u64, load: f64) -> f64 {
+    let a = load * servers as f64;
+    let blocked = (1..=servers).fold(1.0, |b, n| a * b / (n as f64 + a * b));
+    blocked / (1.0 - load * (1.0 - blocked))
+}
+
+fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
+    let off = (found - expected).abs() / expected;
+    assert!(off <= tolerance, "{what}: {found:.5} for {expected:.5}, {:.2} % off", off * 100.0);
+}
+
+#[test]
+fn waits_of_markovian_queues_are_those_of_erlang() {
+    for (servers, load) in [(1, 0.5), (1, 0.8), (2, 0.7), (8, 0.9)] {
+        let report = markov(servers, load, 200_000, u64::MAX >> 40);
+        let expected = 1.0 + erlang_c(servers, load) / (servers as f64 * (1.0 - load));
+        assert_near(&format!("M/M/{servers} at {load}"), report.latency_ns.mean as f64 / SECOND, expected, 0.04);
+    }
+}
+
+#[test]
+fn a_closed_flow_runs_as_fast_as_its_scarcest_resource() {
+    // Two stages of a second each, with 2 and 3 tokens: the first one gives 2 units a second.
+    let stages = vec![stage("a", Some(0), &[1], true), stage("b", Some(1), &[], true)];
+    let resources = [("few", ModelSupply::Tokens(2)), ("more", ModelSupply::Tokens(3))];
+    let visits =
+        || vec![Visit::new(0, End::Go(1), waits(1_000_000_000)), Visit::new(1, End::Retire, waits(1_000_000_000))];
+    let report = run(&model(stages, &resources, 64, 2), Script::of((0..400).map(|_| (waits(0), visits()))), IDEAL);
+    assert_near("seconds", report.wall_s, 201.0, 0.001);
+    assert!(report.bottleneck.starts_with("few"), "{}", report.bottleneck);
+}
+
+#[test]
+fn units_in_flight_are_throughput_times_latency() {
+    let report = markov(4, 0.8, 100_000, 1 << 20);
+    // Little's law, with the mean number in flight by the law itself: λW = L, where L of M/M/4 is known.
+    let expected = 4.0 * 0.8 + erlang_c(4, 0.8) * 0.8 / 0.2;
+    let throughput = report.retired as f64 / report.wall_s;
+    assert_near("L", throughput * report.latency_ns.mean as f64 / SECOND, expected, 0.05);
+}
+
+#[test]
+fn computing_units_share_the_cores() {
+    // Four workers on two cores: each of 40 units needs a second of a core.
+    let computes = Spent { cpu_ns: 1_000_000_000, wait_ns: 0 };
+    let script = || Script::of((0..40).map(|_| (waits(0), vec![Visit::new(0, End::Retire, computes)])));
+    let model = model(vec![stage("compute", None, &[], false)], &[], 64, 4);
+    let report = run(&model, script(), Costs { cores: 2, ..IDEAL });
+    assert_near("two cores", report.wall_s, 20.0, 0.001);
+    let service = report.stages[0].service_ns.p50 as f64;
+    assert_near("four workers", service / SECOND, 2.0, 0.02);
+    let report = run(&model, script(), Costs { cores: 8, ..IDEAL });
+    assert_near("eight cores", report.wall_s, 10.0, 0.001);
+}
+
+#[test]
+fn a_rate_gives_its_tokens_and_no_more() {
+    let stages = vec![stage("ask", Some(0), &[], true)];
+    let resources = [("rate", ModelSupply::Rate { per_second: 10.0, burst: 1 })];
+    let script = Script::of((0..101).map(|_| (waits(0), vec![Visit::new(0, End::Retire, waits(1_000_000))])));
+    assert_near("100 periods", run(&model(stages, &resources, 64, 2), script, IDEAL).wall_s, 10.0, 0.001);
+}
+
+#[test]
+fn the_same_script_gives_the_same_run() {
+    let (one, two) = (markov(3, 0.9, 5_000, 40), markov(3, 0.9, 5_000, 40));
+    assert_eq!((one.wall_s, one.latency_ns), (two.wall_s, two.latency_ns));
+}
+
+#[test]
+fn units_that_fail_end_as_they_did() {
+    let mut failing = stage("try", None, &[], true);
+    failing.retries = 1;
+    let again = |pause_ns| Visit::new(0, End::Retry { pause_ns }, waits(1_000_000));
+    let end = |end| Visit::new(0, end, waits(1_000_000));
+    let units = [
+        vec![again(5_000_000_000), end(End::Retire)],
+        vec![again(1), end(End::Dead)],
+        vec![end(End::Dead)],
+        vec![Visit::new(0, End::Requeue { pause_ns: 3_000_000_000 }, waits(0)), end(End::Retire)],
+    ];
+    let script = Script::of(units.map(|visits| (waits(0), visits)));
+    let report = run(&model(vec![failing], &[], 64, 2), script, IDEAL);
+    let stage = &report.stages[0];
+    assert_eq!((report.retired, report.dead_lettered, stage.retries, stage.requeued), (2, 2, 2, 1));
+    assert_near("the longest pause", report.wall_s, 5.002, 0.001);
+}

@@ -1,0 +1,217 @@
+//! The settings that a replay changes.
+
+use crate::limits::MAX_WORKERS;
+use crate::trace::file::Machine;
+use crate::trace::model::{Model, ModelSupply};
+
+/// Settings that differ from those of the traced run. The default changes nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WhatIf {
+    pub(crate) changes: Vec<Change>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Change {
+    Capacity { resource: String, tokens: u64 },
+    Rate { resource: String, per_second: f64 },
+    Service { stage: String, factor: f64 },
+    StageWorkers { stage: String, ceiling: usize },
+    Batch { stage: String, units: usize },
+    Workers(usize),
+    Inflight(u64),
+    Memory(u64),
+    Cores(usize),
+}
+
+/// The reason why a trace cannot be replayed as asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The flow has no stage of this name.
+    #[error("there is no stage `{stage}`: the stages are {known}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    UnknownStage { stage: String, known: String },
+    /// The flow has no resource of this name.
+    #[error("there is no resource `{resource}`: the resources are {known}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    UnknownResource { resource: String, known: String },
+    /// A value is out of range, or does not fit.
+    #[error("{what} cannot be {value}: {must}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    BadValue { what: String, value: String, must: String },
+    /// The flow does something that a replay has no model of.
+    #[error("{0}, which a replay has no model of")]
+    NoModel(String),
+    /// The flow with these settings is refused, as a run with them would be.
+    #[error("a flow with these settings is refused: {0}")]
+    Refused(String),
+    /// The simulated run came to no end.
+    #[error("the replay comes to no end with {left} units left: {held_by}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    NoEnd { left: u64, held_by: String },
+}
+
+impl WhatIf {
+    fn with(mut self, change: Change) -> Self {
+        self.changes.push(change);
+        self
+    }
+
+    /// A resource has this many tokens, or objects; of each key where keyed. Of a rate it is the burst.
+    #[must_use]
+    pub fn capacity(self, resource: impl Into<String>, tokens: u64) -> Self {
+        self.with(Change::Capacity { resource: resource.into(), tokens })
+    }
+
+    /// A rate gives this many tokens a second.
+    #[must_use]
+    pub fn rate(self, resource: impl Into<String>, per_second: f64) -> Self {
+        self.with(Change::Rate { resource: resource.into(), per_second })
+    }
+
+    /// A stage's code takes `factor` of its time: 0.8 for a fifth less.
+    #[must_use]
+    pub fn service(self, stage: impl Into<String>, factor: f64) -> Self {
+        self.with(Change::Service { stage: stage.into(), factor })
+    }
+
+    /// A stage has at most this many workers.
+    #[must_use]
+    pub fn stage_workers(self, stage: impl Into<String>, ceiling: usize) -> Self {
+        self.with(Change::StageWorkers { stage: stage.into(), ceiling })
+    }
+
+    /// A worker takes at most this many units of a stage at once.
+    #[must_use]
+    pub fn batch(self, stage: impl Into<String>, units: usize) -> Self {
+        self.with(Change::Batch { stage: stage.into(), units })
+    }
+
+    /// The flow has this many shared workers.
+    #[must_use]
+    pub fn workers(self, threads: usize) -> Self {
+        self.with(Change::Workers(threads))
+    }
+
+    /// The cap on units in flight.
+    #[must_use]
+    pub fn inflight(self, units: u64) -> Self {
+        self.with(Change::Inflight(units))
+    }
+
+    /// The cap on payload bytes in flight.
+    #[must_use]
+    pub fn memory(self, bytes: u64) -> Self {
+        self.with(Change::Memory(bytes))
+    }
+
+    /// The machine has this many cores.
+    #[must_use]
+    pub fn cores(self, cores: usize) -> Self {
+        self.with(Change::Cores(cores))
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Applies the changes. Returns the factor by which each stage's time changes.
+    pub(crate) fn apply(&self, model: &mut Model, machine: &mut Machine) -> Result<Vec<f64>, ReplayError> {
+        let mut factors = vec![1.0; model.stages.len()];
+        for change in &self.changes {
+            match change {
+                Change::Capacity { resource, tokens } => {
+                    at_least_one(&format!("resource `{resource}`"), *tokens)?;
+                    match &mut self.resource(model, resource)?.supply {
+                        ModelSupply::Tokens(count) | ModelSupply::Rate { burst: count, .. } => *count = *tokens,
+                    }
+                }
+                Change::Rate { resource, per_second: new } => match &mut self.resource(model, resource)?.supply {
+                    ModelSupply::Rate { per_second, .. } if new.is_finite() && *new > 0.0 => *per_second = *new,
+                    ModelSupply::Rate { .. } => {
+                        return Err(bad(format!("the rate of `{resource}`"), new, "a rate is a positive number"));
+                    }
+                    ModelSupply::Tokens(_) => {
+                        return Err(bad(
+                            format!("resource `{resource}`"),
+                            format!("{new}/s"),
+                            "it has tokens and no rate",
+                        ));
+                    }
+                },
+                Change::Service { stage, factor } => {
+                    if !factor.is_finite() || *factor < 0.0 {
+                        return Err(bad(format!("the service of `{stage}`"), factor, "a factor is at least 0"));
+                    }
+                    factors[stage_index(model, stage)?] *= factor;
+                }
+                Change::StageWorkers { stage, ceiling } => {
+                    workers(&format!("the workers of `{stage}`"), *ceiling)?;
+                    let stage = stage_index(model, stage)?;
+                    let floor = model.stages[stage].workers.map_or(0, |(floor, _)| floor);
+                    model.stages[stage].workers = Some((floor.min(*ceiling), *ceiling));
+                }
+                Change::Batch { stage, units } => {
+                    at_least_one(&format!("the batch of `{stage}`"), *units as u64)?;
+                    let stage = stage_index(model, stage)?;
+                    model.stages[stage].batch = Some(*units);
+                }
+                Change::Workers(threads) => {
+                    workers("workers", *threads)?;
+                    model.workers = *threads;
+                }
+                Change::Inflight(units) => {
+                    at_least_one("inflight", *units)?;
+                    model.inflight = *units;
+                }
+                Change::Memory(bytes) => {
+                    at_least_one("memory", *bytes)?;
+                    model.memory = Some(*bytes);
+                }
+                Change::Cores(cores) => {
+                    at_least_one("cores", *cores as u64)?;
+                    machine.cores = *cores;
+                }
+            }
+        }
+        Ok(factors)
+    }
+
+    fn resource<'m>(
+        &self,
+        model: &'m mut Model,
+        name: &str,
+    ) -> Result<&'m mut crate::trace::model::ModelResource, ReplayError> {
+        let Some(index) = model.resource(name) else {
+            let known = list(model.resources.iter().map(|resource| &resource.name));
+            return Err(ReplayError::UnknownResource { resource: name.to_owned(), known });
+        };
+        Ok(&mut model.resources[index])
+    }
+}
+
+fn stage_index(model: &Model, name: &str) -> Result<usize, ReplayError> {
+    let known = || list(model.stages.iter().map(|stage| &stage.name));
+    model.stage(name).ok_or_else(|| ReplayError::UnknownStage { stage: name.to_owned(), known: known() })
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn bad(what: String, value: impl ToString, must: &str) -> ReplayError {
+    ReplayError::BadValue { what, value: value.to_string(), must: must.to_owned() }
+}
+
+fn at_least_one(what: &str, value: u64) -> Result<(), ReplayError> {
+    if value == 0 { Err(bad(what.to_owned(), value, "it must be at least 1")) } else { Ok(()) }
+}
+
+fn workers(what: &str, value: usize) -> Result<(), ReplayError> {
+    match value {
+        1..=MAX_WORKERS => Ok(()),
+        _ => Err(bad(what.to_owned(), value, &format!("it must be from 1 to {MAX_WORKERS}"))),
+    }
+}

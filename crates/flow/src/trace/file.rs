@@ -1,0 +1,197 @@
+//! The file of a trace: a line with the model of the flow, chunks of records, and the summary of the run.
+
+use std::io::{self, BufRead, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::bytes::{Numbers, checksum};
+use super::model::Model;
+use super::run::{Context, Record, read};
+use crate::report::{Outcome, Report};
+
+/// The tag of a chunk of records.
+pub(super) const CHUNK: u8 = b'C';
+/// The tag of the summary, which ends a trace.
+pub(super) const SUMMARY: u8 = b'S';
+
+/// The longest first line and the longest frame that a reader takes.
+const MAX_HEADER_BYTES: u64 = 16 << 20;
+const MAX_FRAME_BYTES: u64 = 64 << 20;
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The first line of a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    pub(crate) millstream_trace: u32,
+    pub(crate) model: Model,
+    pub(crate) machine: Machine,
+    /// The program's own words about the run.
+    pub(crate) note: serde_json::Value,
+}
+
+/// The machine of the run, as far as a replay depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) cores: usize,
+    /// The time from a wake-up to the first instruction of the woken worker.
+    pub(crate) wake_ns: u64,
+    /// The time from the start of a thread to its first instruction.
+    pub(crate) start_ns: u64,
+}
+
+/// The numbers that the run came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    pub(crate) complete: bool,
+    pub(crate) wall_ns: u64,
+    pub(crate) admitted: u64,
+    pub(crate) split: u64,
+    pub(crate) retired: u64,
+    pub(crate) dead_lettered: u64,
+    pub(crate) gathered: u64,
+    pub(crate) left: u64,
+    pub(crate) latency_p50_ns: u64,
+    pub(crate) latency_p99_ns: u64,
+    pub(crate) latency_mean_ns: u64,
+    pub(crate) bottleneck: String,
+    /// The settings at the end.
+    pub(crate) workers: u64,
+    pub(crate) inflight: u64,
+    pub(crate) capacities: Vec<u64>,
+}
+
+impl Measured {
+    pub(crate) fn of(report: &Report) -> Self {
+        Measured {
+            complete: report.outcome == Outcome::Complete,
+            wall_ns: (report.wall_s * 1e9) as u64,
+            admitted: report.admitted,
+            split: report.split,
+            retired: report.retired,
+            dead_lettered: report.dead_lettered,
+            gathered: report.gathered,
+            left: report.left,
+            latency_p50_ns: report.latency_ns.p50,
+            latency_p99_ns: report.latency_ns.p99,
+            latency_mean_ns: report.latency_ns.mean,
+            bottleneck: report.bottleneck.clone(),
+            workers: report.workers,
+            inflight: report.inflight_cap,
+            capacities: report.resources.iter().map(|resource| resource.capacity).collect(),
+        }
+    }
+}
+
+/// Why a file could not be read as a trace.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// Reading failed.
+    #[error("the trace could not be read: {0}")]
+    Io(#[from] io::Error),
+    /// The file is something else.
+    #[error("this is no trace: its first line should be JSON with `millstream_trace`, and {0}")]
+    NotATrace(String),
+    /// The trace is of another version.
+    #[error("the trace has format {found}, and this program reads format {VERSION}")]
+    #[expect(missing_docs, reason = "the message says what the field is")]
+    Version { found: u32 },
+    /// A part of the file is damaged.
+    #[error("the trace is damaged at byte {at}: {what}")]
+    #[expect(missing_docs, reason = "the message says what the fields are")]
+    Damaged { at: u64, what: String },
+    /// The end is missing.
+    #[error("the trace ends at byte {at} without the summary of its run: the run was killed, or has not ended yet")]
+    #[expect(missing_docs, reason = "the message says what the field is")]
+    CutOff { at: u64 },
+    /// There are more runs of units than a replay keeps.
+    #[error("the trace has more than {most} runs of units in stages, which is the most that a replay takes")]
+    #[expect(missing_docs, reason = "the message says what the field is")]
+    TooLong { most: usize },
+    /// Its parts contradict each other.
+    #[error("the trace contradicts itself: {0}")]
+    Contradiction(String),
+}
+
+impl Header {
+    pub(crate) fn new(model: Model, machine: Machine, note: serde_json::Value) -> Self {
+        Header { millstream_trace: VERSION, model, machine, note }
+    }
+
+    pub(super) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = serde_json::to_vec(self).map_err(io::Error::other)?;
+        line.push(b'\n');
+        out.write_all(&line)
+    }
+
+    /// Reads the first line, and returns its length.
+    fn read_from(input: &mut impl BufRead) -> Result<(Self, u64), TraceError> {
+        #[derive(Deserialize)]
+        struct Version {
+            millstream_trace: u32,
+        }
+        let mut line = Vec::new();
+        input.take(MAX_HEADER_BYTES).read_until(b'\n', &mut line)?;
+        if line.last() != Some(&b'\n') {
+            return Err(TraceError::NotATrace("there is no line at its beginning".into()));
+        }
+        let foreign = |error: serde_json::Error| TraceError::NotATrace(format!("it is not: {error}"));
+        let Version { millstream_trace: found } = serde_json::from_slice(&line).map_err(foreign)?;
+        if found != VERSION {
+            return Err(TraceError::Version { found });
+        }
+        Ok((serde_json::from_slice(&line).map_err(foreign)?, line.len() as u64))
+    }
+}
+
+/// Writes a frame: its tag, its length, its checksum, its bytes.
+pub(super) fn put_frame(out: &mut dyn Write, tag: u8, bytes: &[u8], sum: u64) -> io::Result<()> {
+    let mut head = [0; 13];
+    head[0] = tag;
+    head[1..5].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+    head[5..].copy_from_slice(&sum.to_le_bytes());
+    out.write_all(&head)?;
+    out.write_all(bytes)
+}
+
+/// Reads a trace from its beginning to its summary, and hands each record to `take`. Holds one chunk at a time.
+pub(crate) fn read_trace(
+    mut input: impl BufRead,
+    mut take: impl FnMut(&Header, Record) -> Result<(), TraceError>,
+) -> Result<(Header, Measured), TraceError> {
+    let (header, mut at) = Header::read_from(&mut input)?;
+    loop {
+        let damaged = |what: &str| TraceError::Damaged { at, what: what.into() };
+        let mut head = [0; 13];
+        match input.read_exact(&mut head) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(TraceError::CutOff { at }),
+            Err(error) => return Err(error.into()),
+        }
+        let [tag, length @ .., _, _, _, _, _, _, _, _] = head;
+        let length = u64::from(u32::from_le_bytes(length));
+        let sum = u64::from_le_bytes(*head.last_chunk().expect("a head is longer than its checksum"));
+        if !matches!(tag, CHUNK | SUMMARY) || length > MAX_FRAME_BYTES {
+            return Err(damaged("a part of the file should begin here, with its kind and its length"));
+        }
+        let mut bytes = Vec::new();
+        if (&mut input).take(length).read_to_end(&mut bytes)? as u64 != length {
+            return Err(TraceError::CutOff { at });
+        }
+        if checksum(&bytes) != sum {
+            return Err(damaged("the bytes after this differ from their checksum"));
+        }
+        if tag == SUMMARY {
+            let measured = serde_json::from_slice(&bytes).map_err(|error| damaged(&format!("the summary: {error}")))?;
+            return Ok((header, measured));
+        }
+        let (mut numbers, mut context) = (Numbers(&bytes), Context::default());
+        while !numbers.is_empty() {
+            let record = read(&mut numbers, &mut context).ok_or_else(|| damaged("a record is not as it should be"))?;
+            take(&header, record)?;
+        }
+        at += head.len() as u64 + length;
+    }
+}

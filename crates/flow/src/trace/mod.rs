@@ -1,0 +1,22 @@
+//! Traces: what each unit of a run did in each stage, so that the run can be [replayed](crate::Trace::replay) under
+//! other settings.
+//!
+//! | file | idea |
+//! | --- | --- |
+//! | `model` | a flow without its code |
+//! | `recording` | the listener that writes a trace while a flow runs |
+//! | `file` | the file's parts, and how they are read |
+//! | `run` | the record of a batch's run |
+//! | `bytes` | numbers as bytes |
+//! | `costs` | the machine's own costs, measured when a recording begins |
+//!
+//! A record says of each unit its number, its time in the stage's code and the processor's part of that, its end, and
+//! where they are not the rule its weight, its needs and the key of its group. It does not say when the unit ran, beyond
+//! the beginning of its batch: a replay decides that again.
+
+pub(crate) mod bytes;
+pub(crate) mod costs;
+pub(crate) mod file;
+pub(crate) mod model;
+pub(crate) mod recording;
+pub(crate) mod run;

@@ -1,0 +1,217 @@
+//! The model of a flow: everything that its scheduling depends on, apart from its code.
+
+use serde::{Deserialize, Serialize};
+
+use crate::draft::Draft;
+use crate::engine::units::groups::GroupRules;
+use crate::need::Hold;
+use crate::plan::PlanResource;
+use crate::policy::AfterFailure;
+use crate::resource::{Rate, ResourceSpec, Supply};
+
+/// A flow without its code.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Model {
+    pub(crate) flow: String,
+    pub(crate) inflight: u64,
+    /// The byte budget; `None`: there is none.
+    pub(crate) memory: Option<u64>,
+    pub(crate) workers: usize,
+    pub(crate) entry: u16,
+    pub(crate) stages: Vec<ModelStage>,
+    pub(crate) resources: Vec<ModelResource>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelStage {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) needs: Vec<ModelNeed>,
+    pub(crate) next: Vec<u16>,
+    pub(crate) retires: bool,
+    /// The floor and the ceiling, where the program set them.
+    pub(crate) workers: Option<(usize, usize)>,
+    pub(crate) blocking: bool,
+    pub(crate) batch: Option<usize>,
+    pub(crate) batch_wait_ns: u64,
+    pub(crate) queue: Option<u64>,
+    /// The stage weighs its units.
+    pub(crate) weighs: bool,
+    pub(crate) retries: u32,
+    pub(crate) after_failure: After,
+    pub(crate) idempotent: bool,
+}
+
+/// How a stage treats the number of its units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Plain,
+    Split,
+    Gather {
+        by: GatherBy,
+        units: u64,
+        bytes: u64,
+        wait_ns: u64,
+        max_groups: u64,
+        even_if_torn: bool,
+        /// The program's own code decides when a group is full.
+        by_code: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum GatherBy {
+    All,
+    Parent,
+    Key,
+}
+
+/// [`AfterFailure`] in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum After {
+    DeadLetter,
+    Skip,
+    StopFlow,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelNeed {
+    pub(crate) resource: u16,
+    pub(crate) amount: Option<u64>,
+    pub(crate) keyed: bool,
+    pub(crate) hold: ModelHold,
+}
+
+/// [`Hold`] in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ModelHold {
+    Unit,
+    Batch,
+    Until(u16),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ModelResource {
+    pub(crate) name: String,
+    pub(crate) supply: ModelSupply,
+    pub(crate) keyed: bool,
+    pub(crate) pool: bool,
+    pub(crate) max_keys: usize,
+}
+
+/// [`Supply`] in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ModelSupply {
+    Tokens(u64),
+    Rate { per_second: f64, burst: u64 },
+}
+
+impl Model {
+    /// The index of the stage of this name.
+    pub(crate) fn stage(&self, name: &str) -> Option<usize> {
+        self.stages.iter().position(|stage| stage.name == name)
+    }
+
+    /// The index of the resource of this name.
+    pub(crate) fn resource(&self, name: &str) -> Option<usize> {
+        self.resources.iter().position(|resource| resource.name == name)
+    }
+}
+
+impl ModelStage {
+    pub(crate) fn of(draft: &Draft) -> Self {
+        ModelStage {
+            name: draft.config.name.to_string(),
+            kind: match draft.groups {
+                Some(rules) => Kind::gather(rules),
+                None if draft.splits => Kind::Split,
+                None => Kind::Plain,
+            },
+            needs: draft
+                .needs
+                .iter()
+                .map(|need| ModelNeed {
+                    resource: need.resource,
+                    amount: need.amount,
+                    keyed: need.keyed,
+                    hold: match need.hold {
+                        Hold::Unit => ModelHold::Unit,
+                        Hold::Batch => ModelHold::Batch,
+                        Hold::Until(stage) => ModelHold::Until(stage),
+                    },
+                })
+                .collect(),
+            next: draft.edges.clone(),
+            retires: draft.retires,
+            workers: draft.workers,
+            blocking: draft.blocking,
+            batch: draft.batch.size,
+            batch_wait_ns: crate::engine::pace::nanos(draft.batch.wait),
+            queue: draft.queue,
+            weighs: draft.weighs,
+            retries: draft.config.retry.times,
+            after_failure: match draft.config.after_failure {
+                AfterFailure::DeadLetter => After::DeadLetter,
+                AfterFailure::Skip => After::Skip,
+                AfterFailure::StopFlow => After::StopFlow,
+            },
+            idempotent: draft.config.idempotent,
+        }
+    }
+}
+
+impl Kind {
+    fn gather(rules: GroupRules) -> Self {
+        Kind::Gather {
+            by: match (rules.by_family, rules.by_key) {
+                (true, _) => GatherBy::Parent,
+                (_, true) => GatherBy::Key,
+                _ => GatherBy::All,
+            },
+            units: rules.max_units,
+            bytes: rules.max_bytes,
+            wait_ns: rules.wait_ns,
+            max_groups: rules.max_groups,
+            even_if_torn: rules.goes_on_torn,
+            by_code: rules.by_code,
+        }
+    }
+}
+
+impl ModelResource {
+    /// Tokens, objects, or a rate's burst.
+    pub(crate) fn capacity(&self) -> u64 {
+        match self.supply {
+            ModelSupply::Tokens(tokens) => tokens,
+            ModelSupply::Rate { burst, .. } => burst,
+        }
+    }
+
+    /// The resource as a plan shows it.
+    pub(crate) fn as_plan(&self) -> PlanResource {
+        let supply = match self.supply {
+            ModelSupply::Tokens(tokens) => Supply::Tokens(tokens),
+            ModelSupply::Rate { per_second, burst } => Supply::Rate(Rate::per_second(per_second).burst(burst)),
+        };
+        let (name, keyed, max_keys) = (self.name.clone(), self.keyed, self.max_keys);
+        PlanResource::of(&ResourceSpec { name, supply, keyed, pool: self.pool, max_keys })
+    }
+
+    pub(crate) fn of(spec: &ResourceSpec) -> Self {
+        ModelResource {
+            name: spec.name.clone(),
+            supply: match spec.supply {
+                Supply::Tokens(tokens) => ModelSupply::Tokens(tokens),
+                Supply::Rate(rate) => ModelSupply::Rate { per_second: rate.per_second, burst: rate.burst },
+            },
+            keyed: spec.keyed,
+            pool: spec.pool,
+            max_keys: spec.max_keys,
+        }
+    }
+}

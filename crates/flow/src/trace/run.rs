@@ -1,0 +1,411 @@
+//! The record of one run of a batch, as a trace keeps it.
+//!
+//! Units of a batch mostly have consecutive numbers and one destination, so both are written once for many units.
+
+use super::bytes::{Numbers, put, put_difference};
+use crate::engine::claims::{Ask, GATHERED, NO_STAGE};
+use crate::engine::run::settlement::Verdict;
+use crate::engine::run::witness::Ran;
+use crate::engine::units::record::UnitRef;
+
+/// The maximum number of units of one record; a longer one is no trace of ours.
+const MAX_UNITS: u64 = 1 << 20;
+/// The maximum number of needs of one unit in one stage.
+const MAX_ASKS: u64 = 1 << 16;
+
+const RUN: u8 = 1;
+const PULL: u8 = 2;
+
+/// All units took the same time, as far as it was measured.
+const UNIFORM: u64 = 1;
+/// The processor's part of the time follows.
+const CPU: u64 = 2;
+/// Some units do not go where the others go.
+const EXCEPTIONS: u64 = 4;
+/// Weights follow.
+const BYTES: u64 = 8;
+/// Needs that differ by unit follow.
+const ASKS: u64 = 16;
+/// Children follow.
+const BORN: u64 = 32;
+/// Keys of groups follow.
+const GROUPS: u64 = 64;
+/// Pauses before the next stage follow.
+const DELAYS: u64 = 128;
+
+/// The end of a unit's run in a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It went on to this stage.
+    Go(u16),
+    Retire,
+    Skip,
+    Retry {
+        pause_ns: u64,
+    },
+    Dead,
+    /// It went back to the queue, for other needs.
+    Requeue {
+        pause_ns: u64,
+    },
+    /// It was cancelled for memory.
+    AwaitMemory,
+    /// It has more children.
+    Unfold,
+    /// Its last child has come out.
+    Unfolded,
+    /// It opened a group.
+    Hold,
+    /// It joined a group.
+    Join,
+    /// The flow was abandoned.
+    Left,
+}
+
+impl End {
+    fn of(verdict: &Verdict) -> Self {
+        match *verdict {
+            Verdict::Go { stage, .. } => End::Go(stage),
+            Verdict::Retire => End::Retire,
+            Verdict::Skip => End::Skip,
+            Verdict::Retry { pause_ns } => End::Retry { pause_ns },
+            Verdict::Dead { .. } => End::Dead,
+            Verdict::Requeue { pause_ns, .. } => End::Requeue { pause_ns },
+            Verdict::AwaitMemory { .. } => End::AwaitMemory,
+            Verdict::Unfold { .. } => End::Unfold,
+            Verdict::Unfolded => End::Unfolded,
+            Verdict::Hold { .. } => End::Hold,
+            Verdict::Join => End::Join,
+            Verdict::LeftBehind => End::Left,
+        }
+    }
+
+    fn of_all(to: u16) -> Self {
+        match to {
+            NO_STAGE => End::Retire,
+            GATHERED => End::Join,
+            to => End::Go(to),
+        }
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        let (kind, number) = match self {
+            End::Go(stage) => (0, Some(u64::from(stage))),
+            End::Retire => (1, None),
+            End::Skip => (2, None),
+            End::Retry { pause_ns } => (3, Some(pause_ns)),
+            End::Dead => (4, None),
+            End::Requeue { pause_ns } => (5, Some(pause_ns)),
+            End::AwaitMemory => (6, None),
+            End::Unfold => (7, None),
+            End::Unfolded => (8, None),
+            End::Hold => (9, None),
+            End::Join => (10, None),
+            End::Left => (11, None),
+        };
+        put(out, kind);
+        if let Some(number) = number {
+            put(out, number);
+        }
+    }
+
+    fn read(numbers: &mut Numbers<'_>) -> Option<Self> {
+        Some(match numbers.next()? {
+            0 => End::Go(u16::try_from(numbers.next()?).ok()?),
+            1 => End::Retire,
+            2 => End::Skip,
+            3 => End::Retry { pause_ns: numbers.next()? },
+            4 => End::Dead,
+            5 => End::Requeue { pause_ns: numbers.next()? },
+            6 => End::AwaitMemory,
+            7 => End::Unfold,
+            8 => End::Unfolded,
+            9 => End::Hold,
+            10 => End::Join,
+            11 => End::Left,
+            _ => return None,
+        })
+    }
+}
+
+/// A need that differs by unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AskedFor {
+    pub(crate) resource: u16,
+    pub(crate) amount: u64,
+    /// Stands for the key; equal keys have equal numbers.
+    pub(crate) key: Option<u64>,
+}
+
+/// One unit of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnitRun {
+    pub(crate) id: u64,
+    pub(crate) wall_ns: u64,
+    pub(crate) end: End,
+    pub(crate) bytes: u64,
+    pub(crate) asks: Vec<AskedFor>,
+    /// Stands for the key of its group.
+    pub(crate) group: u64,
+    pub(crate) delay_ns: u64,
+}
+
+/// Children of one parent with consecutive numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Born {
+    pub(crate) parent: u64,
+    pub(crate) first: u64,
+    pub(crate) children: u64,
+}
+
+/// A record of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Record {
+    Run {
+        stage: u16,
+        began_ns: u64,
+        /// The processor time of the whole run, and the time that it waited for a processor; `None`: all of its time was
+        /// processor time.
+        cpu: Option<(u64, u64)>,
+        units: Vec<UnitRun>,
+        born: Vec<Born>,
+    },
+    Pull {
+        began_ns: u64,
+        wall_ns: u64,
+        first: u64,
+        units: u64,
+    },
+}
+
+/// The state by which records of one chunk are shortened.
+#[derive(Debug, Default)]
+pub(crate) struct Context {
+    at_ns: u64,
+    id: u64,
+}
+
+/// Writes the run of a batch.
+pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, cpu: Option<(u64, u64)>) {
+    let Ran { site, stage, rows, settlement, began_ns, .. } = *ran;
+    // A batch beyond the limit of a record is written in parts; only the first one has the processor's time.
+    let units = rows.len() as u64;
+    debug_assert!(units <= MAX_UNITS);
+    let timings = &settlement.timings[ran.first_timing..];
+    let looks: Vec<_> = rows
+        .iter()
+        // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
+        .map(|row| unsafe { UnitRef::new(site.records(), row) })
+        .collect();
+    let has = |what: fn(&crate::engine::units::record::Record) -> bool| looks.iter().any(|unit| what(unit.look()));
+    let born: Vec<Born> = ran.brood.map(|brood| children(ran, brood)).unwrap_or_default();
+    let flag = |holds: bool, flag: u64| if holds { flag } else { 0 };
+    let flags = flag(timings.len() == 1, UNIFORM)
+        | flag(cpu.is_some(), CPU)
+        | flag(!settlement.exceptions.is_empty(), EXCEPTIONS)
+        | flag(has(|record| record.bytes() > 0), BYTES)
+        | flag(has(|record| !record.asks().is_empty()), ASKS)
+        | flag(!born.is_empty(), BORN)
+        | flag(!settlement.keys.is_empty(), GROUPS)
+        | flag(has(|record| record.delay_ns() > 0), DELAYS);
+    out.push(RUN);
+    put(out, stage.into());
+    put_difference(out, context.at_ns, began_ns);
+    context.at_ns = began_ns;
+    put(out, units);
+    put(out, flags);
+    let mut times = timings.iter().flat_map(|&(ns, units)| std::iter::repeat_n(ns, units as usize));
+    if flags & UNIFORM != 0 {
+        put(out, timings[0].0);
+    } else {
+        (0..units).for_each(|_| put(out, times.next().unwrap_or(0)));
+    }
+    if let Some((spent, delayed)) = cpu {
+        put(out, spent);
+        put(out, delayed);
+    }
+    let ids = rows.iter().map(|row| site.stamps().id(row));
+    put_ranges(out, &mut context.id, ids);
+    End::of_all(settlement.to).put(out);
+    if flags & EXCEPTIONS != 0 {
+        put(out, settlement.exceptions.len() as u64);
+        let mut last = 0;
+        for (place, verdict) in &settlement.exceptions {
+            put(out, u64::from(place - last));
+            last = *place;
+            End::of(verdict).put(out);
+        }
+    }
+    if flags & BYTES != 0 {
+        looks.iter().for_each(|unit| put(out, unit.look().bytes()));
+    }
+    if flags & ASKS != 0 {
+        for unit in &looks {
+            put(out, unit.look().asks().len() as u64);
+            unit.look().asks().iter().for_each(|ask| put_ask(out, ask));
+        }
+    }
+    if flags & BORN != 0 {
+        put(out, born.len() as u64);
+        for Born { parent, first, children } in born {
+            put_difference(out, context.id, parent);
+            put_difference(out, parent, first);
+            put(out, children);
+        }
+    }
+    if flags & GROUPS != 0 {
+        settlement.keys.iter().for_each(|key| put(out, key & KEY_MASK));
+    }
+    if flags & DELAYS != 0 {
+        looks.iter().for_each(|unit| put(out, unit.look().delay_ns()));
+    }
+}
+
+/// The bits of a key's hash that a trace keeps: five bytes of it.
+const KEY_MASK: u64 = (1 << 35) - 1;
+
+fn put_ask(out: &mut Vec<u8>, ask: &Ask) {
+    put(out, u64::from(ask.resource) << 1 | u64::from(ask.key.is_some()));
+    put(out, ask.amount);
+    if let Some(key) = &ask.key {
+        put(out, hash_of(key));
+    }
+}
+
+/// The number that stands for a key, the same in all runs of a program.
+fn hash_of(key: &str) -> u64 {
+    super::bytes::checksum(key.as_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & KEY_MASK
+}
+
+/// The children that a run has brought out, those of one parent with consecutive numbers together.
+fn children(ran: &Ran<'_>, brood: &crate::engine::run::brood::Brood) -> Vec<Born> {
+    let mut born: Vec<Born> = Vec::new();
+    for row in brood.born() {
+        let id = ran.site.stamps().id(row);
+        // SAFETY: the worker that ran the batch has the rows of its brood, and no other handle reaches their records.
+        let unit = unsafe { UnitRef::new(ran.site.records(), row) };
+        let Some(parent) = unit.look().parent().map(|parent| parent.id) else { continue };
+        match born.last_mut().filter(|last| last.parent == parent && last.first + last.children == id) {
+            Some(last) => last.children += 1,
+            None => born.push(Born { parent, first: id, children: 1 }),
+        }
+    }
+    born
+}
+
+fn put_ranges(out: &mut Vec<u8>, last: &mut u64, ids: impl Iterator<Item = u64>) {
+    let mut range: Option<(u64, u64)> = None;
+    let mut flush = |range: (u64, u64)| {
+        put_difference(out, *last, range.0);
+        put(out, range.1);
+        *last = range.0 + range.1;
+    };
+    for id in ids {
+        match &mut range {
+            Some((first, length)) if *first + *length == id => *length += 1,
+            _ => {
+                range.replace((id, 1)).map(&mut flush);
+            }
+        }
+    }
+    range.map(flush);
+}
+
+/// Writes a pull of the source.
+pub(crate) fn put_pull(out: &mut Vec<u8>, context: &mut Context, first: u64, units: u64, began_ns: u64, ended_ns: u64) {
+    out.push(PULL);
+    put_difference(out, context.at_ns, began_ns);
+    context.at_ns = began_ns;
+    put(out, ended_ns - began_ns);
+    put_difference(out, context.id, first);
+    put(out, units);
+}
+
+/// Reads the next record of a chunk; `None` if it is damaged.
+pub(crate) fn read(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<Record> {
+    match numbers.next()? {
+        1 => read_run(numbers, context),
+        2 => {
+            let began_ns = numbers.next_from(context.at_ns)?;
+            context.at_ns = began_ns;
+            let wall_ns = numbers.next()?;
+            let first = numbers.next_from(context.id)?;
+            Some(Record::Pull { began_ns, wall_ns, first, units: numbers.next()? })
+        }
+        _ => None,
+    }
+}
+
+fn read_run(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<Record> {
+    let stage = u16::try_from(numbers.next()?).ok()?;
+    let began_ns = numbers.next_from(context.at_ns)?;
+    context.at_ns = began_ns;
+    let n = numbers.next_most(MAX_UNITS)?;
+    let flags = numbers.next_most(255)?;
+    let has = |flag| flags & flag != 0;
+    let uniform = if has(UNIFORM) { Some(numbers.next()?) } else { None };
+    let mut units = Vec::with_capacity(n as usize);
+    for _ in 0..n {
+        let wall_ns = if let Some(ns) = uniform { ns } else { numbers.next()? };
+        units.push(UnitRun { id: 0, wall_ns, end: End::Left, bytes: 0, asks: Vec::new(), group: 0, delay_ns: 0 });
+    }
+    let cpu = if has(CPU) { Some((numbers.next()?, numbers.next()?)) } else { None };
+    let mut numbered = units.iter_mut();
+    let mut left = n;
+    while left > 0 {
+        let first = numbers.next_from(context.id)?;
+        let length = numbers.next_most(left)?;
+        if length == 0 {
+            return None;
+        }
+        for (id, unit) in (first..first.checked_add(length)?).zip(&mut numbered) {
+            unit.id = id;
+        }
+        context.id = first + length;
+        left -= length;
+    }
+    let all = End::read(numbers)?;
+    units.iter_mut().for_each(|unit| unit.end = all);
+    if has(EXCEPTIONS) {
+        let exceptions = numbers.next_most(n)?;
+        let mut place = 0;
+        for _ in 0..exceptions {
+            place += numbers.next_most(n)?;
+            units.get_mut(usize::try_from(place).ok()?)?.end = End::read(numbers)?;
+        }
+    }
+    if has(BYTES) {
+        for unit in &mut units {
+            unit.bytes = numbers.next()?;
+        }
+    }
+    if has(ASKS) {
+        for unit in &mut units {
+            for _ in 0..numbers.next_most(MAX_ASKS)? {
+                let resource = numbers.next()?;
+                let amount = numbers.next()?;
+                let key = if resource & 1 == 1 { Some(numbers.next()?) } else { None };
+                unit.asks.push(AskedFor { resource: u16::try_from(resource >> 1).ok()?, amount, key });
+            }
+        }
+    }
+    let mut born = Vec::new();
+    if has(BORN) {
+        for _ in 0..numbers.next_most(MAX_UNITS)? {
+            let parent = numbers.next_from(context.id)?;
+            let first = numbers.next_from(parent)?;
+            born.push(Born { parent, first, children: numbers.next_most(MAX_UNITS)? });
+        }
+    }
+    if has(GROUPS) {
+        for unit in &mut units {
+            unit.group = numbers.next()?;
+        }
+    }
+    if has(DELAYS) {
+        for unit in &mut units {
+            unit.delay_ns = numbers.next()?;
+        }
+    }
+    Some(Record::Run { stage, began_ns, cpu, units, born })
+}
