@@ -193,6 +193,9 @@ pub(crate) struct RunArgs {
     /// With `now,` before it, end what runs.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
     pub halt: Option<HaltPolicy>,
+    /// Begin with a setting as `millstream set` would change it: resource.disk=4, stage.get.workers=8.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Write dead letters to this file, as JSON lines [default: beside the report, or FLOW.dead-letters.jsonl here].
     #[arg(long, value_name = "FILE")]
     pub dead_letters: Option<PathBuf>,
@@ -396,6 +399,9 @@ pub(crate) struct WhatIfArgs {
     /// Look for the least settings that reach a goal: wall<10m, p50<50ms, p99<200ms, throughput>100/s.
     #[arg(long, value_name = "GOAL", value_parser = Goal::parse)]
     pub goal: Option<Goal>,
+    /// Run the flow again with the SETTINGs, and show what was measured beside what was predicted. The run has its effects again.
+    #[arg(long)]
+    pub check: bool,
     /// Answer although the replay misses the run itself.
     #[arg(long)]
     pub anyway: bool,

@@ -58,6 +58,7 @@ use crate::screen::{Beside, Screen};
 use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::place;
 use crate::steer::server::Server;
+use crate::steer::setting::{self, SettingError};
 use crate::wire::{Ops, wire};
 
 /// Why a flow was not run. No unit was admitted.
@@ -75,6 +76,9 @@ pub(crate) enum RunError {
     /// Dead letters could not be written.
     #[error("dead letters: {0}, or name a file with --dead-letters")]
     DeadLetters(#[from] NotWritable),
+    /// A setting for the beginning is not understood.
+    #[error("--set {0}")]
+    Set(#[from] SettingError),
     /// The trace cannot be written.
     #[error("--trace {0}, or name another file")]
     Trace(NotWritable),
@@ -179,6 +183,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     };
     let total = exact_length(&source);
     let control = wired.flow.control();
+    setting::apply_all(&args.set, &control)?;
 
     let (send, events) = channel();
     let interrupts = Interrupts::heed(send.clone(), control.clone(), letters.clone())?;
@@ -189,7 +194,9 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     }
 
     let trace_path = args.output.trace.as_deref();
-    let trace = trace_path.map(|path| TraceFile::begin(path, &wired.flow).map_err(RunError::Trace)).transpose()?;
+    let trace = trace_path
+        .map(|path| TraceFile::begin(path, &wired.flow, reads_stdin(&file)).map_err(RunError::Trace))
+        .transpose()?;
     let waits = Waits { printer: Arc::clone(&wired.printer), machine: Arc::clone(&wired.machine) };
     let drainer = Drainer::start(send.clone())?;
     letters.begin()?;

@@ -110,6 +110,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
         input: inputs,
         dry_run: None,
         halt: None,
+        set: Vec::new(),
         dead_letters: args.dead_letters.clone(),
         output: args.output.clone(),
     }))

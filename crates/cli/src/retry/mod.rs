@@ -99,6 +99,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         input,
         dry_run: None,
         halt: None,
+        set: Vec::new(),
         dead_letters: Some(args.dead_letters.clone().map_or_else(|| path.clone(), here)),
         output: OutputArgs {
             report: args.output.report.clone().map(here),

@@ -23,10 +23,12 @@ impl TraceFile {
     ///
     /// # Errors
     /// The file cannot be written there.
-    pub(super) fn begin(path: &Path, flow: &Flow<Record, Record>) -> Result<Self, NotWritable> {
+    pub(super) fn begin(path: &Path, flow: &Flow<Record, Record>, reads_stdin: bool) -> Result<Self, NotWritable> {
         writable::check_listed(path, Way::Replace, leftovers::note)?;
         let args: Vec<_> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        let begin = || flow.record(File::create(path)?, json!({ "args": args }));
+        let dir = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
+        let note = json!({ "args": args, "dir": dir, "stdin": reads_stdin });
+        let begin = || flow.record(File::create(path)?, note.clone());
         match begin() {
             Ok(recording) => Ok(TraceFile { path: path.to_owned(), recording }),
             Err(source) => Err(not_written(path, source, "choose another file")),

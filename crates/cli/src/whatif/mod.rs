@@ -4,11 +4,13 @@
 //! | --- | --- |
 //! | `setting` | `KEY=VALUE` as a change of a replay, and the settings that there are |
 //! | `answer` | the numbers of a replay |
+//! | `check` | the run again, to see whether a prediction holds |
 //! | `doubt` | whether a replay of the run itself comes to what was measured, and what may be missing if not |
 //! | `search` | replays with one setting after the other: what helps, how a setting tells, what reaches a goal |
 //! | `page` | the answers as tables |
 
 mod answer;
+mod check;
 mod doubt;
 mod goal;
 mod page;
@@ -17,6 +19,7 @@ mod setting;
 
 use std::fs::File;
 use std::io::BufReader;
+use std::path::Path;
 use std::process::ExitCode;
 
 use millstream_command::screen::out::{self, complain};
@@ -40,6 +43,8 @@ enum WhatIfError {
     Trace(String, TraceError),
     #[error(transparent)]
     Setting(#[from] SettingError),
+    #[error("--check: {0}")]
+    Check(String),
     #[error("{0}")]
     Replay(#[from] ReplayError),
 }
@@ -62,28 +67,43 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> ExitCode {
     }
 }
 
+fn read(path: &Path) -> Result<Trace, WhatIfError> {
+    let named = |error| WhatIfError::Trace(shown::path(path).to_string(), error);
+    let file = File::open(path).map_err(|error| named(error.into()))?;
+    Trace::read(BufReader::new(file)).map_err(named)
+}
+
 fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
-    let named = |error| WhatIfError::Trace(shown::path(&args.trace).to_string(), error);
-    let file = File::open(&args.trace).map_err(|error| named(error.into()))?;
-    let trace = Trace::read(BufReader::new(file)).map_err(named)?;
+    let trace = read(&args.trace)?;
     let changed = setting::changes(&args.settings, &trace)?;
     let sweep = args.sweep.as_deref().map(|sweep| setting::sweep(sweep, &trace)).transpose()?;
-    let as_it_was = Answer::of(&trace.replay(&WhatIf::default())?);
+    let as_it_was = Answer::to(&trace, &WhatIf::default())?;
     let doubt = Doubt::of(&trace, &as_it_was);
     if doubt.is_serious() && !args.anyway {
         return Ok((if args.json { page::json_doubt(&trace, &doubt) } else { page::doubt(&trace, &doubt) }, NO_ANSWER));
     }
-    let mut found =
-        search::Found { trace: &trace, doubt, as_it_was, changed: None, helps: None, sweep: None, goal: None };
+    let mut found = search::Found {
+        trace: &trace,
+        doubt,
+        as_it_was,
+        changed: None,
+        checked: None,
+        helps: None,
+        sweep: None,
+        goal: None,
+    };
     if !changed.is_empty() {
         found.changed = Some(search::changed(&trace, changed.clone(), &args.settings)?);
+    }
+    if args.check {
+        found.checked = Some(check::check(&trace, &args.trace, &args.settings)?);
     }
     if let Some(sweep) = sweep {
         found.sweep = Some(search::sweep(&trace, &changed, &sweep)?);
     }
     if let Some(goal) = &args.goal {
         found.goal = Some(search::reach(&trace, &changed, goal)?);
-    } else if found.changed.is_none() && found.sweep.is_none() {
+    } else if found.changed.is_none() && found.sweep.is_none() && !args.check {
         found.helps = Some(search::helps(&trace)?);
     }
     let missed = found.goal.as_ref().is_some_and(|goal| !goal.is_reached);

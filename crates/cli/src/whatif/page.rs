@@ -59,6 +59,9 @@ pub(super) fn page(found: &Found<'_>) -> String {
         Some(changed) => page.push_str(&beside(&found.as_it_was, changed)),
         None => page.push_str(&alone(&found.as_it_was)),
     }
+    if let Some(checked) = &found.checked {
+        page.push_str(&check(found.changed.as_ref().map_or(&found.as_it_was, |changed| &changed.answer), checked));
+    }
     if let Some(helps) = &found.helps {
         page.push_str(&help(helps, &found.as_it_was));
     }
@@ -75,10 +78,16 @@ pub(super) fn page(found: &Found<'_>) -> String {
 fn rows(answer: &Answer) -> [(&'static str, String); 4] {
     [
         ("wall", text::seconds(answer.wall_s)),
-        ("throughput", format!("{}/s", text::rate(answer.throughput))),
+        ("throughput", text::rate(answer.throughput)),
         ("latency p50", text::seconds(answer.p50_s)),
         ("latency p99", text::seconds(answer.p99_s)),
     ]
+}
+
+/// The line of the bottleneck law.
+fn law(answer: &Answer) -> String {
+    let (least, by) = (text::seconds(answer.at_least_s), text::printable(&answer.at_least_by));
+    format!("no less than  {least}: the work that {by} must do in any order")
 }
 
 fn alone(answer: &Answer) -> String {
@@ -87,6 +96,7 @@ fn alone(answer: &Answer) -> String {
         let _ = writeln!(page, "{name:<14}{value}");
     }
     let _ = writeln!(page, "limited by    {}", text::printable(&answer.limit));
+    let _ = writeln!(page, "{}", law(answer));
     page
 }
 
@@ -95,7 +105,7 @@ fn beside(before: &Answer, changed: &Changed) -> String {
     let per_second = |wall: f64| answer.retired as f64 / wall.max(1e-9);
     let ranges = [
         format!("({} … {})", text::seconds(wall_s.0), text::seconds(wall_s.1)),
-        format!("({} … {}/s)", text::rate(per_second(wall_s.1)), text::rate(per_second(wall_s.0))),
+        format!("({} … {})", text::rate(per_second(wall_s.1)), text::rate(per_second(wall_s.0))),
         String::new(),
         format!("({} … {})", text::seconds(p99_s.0), text::seconds(p99_s.1)),
     ];
@@ -106,8 +116,21 @@ fn beside(before: &Answer, changed: &Changed) -> String {
         let change = if from > 0.0 { signed(to / from - 1.0) } else { String::new() };
         let _ = writeln!(page, "{name:<14}{was:<14}{is:<12}{change:>8}  {range}");
     }
-    let _ = writeln!(page, "\nlimited then  {}", text::printable(&before.limit));
-    let _ = writeln!(page, "limited now   {}", text::printable(&answer.limit));
+    let _ = writeln!(page, "\nlimited by    {}", text::printable(&before.limit));
+    let _ = writeln!(page, "then by       {}", text::printable(&answer.limit));
+    let _ = writeln!(page, "{}", law(answer));
+    page
+}
+
+/// A prediction beside the run that was started to check it.
+fn check(predicted: &Answer, measured: &Answer) -> String {
+    let mut page = format!("\n{:<14}{:<14}{:<14}off\n", "", "predicted", "measured");
+    let of = |answer: &Answer| [answer.wall_s, answer.throughput, answer.p50_s, answer.p99_s];
+    let numbers = rows(predicted).into_iter().zip(rows(measured)).zip(of(predicted).into_iter().zip(of(measured)));
+    for (((name, said), (_, is)), (predicted, measured)) in numbers {
+        let _ = writeln!(page, "{name:<14}{said:<14}{is:<14}{}", signed(predicted / measured.max(1e-9) - 1.0));
+    }
+    let _ = writeln!(page, "limited by    {}", text::printable(&measured.limit));
     page
 }
 
@@ -144,7 +167,7 @@ fn curve(key: &str, answers: &[(u64, Answer)]) -> String {
             "{value:<20} {:<10} {:<12} {:<12} {bar} {}",
             text::seconds(answer.wall_s),
             text::seconds(answer.p99_s),
-            format!("{}/s", text::rate(answer.throughput)),
+            text::rate(answer.throughput),
             text::printable(&answer.limit)
         );
     }
@@ -189,6 +212,9 @@ pub(super) fn json(found: &Found<'_>) -> String {
     let mut add = |key: &str, value: Value| object[key] = value;
     if let Some(Changed { settings, answer, wall_s, p99_s }) = &found.changed {
         add("changed", json!({ "settings": settings, "answer": answer, "wall_s": wall_s, "p99_s": p99_s }));
+    }
+    if let Some(checked) = &found.checked {
+        add("checked", json!(checked));
     }
     if let Some(helps) = &found.helps {
         let help = |help: &Help| {

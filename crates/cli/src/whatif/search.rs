@@ -22,6 +22,8 @@ pub(super) struct Found<'a> {
     pub(super) doubt: Doubt,
     pub(super) as_it_was: Answer,
     pub(super) changed: Option<Changed>,
+    /// The numbers of a run with the changes.
+    pub(super) checked: Option<Answer>,
     pub(super) helps: Option<Vec<Help>>,
     pub(super) sweep: Option<(Knob, Vec<(u64, Answer)>)>,
     pub(super) goal: Option<Reached>,
@@ -56,7 +58,7 @@ pub(super) struct Reached {
 }
 
 fn replay(trace: &Trace, what_if: &WhatIf) -> Result<Answer, ReplayError> {
-    trace.replay(what_if).map(|replayed| Answer::of(&replayed))
+    Answer::to(trace, what_if)
 }
 
 /// Answers what the changes come to.

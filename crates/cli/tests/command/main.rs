@@ -31,3 +31,4 @@ mod steer;
 mod stream;
 mod tee;
 mod terminal;
+mod whatif;

@@ -5,12 +5,14 @@
 //! | `what_if` | the settings that a replay changes |
 //! | `script` | what each unit did, read from a trace |
 //! | `stand_in` | a flow whose stages do what the script says |
-//! | `replay` | a trace that is replayed, and what comes of it |
+//! | `replayed` | a trace that is replayed, and what comes of it |
+//! | `bound` | the least time that the work can take |
 //!
 //! The engine replays itself: the stand-in is a flow like any other, and its queues, lines, grants, batches and retries are
 //! the scheduler's own (see `engine/simulate`). So a replay knows every rule that the engine has, and only what lies
 //! outside is a model: the machine's cores, and that a unit takes as long as it took.
 
+pub(crate) mod bound;
 pub(crate) mod replayed;
 pub(crate) mod script;
 pub(crate) mod stand_in;

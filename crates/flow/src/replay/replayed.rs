@@ -4,6 +4,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bound;
 use super::script::Script;
 use super::stand_in::{Shade, build};
 use super::what_if::{ReplayError, WhatIf};
@@ -147,6 +148,17 @@ impl Trace {
     /// See [`ReplayError`].
     pub fn replay(&self, what_if: &WhatIf) -> Result<Replayed, ReplayError> {
         self.replay_in(what_if, (0..self.script.roots().len()).collect())
+    }
+
+    /// The bottleneck law: the least time that the work of the run can take with these settings, whatever the order of its
+    /// units, and the name of what sets it. A replay takes at least as long.
+    ///
+    /// # Errors
+    /// As for [`replay`](Self::replay).
+    pub fn at_least(&self, what_if: &WhatIf) -> Result<(Duration, String), ReplayError> {
+        let (mut model, mut machine) = (self.header.model.clone(), self.header.machine);
+        let factors = what_if.apply(&mut model, &mut machine)?;
+        Ok(bound::at_least(&model, &factors, machine.cores, &self.script))
     }
 
     /// [`replay`](Self::replay) with units that are drawn at random from those of the run, as many as there were, each as

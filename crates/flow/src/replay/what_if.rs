@@ -4,6 +4,9 @@ use crate::limits::MAX_WORKERS;
 use crate::trace::file::Machine;
 use crate::trace::model::{Model, ModelSupply};
 
+/// The largest factor by which a stage's time changes.
+const MAX_FACTOR: f64 = 1e6;
+
 /// Settings that differ from those of the traced run. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhatIf {
@@ -141,8 +144,9 @@ impl WhatIf {
                     }
                 },
                 Change::Service { stage, factor } => {
-                    if !factor.is_finite() || *factor < 0.0 {
-                        return Err(bad(format!("the service of `{stage}`"), factor, "a factor is at least 0"));
+                    if !(0.0..=MAX_FACTOR).contains(factor) {
+                        let must = format!("a factor is from 0 to {MAX_FACTOR}");
+                        return Err(bad(format!("the service of `{stage}`"), factor, &must));
                     }
                     factors[stage_index(model, stage)?] *= factor;
                 }

@@ -1,0 +1,100 @@
+//! `--check`: the run again, with the changes, to see whether the prediction holds.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use millstream_flow::Trace;
+
+use super::answer::Answer;
+use super::{WhatIfError, read};
+
+/// The options of `millstream run` that name files of that run, and are not for another one.
+const OF_THE_RUN: [&str; 4] = ["--trace", "--report", "--dead-letters", "--control"];
+
+/// The measured numbers of a run, in the place of predicted ones.
+fn measured(trace: &Trace) -> Answer {
+    let run = trace.measured();
+    let wall_s = run.wall.as_secs_f64();
+    Answer {
+        wall_s,
+        throughput: run.retired as f64 / wall_s.max(1e-9),
+        p50_s: run.latency_p50.as_secs_f64(),
+        p99_s: run.latency_p99.as_secs_f64(),
+        retired: run.retired,
+        limit: run.bottleneck,
+        ..Answer::default()
+    }
+}
+
+/// Runs the traced command again with `settings`, and returns what was measured.
+///
+/// # Errors
+/// The command cannot be run again, or has failed.
+pub(super) fn check(trace: &Trace, trace_path: &std::path::Path, settings: &[String]) -> Result<Answer, WhatIfError> {
+    let refuse = |why: &str| Err(WhatIfError::Check(why.to_owned()));
+    let note = trace.note();
+    let Some(args) = note["args"].as_array() else { return refuse("the trace does not say how the run was started") };
+    let args: Vec<&str> = args.iter().filter_map(|arg| arg.as_str()).collect();
+    let Some((_, ["run", rest @ ..])) = args.split_first() else {
+        return refuse("only `millstream run` is run again");
+    };
+    if note["stdin"] == true {
+        return refuse("the run read standard input: name the file of its units as an INPUT, and trace that run");
+    }
+    if let Some(setting) = settings.iter().find(|setting| !is_settable(setting)) {
+        return refuse(&format!("a run cannot be started with {setting}"));
+    }
+    let mut again: PathBuf = trace_path.to_owned();
+    again.as_mut_os_string().push(".check");
+    let again = std::path::absolute(&again).unwrap_or(again);
+    let program = std::env::current_exe().map_err(|error| WhatIfError::Check(error.to_string()))?;
+    let mut command = Command::new(program);
+    command.arg("run").args(without_files(rest));
+    command.args(settings.iter().flat_map(|setting| ["--set", setting]));
+    command.args([OsString::from("--trace"), again.clone().into()]);
+    if let Some(dir) = note["dir"].as_str() {
+        command.current_dir(dir);
+    }
+    let status = command.status().map_err(|error| WhatIfError::Check(error.to_string()))?;
+    // A run with dead letters has ended all the same.
+    if !matches!(status.code(), Some(0 | 1)) {
+        return refuse("the run ended with an error, see above");
+    }
+    let measured = read(&again).map(|trace| measured(&trace));
+    drop(std::fs::remove_file(&again));
+    measured
+}
+
+/// Whether a run can be started with the setting.
+fn is_settable(setting: &str) -> bool {
+    let key = setting.split('=').next().unwrap_or_default();
+    !(key == "cores" || key.ends_with(".service") || key.ends_with(".batch"))
+}
+
+/// The arguments without the options that name files of the run.
+fn without_files<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let mut kept = Vec::new();
+    let mut args = args.iter();
+    while let Some(&arg) = args.next() {
+        if OF_THE_RUN.contains(&arg) {
+            args.next();
+        } else if !OF_THE_RUN.iter().any(|option| arg.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))) {
+            kept.push(arg);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_run_are_left_out() {
+        let args = ["flow.toml", "--trace", "t", "photos", "--report=r.html", "--inflight", "4", "--control", "c"];
+        assert_eq!(without_files(&args), ["flow.toml", "photos", "--inflight", "4"]);
+        assert!(is_settable("resource.disk=4") && is_settable("stage.a.workers=2"));
+        assert!(!is_settable("stage.a.service=-20%") && !is_settable("cores=4"));
+    }
+}

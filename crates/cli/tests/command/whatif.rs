@@ -1,0 +1,165 @@
+//! Traces of runs, and `millstream whatif`.
+
+use serde_json::Value;
+
+use crate::support::{Room, code, text};
+
+/// Two stages of programs that sleep; the first one is held up by its disk.
+const NAPS: &str = r#"
+    name = "naps"
+    inflight = 16
+    [resources]
+    disk = 1
+    net = 8
+    [source]
+    args = true
+    [[stage]]
+    name = "load"
+    op = "exec"
+    exec = ["sleep", "{path}"]
+    needs = { disk = 1 }
+    [[stage]]
+    name = "send"
+    op = "exec"
+    exec = ["sleep", "0.01"]
+    needs = { net = 1 }
+"#;
+
+/// A room with the trace of a run of [`NAPS`].
+fn traced() -> Room {
+    let room = Room::new(NAPS);
+    let naps = ["0.02"; 24];
+    let run = room.run(&[&["run", "flow.toml", "--trace", "run.trace"][..], &naps].concat());
+    assert_eq!(code(run.status), 0, "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("millstream whatif run.trace"), "{}", text(&run.stderr));
+    room
+}
+
+fn json(room: &Room, args: &[&str]) -> Value {
+    // On a loaded machine the replay misses the run; what is tested here does not depend on it.
+    let output = room.run(&[&["whatif", "run.trace", "--anyway", "--json"][..], args].concat());
+    assert!(matches!(code(output.status), 0 | 1), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_trace_tells_which_setting_would_help() {
+    let room = traced();
+    let found = json(&room, &[]);
+    assert_eq!(found["flow"], "naps");
+    let help = &found["helps"][0];
+    assert_eq!(help["setting"], "resource.disk", "{found}");
+    assert!(found["as_it_was"]["limit"].as_str().unwrap().starts_with("disk"), "{found}");
+    let (before, after) = (&found["as_it_was"]["wall_s"], &help["answer"]["wall_s"]);
+    let gain = after.as_f64().unwrap() / before.as_f64().unwrap();
+    assert!((0.4..0.7).contains(&gain), "{found}");
+    let page = room.run(&["whatif", "run.trace", "--anyway"]);
+    let page = text(&page.stdout);
+    for line in ["replay of the run itself: ", "What helps, each alone:", "resource.disk=2", "no less than", "assumes"]
+    {
+        assert!(page.contains(line), "{page}");
+    }
+}
+
+#[test]
+fn changes_are_answered_beside_the_run_as_it_was() {
+    let room = traced();
+    let found = json(&room, &["resource.disk=3", "stage.send.service=-50%", "inflight=8"]);
+    let wall = |answer: &Value| answer["wall_s"].as_f64().unwrap();
+    let changed = &found["changed"];
+    assert!(wall(&changed["answer"]) < wall(&found["as_it_was"]) * 0.6, "{found}");
+    let least = changed["answer"]["at_least_s"].as_f64().unwrap();
+    assert!(least > 0.0 && least <= wall(&changed["answer"]), "{found}");
+    let (low, high) = (changed["wall_s"][0].as_f64().unwrap(), changed["wall_s"][1].as_f64().unwrap());
+    assert!(low <= wall(&changed["answer"]) && wall(&changed["answer"]) <= high, "{found}");
+}
+
+#[test]
+fn a_sweep_shows_each_value_and_a_goal_the_least_setting() {
+    let room = traced();
+    let sweep = json(&room, &["--sweep", "resource.disk=1..4"]);
+    let points = sweep["sweep"]["points"].as_array().unwrap();
+    let walls: Vec<f64> = points.iter().map(|point| point["answer"]["wall_s"].as_f64().unwrap()).collect();
+    assert!(walls.len() == 4 && walls.is_sorted_by(|a, b| a > b), "{sweep}");
+    let goal = format!("wall<{}ms", (walls[2] * 1010.0) as u64);
+    let reached = json(&room, &["--goal", &goal]);
+    assert_eq!(reached["goal"]["reached"], true, "{reached}");
+    assert_eq!(reached["goal"]["settings"][0]["setting"], "resource.disk");
+    assert_eq!(reached["goal"]["settings"][0]["to"], 3, "{reached}");
+    let out_of_reach = room.run(&["whatif", "run.trace", "--anyway", "--goal", "wall<1ms"]);
+    assert_eq!(code(out_of_reach.status), 1);
+    assert!(text(&out_of_reach.stdout).contains("is not reached"), "{}", text(&out_of_reach.stdout));
+}
+
+#[test]
+fn a_prediction_is_checked_by_the_run_with_that_setting() {
+    let room = traced();
+    let found = json(&room, &["resource.disk=4", "--check"]);
+    let (predicted, measured) = (&found["changed"]["answer"], &found["checked"]);
+    assert_eq!(measured["retired"], 24, "{found}");
+    let ratio = predicted["wall_s"].as_f64().unwrap() / measured["wall_s"].as_f64().unwrap();
+    assert!((0.3..1.3).contains(&ratio), "{found}");
+    assert!(!room.path("run.trace.check").exists());
+}
+
+#[test]
+fn a_run_that_read_standard_input_is_not_checked() {
+    let room = Room::new(
+        "name = \"in\"\n[source]\nlines = \"-\"\n[[stage]]\nname = \"a\"\nop = \"set\"\nfields = { x = \"1\" }\n",
+    );
+    let run = room.run(&["run", "flow.toml", "--trace", "run.trace"]);
+    assert_eq!(code(run.status), 0, "{}", text(&run.stderr));
+    let check = room.run(&["whatif", "run.trace", "--anyway", "--check"]);
+    assert_eq!(code(check.status), 2);
+    assert!(text(&check.stderr).contains("standard input"), "{}", text(&check.stderr));
+}
+
+#[test]
+fn a_run_can_begin_with_a_setting() {
+    let room = Room::new(NAPS);
+    let run = room.run(&["run", "flow.toml", "--set", "resource.disk=3", "--report", "report.json", "0.01", "0.01"]);
+    assert_eq!(code(run.status), 0, "{}", text(&run.stderr));
+    assert_eq!(room.json("report.json")["resources"][0]["capacity"], 3);
+    let wrong = room.run(&["run", "flow.toml", "--set", "resource.dsk=3", "0.01"]);
+    assert_eq!(code(wrong.status), 2);
+    assert!(
+        text(&wrong.stderr).contains("--set") && text(&wrong.stderr).contains("resource.dsk"),
+        "{}",
+        text(&wrong.stderr)
+    );
+}
+
+#[test]
+fn bad_traces_and_settings_are_refused_with_their_reason() {
+    let room = traced();
+    room.write("other", "{\"a\": 1}\n");
+    let bytes = std::fs::read(room.path("run.trace")).unwrap();
+    room.write("cut", &bytes[..bytes.len() - 9]);
+    for (args, says) in [
+        (&["other"][..], "this is no trace"),
+        (&["cut"], "without the summary"),
+        (&["missing"], "No such file"),
+        (&["run.trace", "--anyway", "resource.dsk=4"], "there are resource.disk, resource.net, workers"),
+        (&["run.trace", "--anyway", "resource.disk"], "no setting `resource.disk`"),
+        (&["run.trace", "--anyway", "resource.disk=many"], "whole number"),
+        (&["run.trace", "--anyway", "resource.disk=0"], "at least 1"),
+        (&["run.trace", "--anyway", "resource.disk=3/s"], "tokens and no rate"),
+        (&["run.trace", "--anyway", "stage.load.service=3ms"], "-20%"),
+        (&["run.trace", "--anyway", "stage.lod.service=-20%"], "stages: load, send"),
+        (&["run.trace", "--anyway", "--sweep", "resource.disk"], "KEY=FROM..TO"),
+        (&["run.trace", "--anyway", "--sweep", "resource.disk=4..1"], "KEY=FROM..TO"),
+        (&["run.trace", "--anyway", "--goal", "p95<3s"], "p99<200ms"),
+    ] {
+        let output = room.run(&[&["whatif"][..], args].concat());
+        assert_eq!(code(output.status), 2, "{args:?}");
+        assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_told_before_the_run_or_at_its_end() {
+    let room = Room::new(NAPS);
+    let before = room.run(&["run", "flow.toml", "--trace", "nowhere/run.trace", "0.01"]);
+    assert_eq!(code(before.status), 2);
+    assert!(text(&before.stderr).contains("make the folder nowhere first"), "{}", text(&before.stderr));
+}

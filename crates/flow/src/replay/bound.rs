@@ -1,0 +1,46 @@
+//! The bottleneck law: no resource gives more than all of its tokens all of the time.
+
+use std::time::Duration;
+
+use super::script::Script;
+use crate::trace::model::{Model, ModelSupply};
+
+/// The least time that the script's work can take, and the name of the resource that it takes it on.
+pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Script) -> (Duration, String) {
+    // Time on each resource, in nanoseconds of one of its tokens.
+    let mut on_resources = vec![0.0; model.resources.len()];
+    let (mut on_workers, mut on_cores) = (0.0, 0.0);
+    for visit in script.visits() {
+        let stage = &model.stages[usize::from(visit.stage)];
+        let factor = factors[usize::from(visit.stage)];
+        let (cpu, wait) = (visit.cpu_ns as f64 * factor, visit.wait_ns as f64 * factor);
+        on_cores += cpu;
+        if !stage.blocking {
+            on_workers += cpu + wait;
+        }
+        // A need that is held longer than the visit takes no less, and one of a batch or of a key no more.
+        for need in
+            stage.needs.iter().filter(|need| !need.keyed && !matches!(need.hold, crate::trace::model::ModelHold::Batch))
+        {
+            let Some(amount) = need.amount else { continue };
+            on_resources[usize::from(need.resource)] += match model.resources[usize::from(need.resource)].supply {
+                ModelSupply::Tokens(_) => (cpu + wait) * amount as f64,
+                ModelSupply::Rate { .. } => amount as f64,
+            };
+        }
+    }
+    let of_resources = model.resources.iter().zip(on_resources).map(|(resource, on)| {
+        let least = match resource.supply {
+            ModelSupply::Tokens(tokens) => on / tokens.max(1) as f64,
+            // The burst is there at the beginning.
+            ModelSupply::Rate { per_second, burst } => (on - burst as f64).max(0.0) / per_second * 1e9,
+        };
+        (least, resource.name.clone())
+    });
+    let of_machine = [
+        (on_workers / model.workers as f64, format!("{} workers", model.workers)),
+        (on_cores / cores as f64, format!("{cores} cores")),
+    ];
+    let (least, name) = of_resources.chain(of_machine).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+    (Duration::from_nanos(least as u64), name)
+}
