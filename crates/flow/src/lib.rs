@@ -33,6 +33,7 @@
 //! | take requests from many threads, or from async code | [`Flow::start`], [`Service`], [`Ticket`] |
 //! | retry, dead-letter, limit the time of failing work | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`] |
 //! | see or change a flow while it runs | [`Control`], [`Snapshot`] |
+//! | record a run, and predict what a change would give | `Flow::record`, `Trace` (feature `trace`) |
 //! | know why a flow can't deadlock | [`Plan`], [`BuildError`] |
 //!
 //! # What it promises
