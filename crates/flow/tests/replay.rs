@@ -353,11 +353,26 @@ fn settings_that_make_no_sense_are_refused_with_their_reason() {
 }
 
 #[test]
-fn groups_that_code_closes_are_refused() {
+fn groups_that_code_closes_have_as_many_members_as_they_had() {
     let mut flow = Flow::builder("code");
     let (group, done) = (flow.inlet("group"), flow.retire());
-    flow.gather(group, Gather::into_vec().full(|group: &Vec<u64>| group.len() > 3)).to(done);
-    let (_, bytes) = traced(flow.build(group).unwrap(), 0..10);
+    let is_full = |group: &Vec<u64>| group.iter().sum::<u64>() > 90;
+    flow.gather(group, Gather::into_vec().by_key(|n: &u64| n % 3).full(is_full)).to(done);
+    let (report, bytes) = traced(flow.build(group).unwrap(), (0..1000).map(|n| n % 50));
+    assert_same_counts(&report, &bytes);
+}
+
+#[test]
+fn parts_of_families_that_code_closes_are_refused() {
+    let mut flow = Flow::builder("code");
+    let (open, group, done) = (flow.inlet("open"), flow.inlet("group"), flow.retire());
+    flow.split(open, |n: &mut u64, _| {
+        let n = *n;
+        Ok((0..9).map(move |child| Ok(n + child)))
+    })
+    .to(group);
+    flow.gather(group, Gather::into_vec().by_parent().full(|group: &Vec<u64>| group.len() > 3)).to(done);
+    let (_, bytes) = traced(flow.build(open).unwrap(), 0..10);
     let refused = read(&bytes).replay(&WhatIf::default()).unwrap_err();
     assert!(matches!(&refused, ReplayError::NoModel(what) if what.contains("`group`")), "{refused}");
 }

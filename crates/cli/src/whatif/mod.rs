@@ -93,7 +93,7 @@ fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
         goal: None,
     };
     if !changed.is_empty() {
-        found.changed = Some(search::changed(&trace, changed.clone(), &args.settings)?);
+        found.changed = Some(search::changed(&trace, &changed, &args.settings)?);
     }
     if args.check {
         found.checked = Some(check::check(&trace, &args.trace, &args.settings)?);

@@ -62,12 +62,12 @@ fn replay(trace: &Trace, what_if: &WhatIf) -> Result<Answer, ReplayError> {
 }
 
 /// Answers what the changes come to.
-pub(super) fn changed(trace: &Trace, what_if: WhatIf, settings: &[String]) -> Result<Changed, ReplayError> {
-    let answer = replay(trace, &what_if)?;
+pub(super) fn changed(trace: &Trace, what_if: &WhatIf, settings: &[String]) -> Result<Changed, ReplayError> {
+    let answer = replay(trace, what_if)?;
     let (mut wall_s, mut p99_s) = ((answer.wall_s, answer.wall_s), (answer.p99_s, answer.p99_s));
     let widen = |range: &mut (f64, f64), value: f64| *range = (range.0.min(value), range.1.max(value));
     for seed in 0..RESAMPLES {
-        let resampled = Answer::of(&trace.replay_resampled(&what_if, seed)?);
+        let resampled = Answer::of(&trace.replay_resampled(what_if, seed)?);
         widen(&mut wall_s, resampled.wall_s);
         widen(&mut p99_s, resampled.p99_s);
     }

@@ -13,7 +13,7 @@ use crate::engine::simulate::drive::{Costs, NoEnd, Pulls, simulate};
 use crate::engine::simulate::meter::{Meter, Spent};
 use crate::report::Report;
 use crate::trace::file::{Header, Measured, TraceError};
-use crate::trace::model::Model;
+use crate::trace::model::{Model, ModelResource};
 
 /// The trace of a run, which [`Flow::record`](crate::Flow::record) has written.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Trace {
 
     /// The resources, in the order they were declared.
     pub fn resources(&self) -> Vec<crate::plan::PlanResource> {
-        self.header.model.resources.iter().map(|resource| resource.as_plan()).collect()
+        self.header.model.resources.iter().map(ModelResource::as_plan).collect()
     }
 
     /// The cores of the machine.
@@ -121,7 +121,7 @@ impl Trace {
     pub fn measured(&self) -> TracedRun {
         let Measured { wall_ns, retired, latency_p50_ns, latency_p99_ns, latency_mean_ns, .. } = self.measured;
         let model = &self.header.model;
-        let capacities = model.resources.iter().map(|resource| resource.capacity());
+        let capacities = model.resources.iter().map(ModelResource::capacity);
         TracedRun {
             wall: Duration::from_nanos(wall_ns),
             retired,
@@ -168,7 +168,7 @@ impl Trace {
     /// As for `replay`.
     pub fn replay_resampled(&self, what_if: &WhatIf, seed: u64) -> Result<Replayed, ReplayError> {
         let roots = self.script.roots().len();
-        let draw = |nth| (u128::from(mix(seed ^ mix(nth))) * roots as u128 >> 64) as usize;
+        let draw = |nth| ((u128::from(mix(seed ^ mix(nth))) * roots as u128) >> 64) as usize;
         self.replay_in(what_if, (0..roots as u64).map(draw).collect())
     }
 

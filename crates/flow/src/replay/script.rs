@@ -1,6 +1,6 @@
 //! The script of a replay: what each unit of a traced run did, stage by stage.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
 use crate::engine::simulate::meter::Spent;
@@ -54,7 +54,11 @@ pub(crate) struct Script {
     /// The time that each of those took to be pulled.
     pulls: Vec<Spent>,
     account: Account,
+    group_sizes: GroupSizes,
 }
+
+/// The numbers of members of the groups of a stage and a key, in the order in which the groups were opened.
+pub(crate) type GroupSizes = HashMap<(u16, u64), Vec<u32>>;
 
 /// The time of all visits together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +105,11 @@ impl Script {
         &self.asks[visit.asks.0 as usize..visit.asks.1 as usize]
     }
 
+    /// The number of members of the `nth` group of this stage and key, if the stage's own code closes its groups.
+    pub(crate) fn group_size(&self, stage: u16, key: u64, nth: usize) -> Option<u32> {
+        self.group_sizes.get(&(stage, key))?.get(nth).copied()
+    }
+
     pub(crate) fn account(&self) -> Account {
         self.account
     }
@@ -126,6 +135,7 @@ impl Script {
             roots: Vec::new(),
             pulls: Vec::new(),
             account: Account::default(),
+            group_sizes: HashMap::new(),
         };
         for (pull, visits) in units {
             script.roots.push(script.units.len() as UnitIndex);
@@ -210,7 +220,35 @@ impl Draft {
         }
     }
 
+    /// The sizes of the groups that a stage's own code has closed.
+    fn group_sizes(&self, header: &Header) -> GroupSizes {
+        let by_code =
+            |stage: u16| matches!(header.model.stages[usize::from(stage)].kind, Kind::Gather { by_code: true, .. });
+        let mut visits: Vec<_> = self.visits.iter().filter(|(.., visit)| by_code(visit.stage)).collect();
+        visits.sort_by_key(|(unit, at, _)| (*at, *unit));
+        let mut sizes = GroupSizes::new();
+        let mut holders = HashSet::new();
+        for (unit, _, Visit { stage, end, group, .. }) in visits {
+            let of_key = sizes.entry((*stage, *group)).or_default();
+            match end {
+                End::Hold => {
+                    holders.insert((*stage, *unit));
+                    of_key.push(1);
+                }
+                End::Join => match of_key.last_mut() {
+                    Some(members) => *members += 1,
+                    None => of_key.push(1),
+                },
+                // A group of one; or a group whose holder goes on.
+                End::Go(_) | End::Retire if !holders.remove(&(*stage, *unit)) => of_key.push(1),
+                _ => {}
+            }
+        }
+        sizes
+    }
+
     fn script(mut self, header: &Header) -> Result<Script, TraceError> {
+        let group_sizes = self.group_sizes(header);
         self.visits.sort_unstable_by_key(|&(unit, at, _)| (unit, at));
         let mut units: Vec<Unit> = Vec::new();
         let mut numbers: HashMap<u64, UnitIndex> = HashMap::new();
@@ -267,7 +305,7 @@ impl Draft {
                 }
             }
         }
-        Ok(Script { units, visits, asks: self.asks, children, roots, pulls, account: self.account })
+        Ok(Script { units, visits, asks: self.asks, children, roots, pulls, account: self.account, group_sizes })
     }
 }
 

@@ -30,13 +30,15 @@ pub(crate) struct Shade {
     at: u32,
     /// The exit of its present stage, by its index.
     exit: u32,
-    /// Of a group: the number of its key.
+    /// Of a group: the number of its key, its members, and how many it had.
     key: u64,
+    members: u32,
+    most: u32,
 }
 
 impl Shade {
     pub(crate) fn new(unit: UnitIndex) -> Self {
-        Shade { unit, at: 0, exit: 0, key: 0 }
+        Shade { unit, at: 0, exit: 0, key: 0, members: 0, most: u32::MAX }
     }
 }
 
@@ -52,6 +54,8 @@ pub(crate) struct Stage {
     retires: bool,
     /// The further ways of a gathering stage's groups, by the number of their key.
     groups: Mutex<HashMap<u64, VecDeque<Shade>>>,
+    /// The number of groups of each key so far.
+    opened: Mutex<HashMap<u64, usize>>,
 }
 
 impl Stage {
@@ -136,13 +140,19 @@ impl Stage {
         let Some(visit) = self.visit(shade) else {
             return Err(Failure::permanent("the unit was not here"));
         };
-        group.key = key;
+        if group.members == 0 {
+            let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+            let nth = opened.entry(key).or_default();
+            (group.key, group.most) = (key, self.script.group_size(self.index, key, *nth).unwrap_or(u32::MAX));
+            *nth += 1;
+        }
         let mut holder = None;
         match visit.end {
             // It held a group; what comes after that is what its group did.
             End::Hold => holder = Some(Shade { at: shade.at + 1, key, ..*shade }),
             // Its group was full at once, and went on with this visit.
             End::Go(_) | End::Retire => {
+                group.members += 1;
                 self.groups().entry(key).or_default().push_back(*shade);
                 return Ok(());
             }
@@ -154,6 +164,7 @@ impl Stage {
             End::Retry { pause_ns } => Err(Failure::msg("again").not_before(Duration::from_nanos(pause_ns))),
             End::Dead | End::Skip => Err(Failure::permanent("it failed")),
             _ => {
+                group.members += 1;
                 self.groups().entry(key).or_default().extend(holder);
                 Ok(())
             }
@@ -164,7 +175,7 @@ impl Stage {
     fn close(&self, group: &mut Shade) {
         let next = self.groups().get_mut(&group.key).and_then(VecDeque::pop_front);
         // There may be more groups than there were: those have nothing to do.
-        *group = next.unwrap_or(Shade { unit: UnitIndex::MAX, at: 0, exit: 0, key: group.key });
+        *group = next.unwrap_or(Shade::new(UnitIndex::MAX));
         match self.visit(group) {
             Some(visit) => {
                 self.spend(visit.spent());
@@ -248,6 +259,7 @@ pub(crate) fn build(
             next: stage.next.clone(),
             retires: stage.retires,
             groups: Mutex::default(),
+            opened: Mutex::default(),
         });
         define(&mut flow, model, stage, &shared, &inlets, &resources)?;
     }
@@ -272,12 +284,13 @@ fn define(
     match stage.kind {
         Kind::Plain => wire.all(flow.update(inlet, move |shade: &mut Shade, cx| code.run(shade, cx))).to(exit),
         Kind::Split => wire.all(flow.split(inlet, move |shade: &mut Shade, _| Ok(code.open(shade)))).to(exit),
-        Kind::Gather { by_code: true, .. } => {
+        Kind::Gather { by_code: true, by: GatherBy::Parent, .. } => {
             let (stage, flow) = (&stage.name, &model.flow);
-            let what = format!("stage `{stage}` of flow `{flow}` decides by code of its own when a group is full");
+            let what =
+                format!("stage `{stage}` of flow `{flow}` decides by code of its own when a part of a family is full");
             return Err(ReplayError::NoModel(what));
         }
-        Kind::Gather { by, units, bytes, wait_ns, max_groups, even_if_torn, .. } => {
+        Kind::Gather { by, units, bytes, wait_ns, max_groups, even_if_torn, by_code } => {
             let closing = shared.clone();
             let of_key = shared.clone();
             let key = move |shade: &Shade| of_key.visit(&mut { *shade }).map_or(0, |visit| visit.group);
@@ -295,6 +308,8 @@ fn define(
             );
             let gather = gather.finish(move |group| closing.close(group)).max_groups(max_groups);
             let gather = gather.units(units).bytes(bytes).wait(Duration::from_nanos(wait_ns));
+            // The program's rule is not known, but how many members its groups had.
+            let gather = if by_code { gather.full(|group: &Shade| group.members >= group.most) } else { gather };
             let gather = if even_if_torn { gather.even_if_torn() } else { gather };
             match by {
                 GatherBy::All => wire.all(flow.gather(inlet, gather)).to(exit),

@@ -138,7 +138,7 @@ impl WhatIf {
                     ModelSupply::Tokens(_) => {
                         return Err(bad(
                             format!("resource `{resource}`"),
-                            format!("{new}/s"),
+                            &format!("{new}/s"),
                             "it has tokens and no rate",
                         ));
                     }
@@ -205,17 +205,17 @@ fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-fn bad(what: String, value: impl ToString, must: &str) -> ReplayError {
+fn bad(what: String, value: &impl ToString, must: &str) -> ReplayError {
     ReplayError::BadValue { what, value: value.to_string(), must: must.to_owned() }
 }
 
 fn at_least_one(what: &str, value: u64) -> Result<(), ReplayError> {
-    if value == 0 { Err(bad(what.to_owned(), value, "it must be at least 1")) } else { Ok(()) }
+    if value == 0 { Err(bad(what.to_owned(), &value, "it must be at least 1")) } else { Ok(()) }
 }
 
 fn workers(what: &str, value: usize) -> Result<(), ReplayError> {
     match value {
         1..=MAX_WORKERS => Ok(()),
-        _ => Err(bad(what.to_owned(), value, &format!("it must be from 1 to {MAX_WORKERS}"))),
+        _ => Err(bad(what.to_owned(), &value, &format!("it must be from 1 to {MAX_WORKERS}"))),
     }
 }

@@ -4,7 +4,7 @@
 //! machine react as a thread would, and does what the plan of wake-ups says.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::cores::Cores;
@@ -69,7 +69,7 @@ pub(crate) fn simulate(
         events: BinaryHeap::new(),
         sequence: 0,
         workers: Vec::new(),
-        jobs: BTreeMap::new(),
+        settlements: Vec::new(),
         over: false,
     };
     meter.set_now(drive.now);
@@ -106,8 +106,8 @@ struct Drive<'a> {
     /// The number of events so far, which orders those of the same time.
     sequence: u64,
     workers: Vec<Worker>,
-    /// The work that workers have taken, by the number of the worker.
-    jobs: BTreeMap<u64, Task>,
+    /// Settlements for reuse.
+    settlements: Vec<Settlement>,
     over: bool,
 }
 
@@ -124,6 +124,8 @@ enum Event {
 struct Worker {
     post: Post,
     at: At,
+    /// The work that it has taken.
+    task: Option<Task>,
     /// The rows of its pulls, and their way into the flow.
     rows: Vec<Row>,
     staging: Arc<Staging>,
@@ -142,6 +144,7 @@ enum At {
 }
 
 /// The work that a worker has taken.
+#[expect(clippy::large_enum_variant, reason = "nearly all tasks are batches")]
 enum Task {
     Batch { batch: RunningBatch, settlement: Settlement, began_ns: u64, wait_ns: u64 },
     Pull { order: PullOrder, wait_ns: u64 },
@@ -199,7 +202,8 @@ impl Drive<'_> {
                 Call::Start => {
                     let worker = self.workers.len();
                     let at = At::OnTheWay { was_asleep: false, polled: false };
-                    self.workers.push(Worker { post, at, rows: Vec::new(), staging: Arc::new(Staging::new()) });
+                    let (rows, staging) = (Vec::new(), Arc::new(Staging::new()));
+                    self.workers.push(Worker { post, at, task: None, rows, staging });
                     self.schedule(self.costs.start_ns, Event::Begins { worker });
                 }
                 Call::Wake { .. } => self.wake_one(post),
@@ -286,7 +290,8 @@ impl Drive<'_> {
     /// Runs a batch's code, which says how long it takes.
     fn run(&mut self, worker: usize, mut batch: RunningBatch) {
         let (shared, began_ns) = (self.shared, self.now);
-        let mut settlement = Settlement { plain: batch.plain, ..Settlement::default() };
+        let mut settlement = self.settlements.pop().unwrap_or_default();
+        (settlement.plain, settlement.lighter) = (batch.plain, false);
         let mut run = Run {
             site: shared.site(),
             growth: &**shared,
@@ -305,7 +310,7 @@ impl Drive<'_> {
 
     /// Lets what a worker has taken compute first, and wait then.
     fn start(&mut self, worker: usize, task: Task, cpu_ns: u64, wait_ns: u64) {
-        self.jobs.insert(worker as u64, task);
+        self.workers[worker].task = Some(task);
         if cpu_ns > 0 {
             self.cores.add(worker as u64, cpu_ns, self.now);
         } else {
@@ -315,11 +320,11 @@ impl Drive<'_> {
 
     /// The work of a worker needs no core any more.
     fn computed(&mut self, worker: u64) {
-        let wait_ns = match self.jobs.get(&worker) {
+        let worker = worker as usize;
+        let wait_ns = match &self.workers[worker].task {
             Some(Task::Batch { wait_ns, .. } | Task::Pull { wait_ns, .. }) => *wait_ns,
             None => return,
         };
-        let worker = worker as usize;
         if wait_ns > 0 { self.schedule(wait_ns, Event::Ends { worker }) } else { self.end(worker) }
     }
 
@@ -327,11 +332,12 @@ impl Drive<'_> {
     fn end(&mut self, worker: usize) {
         let shared = self.shared;
         let mut state = shared.lock();
-        match self.jobs.remove(&(worker as u64)) {
+        match self.workers[worker].task.take() {
             None => return,
             Some(Task::Batch { batch, mut settlement, began_ns, .. }) => {
                 stretch(&mut settlement, began_ns, self.now);
                 state.settle(batch, &mut settlement, self.now);
+                self.settlements.push(settlement);
             }
             Some(Task::Pull { order, .. }) => {
                 let Worker { rows, staging, .. } = &mut self.workers[worker];
