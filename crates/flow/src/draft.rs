@@ -38,6 +38,7 @@ pub(crate) struct Draft {
     pub(crate) retires: bool,
     pub(crate) splits: bool,
     /// The stage weighs its units.
+    #[cfg_attr(not(feature = "trace"), expect(dead_code, reason = "traces are a feature"))]
     pub(crate) weighs: bool,
     pub(crate) groups: Option<GroupRules>,
     pub(crate) workers: Option<(usize, usize)>,

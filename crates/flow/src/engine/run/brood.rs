@@ -74,6 +74,7 @@ impl Brood {
     }
 
     /// The rows of the children so far.
+    #[cfg(feature = "trace")]
     pub(crate) fn born(&self) -> impl Iterator<Item = &Row> {
         self.born.iter().map(|newborn| &newborn.row)
     }

@@ -164,6 +164,7 @@ impl Record {
     }
 
     /// The pause before the unit's next stage that its code has asked for.
+    #[cfg(feature = "trace")]
     pub(crate) fn delay_ns(&self) -> u64 {
         self.delay_ns
     }
