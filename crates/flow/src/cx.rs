@@ -130,12 +130,13 @@ impl Cx<'_> {
     /// Accounts for processor time that a program or another thread has `spent` for this unit, while this thread waited
     /// for it, and for the time that it was `delayed` because no processor was free.
     ///
-    /// A [trace](crate::Flow::record) tells by it which part of a unit's time needs a processor; nothing else uses it.
+    /// A trace (`Flow::record`, of the feature `trace`) tells by it which part of a unit's time needs a processor; nothing else
+    /// uses it.
     pub fn charge_cpu(&self, spent: Duration, delayed: Duration) {
         witness::charge(spent, delayed);
     }
 
-    /// Whether the flow is [recorded](Self::charge_cpu), so that processor time is worth finding out.
+    /// Whether the flow is recorded, so that processor time is worth finding out.
     pub fn is_recorded(&self) -> bool {
         self.site.is_witnessed()
     }
