@@ -34,6 +34,7 @@
 //! | retry, dead-letter, limit the time of failing work | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`] |
 //! | see or change a flow while it runs | [`Control`], [`Snapshot`] |
 //! | record a run, and predict what a change would give | `Flow::record`, `Trace` (feature `trace`) |
+//! | export its numbers as metrics | [`metrics`], [`Snapshot::write_metrics`] |
 //! | know why a flow can't deadlock | [`Plan`], [`BuildError`] |
 //!
 //! # What it promises
@@ -61,6 +62,7 @@ mod flow;
 mod gather;
 mod inlet;
 mod limits;
+pub mod metrics;
 mod need;
 mod parallel;
 mod plan;

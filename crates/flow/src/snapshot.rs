@@ -16,6 +16,9 @@ pub struct Quantiles {
     pub mean: u64,
     /// The number of recorded values.
     pub count: u64,
+    /// The sum of the recorded values.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub total: u64,
 }
 
 /// The number of units that wait for one resource.

@@ -52,7 +52,15 @@ impl RunSample {
 const STAGES: [&str; 4] = ["read", "blake3", "zstd", "write"];
 
 fn quantiles(p50: u64) -> Quantiles {
-    Quantiles { p50, p90: p50 * 2, p99: p50 * 5, max: p50 * 9, mean: p50 + p50 / 4, count: 1_000 }
+    Quantiles {
+        p50,
+        p90: p50 * 2,
+        p99: p50 * 5,
+        max: p50 * 9,
+        mean: p50 + p50 / 4,
+        count: 1_000,
+        total: 1_000 * (p50 + p50 / 4),
+    }
 }
 
 /// A flow of four stages in the middle of its work, held by its disk.

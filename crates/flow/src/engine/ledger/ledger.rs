@@ -4,9 +4,7 @@
 //! counted by the batch, after they have retired (see `run::settlement::retire_early`): a listener that must see each
 //! unit leave, such as a journal, needs a place there, too.
 
-use hdrhistogram::Histogram;
-
-use crate::engine::histogram::{histogram, quantiles};
+use crate::engine::histogram::Times;
 use crate::engine::units::families::Parting;
 use crate::snapshot::Quantiles;
 
@@ -17,7 +15,7 @@ pub(crate) struct Ledger {
     skipped: u64,
     dead_lettered: u64,
     gathered: u64,
-    latency: Histogram<u64>,
+    latency: Times,
     /// The times at which admission opened and the flow ended.
     started_ns: Option<u64>,
     ended_ns: Option<u64>,
@@ -44,7 +42,7 @@ impl Ledger {
             skipped: 0,
             dead_lettered: 0,
             gathered: 0,
-            latency: histogram(),
+            latency: Times::new(),
             started_ns: None,
             ended_ns: None,
             room_waited_ns: 0,
@@ -83,7 +81,7 @@ impl Ledger {
     #[inline]
     pub(crate) fn record_latency(&mut self, admitted_ns: u64, units: u64, now: u64) {
         if units > 0 {
-            self.latency.saturating_record_n(now.saturating_sub(admitted_ns), units);
+            self.latency.record(now.saturating_sub(admitted_ns), units);
         }
     }
 
@@ -116,7 +114,7 @@ impl Ledger {
     }
 
     pub(crate) fn latency(&self) -> Quantiles {
-        quantiles(&self.latency)
+        self.latency.quantiles()
     }
 
     /// Asserts that every unit that came is in flight or was counted when it left.

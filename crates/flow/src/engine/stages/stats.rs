@@ -3,9 +3,7 @@
 //! They are plain words, changed under the scheduler's mutex once for a batch, so a snapshot is one moment of one
 //! state. The counters of `millstream-sync` are for words that several threads add to at once; here they were slower.
 
-use hdrhistogram::Histogram;
-
-use crate::engine::histogram::{histogram, quantiles};
+use crate::engine::histogram::Times;
 use crate::snapshot::StageSnapshot;
 
 pub(crate) struct StageStats {
@@ -21,8 +19,8 @@ pub(crate) struct StageStats {
     pub(super) mean_ns: u64,
     /// A decaying maximum of the service time: an older unit weighs less with every unit since.
     pub(super) slow_ns: u64,
-    pub(super) service: Histogram<u64>,
-    pub(super) wait: Histogram<u64>,
+    pub(super) service: Times,
+    pub(super) wait: Times,
     /// The sum and number of waits, by resource.
     pub(super) waited: Vec<(u64, u64)>,
     pub(super) waited_memory: (u64, u64),
@@ -42,8 +40,8 @@ impl StageStats {
             busy_ns: 0,
             mean_ns: 0,
             slow_ns: 0,
-            service: histogram(),
-            wait: histogram(),
+            service: Times::new(),
+            wait: Times::new(),
             waited: vec![(0, 0); resources],
             waited_memory: (0, 0),
             waited_room: (0, 0),
@@ -53,7 +51,7 @@ impl StageStats {
 
     /// Records that `n` units were served in `ns` each.
     pub(super) fn served(&mut self, ns: u64, n: u64) {
-        self.service.saturating_record_n(ns, n);
+        self.service.record(ns, n);
         let sample = ns.max(1);
         self.slow_ns = sample.max(self.slow_ns - self.slow_ns / 64);
         self.mean_ns = match self.mean_ns {
@@ -65,7 +63,7 @@ impl StageStats {
 
     /// Records that `n` units were in the queue for `ns` each.
     pub(super) fn waited_in_queue(&mut self, ns: u64, n: u64) {
-        self.wait.saturating_record_n(ns, n);
+        self.wait.record(ns, n);
         self.waited_worker.0 = self.waited_worker.0.saturating_add(ns.saturating_mul(n));
         self.waited_worker.1 += n;
     }
@@ -95,7 +93,7 @@ impl StageStats {
         snapshot.requeued = self.requeued;
         snapshot.torn = self.torn;
         snapshot.busy_ns = self.busy_ns;
-        snapshot.service_ns = quantiles(&self.service);
-        snapshot.wait_ns = quantiles(&self.wait);
+        snapshot.service_ns = self.service.quantiles();
+        snapshot.wait_ns = self.wait.quantiles();
     }
 }
