@@ -18,6 +18,7 @@ use crate::file::template::Template;
 use crate::file::{self, FlowError, FlowFile, HaltPolicy, suggest};
 use crate::init::Example;
 use crate::run::{NOT_WRITTEN, WRONG};
+use crate::serve::args::ServeArgs;
 use crate::whatif::Goal;
 
 /// The most programs that `millstream each` runs at once: a stage has no more threads for its needs.
@@ -364,6 +365,9 @@ pub(crate) struct OutputArgs {
     /// Where to put the control socket [default: a fresh path in the run-time folder, which is printed].
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// The metrics.
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 /// `millstream whatif`.

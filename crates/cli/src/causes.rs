@@ -4,7 +4,7 @@
 //! unit, so the unit's own text in it is replaced by the field that holds it: `cannot read {path}: Permission denied`.
 //! Long hexadecimal numbers are replaced by an ellipsis.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use millstream_flow::{Cause, DeadLetter};
 use serde::Serialize;
@@ -27,7 +27,14 @@ const MIN_HEX: usize = 16;
 /// The dead letters of one run, by cause.
 #[derive(Debug, Default)]
 pub(crate) struct Causes {
-    groups: Mutex<Groups>,
+    tally: Mutex<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    groups: Groups,
+    /// The letters of each stage by the kind of failure: as many pairs as a flow has stages, times the kinds there are.
+    counts: Vec<(String, Cause, u64)>,
 }
 
 /// The result of [`Causes`]: the groups, the largest first, and the letters beyond them.
@@ -59,7 +66,12 @@ impl Causes {
     pub(crate) fn add(&self, letter: &DeadLetter) {
         let record = letter.input::<Record>();
         let message = without_unit(&letter.message, record);
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = self.tally();
+        match tally.counts.iter_mut().find(|(stage, cause, _)| *stage == letter.stage && *cause == letter.cause) {
+            Some((.., units)) => *units += 1,
+            None => tally.counts.push((letter.stage.clone(), letter.cause, 1)),
+        }
+        let groups = &mut tally.groups;
         let same =
             |group: &&mut Group| group.stage == letter.stage && group.cause == letter.cause && group.message == message;
         if let Some(group) = groups.groups.iter_mut().find(same) {
@@ -76,9 +88,18 @@ impl Causes {
 
     /// The groups so far.
     pub(crate) fn groups(&self) -> Groups {
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut groups = self.tally().groups.clone();
         groups.groups.sort_by_key(|group| std::cmp::Reverse(group.units));
         groups
+    }
+
+    /// The number of letters so far, by stage and kind of failure.
+    pub(crate) fn counts(&self) -> Vec<(String, Cause, u64)> {
+        self.tally().counts.clone()
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -175,5 +196,6 @@ mod tests {
         }
         let Groups { groups, others } = causes.groups();
         assert_eq!((groups.len(), others), (MAX_GROUPS, 1000 - MAX_GROUPS as u64));
+        assert_eq!(causes.counts(), [("read".to_owned(), Cause::Error, 1000)]);
     }
 }

@@ -46,6 +46,8 @@ use crate::descriptors;
 use crate::file::model::{GatherBy, LinesFrom, OpSpec, SourceSpec};
 use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
+use crate::metrics::Metrics;
+use crate::metrics::file::MetricsFile;
 use crate::ops::{Gathered, RunEnd};
 use crate::printer::Printer;
 use crate::record::Record;
@@ -55,6 +57,7 @@ use crate::screen::report_file::{ReportFile, ReportFileError};
 use crate::screen::run_report::RunReport;
 use crate::screen::throughput::Sample;
 use crate::screen::{Beside, Screen};
+use crate::serve::{self, NotServed};
 use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::place;
 use crate::steer::server::Server;
@@ -90,6 +93,12 @@ pub(crate) enum RunError {
         /// The error of the system.
         error: io::Error,
     },
+    /// The metrics file could not be written.
+    #[error("--metrics-file: {0}")]
+    MetricsFile(NotWritable),
+    /// The metrics cannot be served where they were asked for.
+    #[error(transparent)]
+    Serve(#[from] NotServed),
     /// The system gives no thread or no signal handler.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
@@ -139,6 +148,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     }
     let _list = clear_up_after_others(&mut screen);
     let report_file = args.output.report.as_deref().map(ReportFile::check).transpose()?;
+    let metrics_file = args.output.serve.metrics_file.as_deref();
+    metrics_file.map_or(Ok(()), MetricsFile::check).map_err(RunError::MetricsFile)?;
     let name = place::run_name(&file.name, std::process::id());
     let letters_path = args
         .dead_letters
@@ -188,6 +199,9 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let (send, events) = channel();
     let interrupts = Interrupts::heed(send.clone(), control.clone(), letters.clone())?;
     let server = serve(args, &name, &control, &interrupts, &mut screen)?;
+    let metrics = Metrics::new(&name, control.clone(), causes.clone());
+    let http = serve::start(&args.output.serve, &metrics, &mut screen)?;
+    let metrics_file = metrics_file.map(|path| MetricsFile::start(path, &metrics)).transpose()?;
     let supervisor = supervised(&file, &mut screen);
     if typed {
         screen.say("units are read from this terminal: type lines, ^D ends them");
@@ -210,7 +224,10 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         supervisor.dismiss();
     }
     drop(server);
+    drop(http);
     drop(interrupts);
+    let metrics_kept = metrics_file.map_or(Ok(()), MetricsFile::finish);
+    let metrics_kept = metrics_kept.inspect_err(|error| complain(format!("error: --metrics-file: {error}"))).is_ok();
 
     let mut throughput = ending.throughput;
     let report = ending.report.unwrap_or_else(|| Box::new(unfinished(&control.snapshot())));
@@ -259,7 +276,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         report_file: report_file.as_ref(),
         table: !args.output.quiet && !args.output.no_report,
     };
-    let status = closing.tell(written && all_kept.is_ok() && traced.is_ok());
+    let status = closing.tell(written && metrics_kept && all_kept.is_ok() && traced.is_ok());
     // A source that panicked must not pass for one that ended.
     if let Some(panic) = ending.panic {
         resume_unwind(panic);

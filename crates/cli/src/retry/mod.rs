@@ -18,6 +18,7 @@ use self::letters::{Letters, LettersError};
 use crate::args::{OutputArgs, RetryArgs, RunArgs};
 use crate::file::FlowError;
 use crate::run;
+use crate::serve::args::ServeArgs;
 
 /// The end of the name of a file of dead letters.
 const ENDING: &str = ".dead-letters.jsonl";
@@ -102,6 +103,10 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         set: Vec::new(),
         dead_letters: Some(args.dead_letters.clone().map_or_else(|| path.clone(), here)),
         output: OutputArgs {
+            serve: ServeArgs {
+                metrics_file: args.output.serve.metrics_file.clone().map(here),
+                ..args.output.serve.clone()
+            },
             report: args.output.report.clone().map(here),
             control: args.output.control.clone().map(here),
             ..args.output.clone()

@@ -1,0 +1,50 @@
+//! The options for metrics.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The metrics of a run.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ServeArgs {
+    /// Serve metrics over HTTP at this address: /metrics, /healthz and /ready. A port alone is one of 127.0.0.1, and port 0 any
+    /// free one; the address is printed.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub metrics: Option<SocketAddr>,
+    /// Write metrics to a file every 15 s and at the end, as node_exporter's textfile collector reads them.
+    #[arg(long, value_name = "FILE")]
+    pub metrics_file: Option<PathBuf>,
+}
+
+/// Reads `9464`, `localhost:9464` or an IP address with a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let port = text.strip_prefix("localhost:").unwrap_or(text);
+    match (port.parse(), text.parse()) {
+        (Ok(port), _) => Ok(SocketAddr::new(loopback, port)),
+        (_, Ok(address)) => Ok(address),
+        _ => Err("expected a port such as 9464, or an address such as 127.0.0.1:9464 or [::1]:0".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_loopback() {
+        for (text, expected) in [
+            ("9464", "127.0.0.1:9464"),
+            ("0", "127.0.0.1:0"),
+            ("localhost:80", "127.0.0.1:80"),
+            ("[::1]:9464", "[::1]:9464"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+        ] {
+            assert_eq!(address(text).unwrap().to_string(), expected);
+        }
+        for wrong in ["", "70000", "example.org:80", "127.0.0.1", ":80", "localhost:"] {
+            assert!(address(wrong).unwrap_err().contains("9464"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! An answer, written to a peer that may not read it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// The time within which a whole answer is taken by the peer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Headers of every answer. Nothing is stored, guessed at, framed or read by pages of other servers.
+const HEADERS: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+                       Cross-Origin-Resource-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\n";
+
+/// The policy of an answer that is no page.
+const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// An answer with its whole body.
+#[derive(Debug)]
+pub(super) struct Response {
+    status: u16,
+    media_type: &'static str,
+    policy: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: Cow<'static, [u8]>,
+}
+
+impl Response {
+    /// A body of this media type.
+    pub(super) fn of(media_type: &'static str, body: impl Into<Cow<'static, [u8]>>) -> Self {
+        Self { status: 200, media_type, policy: NO_CONTENT_POLICY, headers: Vec::new(), body: body.into() }
+    }
+
+    /// A line of text.
+    pub(super) fn text(status: u16, line: impl Into<String>) -> Self {
+        let body = (line.into() + "\n").into_bytes();
+        Self { status, ..Self::of("text/plain; charset=utf-8", body) }
+    }
+
+    /// A refusal, with its reason as a line of text.
+    pub(super) fn refusal(status: u16, why: impl Into<String>) -> Self {
+        Self::text(status, why)
+    }
+
+    /// The same with a further header.
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Writes the answer, without its body if it is one to `HEAD`.
+    ///
+    /// # Errors
+    /// Those of the stream; `TimedOut` if the peer does not read.
+    pub(super) fn write(&self, stream: &TcpStream, is_head: bool) -> io::Result<()> {
+        let mut head = format!(
+            "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nContent-Security-Policy: {}\r\n{HEADERS}",
+            self.status,
+            reason(self.status),
+            self.media_type,
+            self.body.len(),
+            self.policy,
+        );
+        for (name, value) in &self.headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        let mut bytes = (head + "\r\n").into_bytes();
+        if !is_head {
+            bytes.extend_from_slice(&self.body);
+        }
+        write_within(stream, &bytes, PATIENCE)
+    }
+}
+
+/// Writes all bytes within a time.
+///
+/// # Errors
+/// Those of the stream; `TimedOut` when the time is over.
+pub(super) fn write_within(mut stream: &TcpStream, mut bytes: &[u8], time: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + time;
+    while !bytes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        421 => "Misdirected Request",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        _ => "Error",
+    }
+}

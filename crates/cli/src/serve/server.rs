@@ -1,0 +1,190 @@
+//! The listener and its connections.
+//!
+//! Each connection has a thread of its own and carries one request, so a peer that sends or reads slowly holds up no other one,
+//! nor the run. The number of connections is bounded, and so is the time of each part of them.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::host;
+use super::request::{self, Method, NoRequest, Request};
+use super::response::Response;
+use super::routes::Routes;
+
+/// Connections at once; a further one is told so and closed.
+pub(super) const MAX_CONNECTIONS: usize = 64;
+/// The pause when no connection can be accepted (too many open files).
+const PAUSE: Duration = Duration::from_millis(100);
+/// The stack of a connection's thread.
+const STACK_BYTES: usize = 256 << 10;
+/// The time for which a peer may take up an answer before its connection is cut.
+const LINGER: Duration = Duration::from_millis(500);
+/// The time for which answers on their way are waited for at the end.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// A server, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    /// The other end is polled beside the listener: dropping this end wakes the thread.
+    wake: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+    connections: Arc<Connections>,
+}
+
+impl Server {
+    /// Listens at `address` and answers by `routes`.
+    ///
+    /// # Errors
+    /// The address is taken or is none of this machine, or the system refuses.
+    pub(super) fn start(address: SocketAddr, routes: Routes) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (wake, woken) = UnixStream::pair()?;
+        let connections = Arc::new(Connections::default());
+        let (open, routes) = (Arc::clone(&connections), Arc::new(routes));
+        let thread =
+            thread::Builder::new().name("http".to_owned()).spawn(move || serve(&listener, &woken, &open, &routes))?;
+        Ok(Self { address, wake: Some(wake), thread: Some(thread), connections })
+    }
+
+    /// The address at which it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        // A peer that does not read is left behind.
+        self.connections.wait_for_none(FAREWELL);
+    }
+}
+
+/// The number of open connections.
+#[derive(Debug, Default)]
+struct Connections {
+    open: Mutex<usize>,
+    closed: Condvar,
+}
+
+impl Connections {
+    /// Counts a connection in, unless there are too many.
+    fn enter(self: &Arc<Self>) -> Option<Entry> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        (*open < MAX_CONNECTIONS).then(|| {
+            *open += 1;
+            Entry(Arc::clone(self))
+        })
+    }
+
+    fn wait_for_none(&self, time: Duration) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.closed.wait_timeout_while(open, time, |open| *open > 0));
+    }
+}
+
+/// A connection that is counted until this is dropped.
+struct Entry(Arc<Connections>);
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.closed.notify_all();
+    }
+}
+
+/// Accepts connections until `woken` is closed from the other side.
+fn serve(listener: &TcpListener, woken: &UnixStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
+    let mut wait = None;
+    loop {
+        let events = if wait.is_some() { PollFlags::empty() } else { PollFlags::IN };
+        let mut ends = [PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN), PollFd::new(listener, events)];
+        let _ = poll(&mut ends, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
+        if !ends[0].revents().is_empty() {
+            return;
+        }
+        wait = None;
+        match listener.accept() {
+            Ok((stream, _)) => begin(stream, open, routes),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+                ) => {}
+            Err(_) => wait = Some(PAUSE),
+        }
+    }
+}
+
+/// Gives a connection its thread.
+fn begin(stream: TcpStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
+    if stream.set_nonblocking(false).is_err() || stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Some(entry) = open.enter() else {
+        let refusal = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        // The buffer of a fresh connection takes this without waiting.
+        let _ = stream.set_write_timeout(Some(PAUSE)).and_then(|()| (&stream).write(refusal));
+        return;
+    };
+    let routes = Arc::clone(routes);
+    let talk = move || {
+        let _entry = entry;
+        converse(&stream, &routes);
+    };
+    // Without a thread the connection closes.
+    let _ = thread::Builder::new().name("http connection".to_owned()).stack_size(STACK_BYTES).spawn(talk);
+}
+
+fn converse(stream: &TcpStream, routes: &Routes) {
+    let answered = match request::read(stream) {
+        Ok(request) => answer(stream, &request, routes),
+        Err(NoRequest::Refused(refusal)) => refusal.write(stream, false),
+        Err(NoRequest::Gone) => return,
+    };
+    if answered.is_ok() {
+        linger(stream);
+    }
+}
+
+fn answer(stream: &TcpStream, request: &Request, routes: &Routes) -> io::Result<()> {
+    let own = stream.local_addr()?.ip();
+    if !host::is_own(&request.host, own) {
+        let why = format!(
+            "this server answers under localhost, a loopback address or {own}, and the request names another host: pages \
+             of strangers could read it under a name of theirs"
+        );
+        return Response::refusal(421, why).write(stream, request.method == Method::Head);
+    }
+    routes.answer(request).write(stream, request.method == Method::Head)
+}
+
+/// Lets the peer take up the answer: a connection that is closed with unread bytes is reset, and takes the answer with it.
+fn linger(mut stream: &TcpStream) {
+    let _ = stream.shutdown(Shutdown::Write);
+    let deadline = Instant::now() + LINGER;
+    let mut rest = [0; 4096];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return;
+        }
+        match stream.read(&mut rest) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `--metrics` and `--metrics-file`, and the HTTP server beneath.
+
+#[path = "../../../flow/tests/support/openmetrics.rs"]
+mod openmetrics;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use crate::http::{address, connect, exchange, get};
+use crate::steer::{GATE, gated, stop};
+use crate::support::{Room, ended, signal, text, until};
+use openmetrics::{Sample, open_metrics, prometheus};
+
+fn value(samples: &[Sample], name: &str) -> f64 {
+    let found: Vec<_> = samples.iter().filter(|sample| sample.name == name).collect();
+    assert_eq!(found.len(), 1, "{name}: {found:?}");
+    found[0].value
+}
+
+#[test]
+fn a_run_serves_its_metrics_and_tells_whether_it_admits_units() {
+    let room = Room::new(GATE);
+    let mut running = gated(&room, &["--metrics", "0"]);
+    let server = address(&mut running, "metrics");
+    assert!(server.ip().is_loopback());
+    until("four units are in flight", || room.status("gate")["in_flight"] == 4);
+
+    let open = get(server, "/metrics", "");
+    assert_eq!(open.status, 200);
+    assert!(open.headers.contains("content-type: application/openmetrics-text; version=1.0.0"), "{}", open.headers);
+    let samples = open_metrics(&open.body).unwrap();
+    assert_eq!(value(&samples, "millstream_units_in_flight"), 4.0);
+    assert_eq!(value(&samples, "millstream_build_info"), 1.0);
+    let run = format!("gate-{}", running.child.id());
+    assert!(samples.iter().all(|sample| sample.label("run") == Some(run.as_str())));
+
+    let plain = get(server, "/metrics", "Accept: text/plain;version=0.0.4\r\n");
+    assert!(plain.headers.contains("content-type: text/plain; version=0.0.4"), "{}", plain.headers);
+    assert_eq!(prometheus(&plain.body).unwrap().len(), samples.len());
+
+    let head = exchange(server, format!("HEAD /metrics HTTP/1.1\r\nHost: {server}\r\n\r\n").as_bytes());
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    for (path, status, body) in
+        [("/healthz", 200, "ok\n"), ("/ready", 200, "ready\n"), ("/", 404, "there are /metrics, /healthz and /ready\n")]
+    {
+        let answer = get(server, path, "");
+        assert_eq!((answer.status, answer.body.as_str()), (status, body), "{path}");
+    }
+
+    signal(&running.child, libc::SIGINT);
+    until("the run is not ready", || get(server, "/ready", "").status == 503);
+    assert!(get(server, "/ready", "").body.contains("admits no more units"));
+    assert_eq!(get(server, "/healthz", "").status, 200);
+    stop(&room, running, 3);
+}
+
+#[test]
+fn a_request_under_a_foreign_name_is_refused() {
+    let room = Room::new(GATE);
+    let mut running = gated(&room, &["--metrics", "127.0.0.1:0"]);
+    let server = address(&mut running, "metrics");
+    let under = |host: &str| exchange(server, format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+    for host in ["evil.example", "localhost.evil.example:80", "192.0.2.1", "127.0.0.1@evil.example", ""] {
+        let answer = under(host);
+        assert_eq!(answer.status, 421, "{host}: {answer:?}");
+        assert!(answer.body.contains("localhost") && !answer.body.contains("millstream_"), "{}", answer.body);
+    }
+    for host in ["localhost", "127.0.0.1:1", "[::1]:80"] {
+        assert_eq!(under(host).status, 200, "{host}");
+    }
+    stop(&room, running, 0);
+}
+
+#[test]
+fn a_connection_carries_one_request_and_hides_no_second_one() {
+    let room = Room::new(GATE);
+    let mut running = gated(&room, &["--metrics", "0"]);
+    let server = address(&mut running, "metrics");
+    let second = format!("GET /metrics HTTP/1.1\r\nHost: {server}\r\n\r\n");
+    for (head, status) in [
+        (format!("GET /healthz HTTP/1.1\r\nHost: {server}\r\nConnection: keep-alive\r\n\r\n"), 200),
+        (format!("GET /healthz HTTP/1.1\r\nHost: {server}\r\nContent-Length: {}\r\n\r\n", second.len()), 400),
+        (format!("POST /healthz HTTP/1.1\r\nHost: {server}\r\nContent-Length: 3\r\nContent-Length: 0\r\n\r\n"), 400),
+        (
+            format!(
+                "POST /healthz HTTP/1.1\r\nHost: {server}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+            ),
+            400,
+        ),
+        (format!("GET /healthz HTTP/1.1\r\nHost: {server}\r\nHost: evil.example\r\n\r\n"), 400),
+        (format!("GET http://evil.example/ HTTP/1.1\r\nHost: {server}\r\n\r\n"), 400),
+        ("GET /healthz\r\n\r\n".to_owned(), 400),
+    ] {
+        let answer = exchange(server, format!("{head}{second}").as_bytes());
+        assert_eq!(answer.status, status, "{head}: {answer:?}");
+        assert!(answer.headers.contains("connection: close"), "{}", answer.headers);
+        assert!(!answer.body.contains("HTTP/1.1") && !answer.body.contains("millstream_"), "{}", answer.body);
+    }
+    let long =
+        exchange(server, format!("GET /healthz HTTP/1.1\r\nHost: {server}\r\nX: {}", "x".repeat(20_000)).as_bytes());
+    assert_eq!(long.status, 431);
+    stop(&room, running, 0);
+}
+
+#[test]
+fn connections_that_send_nothing_are_bounded_and_hold_up_no_run() {
+    let room = Room::new(GATE);
+    let mut running = gated(&room, &["--metrics", "0"]);
+    let server = address(&mut running, "metrics");
+    let begin = |_| {
+        let mut stream = connect(server);
+        stream.write_all(b"GET /healthz HT").unwrap();
+        stream
+    };
+    let mut slow: Vec<_> = (0..64).map(begin).collect();
+    until("a further connection is refused", || {
+        let mut further = connect(server);
+        let _ = further.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {server}\r\n\r\n").as_bytes());
+        let mut answer = String::new();
+        let _ = further.read_to_string(&mut answer);
+        answer.starts_with("HTTP/1.1 503 ")
+    });
+    let mut late = String::new();
+    slow[0].read_to_string(&mut late).unwrap();
+    assert!(late.starts_with("HTTP/1.1 408 "), "{late}");
+    until("others are answered", || {
+        let mut further = connect(server);
+        let _ = further.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {server}\r\n\r\n").as_bytes());
+        let mut answer = String::new();
+        let _ = further.read_to_string(&mut answer);
+        answer.starts_with("HTTP/1.1 200 ")
+    });
+    let _halves: Vec<_> = (0..20).map(begin).collect();
+    stop(&room, running, 0);
+}
+
+#[test]
+fn an_address_that_cannot_be_served_stops_the_run_before_it_begins() {
+    let room = Room::new(GATE);
+    room.write("in", "1\n");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (_, err) =
+        ended(&room.run(&["run", "flow.toml", "in", "--metrics", &taken.local_addr().unwrap().to_string()]), 2);
+    assert!(err.contains("--metrics 127.0.0.1:") && err.contains("or 0 for any free one"), "{err}");
+    assert!(!room.path("began").exists());
+}
+
+#[test]
+fn a_metrics_file_accounts_for_the_whole_run() {
+    let room = Room::new("");
+    fs::create_dir(room.path("out")).unwrap();
+    let args = ["each", "--metrics-file", "out/run.prom", "sh", "-c", "exit $0", ":::", "0", "0", "1", "2"];
+    let (_, err) = ended(&room.run(&args), 1);
+    let samples = prometheus(&room.read("out/run.prom")).unwrap_or_else(|error| panic!("{error}\n{err}"));
+    assert_eq!(value(&samples, "millstream_units_admitted_total"), 4.0);
+    assert_eq!(value(&samples, "millstream_units_retired_total"), 2.0);
+    assert_eq!(value(&samples, "millstream_dead_letters_total"), 2.0);
+    let letters = samples.iter().find(|sample| sample.name == "millstream_dead_letters_total").unwrap();
+    assert_eq!(letters.label("cause"), Some("error"));
+    assert_eq!(fs::read_dir(room.path("out")).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_metrics_file_that_cannot_be_written_is_told_before_the_run() {
+    let room = Room::new("");
+    let output = room.run(&["each", "--metrics-file", "none/run.prom", "touch", ":::", "made"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("--metrics-file: none/run.prom cannot be written"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(!room.path("made").exists());
+}
