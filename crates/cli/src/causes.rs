@@ -4,6 +4,7 @@
 //! unit, so the unit's own text in it is replaced by the field that holds it: `cannot read {path}: Permission denied`.
 //! Long hexadecimal numbers are replaced by an ellipsis.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use millstream_flow::{Cause, DeadLetter};
@@ -17,6 +18,9 @@ const MAX_GROUPS: usize = 64;
 
 /// The most characters of a message that are kept.
 const MAX_MESSAGE: usize = 240;
+
+/// The newest letters that are kept to be shown.
+const MAX_NEWEST: usize = 12;
 
 /// A unit's text in a message is recognised from this length on: shorter ones stand everywhere by chance.
 const MIN_TEXT: usize = 4;
@@ -35,6 +39,18 @@ struct Tally {
     groups: Groups,
     /// The letters of each stage by the kind of failure: as many pairs as a flow has stages, times the kinds there are.
     counts: Vec<(String, Cause, u64)>,
+    newest: VecDeque<Newest>,
+}
+
+/// A letter as it is shown while the run goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Newest {
+    /// The stage that gave the unit up.
+    pub stage: String,
+    /// The unit's text, without logins.
+    pub unit: String,
+    /// The message, on one line.
+    pub message: String,
 }
 
 /// The result of [`Causes`]: the groups, the largest first, and the letters beyond them.
@@ -66,7 +82,11 @@ impl Causes {
     pub(crate) fn add(&self, letter: &DeadLetter) {
         let record = letter.input::<Record>();
         let message = without_unit(&letter.message, record);
+        let text = record.map(|record| String::from_utf8_lossy(&record.shown_text()).into_owned()).unwrap_or_default();
+        let newest = Newest { stage: letter.stage.clone(), unit: cut(&text), message: cut(&one_line(&letter.message)) };
         let mut tally = self.tally();
+        tally.newest.push_front(newest);
+        tally.newest.truncate(MAX_NEWEST);
         match tally.counts.iter_mut().find(|(stage, cause, _)| *stage == letter.stage && *cause == letter.cause) {
             Some((.., units)) => *units += 1,
             None => tally.counts.push((letter.stage.clone(), letter.cause, 1)),
@@ -77,10 +97,8 @@ impl Causes {
         if let Some(group) = groups.groups.iter_mut().find(same) {
             group.units += 1;
         } else if groups.groups.len() < MAX_GROUPS {
-            let example =
-                record.map(|record| String::from_utf8_lossy(&record.shown_text()).into_owned()).unwrap_or_default();
             let stage = letter.stage.clone();
-            groups.groups.push(Group { stage, cause: letter.cause, message, units: 1, example });
+            groups.groups.push(Group { stage, cause: letter.cause, message, units: 1, example: text });
         } else {
             groups.others += 1;
         }
@@ -98,6 +116,11 @@ impl Causes {
         self.tally().counts.clone()
     }
 
+    /// The newest letters, newest first.
+    pub(crate) fn newest(&self) -> Vec<Newest> {
+        self.tally().newest.iter().cloned().collect()
+    }
+
     fn tally(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,7 +128,7 @@ impl Causes {
 
 /// The message with the names of fields in place of the unit's text, on one line.
 fn without_unit(message: &str, record: Option<&Record>) -> String {
-    let mut message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut message = one_line(message);
     for field in [Field::Path, Field::Rel, Field::Name, Field::Stem, Field::Host] {
         let value = match field {
             // As the message has it.
@@ -122,10 +145,18 @@ fn without_unit(message: &str, record: Option<&Record>) -> String {
             message = message.replace(text, &format!("{{{shown}}}"));
         }
     }
-    let message = without_hex(&message);
-    match message.char_indices().nth(MAX_MESSAGE) {
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message,
+    cut(&without_hex(&message))
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a long text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -57,6 +57,7 @@ use crate::screen::report_file::{ReportFile, ReportFileError};
 use crate::screen::run_report::RunReport;
 use crate::screen::throughput::Sample;
 use crate::screen::{Beside, Screen};
+use crate::serve::feed::Feed;
 use crate::serve::{self, NotServed};
 use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::place;
@@ -96,7 +97,7 @@ pub(crate) enum RunError {
     /// The metrics file could not be written.
     #[error("--metrics-file: {0}")]
     MetricsFile(NotWritable),
-    /// The metrics cannot be served where they were asked for.
+    /// The run cannot be watched as it was asked for.
     #[error(transparent)]
     Serve(#[from] NotServed),
     /// The system gives no thread or no signal handler.
@@ -200,7 +201,13 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let interrupts = Interrupts::heed(send.clone(), control.clone(), letters.clone())?;
     let server = serve(args, &name, &control, &interrupts, &mut screen)?;
     let metrics = Metrics::new(&name, control.clone(), causes.clone());
-    let http = serve::start(&args.output.serve, &metrics, &mut screen)?;
+    let feed =
+        args.output.serve.page.map(|_| Feed::new(&name, &file, &control.snapshot(), causes.clone())).map(Arc::new);
+    let say = Arc::new({
+        let events = send.clone();
+        move |line| drop(events.send(Event::Said(line)))
+    });
+    let http = serve::start(&args.output.serve, &control, &metrics, feed.as_ref(), say, &mut screen)?;
     let metrics_file = metrics_file.map(|path| MetricsFile::start(path, &metrics)).transpose()?;
     let supervisor = supervised(&file, &mut screen);
     if typed {
@@ -216,7 +223,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     letters.begin()?;
     halt.attach(control.clone(), send.clone());
     let service = wired.flow.start_from(source, move |end| drop(send.send(Event::Fed(end))));
-    let mut ending = watch(&control, &events, &mut screen, total, &waits, move || drainer.drain(service));
+    let mut ending =
+        watch(&control, &events, &mut screen, total, &waits, feed.as_deref(), move || drainer.drain(service));
     print_out(&wired.printer, &events, &mut screen, &mut ending);
     // What no worker has ended, for it was given up on first.
     live::end();
@@ -224,6 +232,9 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         supervisor.dismiss();
     }
     drop(server);
+    if let Some(feed) = feed {
+        feed.end(&control.snapshot());
+    }
     drop(http);
     drop(interrupts);
     let metrics_kept = metrics_file.map_or(Ok(()), MetricsFile::finish);

@@ -23,11 +23,6 @@ impl Metrics {
         Self { run: run.to_owned(), control, causes }
     }
 
-    /// The control of the flow.
-    pub(crate) fn control(&self) -> &Control {
-        &self.control
-    }
-
     /// The metrics as they are now.
     pub(crate) fn text(&self, format: Format) -> String {
         self.written(&self.control.snapshot(), format).expect("a string takes all that is written to it")

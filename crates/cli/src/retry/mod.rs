@@ -105,6 +105,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         output: OutputArgs {
             serve: ServeArgs {
                 metrics_file: args.output.serve.metrics_file.clone().map(here),
+                page_token_file: args.output.serve.page_token_file.clone().map(here),
                 ..args.output.serve.clone()
             },
             report: args.output.report.clone().map(here),

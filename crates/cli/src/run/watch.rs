@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::printer::Printer;
 use crate::screen::Screen;
 use crate::screen::throughput::{Sample, Throughput};
+use crate::serve::feed::Feed;
 
 /// How often progress is shown.
 const TICK: Duration = Duration::from_millis(100);
@@ -33,6 +34,8 @@ pub(super) enum Event {
     Halted(Reason),
     /// A second one abandons what is in flight: the flow just before.
     Abandoned(Box<Snapshot>),
+    /// Something to be told on the terminal.
+    Said(String),
     /// The flow is over.
     Drained(Box<Report>),
 }
@@ -70,6 +73,7 @@ pub(super) fn watch(
     screen: &mut Screen,
     total: Option<u64>,
     waits: &Waits,
+    feed: Option<&Feed>,
     drain: impl FnOnce(),
 ) -> Ending {
     let mut drain = Some(drain);
@@ -125,6 +129,7 @@ pub(super) fn watch(
                 ending.abandoned = Some(then);
                 give_up = Some(Instant::now() + GRACE);
             }
+            Ok(Event::Said(line)) => screen.say(&line),
             Ok(Event::Drained(report)) => {
                 ending.report = Some(report);
                 break;
@@ -159,7 +164,11 @@ pub(super) fn watch(
         busy |= short.is_some();
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
-        screen.show(&now, if ending.whole { Some(now.admitted) } else { total });
+        let total = if ending.whole { Some(now.admitted) } else { total };
+        if let Some(feed) = feed {
+            feed.note(&now, total);
+        }
+        screen.show(&now, total);
     }
     screen.clear();
     ending

@@ -1,11 +1,11 @@
-//! The options for metrics.
+//! The options for metrics and the page.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// The metrics of a run.
+/// The metrics and the page of a run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServeArgs {
     /// Serve metrics over HTTP at this address: /metrics, /healthz and /ready. A port alone is one of 127.0.0.1, and port 0 any
@@ -15,6 +15,17 @@ pub(crate) struct ServeArgs {
     /// Write metrics to a file every 15 s and at the end, as node_exporter's textfile collector reads them.
     #[arg(long, value_name = "FILE")]
     pub metrics_file: Option<PathBuf>,
+    /// Show the run on a page that a browser opens; its address is printed. ADDR as for --metrics [default: any free port of
+    /// 127.0.0.1]. Where both are one address, one server serves both.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = address)]
+    pub page: Option<SocketAddr>,
+    /// Let the page change the run, given this token. Other users of the machine can see the command line: --page-token-file
+    /// keeps it from them.
+    #[arg(long, value_name = "TOKEN", requires = "page", conflicts_with = "page_token_file")]
+    pub page_token: Option<String>,
+    /// Let the page change the run, given the token in this file.
+    #[arg(long, value_name = "FILE", requires = "page")]
+    pub page_token_file: Option<PathBuf>,
 }
 
 /// Reads `9464`, `localhost:9464` or an IP address with a port.

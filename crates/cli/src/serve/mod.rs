@@ -1,48 +1,135 @@
-//! Watching a run over HTTP: metrics.
+//! Watching a run over HTTP: its metrics, and a page that shows it and may change it.
 //!
 //! The server is small: it answers one request per connection, from a fixed list of paths, and needs no framework. Names that
 //! lead here from elsewhere are refused ([`host`]), requests are read within limits ([`request`]), and a peer that does not read its
 //! answer is left behind ([`response`]).
+//!
+//! The page is three files in `page/`, compiled into the command. It gets the facts of the flow and then its states as server-sent
+//! events ([`events`]) from one [`feed`]; with a [`token`], it posts settings ([`steering`]).
 
 mod accept;
 pub(crate) mod args;
+mod events;
+pub(crate) mod feed;
 mod host;
 mod request;
 mod response;
 mod routes;
 mod server;
+mod steering;
+mod token;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use millstream_command::screen::shown;
+use millstream_flow::Control;
 
 use self::args::ServeArgs;
-use self::routes::Routes;
-pub(crate) use self::server::Server;
+use self::events::Streams;
+use self::feed::Feed;
+use self::routes::{Page, Routes};
+use self::server::Server;
+pub(crate) use self::steering::Say;
+use self::steering::Steering;
+use self::token::Token;
 use crate::metrics::Metrics;
 use crate::screen::Screen;
 
-/// The address asked for cannot be served.
+/// The run cannot be watched as it was asked for.
 #[derive(Debug, thiserror::Error)]
-#[error("--metrics {address}: {error}; choose another port, or 0 for any free one")]
-pub(crate) struct NotServed {
-    /// The address asked for.
-    address: SocketAddr,
-    /// The error of the system.
-    error: io::Error,
+pub(crate) enum NotServed {
+    /// The address cannot be listened at.
+    #[error("--{option} {address}: {error}; choose another port, or 0 for any free one")]
+    Address {
+        /// The option that names it.
+        option: &'static str,
+        /// The address asked for.
+        address: SocketAddr,
+        /// The error of the system.
+        error: io::Error,
+    },
+    /// The token is none.
+    #[error("--page-token: {why}")]
+    Token {
+        /// The reason.
+        why: String,
+    },
+    /// The file of the token holds none.
+    #[error("--page-token-file {}: {why}", shown::path(path))]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
 }
 
-/// Starts the server that the arguments ask for, and says where it is.
+/// The servers of a run, until they are dropped.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    _servers: Vec<Server>,
+}
+
+/// Starts the servers that the arguments ask for, and says where they are.
 ///
 /// # Errors
-/// The address cannot be served.
-pub(crate) fn start(args: &ServeArgs, metrics: &Metrics, screen: &mut Screen) -> Result<Option<Server>, NotServed> {
-    let Some(address) = args.metrics else { return Ok(None) };
-    let routes = Routes { metrics: metrics.clone() };
-    let server = Server::start(address, routes).map_err(|error| NotServed { address, error })?;
-    let bound = server.address();
-    screen.say(&format!("metrics at http://{bound}/metrics"));
-    if !bound.ip().to_canonical().is_loopback() {
-        screen.warn(&format!("warning: other machines can read the metrics at {bound}"));
+/// An address cannot be served, or the token is none.
+pub(crate) fn start(
+    args: &ServeArgs,
+    control: &Control,
+    metrics: &Metrics,
+    feed: Option<&Arc<Feed>>,
+    say: Say,
+    screen: &mut Screen,
+) -> Result<Servers, NotServed> {
+    let token = match (&args.page_token, &args.page_token_file) {
+        (Some(token), _) => Some(Token::new(token).map_err(|why| NotServed::Token { why })?),
+        (None, Some(path)) => Some(Token::read(path).map_err(|why| NotServed::TokenFile { path: path.clone(), why })?),
+        (None, None) => None,
+    };
+    let steerable = token.is_some();
+    let mut page = feed.map(|feed| {
+        let of = |token| Steering { token, control: control.clone(), feed: Arc::clone(feed), say };
+        Page { feed: Arc::clone(feed), streams: Streams::default(), steering: token.map(of) }
+    });
+    let mut servers = Vec::new();
+    let mut serve =
+        |option, address: SocketAddr, metrics: Option<Metrics>, page: Option<Page>| -> Result<SocketAddr, NotServed> {
+            let routes = Routes { control: control.clone(), metrics, page };
+            let server =
+                Server::start(address, routes).map_err(|error| NotServed::Address { option, address, error })?;
+            let bound = server.address();
+            servers.push(server);
+            Ok(bound)
+        };
+    let mut told = |what: &str, path: &str, bound: SocketAddr, can: &str| {
+        screen.say(&format!("{what} at http://{bound}{path}"));
+        if !bound.ip().to_canonical().is_loopback() {
+            screen.warn(&format!(
+                "warning: other machines can {can} at {bound}, over connections that are not encrypted"
+            ));
+        }
+    };
+    if let Some(address) = args.metrics {
+        let shared = if args.page == Some(address) { page.take() } else { None };
+        let is_shared = shared.is_some();
+        let bound = serve("metrics", address, Some(metrics.clone()), shared)?;
+        told("metrics", "/metrics", bound, "read the metrics");
+        if is_shared {
+            told("page", "/", bound, "see the page");
+        }
     }
-    Ok(Some(server))
+    if let (Some(address), Some(page)) = (args.page, page) {
+        let bound = serve("page", address, None, Some(page))?;
+        told(
+            "page",
+            "/",
+            bound,
+            if steerable { "see the page and, with the token, change the run," } else { "see the page" },
+        );
+    }
+    Ok(Servers { _servers: servers })
 }

@@ -13,6 +13,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HEADERS: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
                        Cross-Origin-Resource-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\n";
 
+/// The policy of the page: its own script, style and connection, and nothing from elsewhere.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
 /// The policy of an answer that is no page.
 const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
@@ -32,6 +36,11 @@ impl Response {
         Self { status: 200, media_type, policy: NO_CONTENT_POLICY, headers: Vec::new(), body: body.into() }
     }
 
+    /// The page.
+    pub(super) fn page(body: &'static str) -> Self {
+        Self { policy: PAGE_POLICY, ..Self::of("text/html; charset=utf-8", body.as_bytes()) }
+    }
+
     /// A line of text.
     pub(super) fn text(status: u16, line: impl Into<String>) -> Self {
         let body = (line.into() + "\n").into_bytes();
@@ -41,6 +50,11 @@ impl Response {
     /// A refusal, with its reason as a line of text.
     pub(super) fn refusal(status: u16, why: impl Into<String>) -> Self {
         Self::text(status, why)
+    }
+
+    /// The same with another status.
+    pub(super) fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
     }
 
     /// The same with a further header.
@@ -76,6 +90,12 @@ impl Response {
         }
         write_within(stream, &bytes, PATIENCE)
     }
+}
+
+/// The head of an answer whose body ends with the connection.
+pub(super) fn head_of_stream(media_type: &str) -> String {
+    let policy = NO_CONTENT_POLICY;
+    format!("HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Security-Policy: {policy}\r\n{HEADERS}\r\n")
 }
 
 /// Writes all bytes within a time.
@@ -116,5 +136,23 @@ fn reason(status: u16) -> &'static str {
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",
         _ => "Error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_peer_that_does_not_read_is_left_behind() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let began = Instant::now();
+        let error = write_within(&stream, &vec![0; 64 << 20], Duration::from_millis(200)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     }
 }

@@ -1,38 +1,90 @@
 //! The resources that the server has, by path.
 
-use millstream_flow::Phase;
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use millstream_flow::{Control, Phase};
 
 use super::accept;
+use super::events::Streams;
+use super::feed::Feed;
 use super::request::{Method, Request};
 use super::response::Response;
+use super::steering::Steering;
 use crate::metrics::Metrics;
 
 /// The answers of a server.
 #[derive(Debug)]
 pub(super) struct Routes {
-    pub(super) metrics: Metrics,
+    pub(super) control: Control,
+    pub(super) metrics: Option<Metrics>,
+    pub(super) page: Option<Page>,
+}
+
+/// The page, its states, and the way to change the run.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) feed: Arc<Feed>,
+    pub(super) streams: Streams,
+    pub(super) steering: Option<Steering>,
 }
 
 impl Routes {
-    /// The answer to a request.
-    pub(super) fn answer(&self, request: &Request) -> Response {
-        if request.method == Method::Post {
-            return Response::refusal(405, "expected GET or HEAD").header("Allow", "GET, HEAD");
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn answer(&self, stream: &TcpStream, request: &Request) -> io::Result<()> {
+        match (&self.page, request.method, request.path.as_str()) {
+            (Some(page), Method::Get, "/events") => page.streams.send(stream, &page.feed, page.steering.is_some()),
+            _ => self.response(request).write(stream, request.method == Method::Head),
         }
-        match request.path.as_str() {
-            "/metrics" => {
-                let format = accept::format(request.header("accept"));
-                Response::of(format.media_type(), self.metrics.text(format).into_bytes()).header("Vary", "Accept")
+    }
+
+    fn response(&self, request: &Request) -> Response {
+        let path = request.path.as_str();
+        match (&self.page, request.method) {
+            (Some(page), Method::Post) if path == "/settings" => match &page.steering {
+                Some(steering) => steering.answer(request),
+                None => {
+                    Response::refusal(403, "this page only shows the run: --page-token-file FILE lets it change it")
+                }
+            },
+            (_, Method::Post) => Response::refusal(405, "expected GET or HEAD").header("Allow", "GET, HEAD"),
+            (Some(_), _) if path == "/settings" => Response::refusal(405, "expected POST").header("Allow", "POST"),
+            (Some(_), _) if path == "/events" => Response::refusal(405, "expected GET").header("Allow", "GET"),
+            _ => self.resource(path, request),
+        }
+    }
+
+    fn resource(&self, path: &str, request: &Request) -> Response {
+        match path {
+            "/" if self.page.is_some() => Response::page(include_str!("page/index.html")),
+            "/page.css" if self.page.is_some() => {
+                Response::of("text/css; charset=utf-8", include_str!("page/page.css").as_bytes())
+            }
+            "/page.js" if self.page.is_some() => {
+                Response::of("text/javascript; charset=utf-8", include_str!("page/page.js").as_bytes())
             }
             "/healthz" => Response::text(200, "ok"),
             "/ready" => self.ready(),
-            _ => Response::refusal(404, "there are /metrics, /healthz and /ready"),
+            _ => {
+                if let Some(metrics) = self.metrics.as_ref().filter(|_| path == "/metrics") {
+                    let format = accept::format(request.header("accept"));
+                    return Response::of(format.media_type(), metrics.text(format).into_bytes())
+                        .header("Vary", "Accept");
+                }
+                let page = if self.page.is_some() { "/, " } else { "" };
+                let metrics = if self.metrics.is_some() { "/metrics, " } else { "" };
+                Response::refusal(404, format!("there are {page}{metrics}/healthz and /ready"))
+            }
         }
     }
 
     /// Whether the flow admits units.
     fn ready(&self) -> Response {
-        match self.metrics.control().snapshot().phase {
+        match self.control.snapshot().phase {
             Phase::Running => Response::text(200, "ready"),
             Phase::Ready => Response::refusal(503, "the run has not started"),
             Phase::Draining => Response::refusal(503, "the run admits no more units and finishes those in flight"),

@@ -169,7 +169,7 @@ fn answer(stream: &TcpStream, request: &Request, routes: &Routes) -> io::Result<
         );
         return Response::refusal(421, why).write(stream, request.method == Method::Head);
     }
-    routes.answer(request).write(stream, request.method == Method::Head)
+    routes.answer(stream, request)
 }
 
 /// Lets the peer take up the answer: a connection that is closed with unread bytes is reset, and takes the answer with it.

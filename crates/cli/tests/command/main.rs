@@ -23,6 +23,7 @@ mod killed;
 mod memory;
 mod metrics;
 mod ops;
+mod page;
 mod retry;
 mod run;
 mod shown;

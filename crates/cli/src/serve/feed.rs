@@ -1,0 +1,224 @@
+//! The state of a run as the page shows it, made at most twice a second, whatever the number of clients.
+//!
+//! The main loop [notes](Feed::note) its snapshots here. A state is a list of members, each rendered as JSON once; a client is sent
+//! the members that have changed since its last state. A client that does not keep up misses states in between, and nothing is kept
+//! for it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use millstream_flow::{Phase, Snapshot, StageSnapshot};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::causes::Causes;
+use crate::file::FlowFile;
+use crate::screen::meter::{Meter, Pace};
+
+/// The least time between two states.
+const EVERY_NS: u64 = 500_000_000;
+/// The time between two samples of the lanes, and their number: five minutes.
+const LANE_EVERY_NS: u64 = 2_000_000_000;
+const MAX_LANES: usize = 150;
+/// Changes that are shown, the newest.
+const MAX_CHANGES: usize = 20;
+/// Causes of failure that are shown, the most frequent.
+const MAX_CAUSES: usize = 20;
+
+/// Members of a state: name and JSON.
+pub(super) type State = Vec<(&'static str, Arc<str>)>;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Feed {
+    /// The facts about the flow that do not change, without the braces around them.
+    flow: String,
+    causes: Arc<Causes>,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: State,
+    /// Counts the states.
+    version: u64,
+    over: bool,
+    meter: Meter,
+    next_ns: u64,
+    /// Time, and each stage's waiting units and rate.
+    lanes: VecDeque<(f64, Vec<u64>, Vec<f64>)>,
+    changes: VecDeque<String>,
+}
+
+/// A state that a client has not seen.
+pub(super) struct News {
+    pub(super) state: State,
+    pub(super) version: u64,
+    /// No other state will follow.
+    pub(super) is_last: bool,
+}
+
+impl Feed {
+    /// A feed about the run of this name.
+    pub(crate) fn new(run: &str, file: &FlowFile, resources: &Snapshot, causes: Arc<Causes>) -> Self {
+        let place = |name: &String| file.stages.iter().position(|stage| stage.name == *name);
+        let stages: Vec<Value> = file
+            .stages
+            .iter()
+            .map(|stage| {
+                let otherwise = stage.otherwise.as_ref().filter(|_| stage.op.has_else());
+                let mut next: Vec<usize> = stage.next.iter().chain(otherwise).filter_map(place).collect();
+                next.dedup();
+                json!({ "name": stage.name, "op": stage.op.name(), "next": next })
+            })
+            .collect();
+        let resources: Vec<Value> =
+            resources.resources.iter().map(|r| json!({ "name": r.name, "kind": r.kind })).collect();
+        let flow = json!({ "flow": file.name, "run": run, "stages": stages, "resources": resources }).to_string();
+        let flow = flow.trim_start_matches('{').trim_end_matches('}').to_owned();
+        Self { flow, causes, inner: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Takes a snapshot of the main loop; `total` is the number of units that will have been admitted in all, if known.
+    pub(crate) fn note(&self, now: &Snapshot, total: Option<u64>) {
+        let mut inner = self.inner();
+        if now.wall_ns >= inner.next_ns {
+            inner.next_ns = now.wall_ns + EVERY_NS;
+            self.make(&mut inner, now, total);
+        }
+    }
+
+    /// Takes the last snapshot.
+    pub(crate) fn end(&self, now: &Snapshot) {
+        let mut inner = self.inner();
+        self.make(&mut inner, now, Some(now.admitted));
+        inner.over = true;
+        self.changed.notify_all();
+    }
+
+    /// Tells of a change of the run.
+    pub(super) fn tell(&self, line: String) {
+        let mut inner = self.inner();
+        inner.changes.push_front(line);
+        inner.changes.truncate(MAX_CHANGES);
+    }
+
+    /// The facts about the flow, and its lanes so far, as JSON.
+    pub(super) fn flow(&self, steerable: bool) -> String {
+        let lanes = render(&self.inner().lanes);
+        format!("{{{},\"steerable\":{steerable},\"lanes\":{lanes}}}", self.flow)
+    }
+
+    /// Waits for a state after that of number `seen`; `None` if there is none in time.
+    pub(super) fn after(&self, seen: u64, time: Duration) -> Option<News> {
+        let waits = |inner: &mut Inner| inner.version <= seen && !inner.over;
+        let inner = self.inner();
+        let (inner, _) = self.changed.wait_timeout_while(inner, time, waits).unwrap_or_else(PoisonError::into_inner);
+        let Inner { state, version, over, .. } = &*inner;
+        (*version > seen || *over).then(|| News { state: state.clone(), version: *version, is_last: *over })
+    }
+
+    fn make(&self, inner: &mut Inner, now: &Snapshot, total: Option<u64>) {
+        let pace = inner.meter.read(now, total);
+        let due = inner.lanes.back().is_none_or(|(s, ..)| seconds(now.wall_ns) >= s + seconds(LANE_EVERY_NS));
+        if due {
+            let waiting = now.stages.iter().map(|stage| stage.waiting).collect();
+            let rates = pace.stages_per_s.iter().map(|rate| (rate * 10.0).round() / 10.0).collect();
+            inner.lanes.push_back((seconds(now.wall_ns), waiting, rates));
+            if inner.lanes.len() > MAX_LANES {
+                inner.lanes.pop_front();
+            }
+        }
+        let mut causes = self.causes.groups().groups;
+        causes.truncate(MAX_CAUSES);
+        inner.state = vec![
+            ("totals", render(&totals(now, &pace)).into()),
+            ("stages", render(&now.stages.iter().zip(&pace.stages_per_s).map(stage).collect::<Vec<_>>()).into()),
+            ("waits", render(&waits(now)).into()),
+            ("resources", render(&resources(now)).into()),
+            ("causes", render(&causes).into()),
+            ("letters", render(&self.causes.newest()).into()),
+            ("changes", render(&inner.changes).into()),
+        ];
+        inner.version += 1;
+        self.changed.notify_all();
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn render(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("states have only string keys and plain values")
+}
+
+fn seconds(ns: u64) -> f64 {
+    (ns as f64 / 1e6).round() / 1e3
+}
+
+fn totals(now: &Snapshot, pace: &Pace) -> Value {
+    let limit = now.stages.iter().max_by_key(|stage| stage.waiting).filter(|stage| stage.waiting > 0);
+    json!({
+        "wall_s": seconds(now.wall_ns),
+        "phase": now.phase,
+        "held_by": now.held_by(),
+        "limit": limit.filter(|_| now.phase != Phase::Done).map(|stage| &stage.name),
+        "rate": pace.gone_per_s,
+        "left_s": pace.left_ns.map(seconds),
+        "admitted": now.admitted,
+        "split": now.split,
+        "retired": now.retired,
+        "dead": now.dead_lettered,
+        "gathered": now.gathered,
+        "in_flight": now.in_flight,
+        "inflight_cap": now.inflight_cap,
+        "bytes": now.bytes_in_flight,
+        "memory_cap": Some(now.memory_cap).filter(|cap| *cap != u64::MAX),
+        "workers": now.workers,
+        "workers_busy": now.workers_busy,
+    })
+}
+
+fn stage((now, rate): (&StageSnapshot, &f64)) -> Value {
+    json!({
+        "waiting": now.waiting,
+        "granted": now.granted,
+        "running": now.running,
+        "done": now.units,
+        "rate": (rate * 10.0).round() / 10.0,
+        "failed": now.failures,
+        "retried": now.retries,
+        "dead": now.dead_lettered,
+        "oldest_s": seconds(now.oldest_ns),
+        "wait": [now.wait_ns.p50 as f64 / 1e9, now.wait_ns.p99 as f64 / 1e9],
+        "service": [now.service_ns.p50 as f64 / 1e9, now.service_ns.p99 as f64 / 1e9],
+        "busy": now.workers_busy,
+        "min": now.workers_min,
+        "max": now.workers_max,
+    })
+}
+
+/// Stage, resource, units that wait, and the time of all waits that have ended.
+fn waits(now: &Snapshot) -> Vec<(usize, &str, u64, f64)> {
+    let mut all: Vec<(usize, &str, u64, f64)> = Vec::new();
+    for (place, stage) in now.stages.iter().enumerate() {
+        for wait in &stage.waited_for {
+            all.push((place, &wait.resource, 0, seconds(wait.total_ns)));
+        }
+        for waiting in &stage.waiting_for {
+            match all.iter_mut().find(|(at, resource, ..)| *at == place && *resource == waiting.resource) {
+                Some((.., units, _)) => *units += waiting.units,
+                None => all.push((place, &waiting.resource, waiting.units, 0.0)),
+            }
+        }
+    }
+    all
+}
+
+fn resources(now: &Snapshot) -> Vec<Value> {
+    let one = |r: &millstream_flow::ResourceSnapshot| json!({ "used": r.in_use, "cap": r.capacity, "rate": r.rate_per_s, "waiting": r.waiters, "keys": r.keys });
+    now.resources.iter().map(one).collect()
+}

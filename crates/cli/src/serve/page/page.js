@@ -1,0 +1,426 @@
+// The page of a run. Names of the flow and texts of units come from strangers: they enter the document as text nodes and
+// attributes alone, and never as markup.
+'use strict';
+
+const SVG = 'http://www.w3.org/2000/svg';
+const LANE_S = 300;
+const LANE_STEP_S = 2;
+const byId = (id) => document.getElementById(id);
+
+/** An element with attributes and children; strings become text. */
+function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+function svg(tag, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+const grouped = new Intl.NumberFormat('en');
+const count = (n) => (n < 1e6 ? grouped.format(n) : n < 1e9 ? (n / 1e6).toPrecision(3) + ' M' : (n / 1e9).toPrecision(3) + ' G');
+const rate = (n) => (n >= 100 ? count(Math.round(n)) : n >= 10 ? n.toFixed(0) : n > 0 ? n.toFixed(1) : '0') + '/s';
+function span(s) {
+  if (s === 0) return '0 s';
+  if (s < 1e-3) return (s * 1e6).toPrecision(3) + ' µs';
+  if (s < 1) return (s * 1e3).toPrecision(3) + ' ms';
+  if (s < 60) return s.toPrecision(3) + ' s';
+  if (s < 5400) return Math.floor(s / 60) + ' min ' + Math.floor(s % 60) + ' s';
+  if (s < 172800) return Math.floor(s / 3600) + ' h ' + Math.floor((s % 3600) / 60) + ' min';
+  return (s / 86400).toFixed(1) + ' days';
+}
+function bytes(n) {
+  for (const [unit, size] of [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]]) if (n >= size) return (n / size).toPrecision(3) + ' ' + unit;
+  return n + ' B';
+}
+function cut(text, length) {
+  const all = [...text];
+  return all.length > length ? all.slice(0, length - 1).join('') + '…' : text;
+}
+
+let flow = null;
+const now = {};
+let lanes = [];
+let over = false;
+let token = null;
+
+// ---- The run as a whole ----
+
+const PHASES = { ready: 'not started', running: 'running', draining: 'finishing', abandoned: 'abandoned', done: 'done' };
+
+function showRun() {
+  const t = now.totals;
+  const held = t.phase === 'ready' ? 'The run has not started.' : 'Held by ' + t.held_by + '.';
+  say(byId('limit'), over ? 'The run is over: this is its last state.' : held);
+  const phase = byId('phase');
+  say(phase, PHASES[t.phase] || t.phase);
+  phase.className = 'phase ' + t.phase;
+  document.title = (over ? 'over' : rate(t.rate)) + ' – ' + flow.flow;
+  const tiles = [
+    ['retired', count(t.retired)],
+    ['leaving now', rate(t.rate)],
+    ['time left', t.left_s === null ? '–' : span(t.left_s)],
+    ['elapsed', span(Math.round(t.wall_s))],
+    ['in flight', count(t.in_flight) + ' of ' + count(t.inflight_cap)],
+    ['bytes in flight', bytes(t.bytes) + (t.memory_cap === null ? '' : ' of ' + bytes(t.memory_cap))],
+    ['workers busy', count(t.workers_busy)],
+    ['dead-lettered', count(t.dead)],
+  ];
+  const list = byId('tiles');
+  if (!list.children.length) for (const [name] of tiles) list.append(el('div', {}, el('dt', {}, name), el('dd')));
+  tiles.forEach(([, value], i) => say(list.children[i].lastChild, value));
+  list.lastChild.lastChild.className = t.dead > 0 ? 'bad' : '';
+  const left = ['admitted ' + count(t.admitted)].concat(t.split ? ['split ' + count(t.split)] : []);
+  const right = ['retired ' + count(t.retired), 'dead-lettered ' + count(t.dead)]
+    .concat(t.gathered ? ['gathered ' + count(t.gathered)] : [], ['in flight ' + count(t.in_flight)]);
+  say(byId('balance'), left.join(' + ') + ' = ' + right.join(' + '));
+}
+
+// ---- The graph ----
+
+const NODE = { width: 168, height: 68, gapX: 44, gapY: 16, rowGap: 26 };
+let drawnFor = 0;
+let nodes = [];
+
+/** The layer of each stage: the longest way from the first stage, without the edges that lead back. */
+function layers() {
+  const layer = flow.stages.map(() => 0);
+  const state = flow.stages.map(() => 0);
+  const order = [];
+  const ways = flow.stages.map((stage) => stage.next.slice());
+  const visit = (i) => {
+    state[i] = 1;
+    ways[i] = ways[i].filter((j) => state[j] !== 1);
+    for (const j of ways[i]) if (state[j] === 0) visit(j);
+    state[i] = 2;
+    order.unshift(i);
+  };
+  flow.stages.forEach((_, i) => state[i] === 0 && visit(i));
+  for (const i of order) for (const j of ways[i]) layer[j] = Math.max(layer[j], layer[i] + 1);
+  return layer;
+}
+
+function drawGraph() {
+  const room = byId('graph').clientWidth;
+  if (!flow || room === drawnFor) return;
+  drawnFor = room;
+  const columns = Math.max(1, Math.floor((room + NODE.gapX - 24) / (NODE.width + NODE.gapX)));
+  const layer = layers();
+  const members = [];
+  layer.forEach((l, i) => (members[l] = members[l] || []).push(i));
+  const place = [];
+  let top = 12;
+  for (let from = 0; from < members.length; from += columns) {
+    const row = members.slice(from, from + columns);
+    const tall = Math.max(...row.map((m) => m.length));
+    const height = tall * (NODE.height + NODE.gapY) - NODE.gapY;
+    row.forEach((m, column) => {
+      const own = m.length * (NODE.height + NODE.gapY) - NODE.gapY;
+      m.forEach((i, k) => {
+        place[i] = { x: 12 + column * (NODE.width + NODE.gapX), y: top + (height - own) / 2 + k * (NODE.height + NODE.gapY), row: from, column };
+      });
+    });
+    top += height + NODE.rowGap;
+  }
+  const picture = svg('svg', { viewBox: `0 0 ${room} ${top}`, height: top, role: 'group', 'aria-label': 'The stages of the flow and the ways between them' });
+  flow.stages.forEach((stage, i) => stage.next.forEach((j) => picture.append(edge(place[i], place[j], layer[j] <= layer[i]))));
+  nodes = flow.stages.map((stage, i) => node(stage, place[i]));
+  picture.append(...nodes.map((n) => n.group));
+  byId('graph').replaceChildren(picture);
+  if (now.stages) showGraph();
+}
+
+function edge(a, b, isBack) {
+  const [x1, y1, x2, y2] = [a.x + NODE.width, a.y + NODE.height / 2, b.x, b.y + NODE.height / 2];
+  let way;
+  if (a.row === b.row && b.column === a.column + 1) {
+    const middle = (x1 + x2) / 2;
+    way = `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 5} ${y2}`;
+  } else {
+    // Past other stages, or to another row: out to the right, along the gap below the lower end, and in from the left.
+    const low = Math.max(a.y, a.row === b.row ? b.y : a.y) + NODE.height + NODE.gapY / 2 + 3;
+    const gap = a.row === b.row ? low : b.row > a.row ? Math.max(low, b.y - NODE.rowGap / 2) : b.y + NODE.height + NODE.gapY / 2 + 3;
+    const [out, inn] = [x1 + 12, Math.max(4, x2 - 10)];
+    way = `M${x1} ${y1}H${out}V${gap}H${inn}V${y2}H${x2 - 5}`;
+  }
+  const tip = `M${x2} ${y2}l-7 -4v8z`;
+  return svg('g', { 'aria-hidden': 'true' }, svg('path', { class: isBack ? 'edge back' : 'edge', d: way }), svg('path', { class: 'head', d: tip }));
+}
+
+function node(stage, { x, y }) {
+  const title = svg('title');
+  const heat = svg('rect', { class: 'heat', x: 1, y: 1, width: 0, height: NODE.height - 2, rx: 5 });
+  const lines = [24, 42, 58].map((line) => svg('text', { x: 10, y: line - 4, class: line === 24 ? 'title' : '' }));
+  const failed = svg('text', { x: NODE.width - 10, y: 54, 'text-anchor': 'end', class: 'failed' });
+  lines[0].textContent = cut(stage.name, 20);
+  const group = svg('g', { class: 'node', transform: `translate(${x} ${y})`, role: 'img' }, title,
+    svg('rect', { width: NODE.width, height: NODE.height, rx: 6 }), heat, ...lines, failed);
+  return { group, title, heat, lines, failed };
+}
+
+function showGraph() {
+  const most = now.stages.reduce((sum, s) => sum + s.waiting, 0);
+  nodes.forEach((n, i) => {
+    const s = now.stages[i];
+    n.heat.setAttribute('width', most > 0 ? ((NODE.width - 2) * s.waiting) / most : 0);
+    n.group.classList.toggle('limits', now.totals.limit === flow.stages[i].name && !over);
+    say(n.lines[1], count(s.waiting) + ' waiting · ' + count(s.running) + ' running');
+    say(n.lines[2], count(s.done) + ' done · ' + rate(s.rate));
+    say(n.failed, s.dead > 0 ? count(s.dead) + ' ✗' : '');
+    const words = `${flow.stages[i].name}: ${s.waiting} waiting, ${s.running} running, ${s.done} done, ${s.failed} failed attempts, ${rate(s.rate)}`;
+    say(n.title, words);
+    if (n.group.getAttribute('aria-label') !== words) n.group.setAttribute('aria-label', words);
+  });
+}
+
+// ---- What waits for what ----
+
+function showWaits() {
+  const by = new Map();
+  const stages = new Map();
+  now.waits.forEach(([stage, resource, units, s]) => {
+    const bar = by.get(resource) || { s: 0, units: 0, parts: [] };
+    bar.s += s;
+    bar.units += units;
+    bar.parts.push([stage, s]);
+    by.set(resource, bar);
+    stages.set(stage, (stages.get(stage) || 0) + s);
+  });
+  const bars = [...by].filter(([, bar]) => bar.s > 0 || bar.units > 0).sort((a, b) => b[1].s - a[1].s).slice(0, 8);
+  const home = byId('waits');
+  if (!bars.length) return home.replaceChildren(el('p', {}, 'No unit has waited.'));
+  const most = Math.max(bars[0][1].s, 1e-9);
+  // The stages with the longest waits have colours of their own.
+  const named = [...stages].sort((a, b) => b[1] - a[1]).slice(0, 7).map(([stage]) => stage);
+  const colour = (stage) => 'p' + (named.includes(stage) ? named.indexOf(stage) : 7);
+  const grid = el('div', { class: 'bars' });
+  for (const [resource, bar] of bars) {
+    let x = 0;
+    const words = bar.parts.map(([stage, s]) => flow.stages[stage].name + ' ' + span(s)).join(', ');
+    const picture = svg('svg', { viewBox: '0 0 1000 18', preserveAspectRatio: 'none', role: 'img', 'aria-label': resource + ': ' + words });
+    for (const [stage, s] of bar.parts.sort((a, b) => b[1] - a[1])) {
+      const width = (1000 * s) / most;
+      picture.append(svg('rect', { class: colour(stage), x, width, height: 18 }, svg('title', {}, flow.stages[stage].name + ' ' + span(s))));
+      x += width;
+    }
+    grid.append(el('span', {}, resource), picture, el('span', {}, span(bar.s) + (bar.units ? ' · ' + count(bar.units) + ' now' : '')));
+  }
+  const legend = el('div', { class: 'legend', 'aria-hidden': 'true' });
+  const key = (stage, words) => el('span', {}, svg('svg', { viewBox: '0 0 10 10' }, svg('rect', { class: colour(stage), width: 10, height: 10 })), words);
+  named.filter((stage) => stages.get(stage) > 0).forEach((stage) => legend.append(key(stage, flow.stages[stage].name)));
+  if (stages.size > named.length) legend.append(key(-1, 'other stages'));
+  home.replaceChildren(grid, legend);
+}
+
+// ---- Tables ----
+
+function table(home, heads, names) {
+  const head = el('tr');
+  heads.forEach(([name, kind]) => head.append(el('th', kind ? { scope: 'col', class: kind } : { scope: 'col' }, name)));
+  const rows = names.map((name) => {
+    const row = el('tr', {}, el('th', { scope: 'row', title: name }, name));
+    const cells = heads.slice(1).map(([, kind]) => el('td', kind ? { class: kind } : {}));
+    row.append(...cells);
+    return { row, cells };
+  });
+  home.replaceChildren(el('thead', {}, head), el('tbody', {}, ...rows.map((r) => r.row)));
+  return rows;
+}
+
+let stageRows = [];
+let resourceRows = [];
+
+function buildTables() {
+  stageRows = table(byId('stages'), [['stage'], ['last five minutes', 'text'], ['waiting'], ['for', 'text'], ['running'], ['done'], ['rate'],
+    ['failed'], ['retried'], ['dead'], ['oldest wait'], ['wait p50'], ['wait p99'], ['service p50'], ['service p99'], ['workers']], flow.stages.map((s) => s.name));
+  for (const { cells } of stageRows) {
+    cells[0].append(svg('svg', { class: 'spark', viewBox: '0 0 150 26', role: 'img' },
+      svg('path', { class: 'area' }), svg('path', { class: 'rate' })));
+    cells[14].append(el('span'));
+  }
+  resourceRows = table(byId('resources'), [['resource'], ['used', 'text'], ['of'], ['waiting'], ['keys'], ['kind', 'text']], flow.resources.map((r) => r.name));
+  for (const { cells } of resourceRows) {
+    cells[0].append(el('span'), svg('svg', { class: 'use', viewBox: '0 0 100 8', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+      svg('rect', { class: 'all', width: 100, height: 8, rx: 3 }), svg('rect', { class: 'part', width: 0, height: 8, rx: 3 })));
+    cells[1].append(el('span'));
+  }
+  byId('resources-section').hidden = flow.resources.length === 0;
+}
+
+function showStages() {
+  const lack = flow.stages.map(() => []);
+  now.waits.forEach(([stage, resource, units]) => units && lack[stage].push(count(units) + ' ' + resource));
+  stageRows.forEach(({ cells }, i) => {
+    const s = now.stages[i];
+    [null, count(s.waiting), lack[i].join(', ') || (s.granted ? 'a worker' : ''), count(s.running), count(s.done), rate(s.rate), count(s.failed),
+      count(s.retried), count(s.dead), s.waiting ? span(s.oldest_s) : '–', span(s.wait[0]), span(s.wait[1]), span(s.service[0]), span(s.service[1])]
+      .forEach((text, k) => text !== null && say(cells[k], text));
+    cells[8].className = s.dead > 0 ? 'bad' : '';
+    say(cells[14].firstChild, `${s.busy} of ${s.min === s.max ? s.max : s.min + ' to ' + s.max}`);
+  });
+}
+
+function showLanes() {
+  const end = lanes.length ? lanes[lanes.length - 1][0] : 0;
+  const shown = lanes.filter(([s]) => s > end - LANE_S);
+  const x = (s) => (150 * (1 - (end - s) / LANE_S)).toFixed(1);
+  stageRows.forEach(({ cells }, i) => {
+    const [picture] = cells[0].children;
+    const line = (k) => {
+      const most = Math.max(1e-9, ...shown.map((lane) => lane[k][i]));
+      return shown.map((lane) => x(lane[0]) + ' ' + (25 - (24 * lane[k][i]) / most).toFixed(1));
+    };
+    const [waiting, done] = [line(1), line(2)];
+    if (!waiting.length) return;
+    picture.children[0].setAttribute('d', `M${x(shown[0][0])} 25L${waiting.join('L')}L150 25z`);
+    picture.children[1].setAttribute('d', 'M' + done.join('L'));
+    const most = Math.max(...shown.map((lane) => lane[1][i]));
+    picture.setAttribute('aria-label', `at most ${count(most)} waiting in the last five minutes`);
+  });
+}
+
+function showResources() {
+  resourceRows.forEach(({ cells }, i) => {
+    const r = now.resources[i];
+    const keyed = r.keys > 0 || flow.resources[i].kind.startsWith('keyed');
+    say(cells[0].children[0], r.rate === null ? count(r.used) : '');
+    const share = r.rate === null && !keyed && r.cap > 0 ? Math.min(1, r.used / r.cap) : 0;
+    cells[0].children[1].children[1].setAttribute('width', 100 * share);
+    cells[0].children[1].toggleAttribute('hidden', r.rate !== null || keyed);
+    cells[0].children[1].style.display = r.rate !== null || keyed ? 'none' : '';
+    say(cells[1].firstChild, (r.rate === null ? count(r.cap) : rate(r.rate) + ', burst ' + count(r.cap)) + (keyed ? ' for each key' : ''));
+    say(cells[2], count(r.waiting));
+    say(cells[3], keyed ? count(r.keys) : '–');
+    say(cells[4], flow.resources[i].kind);
+  });
+}
+
+function showList(id, items, words) {
+  byId(id + '-section').hidden = items.length === 0;
+  byId(id).replaceChildren(...items.map((item) => el('li', {}, ...words(item))));
+}
+
+// ---- Changes ----
+
+let dialogKey = null;
+
+function openChange(key, old) {
+  dialogKey = key;
+  say(byId('change-key'), key);
+  say(byId('change-old'), old);
+  byId('change-new').value = old;
+  say(byId('change-error'), '');
+  byId('change').showModal();
+  byId('change-new').select();
+}
+
+async function applyChange() {
+  const value = byId('change-new').value.trim();
+  const answer = await steer([`${dialogKey}=${value}`]);
+  if (answer.ok) byId('change').close();
+  else say(byId('change-error'), answer.error);
+}
+
+async function steer(settings) {
+  try {
+    const answer = await fetch('settings', {
+      method: 'POST',
+      headers: { Authorization: 'Bearer ' + token, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ settings }),
+    });
+    const text = await answer.text();
+    return answer.headers.get('Content-Type').startsWith('application/json') ? JSON.parse(text) : { ok: false, error: text };
+  } catch (error) {
+    return { ok: false, error: 'the run does not answer' };
+  }
+}
+
+function changeButton(key, old) {
+  const button = el('button', { type: 'button', 'aria-label': 'change ' + key }, 'change');
+  button.addEventListener('click', () => openChange(key, old()));
+  return button;
+}
+
+async function unlock(event) {
+  event.preventDefault();
+  token = byId('token').value;
+  // No change at all tells whether the token is right.
+  const answer = await steer([]);
+  say(byId('unlocked'), answer.ok ? 'The run can be changed.' : answer.error);
+  if (!answer.ok || !byId('caps').hidden) return;
+  byId('token').value = '';
+  byId('caps').hidden = false;
+  const caps = [['inflight', () => String(now.totals.inflight_cap)], ['workers', () => String(now.totals.workers)],
+    ['memory', () => (now.totals.memory_cap === null ? 'none' : String(now.totals.memory_cap))]];
+  byId('caps').replaceChildren(...caps.map(([key, old]) => el('li', {}, el('b', {}, key), changeButton(key, old))));
+  stageRows.forEach(({ cells }, i) => {
+    cells[14].append(changeButton(`stage.${flow.stages[i].name}.workers`, () => now.stages[i].min + '..' + now.stages[i].max));
+  });
+  resourceRows.forEach(({ cells }, i) => {
+    if (flow.resources[i].kind === 'pool') return;
+    const old = () => (now.resources[i].rate === null ? String(now.resources[i].cap) : now.resources[i].rate + '/s');
+    cells[1].append(changeButton('resource.' + flow.resources[i].name, old));
+  });
+}
+
+// ---- Events ----
+
+function receive(state) {
+  Object.assign(now, state);
+  if (state.totals) showRun();
+  if (state.stages || state.totals) showGraph();
+  if (state.waits) showWaits();
+  if (state.stages || state.waits) showStages();
+  if (state.resources) showResources();
+  if (state.causes) showList('causes', state.causes, (c) => [el('b', {}, count(c.units) + '×'), c.stage + ': ' + c.message]);
+  if (state.letters) showList('letters', state.letters, (l) => [el('b', {}, l.stage), l.unit + ' – ' + l.message]);
+  if (state.changes) showList('changes', state.changes, (line) => [line]);
+  const last = lanes.length ? lanes[lanes.length - 1][0] : -LANE_STEP_S;
+  if (now.totals.wall_s >= last + LANE_STEP_S) {
+    lanes.push([now.totals.wall_s, now.stages.map((s) => s.waiting), now.stages.map((s) => s.rate)]);
+    lanes = lanes.slice(-LANE_S / LANE_STEP_S - 1);
+    showLanes();
+  }
+}
+
+function end() {
+  over = true;
+  events.close();
+  showRun();
+  showGraph();
+}
+
+byId('unlock').addEventListener('submit', unlock);
+byId('change-cancel').addEventListener('click', () => byId('change').close());
+byId('change-apply').addEventListener('click', (event) => {
+  event.preventDefault();
+  applyChange();
+});
+new ResizeObserver(drawGraph).observe(byId('graph'));
+
+const events = new EventSource('events');
+events.addEventListener('flow', (event) => {
+  flow = JSON.parse(event.data);
+  lanes = flow.lanes;
+  drawnFor = 0;
+  say(byId('flow'), flow.flow);
+  say(byId('run'), flow.run);
+  byId('steer-section').hidden = !flow.steerable;
+  buildTables();
+  drawGraph();
+  showLanes();
+});
+events.addEventListener('state', (event) => receive(JSON.parse(event.data)));
+events.addEventListener('end', end);
+events.addEventListener('error', () => {
+  if (over) return;
+  say(byId('phase'), 'no connection');
+  byId('phase').className = 'phase lost';
+});

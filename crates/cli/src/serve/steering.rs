@@ -1,0 +1,114 @@
+//! Changes of a run that a page asks for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use millstream_flow::Control;
+use serde::Deserialize;
+
+use super::feed::Feed;
+use super::request::Request;
+use super::response::Response;
+use super::token::{Attempt, Token};
+use crate::steer::protocol::Answer;
+use crate::steer::setting::{self, SettingError};
+
+/// Tells the terminal of a run about a change.
+pub(crate) type Say = Arc<dyn Fn(String) + Send + Sync>;
+
+/// The part of a page that changes the run.
+pub(super) struct Steering {
+    pub(super) token: Token,
+    pub(super) control: Control,
+    pub(super) feed: Arc<Feed>,
+    pub(super) say: Say,
+}
+
+impl fmt::Debug for Steering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Steering").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+/// The body of a request: settings of [`setting`], all or none of which take effect.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    settings: Vec<String>,
+}
+
+impl Steering {
+    /// Carries out a request, if it comes from the page itself and has the token.
+    pub(super) fn answer(&self, request: &Request) -> Response {
+        if !is_same_origin(request) {
+            return Response::refusal(
+                403,
+                "only this server's own page changes the run, and this request is of another one",
+            );
+        }
+        let media_type = request.header("content-type").unwrap_or_default();
+        if media_type.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json")) {
+            return Response::refusal(415, "expected a body of type application/json");
+        }
+        let bearer = request.header("authorization").and_then(|value| value.split_once(' '));
+        let Some(token) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token)
+        else {
+            let refusal = Response::refusal(401, "expected the token of --page-token-file as a bearer token");
+            return refusal.header("WWW-Authenticate", "Bearer");
+        };
+        match self.token.compare(token.trim()) {
+            Attempt::Right => {}
+            Attempt::Wrong => {
+                return Response::refusal(401, "this is not the token").header("WWW-Authenticate", "Bearer");
+            }
+            Attempt::Refused => {
+                let refusal = Response::refusal(429, "too many wrong tokens were tried; try again in some seconds");
+                return refusal.header("Retry-After", "5");
+            }
+        }
+        match serde_json::from_slice::<Change>(&request.body) {
+            Ok(change) => self.change(&change.settings),
+            Err(error) => json(400, &Answer::error(format!("not understood: {error}"))),
+        }
+    }
+
+    fn change(&self, settings: &[String]) -> Response {
+        match setting::apply_all(settings, &self.control) {
+            Ok(changed) => {
+                for line in &changed {
+                    (self.say)(format!("changed from the page: {line}"));
+                    self.feed.tell(line.clone());
+                }
+                json(200, &Answer { ok: true, changed, ..Answer::default() })
+            }
+            Err(error) => {
+                let settable = match error {
+                    SettingError::Unknown { .. } => setting::settable(&self.control.snapshot()),
+                    SettingError::Value { .. } | SettingError::Refused { .. } => Vec::new(),
+                };
+                json(400, &Answer { settable, ..Answer::error(error.to_string()) })
+            }
+        }
+    }
+}
+
+fn json(status: u16, answer: &Answer) -> Response {
+    let body = serde_json::to_vec(answer).expect("answers have only string keys and plain values");
+    Response::of("application/json", body).with_status(status)
+}
+
+/// Whether a request comes from a page of this server, or from a program. A browser names the origin of a page's request.
+fn is_same_origin(request: &Request) -> bool {
+    let origin = match (request.has("origin"), request.header("origin")) {
+        (false, _) => true,
+        (true, Some(origin)) => {
+            origin.strip_prefix("http://").is_some_and(|host| host.eq_ignore_ascii_case(&request.host))
+        }
+        (true, None) => false,
+    };
+    let site = match (request.has("sec-fetch-site"), request.header("sec-fetch-site")) {
+        (false, _) => true,
+        (true, site) => matches!(site, Some("same-origin" | "none")),
+    };
+    origin && site
+}
