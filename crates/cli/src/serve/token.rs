@@ -114,6 +114,7 @@ mod tests {
         let moments: Vec<_> = attempts.iter().flatten().collect();
         assert!((2..=MAX_WAITING as usize).contains(&moments.len()), "{moments:?}");
         assert!(moments.windows(2).all(|pair| *pair[1] - *pair[0] == PAUSE));
-        assert_eq!(token.compare("0123456789abcdef"), Attempt::Refused);
+        assert_eq!(token.turn(start), None, "the line is full");
+        assert!(token.turn(start + PAUSE * MAX_WAITING).is_some(), "and it moves on");
     }
 }

@@ -6,6 +6,9 @@ mod openmetrics;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
+
+use serde_json::Value;
 
 use crate::http::{address, connect, exchange, get};
 use crate::steer::{GATE, gated, stop};
@@ -133,6 +136,42 @@ fn connections_that_send_nothing_are_bounded_and_hold_up_no_run() {
     });
     let _halves: Vec<_> = (0..20).map(begin).collect();
     stop(&room, running, 0);
+}
+
+#[test]
+fn the_dashboard_and_its_page_name_metrics_that_exist() {
+    let room = Room::new(GATE);
+    let mut running = gated(&room, &["--metrics", "0"]);
+    let server = address(&mut running, "metrics");
+    until("units wait for the slot", || room.status("gate")["resources"][0]["waiters"] == 3);
+    let mut served = open_metrics(&get(server, "/metrics", "").body).unwrap();
+    stop(&room, running, 0);
+    ended(&room.run(&["each", "--metrics-file", "run.prom", "false", ":::", "0"]), 1);
+    served.extend(prometheus(&room.read("run.prom")).unwrap());
+
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let dashboard = fs::read_to_string(root.join("docs/grafana.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let mut named = 0;
+    for target in dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap())
+    {
+        let expression = target["expr"].as_str().unwrap();
+        for rest in expression.split("millstream_").skip(1) {
+            let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap();
+            let name = format!("millstream_{name}");
+            assert!(served.iter().any(|sample| sample.name == name), "{name} in {expression}");
+            named += 1;
+        }
+    }
+    assert!(named >= 16, "{named}");
+
+    let page = fs::read_to_string(root.join("docs/watch.md")).unwrap();
+    for sample in &served {
+        let name = sample.name.trim_end_matches("_sum").trim_end_matches("_count");
+        // The page writes `…_ending` for names that begin as the one before.
+        let begins = name.match_indices('_').any(|(at, _)| page.contains(&format!("`…{}`", &name[at..])));
+        assert!(begins || page.contains(&format!("`{name}`")), "{name} is not on the page");
+    }
 }
 
 #[test]

@@ -159,7 +159,7 @@ function node(stage, { x, y }) {
   const heat = svg('rect', { class: 'heat', x: 1, y: 1, width: 0, height: NODE.height - 2, rx: 5 });
   const lines = [24, 42, 58].map((line) => svg('text', { x: 10, y: line - 4, class: line === 24 ? 'title' : '' }));
   const failed = svg('text', { x: NODE.width - 10, y: 54, 'text-anchor': 'end', class: 'failed' });
-  lines[0].textContent = cut(stage.name, 20);
+  lines[0].textContent = cut(stage.name, 19);
   const group = svg('g', { class: 'node', transform: `translate(${x} ${y})`, role: 'img' }, title,
     svg('rect', { width: NODE.width, height: NODE.height, rx: 6 }), heat, ...lines, failed);
   return { group, title, heat, lines, failed };
@@ -393,6 +393,7 @@ function receive(state) {
 function end() {
   over = true;
   events.close();
+  byId('steer-section').hidden = true;
   showRun();
   showGraph();
 }
