@@ -20,7 +20,7 @@ use ureq::{Agent, Body};
 use url::Url;
 
 use super::redirect::{self, Hop, Redirects};
-use super::{Op, OpError, failing, growing, retry_after};
+use super::{Op, OpError, failing, growing, retry_after, trace_context};
 use crate::descriptors;
 use crate::file::model::HttpGetSpec;
 use crate::file::template::Template;
@@ -117,6 +117,10 @@ impl HttpGet {
         for (name, value) in headers() {
             let value = value.render(record).map_err(|error| Failure::from(error).to_permanent())?;
             request = request.header(name, value);
+        }
+        let has_context = self.headers.iter().any(|(name, _)| name == trace_context::HEADER);
+        if let Some(context) = trace_context::of_attempt().filter(|_| !has_context) {
+            request = request.header(trace_context::HEADER, context);
         }
         let response = request.call().map_err(|error| failure(&error, cx))?;
         let status = response.status();

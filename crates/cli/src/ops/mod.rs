@@ -30,6 +30,7 @@ mod same;
 mod set;
 mod sha256;
 pub(crate) mod split;
+mod trace_context;
 pub(crate) mod turn;
 mod unique;
 mod write;

@@ -34,4 +34,5 @@ mod steer;
 mod stream;
 mod tee;
 mod terminal;
+mod trace_context;
 mod whatif;

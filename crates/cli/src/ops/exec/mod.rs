@@ -33,7 +33,7 @@ use self::talk::{Complaints, Ending, Spoken};
 use super::failing::io_failure;
 use super::place::{Existing, Placing};
 use super::safe_path::PathTemplate;
-use super::{Op, OpError, Surroundings};
+use super::{Op, OpError, Surroundings, trace_context};
 use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout};
 use crate::file::template::{Field, Template};
 use crate::machine::Machine;
@@ -162,6 +162,9 @@ impl Exec {
                 Some(items) => drop(command.args(items.map(OsStr::from_bytes))),
                 None => drop(command.arg(render(argument)?)),
             }
+        }
+        if let Some(context) = trace_context::of_attempt() {
+            command.env(trace_context::VARIABLE, context);
         }
         for (name, value) in &self.env {
             command.env(name, render(value)?);
