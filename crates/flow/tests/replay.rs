@@ -85,7 +85,7 @@ fn units_fail_and_are_retried_as_they_were() {
     })
     .retry(Retry::times(3).backoff(Duration::from_micros(10)..Duration::from_millis(1)))
     .to(second);
-    flow.update(second, |n: &mut u64, _| if *n % 11 == 0 { Err(Failure::msg("skip")) } else { Ok(()) })
+    flow.update(second, |n: &mut u64, _| if n.is_multiple_of(11) { Err(Failure::msg("skip")) } else { Ok(()) })
         .after_failure(AfterFailure::Skip)
         .to(done);
     // A unit asks for other needs once: the payload remembers it.
@@ -99,7 +99,8 @@ fn parents_have_the_children_that_they_had() {
     let (open, work, sum, done) = (flow.inlet("open"), flow.inlet("work"), flow.inlet("sum"), flow.retire());
     flow.split(open, |n: &mut u64, _| {
         let n = *n;
-        Ok((0..n % 50).map(move |child| if child == 40 && n % 4 == 0 { Err(Failure::msg("torn")) } else { Ok(child) }))
+        Ok((0..n % 50)
+            .map(move |child| if child == 40 && n.is_multiple_of(4) { Err(Failure::msg("torn")) } else { Ok(child) }))
     })
     .to(work);
     flow.update(work, |_: &mut u64, _| Ok(())).to(sum);
@@ -139,7 +140,7 @@ fn keys_hold_up_the_units_that_they_held_up() {
         nap(2);
         Ok(())
     })
-    .need(Need::keyed(host, |n: &u64| if n % 4 == 0 { "busy".into() } else { format!("host {n}") }))
+    .need(Need::keyed(host, |n: &u64| if n.is_multiple_of(4) { "busy".into() } else { format!("host {n}") }))
     .blocking()
     .workers(0..=16)
     .to(done);
