@@ -12,7 +12,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use millstream_flow::{Batch, Flow, Gather, Need, Rate, Report, Trace, WhatIf};
+use millstream_flow::{Batch, Failure, Flow, Gather, Need, Rate, Report, Trace, WhatIf};
 
 /// The number of pairs of each row.
 const PAIRS: usize = 3;
@@ -57,28 +57,33 @@ fn fate(unit: u64, salt: u64) -> f64 {
 }
 
 /// Sleeps for a time with a heavy tail.
-fn nap(unit: u64, mean_ms: f64) {
+fn nap(unit: u64, mean_ms: f64) -> Result<(), Failure> {
     let tail = (1.0 - fate(unit, 1)).powf(-0.45) * 0.55;
     std::thread::sleep(Duration::from_secs_f64(mean_ms * tail.min(8.0) / 1e3));
+    Ok(())
 }
 
 /// Computes for about this many milliseconds of an otherwise idle core.
-fn compute(unit: u64, mean_ms: f64, loops_per_ms: f64) {
+fn compute(unit: u64, mean_ms: f64, loops_per_ms: f64) -> Result<(), Failure> {
     let loops = (mean_ms * (0.5 + fate(unit, 2)) * loops_per_ms) as u64;
     let mut x = unit | 1;
     for _ in 0..loops {
         x = black_box(x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
     }
+    Ok(())
 }
 
 /// The loops of [`compute`] that take a millisecond.
 fn loops_per_ms() -> f64 {
     let began = Instant::now();
-    compute(1, 1.0, 20_000_000.0);
+    compute(1, 1.0, 20_000_000.0).expect("a computation does not fail");
     20_000_000.0 * (0.5 + fate(1, 2)) / began.elapsed().as_secs_f64() / 1e3
 }
 
 type Build = fn(&[Setting], f64) -> Flow<u64, u64>;
+
+/// A flow: its name, whether it computes more than it waits, its units, and the changes of its rows.
+type Rows<'a> = (&'a str, bool, Build, u64, &'a [&'a [Setting]]);
 
 fn value<T: Copy>(settings: &[Setting], of: impl Fn(Setting) -> Option<T>, otherwise: T) -> T {
     settings.iter().filter_map(|&setting| of(setting)).next_back().unwrap_or(otherwise)
@@ -100,8 +105,8 @@ fn waiting(settings: &[Setting], _: f64) -> Flow<u64, u64> {
     let mut flow = begin(settings, "waiting");
     let (disk, net) = (flow.tokens("disk", disk(settings, 2)), flow.tokens("net", 6));
     let (load, send, done) = (flow.inlet("load"), flow.inlet("send"), flow.retire());
-    flow.update(load, |n: &mut u64, _| Ok(nap(*n, 4.0))).need(Need::tokens(disk, 1)).blocking().to(send);
-    flow.update(send, |n: &mut u64, _| Ok(nap(*n + 7, 6.0))).need(Need::tokens(net, 1)).blocking().to(done);
+    flow.update(load, |n: &mut u64, _| nap(*n, 4.0)).need(Need::tokens(disk, 1)).blocking().to(send);
+    flow.update(send, |n: &mut u64, _| nap(*n + 7, 6.0)).need(Need::tokens(net, 1)).blocking().to(done);
     flow.build(load).unwrap()
 }
 
@@ -111,8 +116,8 @@ fn hosts(settings: &[Setting], _: f64) -> Flow<u64, u64> {
     let tokens = value(settings, |s| if let Setting::Host(n) = s { Some(n) } else { None }, 2);
     let host = flow.keyed_tokens("host", tokens);
     let (get, done) = (flow.inlet("get"), flow.retire());
-    flow.update(get, |n: &mut u64, _| Ok(nap(*n, 5.0)))
-        .need(Need::keyed(host, |n: &u64| if n % 3 == 0 { "busy".into() } else { format!("h{}", n % 20) }))
+    flow.update(get, |n: &mut u64, _| nap(*n, 5.0))
+        .need(Need::keyed(host, |n: &u64| if n.is_multiple_of(3) { "busy".into() } else { format!("h{}", n % 20) }))
         .blocking()
         .workers(0..=24)
         .to(done);
@@ -126,8 +131,8 @@ fn rate(settings: &[Setting], _: f64) -> Flow<u64, u64> {
     let (rate, disk) =
         (flow.rate("rate", Rate::per_second(per_second).burst(4)), flow.tokens("disk", disk(settings, 4)));
     let (ask, store, done) = (flow.inlet("ask"), flow.inlet("store"), flow.retire());
-    flow.update(ask, |n: &mut u64, _| Ok(nap(*n, 3.0))).need(Need::tokens(rate, 1)).blocking().workers(0..=8).to(store);
-    flow.update(store, |n: &mut u64, _| Ok(nap(*n + 3, 5.0))).need(Need::tokens(disk, 1)).blocking().to(done);
+    flow.update(ask, |n: &mut u64, _| nap(*n, 3.0)).need(Need::tokens(rate, 1)).blocking().workers(0..=8).to(store);
+    flow.update(store, |n: &mut u64, _| nap(*n + 3, 5.0)).need(Need::tokens(disk, 1)).blocking().to(done);
     flow.build(ask).unwrap()
 }
 
@@ -136,8 +141,8 @@ fn computing(settings: &[Setting], loops: f64) -> Flow<u64, u64> {
     let mut flow = begin(settings, "computing");
     let disk = flow.tokens("disk", disk(settings, 1));
     let (parse, pack, done) = (flow.inlet("parse"), flow.inlet("pack"), flow.retire());
-    flow.update(parse, move |n: &mut u64, _| Ok(compute(*n, 0.6, loops))).to(pack);
-    flow.update(pack, move |n: &mut u64, _| Ok(compute(*n + 5, 2.0, loops))).need(Need::tokens(disk, 1)).to(done);
+    flow.update(parse, move |n: &mut u64, _| compute(*n, 0.6, loops)).to(pack);
+    flow.update(pack, move |n: &mut u64, _| compute(*n + 5, 2.0, loops)).need(Need::tokens(disk, 1)).to(done);
     flow.build(parse).unwrap()
 }
 
@@ -147,19 +152,19 @@ fn mixed(settings: &[Setting], loops: f64) -> Flow<u64, u64> {
     let disk = flow.tokens("disk", disk(settings, 2));
     let (load, open, work) = (flow.inlet("load"), flow.inlet("open"), flow.inlet("work"));
     let (join, store, done) = (flow.inlet("join"), flow.inlet("store"), flow.retire());
-    flow.update(load, |n: &mut u64, _| Ok(nap(*n, 4.0))).need(Need::tokens(disk, 1)).blocking().to(open);
+    flow.update(load, |n: &mut u64, _| nap(*n, 4.0)).need(Need::tokens(disk, 1)).blocking().to(open);
     flow.split(open, |n: &mut u64, _| {
         let n = *n;
         Ok((0..8).map(move |child| Ok(n * 8 + child)))
     })
     .to(work);
-    flow.update(work, move |n: &mut u64, _| Ok(compute(*n, 0.15, loops))).batch(Batch::of(4)).to(join);
+    flow.update(work, move |n: &mut u64, _| compute(*n, 0.15, loops)).batch(Batch::of(4)).to(join);
     let last = |last: &mut u64, n: &mut u64, _: &mut millstream_flow::Cx<'_>| {
         *last = *n;
         Ok(())
     };
     flow.gather(join, Gather::fold(|| 0, last).by_parent()).to(store);
-    flow.update(store, |n: &mut u64, _| Ok(nap(*n, 2.0))).need(Need::tokens(disk, 1)).blocking().to(done);
+    flow.update(store, |n: &mut u64, _| nap(*n, 2.0)).need(Need::tokens(disk, 1)).blocking().to(done);
     flow.build(load).unwrap()
 }
 
@@ -214,7 +219,7 @@ fn summary(errors: &[f64]) -> String {
 fn main() {
     let loops = loops_per_ms();
     use Setting::{Disk, Host, Inflight, Rate, Workers};
-    let flows: [(&str, bool, Build, u64, &[&[Setting]]); 5] = [
+    let flows: [Rows<'_>; 5] = [
         (
             "waiting",
             false,
