@@ -42,8 +42,13 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// let mut flow = Flow::builder("naps");
     /// let bed = flow.tokens("bed", 1);
     /// let (nap, done) = (flow.inlet("nap"), flow.retire());
-    /// let code = |_: &mut u32, _: &mut _| Ok(std::thread::sleep(std::time::Duration::from_millis(2)));
-    /// flow.stage(nap, code).need(Need::tokens(bed, 1)).blocking().to(done);
+    /// flow.update(nap, |_: &mut u32, _| {
+    ///     std::thread::sleep(std::time::Duration::from_millis(2));
+    ///     Ok(())
+    /// })
+    /// .need(Need::tokens(bed, 1))
+    /// .blocking()
+    /// .to(done);
     /// let flow = flow.build(nap)?;
     /// let path = std::env::temp_dir().join(format!("naps-{}.trace", std::process::id()));
     /// let recording = flow.record(std::fs::File::create(&path)?, "an afternoon".into())?;
