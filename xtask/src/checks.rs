@@ -123,7 +123,7 @@ fn doc(scope: &Scope<'_>) -> Option<Step> {
 fn loom(scope: &Scope<'_>) -> Option<Step> {
     let chosen = LOOM_PACKAGES.iter().filter(|models| scope.has(models.folder));
     let mut packages = chosen.map(|models| {
-        let args = ["test", "--release", "--target-dir=target/loom", "--package", models.package, "--lib"];
+        let args = ["test", "--profile=loom", "--target-dir=target/loom", "--package", models.package, "--lib"];
         args.into_iter().chain(models.tests.iter().flat_map(|test| ["--test", test]))
     });
     let flags = ("RUSTFLAGS", "--cfg loom");
