@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::engine::settings::Workers;
 use crate::engine::threads::shared::Shared;
 use crate::engine::units::column::Column;
+use crate::explain::{LineState, NoLine, NoUnit, UnitState};
 use crate::limits::MAX_WORKERS;
 use crate::resource::{Rate, Supply};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{KeySnapshot, Snapshot};
 
 /// The reason why a setting was refused. The flow is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -52,6 +53,69 @@ impl Control {
     /// Everything that goes on in the flow at this moment. Costs some microseconds per stage, under the flow's lock.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
+    }
+
+    /// The most units that an explanation names as holders, and as the first in line.
+    pub const EXPLAINED: usize = 10;
+
+    /// Explains a unit in flight: where it is, since when, what it waits for and who holds that.
+    ///
+    /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 100,000 units under the
+    /// flow's lock. Units that a worker has in a batch which ends within a fraction of a millisecond are not found, as a
+    /// look at them would find them gone.
+    ///
+    /// ```
+    /// # use millstream_flow::{Doing, Flow, Need, WaitsFor};
+    /// # use std::sync::mpsc::channel;
+    /// let mut flow = Flow::builder::<()>("explained");
+    /// let disk = flow.tokens("disk", 1);
+    /// let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
+    /// let (began, begins) = channel();
+    /// let (open, gate) = channel::<()>();
+    /// let gate = std::sync::Mutex::new(gate);
+    /// flow.stage(work, move |_, _| {
+    ///     began.send(()).unwrap();
+    ///     let _ = gate.lock().unwrap().recv();
+    ///     Ok(())
+    /// })
+    /// .blocking()
+    /// .need(Need::tokens(disk, 1))
+    /// .to(done);
+    /// let service = flow.build(work)?.start();
+    /// let (control, tickets) = (service.control(), [service.submit(1).unwrap(), service.submit(2).unwrap()]);
+    /// begins.recv().unwrap();
+    /// assert_eq!(control.explain_unit(0).unwrap().doing, Doing::Running);
+    /// let Some(WaitsFor::Resource { line, .. }) = control.explain_unit(1).unwrap().waits_for else { panic!() };
+    /// assert_eq!((line.resource.as_str(), line.holders[0].unit), ("disk", 0));
+    /// assert!(control.explain_unit(7).is_err());
+    /// drop(open);
+    /// tickets.into_iter().for_each(|ticket| ticket.wait().unwrap());
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No unit of this number was found in flight.
+    pub fn explain_unit(&self, number: u64) -> Result<UnitState, NoUnit> {
+        self.shared.explain_unit(number, Self::EXPLAINED)
+    }
+
+    /// Explains a resource, or one of its keys: what is in use, who holds it, and who waits for it.
+    ///
+    /// Costs a look at the line, and for the holders of tokens a walk as for [`explain_unit`](Self::explain_unit), which
+    /// ends when all of them are known.
+    ///
+    /// # Errors
+    /// There is no such resource, or no such key at present.
+    pub fn explain_line(&self, resource: &str, key: Option<&str>) -> Result<LineState, NoLine> {
+        self.shared.explain_line(resource, key, Self::EXPLAINED)
+    }
+
+    /// The keys that most units wait for, up to `most` of each resource with keys, the busiest first; by the resources in
+    /// the order in which they were declared.
+    ///
+    /// Costs O(keys), in steps of 16,384 keys under the flow's lock.
+    pub fn busiest_keys(&self, most: usize) -> Vec<KeySnapshot> {
+        self.shared.busiest_keys(most)
     }
 
     /// Closes admission; units in flight drain.

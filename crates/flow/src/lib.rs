@@ -35,6 +35,7 @@
 //! | see or change a flow while it runs | [`Control`], [`Snapshot`] |
 //! | record a run, and predict what a change would give | `Flow::record`, `Trace` (feature `trace`) |
 //! | export its numbers as metrics | [`metrics`], [`Snapshot::write_metrics`] |
+//! | ask why a unit does not move | [`Control::explain_unit`], [`Control::explain_line`] |
 //! | know why a flow can't deadlock | [`Plan`], [`BuildError`] |
 //!
 //! # What it promises
@@ -57,6 +58,7 @@ mod cx;
 mod draft;
 mod engine;
 mod exit;
+mod explain;
 mod failure;
 mod flow;
 mod gather;
@@ -86,6 +88,7 @@ pub use control::{Control, SetError};
 pub use cx::Cx;
 pub use engine::intake::source::SourceEnd;
 pub use exit::{Either, Exit, Retire, Select, select};
+pub use explain::{Doing, Held, LineState, NoLine, NoUnit, UnitPlace, UnitState, WaitsFor};
 pub use failure::{Cause, DeadLetter, Failure};
 pub use flow::Flow;
 pub use gather::Gather;
@@ -104,7 +107,7 @@ pub use replay::what_if::{ReplayError, WhatIf};
 pub use report::{Outcome, Report, ResourceReport, StageReport};
 pub use resource::{Pool, PoolObject, Rate, Resource};
 pub use service::{Service, SubmitError, SubmitFuture, Submitter};
-pub use snapshot::{Phase, Quantiles, ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting};
+pub use snapshot::{KeySnapshot, Phase, Quantiles, ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting};
 pub use stage::Stage;
 pub use stage_builder::StageBuilder;
 pub use ticket::{Ticket, Unfinished};

@@ -132,6 +132,20 @@ pub struct ResourceSnapshot {
     pub keys: u64,
 }
 
+/// One key of a resource at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct KeySnapshot {
+    /// The resource's name.
+    pub resource: String,
+    /// The key.
+    pub key: String,
+    /// Units that wait for it.
+    pub waiters: u64,
+    /// Tokens of it that are held.
+    pub in_use: u64,
+}
+
 /// A flow at one moment; all its numbers belong together.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

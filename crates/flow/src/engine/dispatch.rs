@@ -1,11 +1,15 @@
 //! Dispatch: the job that a free worker takes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::crew::chain::{Chain, RunningBatch, TakenBack};
+use super::claims::GrantList;
+use super::crew::chain::{Chain, NoteId, RunningBatch, TakenBack};
+use super::crew::in_hand::{BatchNote, UnitNote};
 use super::crew::threads::Post;
 use super::stages::batch::TakenBatch;
 use super::state::State;
+use super::units::column::Row;
 
 /// The next job of a free thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +89,40 @@ impl State {
         if soon {
             self.crew.watch(&mut self.timers, now);
         }
+        let note = (!soon).then(|| self.note_units(stage, &rows, plain, &permits, chain.clone(), now));
         let brood = splits.map(|nth| Box::new(self.take_brood(stage, nth, &mut rows, now)));
-        Some(RunningBatch { stage, rows, units, plain, permits, brood, chain, leads, soon, time_each })
+        Some(RunningBatch { stage, rows, units, plain, permits, brood, chain, leads, note, soon, time_each })
+    }
+
+    /// Notes the units of a batch that is expected to last, before a worker owns their rows.
+    fn note_units(
+        &mut self,
+        stage: u16,
+        rows: &VecDeque<Row>,
+        plain: bool,
+        permits: &GrantList,
+        chain: Option<Arc<Chain>>,
+        now: u64,
+    ) -> NoteId {
+        let mut note = BatchNote::new(stage, chain, permits.clone(), now);
+        for row in rows {
+            let stamp = self.units.stamp(row);
+            let (id, admitted_ns) = (stamp.id(), stamp.admitted_ns());
+            if plain {
+                note.add_plain(id, admitted_ns);
+                continue;
+            }
+            let record = self.units.look(row);
+            note.add(UnitNote {
+                id,
+                admitted_ns,
+                bytes: record.bytes(),
+                attempts: record.attempts(),
+                parent: record.parent().map(|parent| parent.id),
+                held: record.held().iter().copied().collect(),
+            });
+        }
+        self.crew.in_hand_mut().note(note)
     }
 
     /// Marks the stage's queue, if it has units, after a worker has taken batches. A turn of more units than the worker
@@ -106,7 +142,8 @@ impl State {
             let Some((chain, taken)) = self.crew.take_turn_back(index, watched_ns) else { continue };
             let TakenBack { counted, in_hand, pending, finished } = taken;
             // Each goes to the front, so the last one comes first.
-            for RunningBatch { stage, rows, plain, permits, .. } in pending.into_iter().rev() {
+            for RunningBatch { stage, rows, plain, permits, note, .. } in pending.into_iter().rev() {
+                note.into_iter().for_each(|note| self.crew.in_hand_mut().forget(note));
                 self.stages.at_mut(stage).take_back(rows, plain, permits);
             }
             for (mut batch, mut settlement) in finished {

@@ -15,7 +15,7 @@
 //! | `life` | the phase of the flow |
 //!
 //! A part's fields are its own, and no part imports a step. `state` composes the parts. `run` is what happens without the
-//! mutex; `crew` knows its `settlement`, because a worker's turn keeps what its batches bring back. `threads` drives
+//! mutex; `explain` and `observe` look and change nothing; `crew` knows its `settlement`, because a worker's turn keeps what its batches bring back. `threads` drives
 //! everything in real time, and holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`,
 //! `histogram` and `identity` are words that several parts use.
 
@@ -24,6 +24,7 @@ pub(crate) mod claims;
 mod crew;
 mod cycle;
 mod dispatch;
+mod explain;
 mod gathering;
 mod grant;
 mod grants;

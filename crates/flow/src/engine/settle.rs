@@ -49,6 +49,9 @@ impl State {
         // Permits go back first, and exceptions are settled next; the remaining units then move on together. No grant
         // happens in between: `grant_all` sees all that the batch gave back at once.
         let first = batch.stage;
+        if let Some(note) = batch.note.take() {
+            self.crew.in_hand_mut().forget(note);
+        }
         let (units, mut rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
         let stage = self.note_stage_runs(units, settlement).unwrap_or(first);

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::claims::InstanceId;
 use super::units::column::Row;
+use super::units::walk::{See, Sight, Walk};
 
 /// The timers of a flow, and the units that pause.
 #[derive(Default)]
@@ -84,6 +85,16 @@ impl Timers {
     /// Whether a timer will bring a unit, or tokens or keys for one.
     pub(crate) fn brings_work(&self) -> bool {
         self.paused > 0 || self.supplies > 0
+    }
+
+    /// Shows the units that pause.
+    pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        let part = walk.next_list(self.heap.len());
+        for Reverse(timer) in self.heap.iter().skip(part.start).take(part.len()) {
+            if let TimerAction::Enqueue(row, stage) = &timer.action {
+                see(row, *stage, Sight::Pausing { until_ns: timer.at_ns });
+            }
+        }
     }
 
     /// Drops all timers. Returns the units that paused.

@@ -24,6 +24,9 @@ use crate::engine::run::brood::Brood;
 use crate::engine::run::settlement::Settlement;
 use crate::engine::units::column::Row;
 
+/// The number of the note of a batch (see `in_hand`): the same until the batch is settled.
+pub(crate) type NoteId = u32;
+
 /// A batch in the hands of a worker.
 pub(crate) struct RunningBatch {
     pub(crate) stage: u16,
@@ -38,6 +41,8 @@ pub(crate) struct RunningBatch {
     pub(crate) chain: Option<Arc<Chain>>,
     /// The batch is the first of its worker's turn, and stands for one busy worker.
     pub(crate) leads: bool,
+    /// The note of its units, if it is expected to last.
+    pub(crate) note: Option<NoteId>,
     /// The batch will end soon, and its worker will then come by the gate.
     pub(crate) soon: bool,
     /// The worker times each unit; otherwise it times the whole batch, because its units are too short for a clock read
@@ -49,7 +54,7 @@ impl RunningBatch {
     /// The batch without its units.
     fn count(&self) -> Self {
         let (rows, permits) = (VecDeque::new(), GrantList::new());
-        RunningBatch { rows, permits, brood: None, chain: self.chain.clone(), ..*self }
+        RunningBatch { rows, permits, brood: None, note: None, chain: self.chain.clone(), ..*self }
     }
 }
 
@@ -138,6 +143,11 @@ impl Chain {
         next
     }
 
+    /// The stage that runs, perhaps a moment ago.
+    pub(super) fn at(&self) -> u16 {
+        self.at.load(Ordering::Relaxed)
+    }
+
     /// Notes that the batch goes on to this stage.
     pub(crate) fn go(&self, stage: u16) {
         self.at.store(stage, Ordering::Relaxed);
@@ -224,6 +234,7 @@ mod tests {
             brood: None,
             chain: None,
             leads,
+            note: None,
             soon: true,
             time_each: false,
         }

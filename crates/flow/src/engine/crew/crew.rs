@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::chain::{Chain, Move, TakenBack};
+use super::in_hand::InHand;
 use super::threads::{Post, Threads};
 use super::watch::Watch;
 use crate::engine::pace::{STALL_NS, WATCH_NS};
@@ -19,6 +20,7 @@ pub(crate) struct Crew {
     of_stage: Vec<Threads>,
     /// The chain of each shared worker.
     chains: Vec<Arc<Chain>>,
+    in_hand: InHand,
     /// Shared workers that run a batch or pull the source.
     busy: usize,
     /// The busy shared workers that are expected back soon.
@@ -37,6 +39,7 @@ impl Crew {
             shared: Threads::default(),
             of_stage: (0..stages).map(|_| Threads::default()).collect(),
             chains: Vec::new(),
+            in_hand: InHand::default(),
             busy: 0,
             busy_soon: 0,
             watch: Watch::default(),
@@ -143,6 +146,19 @@ impl Crew {
     /// The workers that have gone to other stages since the stages' counts were last brought up to date.
     pub(crate) fn moves(&self) -> impl Iterator<Item = Move> {
         self.chains.iter().filter_map(|chain| chain.follow())
+    }
+}
+
+// ---- notes --------------------------------------------------------------------------------------------
+
+impl Crew {
+    /// The notes of batches that last.
+    pub(crate) fn in_hand(&self) -> &InHand {
+        &self.in_hand
+    }
+
+    pub(crate) fn in_hand_mut(&mut self) -> &mut InHand {
+        &mut self.in_hand
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
+use crate::engine::units::walk::{See, Sight, Walk};
 
 /// The time that a unit waits before it may exceed the budget at a moment when no unit runs.
 const PATIENCE_NS: u64 = 100_000_000;
@@ -100,6 +101,16 @@ impl MemoryLine {
             self.set_timer(timers, now);
         }
         Some(waiter)
+    }
+
+    /// Shows the units, the last one first.
+    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        let part = walk.next_list(self.line.len());
+        for (behind, waiter) in self.line.iter().rev().enumerate().skip(part.start).take(part.len()) {
+            let MemoryWaiter { row, stage, wants_bytes, since_ns } = waiter;
+            let ahead = self.line.len() - 1 - behind;
+            see(row, *stage, Sight::ForMemory { bytes: *wants_bytes, since_ns: *since_ns, ahead });
+        }
     }
 
     /// Takes all units.

@@ -6,6 +6,7 @@
 //! | `instance` | a resource without keys, or one key: what is in use, and the line for it |
 //! | `line` | taking and giving back; first come, first served |
 //! | `key` | keys, made on demand and forgotten without users |
+//! | `look` | the lines as an explanation shows them |
 //! | `memory` | the line of units that were cancelled to keep the byte budget |
 //! | `room` | the line of units to be split that wait for room for children |
 //! | `grants` | the part's face |
@@ -15,6 +16,7 @@ pub(crate) mod grants;
 pub(crate) mod instance;
 pub(crate) mod key;
 pub(crate) mod line;
+pub(crate) mod look;
 pub(crate) mod memory;
 pub(crate) mod resource;
 pub(crate) mod room;

@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::engine::units::column::Row;
+use crate::engine::units::walk::{See, Sight, Walk};
 
 /// The lines of the stages that split.
 #[derive(Default)]
@@ -73,6 +74,17 @@ impl RoomLine {
         self.units -= 1;
         self.starved = false;
         Some(waiter)
+    }
+
+    /// Shows the units, the last one of each stage first.
+    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        for (stage, line) in &self.lines {
+            let part = walk.next_list(line.len());
+            for (behind, waiter) in line.values().rev().enumerate().skip(part.start).take(part.len()) {
+                let ahead = line.len() - 1 - behind;
+                see(&waiter.row, *stage, Sight::ForRoom { since_ns: waiter.since_ns, ahead });
+            }
+        }
     }
 
     /// Takes all units.

@@ -198,6 +198,11 @@ impl Budget {
         self.bytes -= u128::from(bytes);
     }
 
+    /// The number of the next unit.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id
+    }
+
     /// Takes the numbers of this many units. Returns the first one.
     #[inline]
     pub(crate) fn take_ids(&mut self, units: u64) -> u64 {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::engine::units::column::Row;
 use crate::engine::units::pocket::Spares;
+use crate::engine::units::walk::Walk;
 
 /// Units that arrived together.
 #[derive(Debug)]
@@ -111,6 +112,23 @@ impl Queue {
         }
         self.units -= taken;
         Taken { units: taken, queued_ns, plain }
+    }
+
+    /// Shows the units, the last one first, with the time of each one's arrival and the number of units ahead of it.
+    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize)) {
+        let part = walk.next_list(self.units);
+        let mut behind = 0;
+        for arrival in self.arrivals.iter().rev() {
+            if behind >= part.end {
+                break;
+            }
+            for (n, row) in arrival.rows.iter().rev().enumerate() {
+                if part.contains(&(behind + n)) {
+                    see(row, arrival.queued_ns, self.units - 1 - behind - n);
+                }
+            }
+            behind += arrival.rows.len();
+        }
     }
 
     /// Takes all units.

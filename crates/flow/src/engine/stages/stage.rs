@@ -15,6 +15,7 @@ use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
 use crate::engine::units::groups::GroupRules;
 use crate::engine::units::pocket::Spares;
+use crate::engine::units::walk::{See, Sight, Walk};
 use crate::policy::Batch;
 use crate::snapshot::StageSnapshot;
 
@@ -609,6 +610,35 @@ impl StageState {
         self.parked_units = 0;
         self.for_room = 0;
         self.open_groups = 0;
+    }
+}
+
+// ---- a look at its units ------------------------------------------------------------------------------
+
+impl StageState {
+    /// The stage's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of units in workers' hands.
+    pub(crate) fn in_hand(&self) -> u64 {
+        (self.running + self.in_turns) as u64
+    }
+
+    /// Shows the units in the queue, and the granted ones.
+    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        self.waiting.walk(walk, |row, since_ns, ahead| see(row, self.number, Sight::Queued { since_ns, ahead }));
+        let part = walk.next_list(self.batches.iter().map(|batch| batch.rows.len()).sum());
+        let rows = self.batches.iter().rev().flat_map(|batch| {
+            let places = batch.rows.iter().enumerate().rev();
+            places.map(move |(place, row)| (batch, place, row))
+        });
+        for (batch, place, row) in rows.skip(part.start).take(part.len()) {
+            let GrantedBatch { permits, held, opened_ns, .. } = batch;
+            let sight = Sight::Granted { since_ns: *opened_ns, permits, held, place, units: batch.rows.len() };
+            see(row, self.number, sight);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::engine::pace::PATIENCE_NS;
 use crate::engine::settings::Workers;
 use crate::engine::units::column::Row;
 use crate::engine::units::pocket::Spares;
+use crate::engine::units::walk::{See, Walk};
 
 pub(crate) struct Stages {
     list: Vec<StageState>,
@@ -72,6 +73,11 @@ impl Stages {
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &StageState> {
         self.list.iter()
+    }
+
+    /// Shows the units in the queues, and the granted ones, by their way through the stages.
+    pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        self.list.iter().for_each(|stage| stage.walk(walk, see));
     }
 
     pub(crate) fn blocking(&self) -> &[u16] {

@@ -2,13 +2,23 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::thread;
 
 use super::shared::Shared;
+use crate::engine::explain::{Found, HolderSearch, Stands, Stepped, UnitSearch};
+use crate::engine::grants::look::BusiestKeys;
 use crate::engine::intake::source::{Source, SourceEnd};
 use crate::engine::settings::Settings;
 use crate::engine::state::State;
+use crate::explain::{LineState, NoLine, NoUnit, UnitState, WaitsFor};
 use crate::report::Report;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{KeySnapshot, Snapshot};
+
+/// The number of keys that are looked at under one hold of the mutex: some hundred microseconds.
+const KEYS_AT_ONCE: usize = 16_384;
+
+/// The number of a resource's keys that are listed where a key is unknown.
+const SOME_KEYS: usize = 4_096;
 
 impl Shared {
     pub(crate) fn snapshot(self: &Arc<Self>) -> Snapshot {
@@ -21,6 +31,82 @@ impl Shared {
         let snapshot = state.snapshot(self.site().name(), now);
         self.unlock(state);
         snapshot
+    }
+
+    /// The unit with this number, with the line in which it stands.
+    pub(crate) fn explain_unit(&self, number: u64, most: usize) -> Result<UnitState, NoUnit> {
+        let mut seen = None;
+        // A unit that went from a list that was still to be seen to one that was seen already is found by another look.
+        for _ in 0..2 {
+            let mut search = UnitSearch::new(number);
+            if let Some(found) = self.search(|state, now| state.search_unit(&mut search, now)) {
+                return Ok(self.with_line(found, most));
+            }
+            seen = search.seen;
+        }
+        let (next, unseen) = self.lock().numbers();
+        Err(NoUnit { unit: number, next, seen, unseen })
+    }
+
+    /// A resource or one of its keys, with the units that hold it and those in its line: `most` of either.
+    pub(crate) fn explain_line(&self, resource: &str, key: Option<&str>, most: usize) -> Result<LineState, NoLine> {
+        let index = self.lock().find_line(resource, key, SOME_KEYS)?;
+        // The key may be forgotten meanwhile.
+        self.line(index, key, most).ok_or_else(|| NoLine::NoKey {
+            resource: resource.to_owned(),
+            key: key.map(str::to_owned),
+            keys: 0,
+            some: Vec::new(),
+        })
+    }
+
+    /// For each resource with keys, the `most` keys with the most waiters.
+    pub(crate) fn busiest_keys(&self, most: usize) -> Vec<KeySnapshot> {
+        let mut busiest = BusiestKeys::new(most);
+        let mut from = Some(0);
+        while let Some(at) = from {
+            from = self.lock().grants.look_at_keys(at, KEYS_AT_ONCE, &mut busiest);
+        }
+        busiest.into_keys()
+    }
+
+    fn with_line(&self, found: Found, most: usize) -> UnitState {
+        let Found { mut unit, stands } = found;
+        let Some(Stands { resource, key, amount, ahead, for_batch }) = stands else { return unit };
+        // Without a line by now, the unit has what it waited for.
+        unit.waits_for = self.line(resource, key.as_deref(), most).map(|line| match (Box::new(line), for_batch) {
+            (line, true) => WaitsFor::Permit { ahead, line },
+            (line, false) => WaitsFor::Resource { amount, ahead, line },
+        });
+        unit
+    }
+
+    fn line(&self, resource: u16, key: Option<&str>, most: usize) -> Option<LineState> {
+        let now = self.now();
+        let mut line = self.lock().line(resource, key, most, now)?;
+        if line.in_use == 0 {
+            return Some(line);
+        }
+        let mut holders = HolderSearch::new(most);
+        let _over = self.search(|state, now| state.search_holders(&mut holders, resource, key, now));
+        line.in_use_unnamed = line.in_use.saturating_sub(holders.held);
+        line.holders_in_all = holders.in_all;
+        line.holders = holders.holders;
+        Some(line)
+    }
+
+    /// Repeats a step under the mutex until it ends the search.
+    fn search<T>(&self, mut step: impl FnMut(&State, u64) -> Stepped<T>) -> Option<T> {
+        loop {
+            let now = self.now();
+            let stepped = step(&self.lock(), now);
+            match stepped {
+                Stepped::Found(found) => return Some(found),
+                Stepped::Over => return None,
+                // Threads that wait for the mutex come first.
+                Stepped::GoesOn => thread::yield_now(),
+            }
+        }
     }
 
     pub(crate) fn report(&self) -> Report {

@@ -9,6 +9,8 @@
 use std::collections::HashMap;
 
 use super::column::Row;
+use super::walk::{See, Sight, Walk};
+use crate::engine::claims::NO_STAGE;
 
 /// The way in which a unit leaves the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +144,16 @@ impl Families {
     #[inline]
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting
+    }
+
+    /// Shows the parents that wait for their children.
+    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        let part = walk.next_list(self.parents.len());
+        for family in self.parents.values().skip(part.start).take(part.len()) {
+            if let Some((row, _)) = &family.waits {
+                see(row, NO_STAGE, Sight::ForChildren { children: family.children });
+            }
+        }
     }
 
     /// Takes the parents that wait for their children.

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::column::Row;
+use super::walk::{See, Sight, Walk};
 
 /// A note of a worker about a group, which its batch's settlement brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +166,16 @@ impl Groups {
     /// The groups that are open in the stage, oldest first, of those that may be closed before they are whole.
     pub(crate) fn in_stage(&self, stage: u16) -> Vec<u64> {
         self.places.range((false, stage, 0)..=(false, stage, u64::MAX)).map(|(_, &number)| number).collect()
+    }
+
+    /// Shows the holders at rest.
+    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        let part = walk.next_list(self.groups.len());
+        for group in self.groups.values().skip(part.start).take(part.len()) {
+            if let Some((holder, _)) = &group.rests {
+                see(&holder.row, holder.stage, Sight::ForMembers);
+            }
+        }
     }
 
     /// Takes all holders at rest.

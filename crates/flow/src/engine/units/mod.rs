@@ -9,6 +9,7 @@
 //! | `groups` | units that hold a group open, and rest until it is closed |
 //! | `pocket` | rows and lists that a worker keeps for reuse |
 //! | `table` | the part's face: free rows, records and stamps |
+//! | `walk` | a walk over all units that no worker has, in bounded steps |
 
 pub(crate) mod column;
 pub(crate) mod families;
@@ -17,3 +18,4 @@ pub(crate) mod pocket;
 pub(crate) mod record;
 pub(crate) mod stamp;
 pub(crate) mod table;
+pub(crate) mod walk;

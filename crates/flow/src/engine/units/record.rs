@@ -310,6 +310,11 @@ impl Record {
         }
     }
 
+    /// The grants that the unit holds.
+    pub(crate) fn held(&self) -> &[Grant] {
+        self.needs.as_deref().map_or(&[], |needs| &needs.held)
+    }
+
     /// Notes grants that the unit holds.
     pub(crate) fn hold(&mut self, grants: impl IntoIterator<Item = Grant>) {
         let mut grants = grants.into_iter().peekable();
@@ -479,6 +484,13 @@ impl<'a> UnitRef<'a> {
 }
 
 impl Column<Record> {
+    /// The row's record, for reading.
+    pub(crate) fn look<'a>(&'a self, row: &'a Row) -> &'a Record {
+        // SAFETY: the column of records is private to its flow's engine, which sees no rows but the flow's own. A record
+        // changes only through a row that is borrowed mutably, and this one is borrowed as long as the result lives.
+        unsafe { self.peek(row) }.unwrap_or(&PLAIN)
+    }
+
     /// The row's record, made on first use.
     #[inline]
     pub(crate) fn record<'a>(&'a self, row: &'a mut Row) -> &'a mut Record {

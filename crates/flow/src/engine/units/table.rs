@@ -9,6 +9,7 @@ use super::groups::Groups;
 use super::pocket::{Pocket, Spares};
 use super::record::{Parent, Record};
 use super::stamp::Stamp;
+use super::walk::{See, Walk};
 
 pub(crate) struct Units {
     records: Arc<Column<Record>>,
@@ -47,6 +48,11 @@ impl Units {
     #[inline]
     pub(crate) fn record<'a>(&'a self, row: &'a mut Row) -> &'a mut Record {
         self.records.record(row)
+    }
+
+    /// The unit's record, for reading.
+    pub(crate) fn look<'a>(&'a self, row: &'a Row) -> &'a Record {
+        self.records.look(row)
     }
 
     #[inline]
@@ -142,6 +148,12 @@ impl Units {
     #[inline]
     pub(crate) fn at_rest(&self) -> u64 {
         self.groups.resting() + self.families.waiting()
+    }
+
+    /// Shows the units that wait for other units alone.
+    pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        self.families.walk(walk, see);
+        self.groups.walk(walk, see);
     }
 
     /// Keeps a unit that the flow leaves behind.

@@ -1,0 +1,138 @@
+//! The lines as an explanation shows them: by name, without a change.
+
+use std::collections::BTreeMap;
+
+use super::grants::Grants;
+use super::instance::{Party, Waiter};
+use crate::engine::claims::InstanceId;
+use crate::engine::units::column::Row;
+use crate::engine::units::walk::{See, Sight, Walk};
+use crate::resource::Supply;
+use crate::snapshot::KeySnapshot;
+
+/// An instance and its line.
+pub(crate) struct LineSight<'a> {
+    pub(crate) in_use: u64,
+    /// The number of units in line.
+    pub(crate) waiters: u64,
+    /// The time since which the first unit in line has waited.
+    pub(crate) oldest_ns: Option<u64>,
+    /// The first units in line: row, stage, amount and the time since which they have waited.
+    pub(crate) first: Vec<(&'a Row, u16, u64, u64)>,
+    /// The time at which a rate will have what the first in line waits for, or one token.
+    pub(crate) ready_ns: Option<u64>,
+}
+
+/// The keys with the most waiters, a few of each resource.
+pub(crate) struct BusiestKeys {
+    most: usize,
+    /// By resource, in falling order.
+    of: BTreeMap<u16, Vec<KeySnapshot>>,
+}
+
+impl BusiestKeys {
+    pub(crate) fn new(most: usize) -> Self {
+        BusiestKeys { most, of: BTreeMap::new() }
+    }
+
+    /// Takes a key in if it is one of the busiest; only then its texts are copied.
+    fn see(&mut self, resource: u16, name: impl FnOnce() -> String, key: &str, (waiters, in_use): (u64, u64)) {
+        if waiters + in_use == 0 {
+            return;
+        }
+        let keys = self.of.entry(resource).or_default();
+        let place = keys.partition_point(|other| (other.waiters, other.in_use) >= (waiters, in_use));
+        if place < self.most {
+            keys.insert(place, KeySnapshot { resource: name(), key: key.to_owned(), waiters, in_use });
+            keys.truncate(self.most);
+        }
+    }
+
+    pub(crate) fn into_keys(self) -> Vec<KeySnapshot> {
+        self.of.into_values().flatten().collect()
+    }
+}
+
+impl Grants {
+    /// The index of the resource of this name.
+    pub(crate) fn resource_named(&self, name: &str) -> Option<u16> {
+        (0..).zip(&self.resources).find(|(_, resource)| resource.spec.name == name).map(|(index, _)| index)
+    }
+
+    /// The instance of a resource's key, if there is one; without a key, the resource's own.
+    pub(crate) fn find_instance(&self, resource: u16, key: Option<&str>) -> Option<InstanceId> {
+        match key {
+            Some(key) => self.resources[usize::from(resource)].keys.get(key).copied(),
+            None => Some(resource.into()),
+        }
+    }
+
+    /// The key of an instance.
+    pub(crate) fn key_of(&self, instance: InstanceId) -> Option<&str> {
+        self.instances[instance as usize].key.as_deref()
+    }
+
+    /// Up to `most` keys of a resource, in no order, and the number of all.
+    pub(crate) fn some_keys(&self, resource: u16, most: usize) -> (Vec<String>, u64) {
+        let keys = &self.resources[usize::from(resource)].keys;
+        (keys.keys().take(most).map(ToString::to_string).collect(), keys.len() as u64)
+    }
+
+    /// An instance and its line, with the first `most` units there.
+    pub(crate) fn sight_of(&self, instance: InstanceId, most: usize) -> LineSight<'_> {
+        let state = &self.instances[instance as usize];
+        let units = state.line.iter().filter_map(|Waiter { party, amount, since_ns }| match party {
+            Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
+            Party::Stage(_) => None,
+        });
+        // A stage stands in a line of permits at most once.
+        let stages = self.resources.len().min(state.line.len());
+        let stages = state.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
+        LineSight {
+            in_use: state.in_use,
+            waiters: (state.line.len() - stages) as u64,
+            oldest_ns: state.line.front().map(|waiter| waiter.since_ns),
+            first: units.take(most).collect(),
+            ready_ns: match self.resources[usize::from(state.resource)].spec.supply {
+                Supply::Tokens(_) => None,
+                Supply::Rate(rate) => Some(state.ready_at(rate, state.line.front().map_or(1, |head| head.amount))),
+            },
+        }
+    }
+
+    /// Looks at `most` instances from `from` on. Returns the first instance beyond them, if there is one.
+    pub(crate) fn look_at_keys(&self, from: usize, most: usize, busiest: &mut BusiestKeys) -> Option<usize> {
+        let end = from.saturating_add(most).min(self.instances.len());
+        for instance in self.instances.get(from..end).into_iter().flatten() {
+            if let Some(key) = instance.key.as_deref() {
+                let name = || self.resources[usize::from(instance.resource)].spec.name.clone();
+                busiest.see(instance.resource, name, key, (instance.line.len() as u64, instance.in_use));
+            }
+        }
+        (end < self.instances.len()).then_some(end)
+    }
+
+    /// Shows the units in all lines.
+    pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
+        self.memory().walk(walk, see);
+        self.room().walk(walk, see);
+        for (index, resource) in (0..).zip(&self.resources) {
+            let line = &resource.key_waiters;
+            let part = walk.next_list(line.len());
+            for (behind, waiter) in line.iter().rev().enumerate().skip(part.start).take(part.len()) {
+                let ahead = line.len() - 1 - behind;
+                let sight = Sight::ForKeys { resource: index, since_ns: waiter.since_ns, ahead };
+                see(&waiter.row, waiter.stage, sight);
+            }
+        }
+        for (id, instance) in (0..).zip(&self.instances) {
+            let part = walk.next_list(instance.line.len());
+            for (behind, waiter) in instance.line.iter().rev().enumerate().skip(part.start).take(part.len()) {
+                let Waiter { party: Party::Unit { row, stage }, amount, since_ns } = waiter else { continue };
+                let ahead = instance.line.len() - 1 - behind;
+                let sight = Sight::InLine { instance: id, amount: *amount, since_ns: *since_ns, ahead };
+                see(row, *stage, sight);
+            }
+        }
+    }
+}
