@@ -55,6 +55,25 @@ Exit status:
   2  there is no such run, or it does not answer
   4  the status could not be written";
 
+/// The end of `millstream top --help`.
+const TOP_STATUS: &str = "\
+Exit status:
+  0  the screen was left, by a key or by a signal
+  2  there is no such run, or standard output is no terminal
+  4  the terminal could not be used";
+
+/// The end of `millstream explain --help`.
+const EXPLAIN_HELP: &str = "\
+Examples:
+  millstream explain fetch-4711 17
+  millstream explain fetch host:example.org
+  millstream explain fetch disk --json
+
+Exit status:
+  0  the explanation was printed
+  2  there is no such unit or key now, or no such run, or it does not answer
+  4  the explanation could not be written";
+
 /// Runs staged flows over files, URLs and records.
 ///
 /// A flow file (TOML) names a source of units and the stages they pass through. Each stage's queue acquires what a unit needs
@@ -105,6 +124,17 @@ pub(crate) enum Command {
     /// Look into a running flow.
     #[command(after_help = STATUS_STATUS)]
     Status(StatusArgs),
+    /// Watch running flows on the whole terminal, and change them.
+    ///
+    /// Shows what limits a run, what its units wait for, stage by stage and resource by resource, and the last five minutes; `?`
+    /// lists the keys. Every change is shown before it is made, and recorded in the run's report.
+    #[command(after_help = TOP_STATUS)]
+    Top(TopArgs),
+    /// Say why a unit of a running flow does not move, or who holds a resource.
+    ///
+    /// A unit is named by its number, as dead letters name it; a resource by its name, and a key as `host:example.org`.
+    #[command(after_help = EXPLAIN_HELP)]
+    Explain(ExplainArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
     /// Tell what a traced run would have come to under other settings.
@@ -462,6 +492,27 @@ pub(crate) struct StatusArgs {
     /// list].
     pub run: Option<PathBuf>,
     /// Print the snapshot as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `millstream top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The run: its name, or the control socket's path, as `millstream run` printed it [default: the only one; of several, a
+    /// list].
+    pub run: Option<PathBuf>,
+}
+
+/// `millstream explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The run: its name, or the control socket's path, as `millstream run` printed it.
+    pub run: PathBuf,
+    /// The number of a unit in flight, a resource, or a key of a resource.
+    #[arg(value_name = "UNIT|KEY")]
+    pub what: String,
+    /// Print the explanation as JSON.
     #[arg(long)]
     pub json: bool,
 }

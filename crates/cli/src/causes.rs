@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use millstream_flow::{Cause, DeadLetter};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::file::template::{Field, Fields};
 use crate::record::Record;
@@ -54,7 +54,7 @@ pub(crate) struct Newest {
 }
 
 /// The result of [`Causes`]: the groups, the largest first, and the letters beyond them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Groups {
     /// The groups.
     pub groups: Vec<Group>,
@@ -63,7 +63,7 @@ pub(crate) struct Groups {
 }
 
 /// Dead letters of one cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Group {
     /// The stage that gave the units up.
     pub stage: String,

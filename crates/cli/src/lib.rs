@@ -14,6 +14,8 @@
 //! - `whatif`: `millstream whatif`, on the trace of a run;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
 //! - `metrics` and `serve`: the metrics of a run, in a file and over HTTP;
+//! - `top`: `millstream top`;
+//! - `explain`: `millstream explain`;
 //! - `descriptors`: the limit on open files, as a resource;
 //! - `leftovers`: the temporary files of a killed run;
 //! - `regular` and `web_url`: files and servers whose names come from data;
@@ -26,6 +28,7 @@ mod causes;
 mod dead_letters;
 mod descriptors;
 mod each;
+mod explain;
 mod families;
 mod file;
 #[cfg(any(fuzzing, test))]
@@ -50,6 +53,7 @@ mod serve;
 mod shell_word;
 mod source;
 mod steer;
+mod top;
 mod web_url;
 mod whatif;
 mod wire;
@@ -79,6 +83,8 @@ pub fn main() -> ExitCode {
         Command::Init(args) => init::init(&args),
         Command::Retry(args) => retry::retry(&args),
         Command::Status(args) => steer::client::status(args.run.as_deref(), args.json),
+        Command::Top(args) => top::top(args.run.as_deref()),
+        Command::Explain(args) => steer::client::explain(&args.run, &args.what, args.json),
         Command::Set(args) => steer::client::set(&args.run, &args.settings),
         Command::Whatif(args) => whatif::what_if(&args),
         Command::Instrument(instrument) => instrument.run(),

@@ -60,6 +60,7 @@ use crate::screen::{Beside, Screen};
 use crate::serve::feed::Feed;
 use crate::serve::{self, NotServed};
 use crate::source::{self, LeftOut, Source, SourceError};
+use crate::steer::facts::{Audit, Behind};
 use crate::steer::place;
 use crate::steer::server::Server;
 use crate::steer::setting::{self, SettingError};
@@ -199,7 +200,15 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
 
     let (send, events) = channel();
     let interrupts = Interrupts::heed(send.clone(), control.clone(), letters.clone())?;
-    let server = serve(args, &name, &control, &interrupts, &mut screen)?;
+    let audit = Audit::begin();
+    let asked = (send.clone(), control.clone());
+    let drain = Box::new(move || {
+        // Told first: the flow may have ended by the time it is stopped.
+        let _ = asked.0.send(Event::Asked(Box::new(asked.1.snapshot())));
+        asked.1.stop();
+    });
+    let behind = Behind { total, causes: Arc::clone(&causes), audit: audit.clone(), drain };
+    let server = serve(args, &name, &control, behind, &interrupts, &mut screen)?;
     let metrics = Metrics::new(&name, control.clone(), causes.clone());
     let feed =
         args.output.serve.page.map(|_| Feed::new(&name, &file, &control.snapshot(), causes.clone())).map(Arc::new);
@@ -251,6 +260,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     }
     throughput.end(Sample { at_s: report.wall_s, retired, dead_lettered });
     let causes = causes.groups();
+    let steered = audit.steered();
     let complete = ending.whole && report.left == 0;
     let kept = again.map_or(Ok(0), |again| keep_rest(again, complete, &letters));
     let all_kept =
@@ -273,6 +283,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
             identity: &identity,
             throughput: &throughput,
             causes: &causes,
+            steered: &steered,
             dead_letters: None,
             gathered: &gathered,
         },
@@ -342,15 +353,15 @@ fn serve(
     args: &RunArgs,
     name: &str,
     control: &Control,
+    behind: Behind,
     interrupts: &Interrupts,
     screen: &mut Screen,
 ) -> Result<Option<Server>, RunError> {
     let made = match &args.output.control {
-        Some(path) => {
-            Server::start(path, control.clone()).map_err(|error| RunError::Control { path: path.clone(), error })
-        }
+        Some(path) => Server::start(path, control.clone(), behind)
+            .map_err(|error| RunError::Control { path: path.clone(), error }),
         None => place::make_folder()
-            .and_then(|folder| Server::start(&folder.join(name), control.clone()))
+            .and_then(|folder| Server::start(&folder.join(name), control.clone(), behind))
             .map_err(RunError::System),
     };
     match made {

@@ -30,6 +30,8 @@ pub(super) enum Event {
     Fed(SourceEnd),
     /// A signal stops admission: the flow just before.
     Stopped(Box<Snapshot>),
+    /// A request at the control socket stops admission: the flow just before.
+    Asked(Box<Snapshot>),
     /// The run has halted by itself.
     Halted(Reason),
     /// A second one abandons what is in flight: the flow just before.
@@ -108,6 +110,18 @@ pub(super) fn watch(
                 waits.machine.end();
                 screen.say(&format!(
                     "interrupted: no more units are admitted; again abandons the {} in flight",
+                    now.in_flight
+                ));
+                if let Some(drain) = drain.take() {
+                    drain();
+                }
+            }
+            Ok(Event::Asked(now)) => {
+                ending.interrupted = true;
+                control.stop();
+                waits.machine.end();
+                screen.say(&format!(
+                    "drained by request: no more units are admitted; {} in flight are finished",
                     now.in_flight
                 ));
                 if let Some(drain) = drain.take() {

@@ -8,6 +8,7 @@
 //! | `run` | [which run it was](crate::run::identity::Identity): name, flow file, folder, parameters, inputs, host, start, version |
 //! | `throughput` | [totals over time](super::throughput::Sample): `at_s`, `retired`, `dead_lettered` |
 //! | `dead_letter_causes` | [`groups`](crate::causes::Group), the largest first, and how many letters there are of `others` |
+//! | `steered` | the [changes from outside](crate::steer::facts::Change) while it ran: `at`, `at_s`, `user`, `process`, `did` |
 //! | `dead_letters_file` | the path of the file of dead letters, or null |
 //! | `gathered_files` | of each stage with a fresh file, whether it was `placed` |
 
@@ -27,6 +28,7 @@ pub(crate) fn json(run: &RunReport<'_>) -> String {
         members.insert("run".to_owned(), value!(run.identity));
         members.insert("throughput".to_owned(), value!(run.throughput.samples()));
         members.insert("dead_letter_causes".to_owned(), value!(run.causes));
+        members.insert("steered".to_owned(), value!(run.steered.changes));
         let path = run.dead_letters.map_or(Value::Null, |path| path.to_string_lossy().into());
         members.insert("dead_letters_file".to_owned(), path);
         members.insert("gathered_files".to_owned(), run.gathered.iter().map(gathered_file).collect());
@@ -76,6 +78,7 @@ mod tests {
         assert_eq!(value["run"]["params"]["out"], "/backup");
         assert_eq!(value["throughput"][0]["at_s"], 10.0);
         assert_eq!(value["dead_letter_causes"]["groups"][0]["units"], 2);
+        assert_eq!(value["steered"][0]["did"][0], "inflight=256 (was 64)");
         for stage in value["stages"].as_array().unwrap() {
             for member in ["name", "units", "failures"] {
                 assert!(!stage[member].is_null(), "{member}");

@@ -9,6 +9,7 @@ use super::throughput::Throughput;
 use crate::causes::Groups;
 use crate::ops::Gathered;
 use crate::run::identity::Identity;
+use crate::steer::facts::Steered;
 
 /// See the [module](self).
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +22,8 @@ pub(crate) struct RunReport<'a> {
     pub throughput: &'a Throughput,
     /// Why units dead-lettered.
     pub causes: &'a Groups,
+    /// The changes from outside.
+    pub steered: &'a Steered,
     /// The file of dead letters, if one was written.
     pub dead_letters: Option<&'a Path>,
     /// The stages' gathered files, and what became of them.

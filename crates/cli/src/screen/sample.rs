@@ -9,12 +9,14 @@ use super::run_report::RunReport;
 use super::throughput::{Sample, Throughput};
 use crate::causes::{Group, Groups};
 use crate::run::identity::Identity;
+use crate::steer::facts::{Change, Steered};
 
 /// The facts of a run beside the flow's own report.
 pub(crate) struct RunSample {
     pub(crate) identity: Identity,
     pub(crate) throughput: Throughput,
     pub(crate) causes: Groups,
+    pub(crate) steered: Steered,
 }
 
 impl RunSample {
@@ -33,6 +35,14 @@ impl RunSample {
         for (at_s, retired) in [(10.0, 2_000), (20.0, 6_000), (30.0, 6_100), (42.1, 12_398)] {
             throughput.note(Sample { at_s, retired, dead_lettered: 2 });
         }
+        let change = Change {
+            at: "2026-11-23T15:00:21Z".into(),
+            at_s: 21.0,
+            user: 1000,
+            process: 4712,
+            did: vec!["inflight=256 (was 64)".into()],
+        };
+        let steered = Steered { changes: [change].into(), older: 0 };
         let group = Group {
             stage: "zstd".into(),
             cause: Cause::Error,
@@ -40,12 +50,12 @@ impl RunSample {
             units: 2,
             example: "photos/a".into(),
         };
-        Self { identity, throughput, causes: Groups { groups: vec![group], others: 0 } }
+        Self { identity, throughput, causes: Groups { groups: vec![group], others: 0 }, steered }
     }
 
     pub(crate) fn of<'a>(&'a self, report: &'a Report) -> RunReport<'a> {
-        let Self { identity, throughput, causes } = self;
-        RunReport { report, identity, throughput, causes, dead_letters: None, gathered: &[] }
+        let Self { identity, throughput, causes, steered } = self;
+        RunReport { report, identity, throughput, causes, steered, dead_letters: None, gathered: &[] }
     }
 }
 

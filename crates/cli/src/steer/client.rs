@@ -14,14 +14,20 @@ use millstream_flow::Snapshot;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
+use super::facts::Facts;
 use super::place::{self, NoRun, Run};
 use super::protocol::{self, ANSWER_BYTES, Answer, Request, read_line};
+use crate::explain::{Explained, page};
 use crate::run::{NOT_WRITTEN, WRONG};
 use crate::screen::frame;
 use crate::screen::meter::Pace;
 
 /// A run that has not answered in full within this time hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for a run that is asked again and again, on a screen that others wait for.
+const SHORT: Duration = Duration::from_secs(2);
+/// The keys of each resource that are shown.
+const KEYS: usize = 5;
 /// The pause before a run that has too many connections to take up is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -40,10 +46,12 @@ pub(crate) enum SteerError {
         source: io::Error,
     },
     /// It is there, and does not answer, or not to the end.
-    #[error("{} does not answer within {} s: its process is stopped, or hangs", text::printable(run), PATIENCE.as_secs())]
+    #[error("{} does not answer within {} s: its process is stopped, or hangs", text::printable(run), seconds)]
     Silent {
         /// Its name.
         run: String,
+        /// The time that it was given.
+        seconds: u64,
     },
     /// It has closed the connection.
     #[error("{} ended before it answered", text::printable(run))]
@@ -68,6 +76,20 @@ pub(crate) enum SteerError {
         user: u32,
         /// The user that asks.
         own: u32,
+    },
+    /// The run does not know the request.
+    #[error("the run does not know the request")]
+    Unknown,
+    /// It is of a version that lacks the request.
+    #[error(
+        "{} is a run of an older millstream, which cannot {verb}: end it, or use the command that started it",
+        text::printable(run)
+    )]
+    Older {
+        /// Its name.
+        run: String,
+        /// The request in words.
+        verb: &'static str,
     },
     /// The run refused.
     #[error("{}{}", text::printable(message), listed(settable))]
@@ -101,6 +123,11 @@ pub(crate) fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
     exit(try_set(run, settings))
 }
 
+/// `millstream explain RUN UNIT|KEY [--json]`. Gives the exit status.
+pub(crate) fn explain(run: &Path, what: &str, json: bool) -> ExitCode {
+    exit(try_explain(run, what, json))
+}
+
 fn exit(result: Result<(), SteerError>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     out::complain_page(&format!("error: {error}"));
@@ -112,11 +139,11 @@ fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
     // What a person reads is not cut at the terminal's height: it can be scrolled.
     let look = Look { rows: usize::MAX, ..look };
     match run {
-        Some(run) => print(&described(&snapshot(&place::find(run)?)?, json, look)),
+        Some(run) => print(&described(&snapshot(&place::find(run)?, PATIENCE)?, json, look)),
         None => {
             let mut runs = Vec::new();
             let mut silent = Vec::new();
-            for (run, answer) in snapshots(&place::runs()) {
+            for (run, answer) in snapshots(&place::runs(), PATIENCE) {
                 match answer {
                     Ok(now) => runs.push((run, now)),
                     // It has ended since it was listed.
@@ -145,27 +172,86 @@ fn try_set(run: &Path, settings: &[(String, String)]) -> Result<(), SteerError> 
     print(&answer.changed.iter().fold(String::new(), |page, line| page + &text::printable(line) + "\n"))
 }
 
-fn snapshot(run: &Run) -> Result<Snapshot, SteerError> {
-    let answer = ask(run, &Request::Status)?;
-    answer.snapshot.map(|now| *now).ok_or_else(|| SteerError::Refused {
+fn try_explain(run: &Path, what: &str, json: bool) -> Result<(), SteerError> {
+    let run = place::find(run)?;
+    let answer = ask(&run, &Request::Explain { what: what.to_owned() })?;
+    let explained = answer
+        .explained
+        .ok_or_else(|| SteerError::Foreign { path: run.path.clone(), problem: "it explains nothing".to_owned() })?;
+    print(&explained_page(&explained, json))
+}
+
+fn explained_page(explained: &Explained, json: bool) -> String {
+    if !json {
+        return page::page(explained);
+    }
+    let json = serde_json::to_string_pretty(explained).expect("an explanation has only string keys and plain values");
+    shown::json(&json).into_owned() + "\n"
+}
+
+/// The state of a run for `millstream top`. An older run has no facts.
+///
+/// # Errors
+/// The run does not answer in time, has ended, or is not the user's.
+pub(crate) fn watch(run: &Run) -> Result<(Box<Snapshot>, Box<Facts>), SteerError> {
+    let answer = match ask_within(run, &Request::Watch { keys: KEYS }, SHORT) {
+        Err(SteerError::Older { .. }) => ask_within(run, &Request::Status, SHORT)?,
+        answer => answer?,
+    };
+    Ok((Box::new(snapshot_in(answer.snapshot)?), answer.facts.unwrap_or_default()))
+}
+
+/// The states of runs, all asked at once.
+pub(crate) fn states(runs: &[Run]) -> Vec<(Run, Result<Snapshot, SteerError>)> {
+    snapshots(runs, SHORT)
+}
+
+/// Changes a run, all settings or none. Returns what each is and was.
+///
+/// # Errors
+/// As [`watch`], or the run refuses.
+pub(crate) fn change(run: &Run, settings: Vec<String>) -> Result<Vec<String>, SteerError> {
+    Ok(ask_within(run, &Request::Set { settings }, SHORT)?.changed)
+}
+
+/// Closes the admission of a run. Returns what it does from then on.
+///
+/// # Errors
+/// As [`watch`].
+pub(crate) fn drain(run: &Run) -> Result<Vec<String>, SteerError> {
+    Ok(ask_within(run, &Request::Drain, SHORT)?.changed)
+}
+
+fn snapshot(run: &Run, patience: Duration) -> Result<Snapshot, SteerError> {
+    snapshot_in(ask_within(run, &Request::Status, patience)?.snapshot)
+}
+
+fn snapshot_in(snapshot: Option<Box<Snapshot>>) -> Result<Snapshot, SteerError> {
+    snapshot.map(|now| *now).ok_or_else(|| SteerError::Refused {
         message: "the run answered without a snapshot; is it another version of millstream?".to_owned(),
         settable: Vec::new(),
     })
 }
 
 /// Asks all runs at once: one that hangs keeps only its own answer waiting.
-fn snapshots(runs: &[Run]) -> Vec<(Run, Result<Snapshot, SteerError>)> {
+fn snapshots(runs: &[Run], patience: Duration) -> Vec<(Run, Result<Snapshot, SteerError>)> {
     thread::scope(|scope| {
-        let asked: Vec<_> = runs.iter().map(|run| scope.spawn(|| snapshot(run))).collect();
+        let asked: Vec<_> = runs.iter().map(|run| scope.spawn(move || snapshot(run, patience))).collect();
         let answers: Vec<_> = asked.into_iter().map(|thread| thread.join().expect("asking does not panic")).collect();
         runs.iter().cloned().zip(answers).collect()
     })
 }
 
 fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
-    let end = Instant::now() + PATIENCE;
+    ask_within(run, request, PATIENCE)
+}
+
+fn ask_within(run: &Run, request: &Request, patience: Duration) -> Result<Answer, SteerError> {
+    let end = Instant::now() + patience;
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => SteerError::Silent { run: run.name.clone() },
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            SteerError::Silent { run: run.name.clone(), seconds: patience.as_secs() }
+        }
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
             SteerError::Ended { run: run.name.clone() }
         }
@@ -189,13 +275,35 @@ fn ask(run: &Run, request: &Request) -> Result<Answer, SteerError> {
         (None, Err(error)) => return Err(failed(error)),
         (None, Ok(())) => return Err(SteerError::Ended { run: run.name.clone() }),
     };
-    carried_out(answer)
+    carried_out(answer).map_err(|error| older(error, run, request))
+}
+
+/// The refusal of a run that does not know the request, told as that.
+fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
+    let verb = match request {
+        Request::Status => "show its status",
+        Request::Watch { .. } => "be watched",
+        Request::Explain { .. } => "explain",
+        Request::Drain => "be drained",
+        Request::Set { .. } => "be set",
+    };
+    match error {
+        // Those before `unknown` quoted their parser.
+        SteerError::Refused { message, .. } if message.starts_with("not understood: unknown variant") => {
+            SteerError::Older { run: run.name.clone(), verb }
+        }
+        SteerError::Unknown => SteerError::Older { run: run.name.clone(), verb },
+        other => other,
+    }
 }
 
 /// The answer, unless it is a refusal.
 fn carried_out(answer: Answer) -> Result<Answer, SteerError> {
     if answer.ok {
         return Ok(answer);
+    }
+    if answer.unknown {
+        return Err(SteerError::Unknown);
     }
     let message = answer.error.unwrap_or_else(|| "refused without a reason".to_owned());
     Err(SteerError::Refused { message, settable: answer.settable })
@@ -309,6 +417,9 @@ pub(crate) fn shown_of(mut answers: &[u8]) -> Option<String> {
         Ok(answer) => answer,
         Err(refused) => return Some(refused.to_string()),
     };
+    if let Some(explained) = &answer.explained {
+        return Some(explained_page(explained, false) + &explained_page(explained, true));
+    }
     let now = *answer.snapshot?;
     let page = described(&now, false, Look::FILE) + &described(&now, true, Look::FILE);
     let run = Run { name: "flow-1".to_owned(), path: PathBuf::from("/run/flow-1") };

@@ -13,16 +13,26 @@
 //! ```text
 //! → {"do":"status"}
 //! ← {"ok":true,"snapshot":{"flow":"archive","retired":12185,…}}
+//! → {"do":"explain","what":"17"}
+//! ← {"ok":true,"explained":{"unit":{"unit":17,"stage":"get","doing":"waiting",…}}}
 //! → {"do":"set","settings":["inflight=64","stage.zstd.workers=1"]}
 //! ← {"ok":true,"changed":["inflight=64 (was 256)","stage.zstd.workers=1..1 (was 1..4)"]}
 //! → {"do":"set","settings":["resource.dsik=2"]}
 //! ← {"ok":false,"error":"`resource.dsik` cannot be set in this flow","settable":["inflight=64",…]}
+//! → {"do":"watch","keys":5}
+//! ← {"ok":true,"snapshot":{…},"facts":{"total":20000,"keys":[…],"causes":{…},"steered":{"changes":[…]}}}
+//! → {"do":"drain"}
+//! ← {"ok":true,"changed":["admission is closed; 213 units in flight are finished"]}
+//! → {"do":"dance"}
+//! ← {"ok":false,"unknown":true,"error":"a run of millstream 0.1.0 knows no request `dance`; it knows status, watch, explain, set, drain"}
 //! ```
 //!
-//! The snapshot has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], all or none.
+//! Every change is recorded with the moment, the user and the process, as the system tells them ([`facts`]); `millstream top` and
+//! the run's report show the record. A client ignores members of an answer that it does not know. The snapshot has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], all or none.
 
 pub(crate) mod client;
 mod connection;
+pub(crate) mod facts;
 pub(crate) mod place;
 pub(crate) mod protocol;
 pub(crate) mod server;

@@ -6,10 +6,16 @@ use millstream_flow::Snapshot;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::facts::Facts;
+use crate::explain::Explained;
+
 /// The longest request, its newline included.
 pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
 /// The longest answer a client reads: a snapshot of a flow with very many stages.
 pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The names of the requests.
+pub(crate) const REQUESTS: [&str; 5] = ["status", "watch", "explain", "set", "drain"];
 
 /// The request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,11 +23,23 @@ pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 pub(crate) enum Request {
     /// A snapshot of the flow.
     Status,
+    /// A snapshot, with the facts that the flow does not know.
+    Watch {
+        /// The most keys of each resource.
+        keys: usize,
+    },
+    /// Where a unit is and what it waits for, or who holds a resource.
+    Explain {
+        /// The number of a unit, a resource, or a key.
+        what: String,
+    },
     /// A change of all these settings or of none.
     Set {
         /// Each `key=value`.
         settings: Vec<String>,
     },
+    /// The end of admission: the units in flight are finished.
+    Drain,
 }
 
 /// The answer of the run. Members that do not belong to the request are absent.
@@ -29,12 +47,21 @@ pub(crate) enum Request {
 pub(crate) struct Answer {
     /// Whether the request was carried out.
     pub ok: bool,
-    /// To `status`: the flow as it is now.
+    /// To `status` and `watch`: the flow as it is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Box<Snapshot>>,
-    /// To `set`: each setting as it is now and as it was.
+    /// To `watch`: the facts beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Box<Facts>>,
+    /// To `explain`: what was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained: Option<Box<Explained>>,
+    /// To `set` and `drain`: each setting as it is now and as it was, or what was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// The run does not know the request.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unknown: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -43,11 +70,27 @@ pub(crate) struct Answer {
     pub settable: Vec<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl Answer {
     /// A refusal.
     pub(crate) fn error(message: impl Into<String>) -> Self {
         Self { error: Some(message.into()), ..Self::default() }
     }
+}
+
+/// The name of a request that this version does not know, and that is well formed.
+pub(crate) fn unknown_request(line: &[u8]) -> Option<String> {
+    /// A request of which only the name counts.
+    #[derive(Deserialize)]
+    struct Named {
+        r#do: String,
+    }
+    let name = serde_json::from_slice::<Named>(line).ok()?.r#do;
+    (!REQUESTS.contains(&name.as_str())).then_some(name)
 }
 
 /// Reads one line of at most `most` bytes as JSON; `None` at the end of the stream.
@@ -114,6 +157,14 @@ mod tests {
         }
         let error = first(&[b' '; 100]).unwrap_err().to_string();
         assert!(error.contains("longer than 64"), "{error}");
+    }
+
+    #[test]
+    fn a_request_of_another_version_is_told_by_its_name() {
+        assert_eq!(unknown_request(b"{\"do\":\"quit\",\"at\":7}\n").as_deref(), Some("quit"));
+        for known in [&b"{\"do\":\"set\"}"[..], b"{\"do\":7}", b"{}", b"[]", b"quit"] {
+            assert_eq!(unknown_request(known), None);
+        }
     }
 
     #[test]

@@ -12,15 +12,18 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use millstream_command::screen::text;
 use millstream_flow::Control;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
 use super::connection::{Connection, Reply, Turn};
-use super::protocol::{self, Answer, Request};
+use super::facts::{Behind, Facts, Peer};
+use super::protocol::{self, Answer, REQUESTS, Request};
 use super::setting::{self, SettingError};
 use super::socket::{Socket, SocketFile};
+use crate::explain;
 
 /// Connections served at once.
 const CONNECTIONS: usize = 64;
@@ -28,6 +31,8 @@ const CONNECTIONS: usize = 64;
 const ACCEPTED_AT_ONCE: usize = 32;
 /// How long to wait when no connection can be accepted (too many open files).
 const PAUSE: Duration = Duration::from_millis(100);
+/// The most keys of a resource that a client may ask for.
+const MAX_KEYS: usize = 100;
 /// A snapshot takes the scheduler's lock: so old may one be that is sent again, however many ask for it.
 const FRESH: Duration = Duration::from_millis(10);
 
@@ -46,12 +51,12 @@ impl Server {
     ///
     /// # Errors
     /// The path is taken by a live run or by something that is no socket, or the system refuses.
-    pub(crate) fn start(path: &Path, control: Control) -> io::Result<Self> {
+    pub(crate) fn start(path: &Path, control: Control, behind: Behind) -> io::Result<Self> {
         let (socket, listener) = Socket::listen(path)?;
         let (wake, woken) = UnixStream::pair()?;
         let thread = thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || serve(&listener, &woken, &mut Desk { control, status: None }))?;
+            .spawn(move || serve(&listener, &woken, &mut Desk { control, behind, status: None }))?;
         Ok(Self { socket: Some(socket), wake: Some(wake), thread: Some(thread) })
     }
 
@@ -85,7 +90,7 @@ impl Drop for Server {
 
 /// Serves until `woken` is closed from the other side, and then answers what has been asked.
 fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
-    let mut connections: Vec<Connection> = Vec::new();
+    let mut connections: Vec<Client> = Vec::new();
     let mut accepts_from = Instant::now();
     let mut is_over = false;
     loop {
@@ -94,26 +99,32 @@ fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
             accepts_from = now + PAUSE;
         }
         let mut has_more = false;
-        connections.retain_mut(|connection| match connection.turn(now, &mut |line| desk.answer(line)) {
-            Turn::Waits => true,
-            Turn::HasMore => {
-                has_more = true;
-                true
+        connections.retain_mut(|Client { connection, peer }| {
+            match connection.turn(now, &mut |line| desk.answer(line, *peer)) {
+                Turn::Waits => true,
+                Turn::HasMore => {
+                    has_more = true;
+                    true
+                }
+                Turn::Over => false,
             }
-            Turn::Over => false,
         });
         if is_over {
             return;
         }
-        let deadlines =
-            connections.iter().map(Connection::deadline).chain((now < accepts_from).then_some(accepts_from));
+        let deadlines = connections
+            .iter()
+            .map(|client| client.connection.deadline())
+            .chain((now < accepts_from).then_some(accepts_from));
         let wait = match deadlines.min() {
             _ if has_more => Some(Duration::ZERO),
             deadline => deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
         };
         let events = if now < accepts_from { PollFlags::empty() } else { PollFlags::IN };
         let mut ends = vec![PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN), PollFd::new(&listener, events)];
-        ends.extend(connections.iter().map(|connection| PollFd::new(connection.stream(), connection.waits_for())));
+        ends.extend(
+            connections.iter().map(|client| PollFd::new(client.connection.stream(), client.connection.waits_for())),
+        );
         // Whatever it says, everything is tried without waiting.
         let _ = poll(&mut ends, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         is_over = !ends[0].revents().is_empty();
@@ -121,7 +132,7 @@ fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
 }
 
 /// Takes connections that wait to be accepted; whether the system can give them.
-fn accept(listener: &UnixListener, connections: &mut Vec<Connection>, now: Instant) -> bool {
+fn accept(listener: &UnixListener, connections: &mut Vec<Client>, now: Instant) -> bool {
     for _ in 0..ACCEPTED_AT_ONCE {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
@@ -136,43 +147,68 @@ fn accept(listener: &UnixListener, connections: &mut Vec<Connection>, now: Insta
             continue;
         }
         let own = geteuid().as_raw();
-        match socket_peercred(&stream).map(|peer| peer.uid.as_raw()) {
-            Ok(peer) if peer == own || peer == 0 => {}
-            Ok(peer) => {
-                let answer = Answer::error(format!("this is a run of user {own}: user {peer} cannot steer it"));
-                Connection::new(stream, now).refuse(&answer);
-                continue;
-            }
+        let peer = match socket_peercred(&stream) {
+            Ok(peer) => Peer { user: peer.uid.as_raw(), process: peer.pid.as_raw_nonzero().get() },
             Err(_) => continue,
+        };
+        if peer.user != own && peer.user != 0 {
+            let answer = Answer::error(format!("this is a run of user {own}: user {} cannot steer it", peer.user));
+            Connection::new(stream, now).refuse(&answer);
+            continue;
         }
         if connections.len() == CONNECTIONS {
-            let idlest = (0..CONNECTIONS).min_by_key(|&place| connections[place].since()).expect("there are some");
+            let idlest =
+                (0..CONNECTIONS).min_by_key(|&place| connections[place].connection.since()).expect("there are some");
             let answer = Answer::error(format!("more than {CONNECTIONS} connections; try again"));
-            connections.swap_remove(idlest).refuse(&answer);
+            connections.swap_remove(idlest).connection.refuse(&answer);
         }
-        connections.push(Connection::new(stream, now));
+        connections.push(Client { connection: Connection::new(stream, now), peer });
     }
     true
+}
+
+/// A connection, and the process at its other end.
+struct Client {
+    connection: Connection,
+    peer: Peer,
 }
 
 /// The state from which requests are answered.
 struct Desk {
     control: Control,
+    behind: Behind,
     /// The last answer to `status`, and when it was given.
     status: Option<(Instant, Arc<[u8]>)>,
 }
 
 impl Desk {
-    fn answer(&mut self, line: &[u8]) -> Reply {
+    fn answer(&mut self, line: &[u8], peer: Peer) -> Reply {
         match protocol::read::<Request>(line) {
             Ok(Request::Status) => Reply { line: self.status(), is_to_request: true },
+            Ok(Request::Watch { keys }) => {
+                Reply { line: protocol::line(&self.watch(keys)).into(), is_to_request: true }
+            }
             Ok(Request::Set { settings }) => {
                 self.status = None;
-                Reply { line: protocol::line(&self.set(&settings)).into(), is_to_request: true }
+                Reply { line: protocol::line(&self.set(&settings, peer)).into(), is_to_request: true }
             }
-            Err(error) => {
-                Reply { line: protocol::line(&Answer::error(error.to_string())).into(), is_to_request: false }
+            Ok(Request::Drain) => {
+                self.status = None;
+                Reply { line: protocol::line(&self.drain(peer)).into(), is_to_request: true }
             }
+            Ok(Request::Explain { what }) => {
+                Reply { line: protocol::line(&self.explain(&what)).into(), is_to_request: true }
+            }
+            Err(error) => match protocol::unknown_request(line) {
+                // Such a line is a request all the same, and others may follow.
+                Some(name) => {
+                    let (version, known) = (env!("CARGO_PKG_VERSION"), REQUESTS.join(", "));
+                    let error = format!("a run of millstream {version} knows no request `{name}`; it knows {known}");
+                    let answer = Answer { unknown: true, ..Answer::error(error) };
+                    Reply { line: protocol::line(&answer).into(), is_to_request: true }
+                }
+                None => Reply { line: protocol::line(&Answer::error(error.to_string())).into(), is_to_request: false },
+            },
         }
     }
 
@@ -188,9 +224,38 @@ impl Desk {
         }
     }
 
-    fn set(&self, settings: &[String]) -> Answer {
+    fn explain(&self, what: &str) -> Answer {
+        match explain::answer::explain(what, &self.control) {
+            Ok(explained) => Answer { ok: true, explained: Some(Box::new(explained)), ..Answer::default() },
+            Err(error) => Answer::error(error),
+        }
+    }
+
+    fn watch(&self, keys: usize) -> Answer {
+        let facts = Facts {
+            total: self.behind.total,
+            keys: self.control.busiest_keys(keys.min(MAX_KEYS)),
+            causes: self.behind.causes.groups(),
+            steered: self.behind.audit.steered(),
+        };
+        let snapshot = Some(Box::new(self.control.snapshot()));
+        Answer { ok: true, snapshot, facts: Some(Box::new(facts)), ..Answer::default() }
+    }
+
+    fn drain(&self, peer: Peer) -> Answer {
+        (self.behind.drain)();
+        let in_flight = self.control.snapshot().in_flight;
+        let changed = vec![format!("admission is closed; {} in flight are finished", text::counted(in_flight, "unit"))];
+        self.behind.audit.note(peer, changed.clone());
+        Answer { ok: true, changed, ..Answer::default() }
+    }
+
+    fn set(&self, settings: &[String], peer: Peer) -> Answer {
         match setting::apply_all(settings, &self.control) {
-            Ok(changed) => Answer { ok: true, changed, ..Answer::default() },
+            Ok(changed) => {
+                self.behind.audit.note(peer, changed.clone());
+                Answer { ok: true, changed, ..Answer::default() }
+            }
             Err(error) => {
                 let settable = match error {
                     SettingError::Unknown { .. } => setting::settable(&self.control.snapshot()),
@@ -211,7 +276,9 @@ pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
     for end in [&client, &stream] {
         end.set_nonblocking(true).expect("a socket need not block");
     }
-    let (mut desk, mut connection) = (Desk { control, status: None }, Connection::new(stream, Instant::now()));
+    let (mut desk, mut connection) =
+        (Desk { control, behind: Behind::nothing(), status: None }, Connection::new(stream, Instant::now()));
+    let peer = Peer { user: 0, process: 1 };
     let mut answers = Vec::new();
     loop {
         match client.write(requests) {
@@ -222,7 +289,7 @@ pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
         if requests.is_empty() {
             let _ = client.shutdown(std::net::Shutdown::Write);
         }
-        let turn = connection.turn(Instant::now(), &mut |line| desk.answer(line));
+        let turn = connection.turn(Instant::now(), &mut |line| desk.answer(line, peer));
         // What is there is read; more comes with the next turn.
         let _ = client.read_to_end(&mut answers);
         if turn == Turn::Over {

@@ -32,7 +32,7 @@ exec = ["sleep", "0.5"]
 "#;
 
 /// Both ends of a new terminal: the one that a screen has, and the one that programs have.
-fn terminal() -> (File, OwnedFd) {
+pub(crate) fn terminal() -> (File, OwnedFd) {
     // The programs that other tests start must not have them, or the screen's end would wait for those to end.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let screen = openpt(flags).expect("a terminal");

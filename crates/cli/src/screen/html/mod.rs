@@ -4,6 +4,7 @@
 mod bar;
 mod dead_letters;
 mod stages;
+mod steered;
 mod throughput;
 
 use std::borrow::Cow;
@@ -33,6 +34,7 @@ pub(crate) fn html(run: &RunReport<'_>) -> String {
     page += &dead_letters::section(run);
     page += &throughput::section(run.throughput);
     page += &stages::sections(report);
+    page += &steered::section(run.steered);
     let _ = writeln!(page, "<footer>millstream {}</footer>\n</body>\n</html>", escape(&run.identity.version));
     page
 }

@@ -1,0 +1,134 @@
+//! The facts of a run that its flow does not know, for `millstream top`; and the record of changes from outside.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use millstream_flow::KeySnapshot;
+use serde::{Deserialize, Serialize};
+
+use crate::causes::{Causes, Groups};
+
+/// The changes that are kept; of more, the oldest are only counted.
+const MAX_KEPT: usize = 200;
+
+/// The facts, as they are sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    /// The number of units that the source will have given in all, if it is known.
+    #[serde(default)]
+    pub total: Option<u64>,
+    /// The keys that most units wait for.
+    #[serde(default)]
+    pub keys: Vec<KeySnapshot>,
+    /// Why units dead-lettered.
+    #[serde(default)]
+    pub causes: Groups,
+    /// The changes from outside.
+    #[serde(default)]
+    pub steered: Steered,
+}
+
+/// A change that was made from outside while the run went on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Change {
+    /// The moment, as RFC 3339 has it, in UTC.
+    pub at: String,
+    /// Seconds since the run began.
+    pub at_s: f64,
+    /// The number of the user.
+    pub user: u32,
+    /// The number of the process, as the system told it.
+    pub process: i32,
+    /// Each setting as it is from then on, and as it was; or the request that is no setting.
+    pub did: Vec<String>,
+}
+
+/// All changes of a run, the oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Steered {
+    /// The newest ones.
+    pub changes: VecDeque<Change>,
+    /// The number of older ones.
+    pub older: u64,
+}
+
+/// The user and the process at the other end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) user: u32,
+    pub(crate) process: i32,
+}
+
+/// The record of changes: the server writes it, the report reads it.
+#[derive(Debug, Clone)]
+pub(crate) struct Audit {
+    began: Instant,
+    steered: Arc<Mutex<Steered>>,
+}
+
+impl Audit {
+    /// The record of a run that begins now.
+    pub(crate) fn begin() -> Self {
+        Self { began: Instant::now(), steered: Arc::default() }
+    }
+
+    /// Notes a change.
+    pub(crate) fn note(&self, peer: Peer, did: Vec<String>) {
+        let change = Change {
+            at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            at_s: self.began.elapsed().as_secs_f64(),
+            user: peer.user,
+            process: peer.process,
+            did,
+        };
+        let mut steered = self.steered.lock().unwrap_or_else(PoisonError::into_inner);
+        steered.changes.push_back(change);
+        if steered.changes.len() > MAX_KEPT {
+            steered.changes.pop_front();
+            steered.older += 1;
+        }
+    }
+
+    /// The changes so far.
+    pub(crate) fn steered(&self) -> Steered {
+        self.steered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The run behind a control socket, beside its flow.
+pub(crate) struct Behind {
+    /// The number of units that the source will give, if it knows.
+    pub(crate) total: Option<u64>,
+    pub(crate) causes: Arc<Causes>,
+    pub(crate) audit: Audit,
+    /// Closes admission: the units in flight are finished.
+    pub(crate) drain: Box<dyn Fn() + Send>,
+}
+
+impl Behind {
+    /// A run without anything beside its flow.
+    #[cfg(any(fuzzing, test))]
+    pub(crate) fn nothing() -> Self {
+        Self { total: None, causes: Arc::default(), audit: Audit::begin(), drain: Box::new(|| ()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_changes_are_kept_and_the_others_counted() {
+        let audit = Audit::begin();
+        for n in 0..MAX_KEPT + 3 {
+            audit.note(Peer { user: 7, process: 9 }, vec![format!("inflight={n}")]);
+        }
+        let steered = audit.steered();
+        assert_eq!((steered.changes.len(), steered.older), (MAX_KEPT, 3));
+        assert_eq!(steered.changes[0].did, ["inflight=3"]);
+        assert_eq!((steered.changes[0].user, steered.changes[0].process), (7, 9));
+        let json = serde_json::to_string(&Facts { steered: steered.clone(), ..Facts::default() }).unwrap();
+        assert_eq!(serde_json::from_str::<Facts>(&json).unwrap().steered, steered);
+    }
+}

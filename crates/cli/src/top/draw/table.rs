@@ -1,0 +1,118 @@
+//! A table that fits: columns go in the order of how little they are missed, and rows scroll to the selected one.
+
+use millstream_command::screen::text;
+
+use super::pen::{Pen, Tone};
+
+/// The least and the most columns of the first column, which has names.
+const NAMES: (usize, usize) = (8, 30);
+/// The columns between two columns.
+const GAP: usize = 2;
+
+/// A cell: its text and tone.
+pub(super) type Cell = (Tone, String);
+
+/// A column with its heading and a cell for each row.
+pub(super) struct Column {
+    heading: &'static str,
+    cells: Vec<Cell>,
+    /// How little it is missed; the name's is never asked.
+    spare: u8,
+    /// Words stand left, numbers right.
+    words: bool,
+    /// The most columns that it takes.
+    most: usize,
+}
+
+impl Column {
+    pub(super) fn names(heading: &'static str, cells: Vec<Cell>) -> Self {
+        Self { heading, cells, spare: 0, words: true, most: NAMES.1 }
+    }
+
+    pub(super) fn words(heading: &'static str, spare: u8, most: usize, cells: Vec<Cell>) -> Self {
+        Self { heading, cells, spare, words: true, most }
+    }
+
+    pub(super) fn numbers(heading: &'static str, spare: u8, cells: Vec<Cell>) -> Self {
+        Self { heading, cells, spare, words: false, most: usize::MAX }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|(_, cell)| text::width(&text::printable(cell)));
+        cells.chain([text::width(self.heading)]).max().unwrap_or(0).min(self.most)
+    }
+}
+
+/// A table, and what of it is selected.
+pub(super) struct Table {
+    /// The first one has names.
+    pub(super) columns: Vec<Column>,
+    /// The selected row, if the table has the focus.
+    pub(super) selected: Option<usize>,
+}
+
+impl Table {
+    fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.cells.len())
+    }
+
+    /// The columns that fit, with the width of each.
+    fn fitting(&self, room: usize) -> Vec<(&Column, usize)> {
+        let mut shown: Vec<(&Column, usize)> = self.columns.iter().map(|column| (column, column.width())).collect();
+        let wide =
+            |shown: &[(&Column, usize)]| shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP);
+        while wide(&shown) > room {
+            let over = wide(&shown) - room;
+            if shown[0].1 > NAMES.0 {
+                shown[0].1 = shown[0].1.saturating_sub(over).max(NAMES.0);
+                continue;
+            }
+            let least = (1..shown.len()).max_by_key(|&column| shown[column].0.spare);
+            let Some(least) = least else {
+                shown[0].1 = room;
+                break;
+            };
+            shown.remove(least);
+            // The names take what the column leaves, before the next one goes.
+            shown[0].1 = shown[0].0.width();
+        }
+        shown
+    }
+
+    /// Draws the heading at `row`, and up to `rows` rows below it. Returns the rows that it took.
+    pub(super) fn draw(&self, pen: &mut Pen<'_>, row: u16, rows: u16) -> u16 {
+        let shown = self.fitting(pen.columns().into());
+        let line = |pen: &mut Pen<'_>, at: u16, cell: &dyn Fn(&Column) -> Cell| {
+            let mut column = 0_u16;
+            for (of, width) in &shown {
+                let (tone, words) = cell(of);
+                let words = text::printable(&words);
+                let words = if of.words { text::fit(&words, *width).into_owned() } else { text::right(&words, *width) };
+                let room = u16::try_from(*width).unwrap_or(u16::MAX);
+                pen.within(column, at, room, tone, &words);
+                column = column.saturating_add(room).saturating_add(GAP as u16);
+            }
+        };
+        line(pen, row, &|column| (Tone::Faint, column.heading.to_owned()));
+        let (all, room) = (self.rows(), usize::from(rows));
+        let selected = self.selected.unwrap_or(0).min(all.saturating_sub(1));
+        // A line is kept for saying that there are more.
+        let fits = if all > room { room.saturating_sub(1).max(1) } else { room };
+        let first = (selected + 1).saturating_sub(fits);
+        let end = all.min(first + fits);
+        let mut at = row + 1;
+        for place in first..end {
+            line(pen, at, &|column| column.cells.get(place).cloned().unwrap_or((Tone::Plain, String::new())));
+            if self.selected == Some(place) {
+                pen.reverse(at);
+            }
+            at += 1;
+        }
+        let hidden = all - (end - first);
+        if hidden > 0 && at < row + 1 + rows {
+            pen.text(0, at, Tone::Faint, &format!("{} to {} of {}", first + 1, end, text::count(all as u64)));
+            at += 1;
+        }
+        at - row
+    }
+}
