@@ -146,7 +146,7 @@ fn the_dashboard_and_its_page_name_metrics_that_exist() {
     until("units wait for the slot", || room.status("gate")["resources"][0]["waiters"] == 3);
     let mut served = open_metrics(&get(server, "/metrics", "").body).unwrap();
     stop(&room, running, 0);
-    ended(&room.run(&["each", "--metrics-file", "run.prom", "false", ":::", "0"]), 1);
+    ended(&room.run(&["each", "-j1", "--metrics-file", "run.prom", "false", ":::", "0", "1", "2"]), 1);
     served.extend(prometheus(&room.read("run.prom")).unwrap());
 
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{Exposition, Kind};
+use super::exposition::{Exposition, Kind};
 use crate::snapshot::{ResourceSnapshot, Snapshot, StageSnapshot};
 
 /// A family with one number for each `T`.
@@ -158,8 +158,9 @@ impl Snapshot {
         self.write_waits(flow, to)
     }
 
-    /// Writes the waits by stage and resource. A resource may have the name of something that is none, such as `memory`: then
-    /// both are one series, for a series occurs once.
+    /// Writes the waits by stage and resource, but for those for a worker: they are what is left of the time in the queue,
+    /// which falls between a grant and its dispatch, and a counter must not. A resource may have the name of something that is
+    /// none, such as `memory`: then both are one series, for a series occurs once.
     fn write_waits<W: Write>(&self, flow: (&str, &str), to: &mut Exposition<W>) -> fmt::Result {
         let waiting: Vec<_> = self
             .stages
@@ -169,7 +170,10 @@ impl Snapshot {
         let waited: Vec<_> = self
             .stages
             .iter()
-            .map(|stage| merged(stage.waited_for.iter().map(|w| (w.resource.as_str(), [w.units, w.total_ns]))))
+            .map(|stage| {
+                let waits = stage.waited_for.iter().filter(|wait| wait.resource != "a worker");
+                merged(waits.map(|w| (w.resource.as_str(), [w.units, w.total_ns])))
+            })
             .collect();
         let labels =
             |stage: usize, resource| [flow, ("stage", self.stages[stage].name.as_str()), ("resource", resource)];
