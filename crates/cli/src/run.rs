@@ -58,7 +58,7 @@ use crate::screen::run_report::RunReport;
 use crate::screen::throughput::Sample;
 use crate::screen::{Beside, Screen};
 use crate::serve::feed::Feed;
-use crate::serve::{self, NotServed};
+use crate::serve::{self, NotServed, Told};
 use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::facts::{Audit, Behind};
 use crate::steer::place;
@@ -216,7 +216,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         let events = send.clone();
         move |line| drop(events.send(Event::Said(line)))
     });
-    let http = serve::start(&args.output.serve, &control, &metrics, feed.as_ref(), say, &mut screen)?;
+    let told = Told { say, audit: audit.clone() };
+    let http = serve::start(&args.output.serve, &control, &metrics, feed.as_ref(), told, &mut screen)?;
     let metrics_file = metrics_file.map(|path| MetricsFile::start(path, &metrics)).transpose()?;
     let supervisor = supervised(&file, &mut screen);
     if typed {

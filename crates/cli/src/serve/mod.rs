@@ -32,8 +32,8 @@ use self::events::Streams;
 use self::feed::Feed;
 use self::routes::{Page, Routes};
 use self::server::Server;
-pub(crate) use self::steering::Say;
 use self::steering::Steering;
+pub(crate) use self::steering::Told;
 use self::token::Token;
 use crate::metrics::Metrics;
 use crate::screen::Screen;
@@ -82,7 +82,7 @@ pub(crate) fn start(
     control: &Control,
     metrics: &Metrics,
     feed: Option<&Arc<Feed>>,
-    say: Say,
+    told: Told,
     screen: &mut Screen,
 ) -> Result<Servers, NotServed> {
     let token = match (&args.page_token, &args.page_token_file) {
@@ -92,7 +92,7 @@ pub(crate) fn start(
     };
     let steerable = token.is_some();
     let mut page = feed.map(|feed| {
-        let of = |token| Steering { token, control: control.clone(), feed: Arc::clone(feed), say };
+        let of = |token| Steering { token, control: control.clone(), feed: Arc::clone(feed), told };
         Page { feed: Arc::clone(feed), streams: Streams::default(), steering: token.map(of) }
     });
     let mut servers = Vec::new();
@@ -105,7 +105,7 @@ pub(crate) fn start(
             servers.push(server);
             Ok(bound)
         };
-    let mut told = |what: &str, path: &str, bound: SocketAddr, can: &str| {
+    let mut announce = |what: &str, path: &str, bound: SocketAddr, can: &str| {
         screen.say(&format!("{what} at http://{bound}{path}"));
         if !bound.ip().to_canonical().is_loopback() {
             screen.warn(&format!(
@@ -117,14 +117,14 @@ pub(crate) fn start(
         let shared = if args.page == Some(address) { page.take() } else { None };
         let is_shared = shared.is_some();
         let bound = serve("metrics", address, Some(metrics.clone()), shared)?;
-        told("metrics", "/metrics", bound, "read the metrics");
+        announce("metrics", "/metrics", bound, "read the metrics");
         if is_shared {
-            told("page", "/", bound, "see the page");
+            announce("page", "/", bound, "see the page");
         }
     }
     if let (Some(address), Some(page)) = (args.page, page) {
         let bound = serve("page", address, None, Some(page))?;
-        told(
+        announce(
             "page",
             "/",
             bound,

@@ -10,18 +10,25 @@ use super::feed::Feed;
 use super::request::Request;
 use super::response::Response;
 use super::token::{Attempt, Token};
+use crate::steer::facts::{Audit, Peer};
 use crate::steer::protocol::Answer;
 use crate::steer::setting::{self, SettingError};
 
 /// Tells the terminal of a run about a change.
 pub(crate) type Say = Arc<dyn Fn(String) + Send + Sync>;
 
+/// The listeners to changes from a page: the terminal, and the record of changes.
+pub(crate) struct Told {
+    pub(crate) say: Say,
+    pub(crate) audit: Audit,
+}
+
 /// The part of a page that changes the run.
 pub(super) struct Steering {
     pub(super) token: Token,
     pub(super) control: Control,
     pub(super) feed: Arc<Feed>,
-    pub(super) say: Say,
+    pub(super) told: Told,
 }
 
 impl fmt::Debug for Steering {
@@ -75,8 +82,10 @@ impl Steering {
     fn change(&self, settings: &[String]) -> Response {
         match setting::apply_all(settings, &self.control) {
             Ok(changed) => {
+                let did = changed.iter().map(|line| format!("from the page: {line}"));
+                self.told.audit.note(Peer::page(), did.collect());
                 for line in &changed {
-                    (self.say)(format!("changed from the page: {line}"));
+                    (self.told.say)(format!("changed from the page: {line}"));
                     self.feed.tell(line.clone());
                 }
                 json(200, &Answer { ok: true, changed, ..Answer::default() })

@@ -60,6 +60,14 @@ pub(crate) struct Peer {
     pub(crate) process: i32,
 }
 
+impl Peer {
+    /// The run itself, in the name of whoever has its page's token.
+    pub(crate) fn page() -> Self {
+        let process = i32::try_from(std::process::id()).unwrap_or(0);
+        Peer { user: rustix::process::geteuid().as_raw(), process }
+    }
+}
+
 /// The record of changes: the server writes it, the report reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct Audit {

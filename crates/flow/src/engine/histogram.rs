@@ -28,15 +28,38 @@ impl Times {
         self.total_ns = self.total_ns.saturating_add(ns.saturating_mul(n));
     }
 
+    /// The values at these ascending quantiles, in one walk: a snapshot asks many distributions, under the flow's mutex.
+    fn at<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
+        let units = self.histogram.len();
+        let mut found = [self.histogram.max(); N];
+        let mut wanted = quantiles
+            .map(|quantile| ((quantile * units as f64).ceil() as u64).max(1))
+            .into_iter()
+            .enumerate()
+            .peekable();
+        let mut passed = 0;
+        for step in self.histogram.iter_recorded() {
+            passed += step.count_since_last_iteration();
+            while let Some((nth, _)) = wanted.next_if(|&(_, rank)| passed >= rank) {
+                found[nth] = step.value_iterated_to();
+            }
+            if wanted.peek().is_none() {
+                break;
+            }
+        }
+        found
+    }
+
     pub(crate) fn quantiles(&self) -> Quantiles {
         let histogram = &self.histogram;
         if histogram.is_empty() {
             return Quantiles::default();
         }
+        let [p50, p90, p99] = self.at([0.5, 0.9, 0.99]);
         Quantiles {
-            p50: histogram.value_at_quantile(0.5),
-            p90: histogram.value_at_quantile(0.9),
-            p99: histogram.value_at_quantile(0.99),
+            p50,
+            p90,
+            p99,
             max: histogram.max(),
             mean: self.total_ns / histogram.len(),
             count: histogram.len(),
@@ -59,6 +82,7 @@ mod tests {
         for (got, exact) in [(q.p50, 50_000_000u64), (q.p99, 99_000_000), (q.max, 100_000_000)] {
             assert!(got.abs_diff(exact) <= exact / 100, "{got} {exact}");
         }
+        assert_eq!([q.p50, q.p90, q.p99], [0.5, 0.9, 0.99].map(|at| times.histogram.value_at_quantile(at)));
         assert_eq!(q.total, 5_000_050_000_000);
         times.record(u64::MAX, 2);
         assert!(times.quantiles().max >= MAX_NS);
