@@ -17,9 +17,10 @@ mod stdout;
 mod trace_file;
 mod watch;
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -39,7 +40,7 @@ use self::identity::Identity;
 use self::interrupt::Interrupts;
 use self::trace_file::TraceFile;
 use self::watch::{Event, Waits, print_out, watch};
-use crate::args::RunArgs;
+use crate::args::{OutputArgs, RunArgs};
 use crate::causes::Causes;
 use crate::dead_letters::{self, DeadLetters};
 use crate::descriptors;
@@ -85,7 +86,7 @@ pub(crate) enum RunError {
     #[error("--set {0}")]
     Set(#[from] SettingError),
     /// The trace cannot be written.
-    #[error("--trace {0}, or name another file")]
+    #[error("--trace {0}")]
     Trace(NotWritable),
     /// There can be no control socket where one was asked for.
     #[error("--control {}: {error}", shown::path(path))]
@@ -226,7 +227,9 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
 
     let trace_path = args.output.trace.as_deref();
     let trace = trace_path
-        .map(|path| TraceFile::begin(path, &wired.flow, reads_stdin(&file)).map_err(RunError::Trace))
+        .map(|path| {
+            TraceFile::begin(path, &wired.flow, reads_stdin(&file), files_of(args, &letters)).map_err(RunError::Trace)
+        })
         .transpose()?;
     let waits = Waits { printer: Arc::clone(&wired.printer), machine: Arc::clone(&wired.machine) };
     let drainer = Drainer::start(send.clone())?;
@@ -256,7 +259,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let traced = trace.map_or(Ok(()), |trace| trace.finish(&report));
     match (&traced, trace_path) {
         (Err(error), _) => complain(format!("error: --trace {error}")),
-        (Ok(()), Some(path)) if !args.output.quiet => complain(TraceFile::usage(path)),
+        (Ok(()), Some(path)) if !args.output.quiet && report.left == 0 => complain(TraceFile::usage(path)),
         _ => {}
     }
     throughput.end(Sample { at_s: report.wall_s, retired, dead_lettered });
@@ -305,6 +308,15 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         resume_unwind(panic);
     }
     Ok(status)
+}
+
+/// The files that a run reads and writes by the names on its command line.
+fn files_of<'a>(args: &'a RunArgs, letters: &DeadLetters) -> Vec<Cow<'a, Path>> {
+    let OutputArgs { report, serve, .. } = &args.output;
+    let named = [Some(&args.flow.flow), report.as_ref(), serve.metrics_file.as_ref()].into_iter().flatten();
+    let inputs = args.input.iter().map(Path::new);
+    let named = named.map(PathBuf::as_path).chain(inputs).map(Cow::Borrowed);
+    named.chain([Cow::Owned(letters.path())]).collect()
 }
 
 /// Whether units are lines of standard input.

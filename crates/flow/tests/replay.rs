@@ -37,7 +37,7 @@ fn traced<In: Send + 'static, R: Send + 'static>(
     (report, bytes)
 }
 
-fn read(bytes: &[u8]) -> Trace {
+fn read_trace(bytes: &[u8]) -> Trace {
     Trace::read(bytes).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn counts(report: &Report) -> Vec<u64> {
 }
 
 fn assert_same_counts(report: &Report, bytes: &[u8]) {
-    let replayed = read(bytes).replay(&WhatIf::default()).unwrap().report;
+    let replayed = read_trace(bytes).replay(&WhatIf::default()).unwrap().report;
     assert_eq!(counts(&replayed), counts(report));
 }
 
@@ -145,7 +145,7 @@ fn keys_hold_up_the_units_that_they_held_up() {
     .workers(0..=16)
     .to(done);
     let (report, bytes) = traced(flow.build(get).unwrap(), 0..400);
-    let trace = read(&bytes);
+    let trace = read_trace(&bytes);
     let replayed = trace.replay(&WhatIf::default()).unwrap().report;
     // A hundred units of one key come one after the other, whatever else there is.
     assert!(replayed.wall_s >= 0.2 && replayed.wall_s <= report.wall_s * 1.1, "{} {}", replayed.wall_s, report.wall_s);
@@ -179,7 +179,7 @@ fn naps(disk: u64) -> Flow<u64, u64> {
 #[test]
 fn a_waiting_flow_takes_the_time_that_its_replay_says() {
     let (two, bytes) = traced(naps(2), 0..300);
-    let trace = read(&bytes);
+    let trace = read_trace(&bytes);
     let near = |replayed: f64, measured: f64| (0.7..=1.1).contains(&(replayed / measured));
     let itself = trace.replay(&WhatIf::default()).unwrap().report;
     // A loaded machine adds to every nap, and what it adds is no part of the units' own time.
@@ -225,12 +225,42 @@ fn memory_rates_batches_and_holds_are_in_the_model() {
     .idempotent()
     .to(done);
     let (report, bytes) = traced(flow.build(a).unwrap(), 0..1000);
-    let replayed = read(&bytes).replay(&WhatIf::default()).unwrap().report;
+    let replayed = read_trace(&bytes).replay(&WhatIf::default()).unwrap().report;
     assert_eq!(counts(&replayed), counts(&report));
     let peak = replayed.peak_bytes_in_flight as f64 / report.peak_bytes_in_flight as f64;
     assert!((0.8..1.25).contains(&peak), "{peak}");
     // A thousand tokens and as many more, at two thousand a second.
     assert!(replayed.wall_s > 0.9, "{}", replayed.wall_s);
+}
+
+#[test]
+fn units_that_wait_for_memory_are_not_lost() {
+    let mut flow = Flow::builder("memory");
+    flow.inflight(64).memory(5_000);
+    let (read, grow, pack, done) = (flow.inlet("read"), flow.inlet("grow"), flow.inlet("pack"), flow.retire());
+    flow.update(read, |_: &mut u64, cx| {
+        cx.reserve(900)?;
+        Ok(())
+    })
+    .idempotent()
+    .to(grow);
+    flow.update(grow, |_: &mut u64, _| {
+        nap(1);
+        Ok(())
+    })
+    .blocking()
+    .workers(0..=8)
+    .bytes(|_| 900)
+    .idempotent()
+    .to(pack);
+    flow.update(pack, |_: &mut u64, _| Ok(())).bytes(|n| 1000 + n % 500).to(done);
+    let (report, bytes) = traced(flow.build(read).unwrap(), 0..300);
+    assert!(report.stages.iter().map(|stage| stage.requeued).sum::<u64>() > 0, "memory was short");
+    let trace = read_trace(&bytes);
+    for what_if in [WhatIf::default(), WhatIf::default().memory(2_000), WhatIf::default().memory(1 << 30)] {
+        let replayed = trace.replay(&what_if).unwrap().report;
+        assert_eq!((replayed.retired, replayed.dead_lettered), (300, 0), "{what_if:?}");
+    }
 }
 
 // ---- random flows -------------------------------------------------------------------------------------
@@ -292,7 +322,7 @@ fn storm(seed: u64) {
     }
     let (report, bytes) = traced(flow.build(inlets[0]).unwrap(), 0..300);
     assert_same_counts(&report, &bytes);
-    let trace = read(&bytes);
+    let trace = read_trace(&bytes);
     for what_if in [
         WhatIf::default().capacity("tokens", 1).inflight(3),
         WhatIf::default().workers(7).cores(1).service("stage 1", 3.0),
@@ -320,7 +350,7 @@ fn replays_of_random_flows_bring_every_unit_to_its_end() {
 #[test]
 fn settings_that_make_no_sense_are_refused_with_their_reason() {
     let (_, bytes) = traced(naps(2), 0..4);
-    let trace = read(&bytes);
+    let trace = read_trace(&bytes);
     let refused = |what_if: WhatIf| trace.replay(&what_if).unwrap_err().to_string();
     assert_eq!(
         refused(WhatIf::default().capacity("dsk", 1)),
@@ -374,7 +404,7 @@ fn parts_of_families_that_code_closes_are_refused() {
     .to(group);
     flow.gather(group, Gather::into_vec().by_parent().full(|group: &Vec<u64>| group.len() > 3)).to(done);
     let (_, bytes) = traced(flow.build(open).unwrap(), 0..10);
-    let refused = read(&bytes).replay(&WhatIf::default()).unwrap_err();
+    let refused = read_trace(&bytes).replay(&WhatIf::default()).unwrap_err();
     assert!(matches!(&refused, ReplayError::NoModel(what) if what.contains("`group`")), "{refused}");
 }
 
@@ -427,6 +457,49 @@ fn records_that_no_recording_writes_are_refused_without_a_panic() {
             let _ = trace.replay(&WhatIf::default());
         }
     }
+}
+
+#[test]
+fn traces_that_contradict_themselves_are_refused() {
+    let (_, bytes) = traced(naps(4), 0..40);
+    let end = bytes.iter().position(|&byte| byte == b'\n').unwrap();
+    let header = std::str::from_utf8(&bytes[..end]).unwrap();
+    for (from, to, says) in [
+        ("\"next\":[1]", "\"next\":[9]", "leads to stage number 9"),
+        ("\"entry\":0", "\"entry\":7", "enter at stage number 7"),
+        ("\"resource\":0", "\"resource\":5", "needs resource number 5"),
+        ("\"hold\":\"unit\"", "\"hold\":{\"until\":8}", "until stage number 8"),
+    ] {
+        assert!(header.contains(from), "{header}");
+        let mut file = header.replacen(from, to, 1).into_bytes();
+        file.extend(&bytes[end..]);
+        let message = Trace::read(&*file).unwrap_err().to_string();
+        assert!(message.contains(says), "{message}");
+    }
+    // Without its records.
+    let summary = bytes.windows(5).rposition(|window| window[0] == b'S' && window[3..] == [0, 0]).unwrap();
+    let message = Trace::read(&*[&bytes[..=end], &bytes[summary..]].concat()).unwrap_err().to_string();
+    assert!(message.contains("0 units and 0 children, and its summary 40 and 0"), "{message}");
+}
+
+#[test]
+fn an_output_that_panics_ends_the_recording_and_not_the_flow() {
+    struct Panics(usize);
+    impl Write for Panics {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += 1;
+            assert!(self.0 < 2, "the second write panics");
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            panic!("a flush that panics")
+        }
+    }
+    let flow = naps(4);
+    let recording = flow.record(Panics(0), "".into()).unwrap();
+    let report = flow.run(0..40);
+    assert_eq!(report.retired, 40);
+    assert!(recording.finish(&report).unwrap_err().to_string().contains("panicked"));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `--trace FILE`: the trace of a run, for `millstream whatif`.
 
-use std::fs::File;
+use std::borrow::Cow;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use millstream_command::screen::shown;
@@ -19,17 +21,31 @@ pub(super) struct TraceFile {
 }
 
 impl TraceFile {
-    /// Begins the trace of a flow that has not started.
+    /// Begins the trace of a flow that has not started. `others` are the files that the run reads and writes.
     ///
     /// # Errors
-    /// The file cannot be written there.
-    pub(super) fn begin(path: &Path, flow: &Flow<Record, Record>, reads_stdin: bool) -> Result<Self, NotWritable> {
+    /// The file cannot be written there, is no regular file, or is one of the others.
+    pub(super) fn begin<'a>(
+        path: &Path,
+        flow: &Flow<Record, Record>,
+        reads_stdin: bool,
+        others: impl IntoIterator<Item = Cow<'a, Path>>,
+    ) -> Result<Self, NotWritable> {
+        if let Some(other) = others.into_iter().find(|other| is_same(path, other)) {
+            let help = format!("the run uses it as {}: choose another file", shown::path(&other));
+            return Err(not_written(path, io::ErrorKind::AlreadyExists.into(), &help));
+        }
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let source = io::Error::other("it is no regular file");
+            return Err(not_written(path, source, "choose another file"));
+        }
         writable::check_listed(path, Way::Replace, leftovers::note)?;
-        let args: Vec<_> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        let dir = std::env::current_dir().ok().map(|dir| dir.to_string_lossy().into_owned());
-        let note = json!({ "args": args, "dir": dir, "stdin": reads_stdin });
-        let begin = || flow.record(File::create(path)?, note.clone());
-        match begin() {
+        // A command line may have secrets in it, and dead letters are as private.
+        let create = || File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let args: Option<Vec<_>> = std::env::args_os().map(|arg| arg.into_string().ok()).collect();
+        let dir = std::env::current_dir().ok().and_then(|dir| dir.into_os_string().into_string().ok());
+        let note = json!({ "args": args.filter(|_| dir.is_some()), "dir": dir, "stdin": reads_stdin });
+        match create().and_then(|file| flow.record(file, note)) {
             Ok(recording) => Ok(TraceFile { path: path.to_owned(), recording }),
             Err(source) => Err(not_written(path, source, "choose another file")),
         }
@@ -47,6 +63,18 @@ impl TraceFile {
     /// The line that says how to use the trace.
     pub(super) fn usage(path: &Path) -> String {
         format!("trace {path}: `millstream whatif {path}` tells what would make it faster", path = shown::path(path))
+    }
+}
+
+/// Whether two paths lead to the same file, or would if there were one.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let number = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => {
+            std::path::absolute(one).ok().is_some_and(|one| std::path::absolute(other).is_ok_and(|o| o == one))
+        }
+        _ => false,
     }
 }
 

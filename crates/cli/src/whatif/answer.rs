@@ -13,6 +13,7 @@ pub(super) struct Answer {
     pub(super) p50_s: f64,
     pub(super) p99_s: f64,
     pub(super) retired: u64,
+    pub(super) dead_lettered: u64,
     /// The bottleneck, in words.
     pub(super) limit: String,
     /// The least time that the work can take, and on what, by the bottleneck law.
@@ -37,6 +38,7 @@ impl Answer {
             p50_s: seconds(report.latency_ns.p50),
             p99_s: seconds(report.latency_ns.p99),
             retired: report.retired,
+            dead_lettered: report.dead_lettered,
             limit: report.bottleneck.clone(),
             at_least_s: 0.0,
             at_least_by: String::new(),

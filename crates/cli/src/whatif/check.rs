@@ -1,9 +1,16 @@
 //! `--check`: the run again, with the changes, to see whether the prediction holds.
 
-use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use libc::SIGINT;
+use millstream_command::screen::out::complain;
+use millstream_command::screen::text;
 use millstream_flow::Trace;
 
 use super::answer::Answer;
@@ -22,6 +29,7 @@ fn measured(trace: &Trace) -> Answer {
         p50_s: run.latency_p50.as_secs_f64(),
         p99_s: run.latency_p99.as_secs_f64(),
         retired: run.retired,
+        dead_lettered: run.dead_lettered,
         limit: run.bottleneck,
         ..Answer::default()
     }
@@ -31,10 +39,12 @@ fn measured(trace: &Trace) -> Answer {
 ///
 /// # Errors
 /// The command cannot be run again, or has failed.
-pub(super) fn check(trace: &Trace, trace_path: &std::path::Path, settings: &[String]) -> Result<Answer, WhatIfError> {
+pub(super) fn check(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> {
     let refuse = |why: &str| Err(WhatIfError::Check(why.to_owned()));
     let note = trace.note();
-    let Some(args) = note["args"].as_array() else { return refuse("the trace does not say how the run was started") };
+    let Some(args) = note["args"].as_array() else {
+        return refuse("the trace does not say how the run was started, or an argument is not Unicode");
+    };
     let args: Vec<&str> = args.iter().filter_map(|arg| arg.as_str()).collect();
     let Some((_, ["run", rest @ ..])) = args.split_first() else {
         return refuse("only `millstream run` is run again");
@@ -45,25 +55,47 @@ pub(super) fn check(trace: &Trace, trace_path: &std::path::Path, settings: &[Str
     if let Some(setting) = settings.iter().find(|setting| !is_settable(setting)) {
         return refuse(&format!("a run cannot be started with {setting}"));
     }
-    let mut again: PathBuf = trace_path.to_owned();
-    again.as_mut_os_string().push(".check");
-    let again = std::path::absolute(&again).unwrap_or(again);
+    let folder = Folder::create().map_err(|error| WhatIfError::Check(format!("no temporary folder: {error}")))?;
+    let again = folder.0.join("run.trace");
     let program = std::env::current_exe().map_err(|error| WhatIfError::Check(error.to_string()))?;
     let mut command = Command::new(program);
-    command.arg("run").args(without_files(rest));
-    command.args(settings.iter().flat_map(|setting| ["--set", setting]));
-    command.args([OsString::from("--trace"), again.clone().into()]);
-    if let Some(dir) = note["dir"].as_str() {
-        command.current_dir(dir);
-    }
+    // Before the other arguments, which may end the options.
+    command.arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
+    command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
+    command.args(without_files(rest));
+    // Standard output is for the answer.
+    command.stdout(io::stderr());
+    let dir = note["dir"].as_str().unwrap_or(".");
+    command.current_dir(dir);
+    let words: Vec<_> = rest.iter().map(|word| text::printable(word)).collect();
+    complain(format!("runs again in {}: millstream run {}", text::printable(dir), words.join(" ")));
+    // The keys of the terminal reach the run, too, which ends in its own way.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGINT, interrupted.clone()).map_err(|error| WhatIfError::Check(error.to_string()))?;
     let status = command.status().map_err(|error| WhatIfError::Check(error.to_string()))?;
     // A run with dead letters has ended all the same.
-    if !matches!(status.code(), Some(0 | 1)) {
-        return refuse("the run ended with an error, see above");
+    if interrupted.load(Ordering::Relaxed) || !matches!(status.code(), Some(0 | 1)) {
+        return refuse("the run did not end well, see above");
     }
-    let measured = read(&again).map(|trace| measured(&trace));
-    drop(std::fs::remove_file(&again));
-    measured
+    read(&again).map(|trace| measured(&trace))
+}
+
+/// A temporary folder for the files of the run, which goes with this value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("millstream-check-{}", std::process::id()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A folder that stays is in the way of nothing.
+        drop(fs::remove_dir_all(&self.0));
+    }
 }
 
 /// Whether a run can be started with the setting.

@@ -16,6 +16,9 @@ const MAX_MISS: f64 = 0.05;
 pub(super) struct Doubt {
     pub(super) replayed_s: f64,
     pub(super) measured_s: f64,
+    /// The number of units that end in another way than they did.
+    pub(super) lost: u64,
+    units: u64,
     /// Things that the replay may lack, the likeliest first.
     pub(super) reasons: Vec<String>,
 }
@@ -23,9 +26,18 @@ pub(super) struct Doubt {
 impl Doubt {
     pub(super) fn of(trace: &Trace, as_it_was: &Answer) -> Self {
         let measured_s = trace.measured().wall.as_secs_f64();
-        let mut doubt = Doubt { replayed_s: as_it_was.wall_s, measured_s, reasons: Vec::new() };
+        let run = trace.measured();
+        let lost = as_it_was.retired.abs_diff(run.retired).max(as_it_was.dead_lettered.abs_diff(run.dead_lettered));
+        let units = run.retired + run.dead_lettered;
+        let mut doubt = Doubt { replayed_s: as_it_was.wall_s, measured_s, lost, units, reasons: Vec::new() };
         if doubt.is_serious() {
-            doubt.reasons = reasons(trace, as_it_was, measured_s);
+            if doubt.loses() {
+                let lost = text::counted(lost, "unit");
+                doubt
+                    .reasons
+                    .push(format!("{lost} end in the replay in another way than they did: a rule is missing in it"));
+            }
+            doubt.reasons.extend(reasons(trace, as_it_was, measured_s));
         }
         doubt
     }
@@ -35,9 +47,14 @@ impl Doubt {
         if self.measured_s > 0.0 { self.replayed_s / self.measured_s - 1.0 } else { 0.0 }
     }
 
-    /// Whether the replay misses the run by more than it may.
+    /// Whether the replay misses the run by more than it may, or loses units.
     pub(super) fn is_serious(&self) -> bool {
-        self.miss().abs() > MAX_MISS
+        self.miss().abs() > MAX_MISS || self.loses()
+    }
+
+    /// Whether more than one unit in a hundred ends in another way. (How many groups there are may depend on the moment.)
+    pub(super) fn loses(&self) -> bool {
+        self.lost > self.units / 100
     }
 }
 

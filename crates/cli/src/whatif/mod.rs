@@ -96,7 +96,7 @@ fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
         found.changed = Some(search::changed(&trace, &changed, &args.settings)?);
     }
     if args.check {
-        found.checked = Some(check::check(&trace, &args.trace, &args.settings)?);
+        found.checked = Some(check::check(&trace, &args.settings)?);
     }
     if let Some(sweep) = sweep {
         found.sweep = Some(search::sweep(&trace, &changed, &sweep)?);
@@ -104,7 +104,7 @@ fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
     if let Some(goal) = &args.goal {
         found.goal = Some(search::reach(&trace, &changed, goal)?);
     } else if found.changed.is_none() && found.sweep.is_none() && !args.check {
-        found.helps = Some(search::helps(&trace)?);
+        found.helps = Some(search::helps(&trace, &found.as_it_was)?);
     }
     let missed = found.goal.as_ref().is_some_and(|goal| !goal.is_reached);
     let page = if args.json { page::json(&found) } else { page::page(&found) };

@@ -16,7 +16,8 @@ const BAR: usize = 24;
 /// The page that says why there is no answer.
 pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
     let mut page = itself(doubt);
-    let _ = writeln!(page, "\nThe replay misses the run by more than 5 %, so its answers would be worth nothing.");
+    let what = if doubt.loses() { "loses units" } else { "misses the run by more than 5 %" };
+    let _ = writeln!(page, "\nThe replay {what}, so its answers would be worth nothing.");
     for reason in &doubt.reasons {
         let _ = writeln!(page, "  perhaps {reason}");
     }
@@ -49,7 +50,7 @@ fn signed(share: f64) -> String {
 pub(super) fn page(found: &Found<'_>) -> String {
     let mut page = itself(&found.doubt);
     if found.doubt.is_serious() {
-        page.push_str("It misses by more than 5 %: what follows is a guess.\n");
+        page.push_str("It misses by more than it may: what follows is a guess.\n");
         for reason in &found.doubt.reasons {
             let _ = writeln!(page, "  perhaps {reason}");
         }
@@ -66,7 +67,7 @@ pub(super) fn page(found: &Found<'_>) -> String {
         page.push_str(&help(helps, &found.as_it_was));
     }
     if let Some((knob, answers)) = &found.sweep {
-        page.push_str(&curve(&knob.key(), answers));
+        page.push_str(&curve(&text::printable(&knob.key()), answers));
     }
     if let Some(reached) = &found.goal {
         page.push_str(&goal(reached));
@@ -143,8 +144,12 @@ fn help(helps: &[Help], before: &Answer) -> String {
     let mut page = String::from("\nWhat helps, each alone:\n");
     for Help { knob, was, to, answer, enough, at_enough } in helps {
         let change = signed(answer.wall_s / before.wall_s - 1.0);
-        let _ =
-            write!(page, "  {:<28} {:<10} {change:>8}", format!("{}={to}", knob.key()), text::seconds(answer.wall_s));
+        let _ = write!(
+            page,
+            "  {:<28} {:<10} {change:>8}",
+            text::printable(&format!("{}={to}", knob.key())),
+            text::seconds(answer.wall_s)
+        );
         let _ = if *enough > *to {
             writeln!(page, "   up to {enough}: {}", text::seconds(at_enough.wall_s))
         } else {
@@ -177,7 +182,7 @@ fn curve(key: &str, answers: &[(u64, Answer)]) -> String {
 fn goal(reached: &Reached) -> String {
     let Reached { goal, is_reached, settings, answer } = reached;
     let settings: Vec<String> =
-        settings.iter().map(|(knob, was, to)| format!("{}={to} (was {was})", knob.key())).collect();
+        settings.iter().map(|(knob, was, to)| format!("{}={to} (was {was})", text::printable(&knob.key()))).collect();
     let with = if settings.is_empty() { "the settings as they are".to_owned() } else { settings.join(", ") };
     let (wall, p99) = (text::seconds(answer.wall_s), text::seconds(answer.p99_s));
     let verdict = if *is_reached { "is reached with" } else { "is not reached; nearest is" };

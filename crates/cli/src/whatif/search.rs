@@ -75,13 +75,12 @@ pub(super) fn changed(trace: &Trace, what_if: &WhatIf, settings: &[String]) -> R
 }
 
 /// The settings that make the run faster when they are doubled, the best first.
-pub(super) fn helps(trace: &Trace) -> Result<Vec<Help>, ReplayError> {
-    let as_it_was = replay(trace, &WhatIf::default())?;
+pub(super) fn helps(trace: &Trace, as_it_was: &Answer) -> Result<Vec<Help>, ReplayError> {
     let mut helps = Vec::new();
     for (knob, was) in knobs(trace) {
         let to = was.saturating_mul(2);
         let Ok(answer) = replay(trace, &knob.turn(WhatIf::default(), to)) else { continue };
-        if !gains(&as_it_was, &answer) {
+        if !gains(as_it_was, &answer) {
             continue;
         }
         let (enough, at_enough) = enough(trace, &WhatIf::default(), &knob, was)?;
@@ -96,11 +95,23 @@ fn gains(before: &Answer, after: &Answer) -> bool {
     after.wall_s < before.wall_s * (1.0 - WORTH_IT)
 }
 
+/// The most that a setting can be raised to, and the answer with it.
+fn raised(trace: &Trace, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), ReplayError> {
+    let mut factor = MAX_FACTOR;
+    loop {
+        let most = was.saturating_mul(factor);
+        match replay(trace, &knob.turn(what_if.clone(), most)) {
+            Err(_) if factor > 2 => factor /= 2,
+            answered => return answered.map(|answer| (most, answer)),
+        }
+    }
+}
+
 /// The least value of a setting above which more of it gives nothing.
 fn enough(trace: &Trace, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), ReplayError> {
     let at = |value: u64| replay(trace, &knob.turn(what_if.clone(), value));
-    let most = was.saturating_mul(MAX_FACTOR);
-    let best = at(most)?;
+    // A setting has limits of its own.
+    let (most, best) = raised(trace, what_if, knob, was)?;
     let is_enough = |answer: &Answer| answer.wall_s <= best.wall_s * (1.0 + WORTH_IT);
     let (mut too_few, mut enough, mut answer) = (was, most, best.clone());
     while enough - too_few > 1 + too_few / 16 {
@@ -117,11 +128,16 @@ fn enough(trace: &Trace, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64
 
 /// Answers what each value of a setting comes to.
 pub(super) fn sweep(trace: &Trace, what_if: &WhatIf, sweep: &Sweep) -> Result<(Knob, Vec<(u64, Answer)>), ReplayError> {
-    let answers = sweep.values.iter().map(|&value| {
-        let answer = replay(trace, &sweep.knob.turn(what_if.clone(), value))?;
-        Ok((value, answer))
-    });
-    Ok((sweep.knob.clone(), answers.collect::<Result<_, ReplayError>>()?))
+    let mut answers = Vec::new();
+    for &value in &sweep.values {
+        match replay(trace, &sweep.knob.turn(what_if.clone(), value)) {
+            Ok(answer) => answers.push((value, answer)),
+            // Beyond a setting's own limit there is nothing to show.
+            Err(_) if !answers.is_empty() => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((sweep.knob.clone(), answers))
 }
 
 /// Looks for settings that reach a goal: doubles the one that brings it nearest until it is reached or nothing helps, and

@@ -99,7 +99,8 @@ fn a_prediction_is_checked_by_the_run_with_that_setting() {
     assert_eq!(measured["retired"], 24, "{found}");
     let ratio = predicted["wall_s"].as_f64().unwrap() / measured["wall_s"].as_f64().unwrap();
     assert!((0.3..1.3).contains(&ratio), "{found}");
-    assert!(!room.path("run.trace.check").exists());
+    // The letters of the run that was traced stay as they are, and so does all else.
+    assert!(!room.path("naps.dead-letters.jsonl").exists());
 }
 
 #[test]
@@ -162,4 +163,17 @@ fn a_trace_that_cannot_be_written_is_told_before_the_run_or_at_its_end() {
     let before = room.run(&["run", "flow.toml", "--trace", "nowhere/run.trace", "0.01"]);
     assert_eq!(code(before.status), 2);
     assert!(text(&before.stderr).contains("make the folder nowhere first"), "{}", text(&before.stderr));
+    room.write("letters", "");
+    for (args, says) in [
+        (&["--trace", "flow.toml"][..], "the run uses it as flow.toml"),
+        (&["--trace", "./letters", "--dead-letters", "letters"], "the run uses it as letters"),
+        (&["--trace", "r.json", "--report", "r.json"], "the run uses it as r.json"),
+        (&["--trace", "runtime"], "it is no regular file"),
+        (&["--trace", "/dev/full"], "it is no regular file"),
+    ] {
+        let refused = room.run(&[&["run", "flow.toml"][..], args, &["0.01"]].concat());
+        assert_eq!(code(refused.status), 2, "{args:?}");
+        assert!(text(&refused.stderr).contains(says), "{args:?}: {}", text(&refused.stderr));
+    }
+    assert_eq!(room.read("flow.toml"), NAPS);
 }

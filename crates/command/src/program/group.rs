@@ -5,6 +5,7 @@
 //! reaps.
 
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
@@ -12,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, pidfd_open, waitid, waitpid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 use rustix::time::Timespec;
 
 use super::account::Account;
@@ -138,18 +137,16 @@ impl Group {
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while waitid(WaitId::Pid(self.leader), ended).is_err_and(|errno| errno == Errno::INTR) {}
         live::forget(self.leader);
-        if self.accounts {
-            self.account = Account::of(self.leader);
-        }
+        let delayed = if self.accounts { Account::delay_of(self.leader) } else { Duration::ZERO };
         loop {
-            match waitpid(Some(self.leader), WaitOptions::empty()) {
-                Ok(found) => {
-                    let (_, status) = found.expect("a wait without options lasts until there is a status");
+            match wait4(self.leader) {
+                Ok((status, spent)) => {
                     self.reaped = true;
-                    return Ok(ExitStatus::from_raw(status.as_raw()));
+                    self.account = self.accounts.then_some(Account { spent, delayed });
+                    return Ok(status);
                 }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }
@@ -171,4 +168,20 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Reaps a child, and tells its status and the processor time of it and of the children that it has reaped.
+fn wait4(child: Pid) -> io::Result<(ExitStatus, Duration)> {
+    let mut status = 0;
+    // SAFETY: a `rusage` is plain numbers, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    // SAFETY: both pointers are to values of this frame, which the call may write to.
+    if unsafe { libc::wait4(child.as_raw_pid(), &raw mut status, 0, &raw mut usage) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let time = |time: libc::timeval| {
+        let (seconds, micros) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec));
+        Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_micros(micros.unwrap_or(0))
+    };
+    Ok((ExitStatus::from_raw(status), time(usage.ru_utime) + time(usage.ru_stime)))
 }

@@ -31,6 +31,8 @@ pub struct TracedRun {
     pub wall: Duration,
     /// Units that left, done.
     pub retired: u64,
+    /// Units that failed for good.
+    pub dead_lettered: u64,
     /// Half of the units took at most this from their admission to their departure.
     pub latency_p50: Duration,
     /// 99 % of the units took at most this.
@@ -119,12 +121,14 @@ impl Trace {
 
     /// The numbers that the run came to.
     pub fn measured(&self) -> TracedRun {
-        let Measured { wall_ns, retired, latency_p50_ns, latency_p99_ns, latency_mean_ns, .. } = self.measured;
+        let Measured { wall_ns, retired, dead_lettered, latency_p50_ns, latency_p99_ns, latency_mean_ns, .. } =
+            self.measured;
         let model = &self.header.model;
         let capacities = model.resources.iter().map(ModelResource::capacity);
         TracedRun {
             wall: Duration::from_nanos(wall_ns),
             retired,
+            dead_lettered,
             latency_p50: Duration::from_nanos(latency_p50_ns),
             latency_p99: Duration::from_nanos(latency_p99_ns),
             latency_mean: Duration::from_nanos(latency_mean_ns),

@@ -75,6 +75,16 @@ impl Script {
         let mut draft = Draft::default();
         let (header, measured) = read_trace(input, |header, record| draft.take(header, record))?;
         let script = draft.script(&header)?;
+        // Units that were never in a stage, because the run ended before, are in no record.
+        let (units, children) = (script.roots.len() as u64, script.children.len() as u64);
+        // A unit that was dropped from the first queue for a newer one was in no stage, either.
+        let is_whole = units <= measured.admitted && units + measured.dead_lettered >= measured.admitted;
+        if measured.left == 0 && !(is_whole && children == measured.split) {
+            return Err(TraceError::Contradiction(format!(
+                "its records have {units} units and {children} children, and its summary {} and {}",
+                measured.admitted, measured.split
+            )));
+        }
         Ok((header, measured, script))
     }
 
@@ -161,6 +171,8 @@ struct Draft {
     visits: Vec<(u64, u64, Visit)>,
     asks: Vec<AskedFor>,
     born: Vec<Born>,
+    /// The number of all children together.
+    children: u64,
     pulls: Vec<(u64, u64, u64)>,
     account: Account,
 }
@@ -178,7 +190,13 @@ impl Draft {
                 if self.visits.len() + units.len() > MAX_VISITS {
                     return Err(TraceError::TooLong { most: MAX_VISITS });
                 }
-                self.born.extend(born);
+                for born in born {
+                    self.children = self.children.saturating_add(born.children);
+                    self.born.push(born);
+                }
+                if self.children > MAX_VISITS as u64 {
+                    return Err(TraceError::TooLong { most: MAX_VISITS });
+                }
                 let wall: u64 = units.iter().map(|unit| unit.wall_ns).fold(0, u64::saturating_add);
                 let mut at = began_ns;
                 for unit in units {
@@ -203,9 +221,10 @@ impl Draft {
                 (spent, unit.wall_ns.saturating_sub(spent).saturating_sub(share(delayed)))
             }
         };
-        self.account.cpu_ns += cpu_ns;
-        self.account.wait_ns += wait_ns;
-        self.account.delayed_ns += unit.wall_ns.saturating_sub(cpu_ns).saturating_sub(wait_ns);
+        let add = |sum: &mut u64, ns: u64| *sum = sum.saturating_add(ns);
+        add(&mut self.account.cpu_ns, cpu_ns);
+        add(&mut self.account.wait_ns, wait_ns);
+        add(&mut self.account.delayed_ns, unit.wall_ns.saturating_sub(cpu_ns).saturating_sub(wait_ns));
         let first = self.asks.len() as u32;
         self.asks.extend(&unit.asks);
         Visit {
@@ -299,11 +318,8 @@ impl Draft {
         let mut pulls = Vec::with_capacity(roots.len());
         for (_, units, wall_ns) in &self.pulls {
             let each = wall_ns / units.max(&1);
-            for _ in 0..*units {
-                if pulls.len() < roots.len() {
-                    pulls.push(pull_of(each));
-                }
-            }
+            let more = usize::try_from(*units).unwrap_or(usize::MAX).min(roots.len() - pulls.len());
+            pulls.extend(std::iter::repeat_n(pull_of(each), more));
         }
         Ok(Script { units, visits, asks: self.asks, children, roots, pulls, account: self.account, group_sizes })
     }

@@ -64,13 +64,31 @@ impl Stage {
         if shade.unit == UnitIndex::MAX {
             return None;
         }
-        loop {
-            let visit = *self.script.visits_of(shade.unit).get(shade.at as usize)?;
-            if visit.end != End::AwaitMemory {
-                return (visit.stage == self.index).then_some(visit);
-            }
+        let visits = self.script.visits_of(shade.unit);
+        while visits.get(shade.at as usize).is_some_and(|visit| visit.end == End::AwaitMemory) {
             shade.at += 1;
         }
+        if let Some(visit) = visits.get(shade.at as usize).filter(|visit| visit.stage == self.index) {
+            return Some(*visit);
+        }
+        // The result of the visit before may have been given up for memory, and the unit has come here again for it.
+        let before = (shade.at as usize).checked_sub(1)?;
+        let again = *visits.get(before)?;
+        let again = (again.stage == self.index && matches!(again.end, End::Go(_))).then_some(again)?;
+        shade.at = before as u32;
+        Some(again)
+    }
+
+    /// The unit's weight when it comes to this stage.
+    fn weight(&self, shade: &Shade) -> u64 {
+        let visits = if shade.unit == UnitIndex::MAX { &[] } else { self.script.visits_of(shade.unit) };
+        visits.get(shade.at as usize).filter(|visit| visit.stage == self.index).map_or(0, |visit| visit.bytes)
+    }
+
+    /// The weight that the unit grows to in a visit, as far as its next one tells.
+    fn grows_to(&self, visit: &Visit, shade: &Shade) -> u64 {
+        let next = self.script.visits_of(shade.unit).get(shade.at as usize + 1);
+        next.map_or(0, |next| next.bytes).max(visit.bytes)
     }
 
     fn spend(&self, Spent { cpu_ns, wait_ns }: Spent) {
@@ -92,6 +110,8 @@ impl Stage {
         let Some(visit) = self.visit(shade) else {
             return Err(Failure::permanent("the unit was not here"));
         };
+        // A unit that grows asks for room first, and waits for it as it would have.
+        cx.reserve_first(self.grows_to(&visit, shade))?;
         self.spend(visit.spent());
         shade.at += 1;
         self.conclude(&visit, shade, cx)
@@ -358,7 +378,7 @@ impl Wire<'_> {
         }
         if self.stage.weighs {
             let stage = self.shared.clone();
-            builder = builder.bytes(move |shade| stage.visit(&mut { *shade }).map_or(0, |visit| visit.bytes));
+            builder = builder.bytes(move |shade| stage.weight(shade));
         }
         builder
     }

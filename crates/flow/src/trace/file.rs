@@ -142,7 +142,11 @@ impl Header {
         if found != VERSION {
             return Err(TraceError::Version { found });
         }
-        Ok((serde_json::from_slice(&line).map_err(foreign)?, line.len() as u64))
+        let header: Header = serde_json::from_slice(&line).map_err(foreign)?;
+        match header.model.contradiction() {
+            Some(contradiction) => Err(TraceError::Contradiction(contradiction)),
+            None => Ok((header, line.len() as u64)),
+        }
     }
 }
 

@@ -112,6 +112,30 @@ pub(crate) enum ModelSupply {
 }
 
 impl Model {
+    /// Finds an index that leads nowhere.
+    pub(crate) fn contradiction(&self) -> Option<String> {
+        let stage = |index: u16| usize::from(index) < self.stages.len();
+        if !stage(self.entry) {
+            return Some(format!("units enter at stage number {}, which there is not", self.entry));
+        }
+        for ModelStage { name, next, needs, .. } in &self.stages {
+            if let Some(next) = next.iter().find(|&&next| !stage(next)) {
+                return Some(format!("`{name}` leads to stage number {next}, which there is not"));
+            }
+            for need in needs {
+                if usize::from(need.resource) >= self.resources.len() {
+                    return Some(format!("`{name}` needs resource number {}, which there is not", need.resource));
+                }
+                if let ModelHold::Until(until) = need.hold
+                    && !stage(until)
+                {
+                    return Some(format!("`{name}` holds a need until stage number {until}, which there is not"));
+                }
+            }
+        }
+        None
+    }
+
     /// The index of the stage of this name.
     pub(crate) fn stage(&self, name: &str) -> Option<usize> {
         self.stages.iter().position(|stage| stage.name == name)

@@ -13,6 +13,7 @@ use super::costs;
 use super::file::{CHUNK, Header, Measured, SUMMARY, put_frame};
 use super::model::ModelResource;
 use super::run::{Context, put_pull, put_run};
+use crate::contain::contain;
 use crate::engine::run::witness::{Ran, Track, Witness, take_charged};
 use crate::flow::Flow;
 use crate::report::Report;
@@ -117,7 +118,10 @@ impl Recording {
         let mut output = lock(&self.tape.out);
         match output.failed.take() {
             Some(error) => Err(error),
-            None => output.out.flush(),
+            None => {
+                let out = &mut output.out;
+                contain(|| out.flush()).unwrap_or_else(|| Err(io::Error::other("the output of the trace panicked")))
+            }
         }
     }
 }
@@ -141,7 +145,11 @@ impl Tape {
     fn write(&self, tag: u8, bytes: &[u8]) {
         let mut output = lock(&self.out);
         if output.failed.is_none() && !bytes.is_empty() {
-            output.failed = put_frame(&mut output.out, tag, bytes, checksum(bytes)).err();
+            let out = &mut output.out;
+            // The output is the program's code, and runs on a worker that has units in hand.
+            let written = contain(|| put_frame(out, tag, bytes, checksum(bytes)));
+            let panicked = || Err(io::Error::other("the output of the trace panicked"));
+            output.failed = written.unwrap_or_else(panicked).err();
         }
     }
 }

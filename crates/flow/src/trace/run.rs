@@ -188,7 +188,6 @@ pub(crate) struct Context {
 /// Writes the run of a batch.
 pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, cpu: Option<(u64, u64)>) {
     let Ran { site, stage, rows, settlement, began_ns, .. } = *ran;
-    // A batch beyond the limit of a record is written in parts; only the first one has the processor's time.
     let units = rows.len() as u64;
     debug_assert!(units <= MAX_UNITS);
     let timings = &settlement.timings[ran.first_timing..];
