@@ -54,7 +54,6 @@ impl Tty {
     ///
     /// # Errors
     /// Those of the terminal, or of a signal's handler.
-    #[expect(clippy::disallowed_methods, reason = "the screen's text is shown before it is drawn")]
     pub(super) fn take() -> io::Result<Self> {
         let (ends, stops) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         for signal in signals::ending() {
@@ -69,7 +68,7 @@ impl Tty {
             told(panic);
         }));
         // Made first: from here on, whatever fails gives back what was taken.
-        let tty = Self { terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?, ends, stops };
+        let tty = Self { terminal: Terminal::new(backend())?, ends, stops };
         enter()?;
         Ok(tty)
     }
@@ -112,8 +111,10 @@ impl Tty {
         give_back();
         low_level::emulate_default_handler(SIGTSTP)?;
         enter()?;
-        // Another program has written there meanwhile.
-        self.terminal.clear()
+        // Another program has written there meanwhile. A new terminal begins with nothing, and asks the real one nothing:
+        // `clear` asks for the cursor's place, which not every terminal tells.
+        self.terminal = Terminal::new(backend())?;
+        Ok(())
     }
 }
 
@@ -121,6 +122,11 @@ impl Drop for Tty {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the screen's text is shown before it is drawn")]
+fn backend() -> CrosstermBackend<Stdout> {
+    CrosstermBackend::new(io::stdout())
 }
 
 #[expect(clippy::disallowed_methods, reason = "nothing but the terminal's own sequences is written")]

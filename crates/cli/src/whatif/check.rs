@@ -64,15 +64,16 @@ pub(super) fn check(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIf
     command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
     command.args(without_files(rest));
     // Standard output is for the answer.
-    command.stdout(io::stderr());
+    let failed = |error: io::Error| WhatIfError::Check(error.to_string());
+    command.stdout(rustix::stdio::stderr().try_clone_to_owned().map_err(failed)?);
     let dir = note["dir"].as_str().unwrap_or(".");
     command.current_dir(dir);
     let words: Vec<_> = rest.iter().map(|word| text::printable(word)).collect();
     complain(format!("runs again in {}: millstream run {}", text::printable(dir), words.join(" ")));
     // The keys of the terminal reach the run, too, which ends in its own way.
     let interrupted = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGINT, interrupted.clone()).map_err(|error| WhatIfError::Check(error.to_string()))?;
-    let status = command.status().map_err(|error| WhatIfError::Check(error.to_string()))?;
+    signal_hook::flag::register(SIGINT, interrupted.clone()).map_err(failed)?;
+    let status = command.status().map_err(failed)?;
     // A run with dead letters has ended all the same.
     if interrupted.load(Ordering::Relaxed) || !matches!(status.code(), Some(0 | 1)) {
         return refuse("the run did not end well, see above");

@@ -79,7 +79,7 @@ fn the_terminal_is_left_as_it_was_after_any_end() {
     until("three wait", || room.status("gate")["resources"][0]["waiters"] == 3);
     for end in ["q", "\x03", "TERM", "HUP", "INT", "QUIT"] {
         let mut top = Top::start(&room, &["gate"]);
-        top.sees("limited by");
+        top.sees("limited");
         top.sees("slot: 3 units wait");
         match end {
             "TERM" => signal(&top.child, libc::SIGTERM),
@@ -99,7 +99,7 @@ fn a_drain_and_a_change_are_recorded_in_the_report() {
     let running = gated(&room, &["--report", "report.json"]);
     until("three wait", || room.status("gate")["resources"][0]["waiters"] == 3);
     let mut top = Top::start(&room, &[]);
-    top.sees("limited by");
+    top.sees("limited");
     top.press("i");
     top.sees("inflight is 4");
     top.press("\x7f9\r");
@@ -133,12 +133,12 @@ fn a_new_size_is_drawn_and_a_stop_gives_the_terminal_back_for_a_while() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
     let mut top = Top::start(&room, &["gate"]);
-    top.sees("limited by");
+    top.sees("limited");
     top.forget();
     let size = Winsize { ws_row: 10, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(top.programs.as_fd(), size).unwrap();
     signal(&top.child, libc::SIGWINCH);
-    top.sees("limited by");
+    top.sees("limited");
     top.forget();
     signal(&top.child, libc::SIGTSTP);
     top.sees("\x1b[?1049l");
