@@ -25,10 +25,28 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::crossterm::{execute, queue};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::stdio;
+use rustix::termios::isatty;
+use rustix::time::Timespec;
 use signal_hook::{flag, low_level};
 
 /// Whether the screen is taken now: it is given back once, whoever comes first.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Waits until the terminal has keys, at most this long; whether it is still there.
+///
+/// No signal tells a command that does not belong to the terminal's session that it is gone, and the library that reads
+/// keys would read its end over and over. So that library is asked only about a terminal that is there.
+fn is_there(most: Duration) -> bool {
+    let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
+    let keys = isatty(stdio::stdin()).then(|| PollFd::from_borrowed_fd(stdio::stdin(), PollFlags::IN));
+    let screen = PollFd::from_borrowed_fd(stdio::stdout(), PollFlags::empty());
+    let mut ends: Vec<PollFd<'_>> = keys.into_iter().chain([screen]).collect();
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    // A signal ends the wait, and the caller looks what it asks for.
+    poll(&mut ends, Some(&most)).is_err() || !ends.iter().any(|end| end.revents().intersects(gone))
+}
 
 /// The terminal while it is taken.
 pub(super) struct Tty {
@@ -94,7 +112,11 @@ impl Tty {
         if self.ends.load(Ordering::SeqCst) {
             return Ok(Told::End);
         }
-        match event::poll(most) {
+        // Keys that came from elsewhere than standard input are seen by the next look.
+        if !is_there(most) {
+            return Ok(Told::End);
+        }
+        match event::poll(Duration::ZERO) {
             Ok(true) => event::read().map(Told::Event),
             Ok(false) => Ok(Told::Nothing),
             // A signal: the next look tells which.

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -146,6 +147,26 @@ fn a_new_size_is_drawn_and_a_stop_gives_the_terminal_back_for_a_while() {
     top.sees("\x1b[?1049h");
     top.press("q");
     top.leaves(0);
+    stop(&room, running, 0);
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_it() {
+    let room = Room::new(GATE);
+    let running = gated(&room, &[]);
+    let (screen, programs) = terminal();
+    let end = || Stdio::from(programs.try_clone().unwrap());
+    let mut command = room.command(&["top", "gate"]);
+    command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm");
+    let mut child = command.spawn().unwrap();
+    drop((command, programs));
+    let mut first = [0];
+    (&screen).read_exact(&mut first).unwrap();
+    // By now it waits for a key.
+    thread::sleep(Duration::from_millis(300));
+    drop(screen);
+    // How it ends does not matter: no one is there to see it.
+    end_of(&mut child);
     stop(&room, running, 0);
 }
 
