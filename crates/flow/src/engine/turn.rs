@@ -227,8 +227,8 @@ fn run_through(
         let mut run = Run { site, growth: shared, stage, plain, time_each, started_ns, settlement, brood: room };
         shared.lane(stage).run(rows, &mut run);
         if let Some(track) = &mut track {
-            let brood = brood.as_deref();
-            track.ran(&Ran { site, stage, began_ns: started_ns, rows, settlement, first_timing, brood });
+            let (brood, plain) = (brood.as_deref(), plain && settlement.plain);
+            track.ran(&Ran { site, stage, began_ns: started_ns, plain, rows, settlement, first_timing, brood });
         }
         let Some(chain) = &batch.chain else { return };
         let next = settlement.to;

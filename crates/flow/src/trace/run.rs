@@ -191,8 +191,10 @@ pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, c
     let units = rows.len() as u64;
     debug_assert!(units <= MAX_UNITS);
     let timings = &settlement.timings[ran.first_timing..];
+    // The records of plain units stay where they are.
     let looks: Vec<_> = rows
         .iter()
+        .take(if ran.plain { 0 } else { rows.len() })
         // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
         .map(|row| unsafe { UnitRef::new(site.records(), row) })
         .collect();
