@@ -383,6 +383,9 @@ pub(crate) struct OutputArgs {
     /// Write the report to a file, as JSON or HTML by its ending.
     #[arg(long, value_name = "FILE", value_parser = report)]
     pub report: Option<PathBuf>,
+    /// Write what each worker did and when as trace events (JSON), which Perfetto and browsers' trace viewers show.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
     /// Record what each unit does in each stage, for `millstream whatif FILE`.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,

@@ -86,7 +86,7 @@ pub(crate) enum RunError {
     #[error("--set {0}")]
     Set(#[from] SettingError),
     /// The trace cannot be written.
-    #[error("--trace {0}")]
+    #[error(transparent)]
     Trace(NotWritable),
     /// There can be no control socket where one was asked for.
     #[error("--control {}: {error}", shown::path(path))]
@@ -225,12 +225,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         screen.say("units are read from this terminal: type lines, ^D ends them");
     }
 
-    let trace_path = args.output.trace.as_deref();
-    let trace = trace_path
-        .map(|path| {
-            TraceFile::begin(path, &wired.flow, reads_stdin(&file), files_of(args, &letters)).map_err(RunError::Trace)
-        })
-        .transpose()?;
+    let trace = TraceFile::begin(&args.output, &wired.flow, reads_stdin(&file), &files_of(args, &letters));
+    let trace = trace.map_err(RunError::Trace)?;
     let waits = Waits { printer: Arc::clone(&wired.printer), machine: Arc::clone(&wired.machine) };
     let drainer = Drainer::start(send.clone())?;
     letters.begin()?;
@@ -256,11 +252,11 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let mut throughput = ending.throughput;
     let report = ending.report.unwrap_or_else(|| Box::new(unfinished(&control.snapshot())));
     let (retired, dead_lettered) = (report.retired, report.dead_lettered);
-    let traced = trace.map_or(Ok(()), |trace| trace.finish(&report));
-    match (&traced, trace_path) {
-        (Err(error), _) => complain(format!("error: --trace {error}")),
-        (Ok(()), Some(path)) if !args.output.quiet && report.left == 0 => complain(TraceFile::usage(path)),
-        _ => {}
+    let traced = trace.map_or(Ok(Vec::new()), |trace| trace.finish(&report));
+    match &traced {
+        Err(error) => complain(format!("error: {error}")),
+        Ok(lines) if !args.output.quiet => lines.iter().for_each(complain),
+        Ok(_) => {}
     }
     throughput.end(Sample { at_s: report.wall_s, retired, dead_lettered });
     let causes = causes.groups();

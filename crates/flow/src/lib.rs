@@ -112,6 +112,8 @@ pub use stage::Stage;
 pub use stage_builder::StageBuilder;
 pub use ticket::{Ticket, Unfinished};
 #[cfg(feature = "trace")]
+pub use trace::events::write_events;
+#[cfg(feature = "trace")]
 pub use trace::file::TraceError;
 #[cfg(feature = "trace")]
 pub use trace::recording::Recording;

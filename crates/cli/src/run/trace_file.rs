@@ -1,16 +1,17 @@
-//! `--trace FILE`: the trace of a run, for `millstream whatif`.
+//! `--trace FILE`: the trace of a run, for `millstream whatif`; and `--events FILE`, the same for viewers of timelines.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufReader};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use millstream_command::screen::shown;
 use millstream_command::writable::{self, NotWritable, Way};
-use millstream_flow::{Flow, Recording, Report};
+use millstream_flow::{Flow, Recording, Report, write_events};
 use serde_json::json;
 
+use crate::args::OutputArgs;
 use crate::leftovers;
 use crate::record::Record;
 
@@ -18,52 +19,94 @@ use crate::record::Record;
 pub(super) struct TraceFile {
     path: PathBuf,
     recording: Recording,
+    /// The file of events that the trace becomes.
+    events: Option<PathBuf>,
+    /// The trace is only for the events.
+    is_temporary: bool,
 }
 
 impl TraceFile {
-    /// Begins the trace of a flow that has not started. `others` are the files that the run reads and writes.
+    /// Begins the trace of a flow that has not started, if one is asked for. `others` are the files that the run reads and
+    /// writes.
     ///
     /// # Errors
-    /// The file cannot be written there, is no regular file, or is one of the others.
-    pub(super) fn begin<'a>(
-        path: &Path,
+    /// A file cannot be written there, is no regular file, or is one of the others.
+    pub(super) fn begin(
+        args: &OutputArgs,
         flow: &Flow<Record, Record>,
         reads_stdin: bool,
-        others: impl IntoIterator<Item = Cow<'a, Path>>,
-    ) -> Result<Self, NotWritable> {
-        if let Some(other) = others.into_iter().find(|other| is_same(path, other)) {
-            let help = format!("the run uses it as {}: choose another file", shown::path(&other));
-            return Err(not_written(path, io::ErrorKind::AlreadyExists.into(), &help));
+        others: &[Cow<'_, Path>],
+    ) -> Result<Option<Self>, NotWritable> {
+        let (trace, events) = (args.trace.as_deref(), args.events.as_deref());
+        if let Some(path) = trace {
+            check(path, others.iter().map(AsRef::as_ref).chain(events))?;
         }
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            let source = io::Error::other("it is no regular file");
-            return Err(not_written(path, source, "choose another file"));
+        if let Some(path) = events {
+            check(path, others.iter().map(AsRef::as_ref))?;
         }
-        writable::check_listed(path, Way::Replace, leftovers::note)?;
-        // A command line may have secrets in it, and dead letters are as private.
-        let create = || File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let path = match (trace, events) {
+            (None, None) => return Ok(None),
+            (Some(path), _) => path.to_owned(),
+            (None, Some(_)) => std::env::temp_dir().join(format!("millstream-{}.trace", std::process::id())),
+        };
         let args: Option<Vec<_>> = std::env::args_os().map(|arg| arg.into_string().ok()).collect();
         let dir = std::env::current_dir().ok().and_then(|dir| dir.into_os_string().into_string().ok());
         let note = json!({ "args": args.filter(|_| dir.is_some()), "dir": dir, "stdin": reads_stdin });
-        match create().and_then(|file| flow.record(file, note)) {
-            Ok(recording) => Ok(TraceFile { path: path.to_owned(), recording }),
-            Err(source) => Err(not_written(path, source, "choose another file")),
+        match create(&path).and_then(|file| flow.record(file, note)) {
+            Ok(recording) => {
+                let events = events.map(Path::to_owned);
+                Ok(Some(TraceFile { path, recording, events, is_temporary: trace.is_none() }))
+            }
+            Err(source) => Err(not_written(&path, source, "choose another file")),
         }
     }
 
-    /// Ends the trace with the report of the run.
+    /// Ends the trace with the report of the run, and writes its events. Returns what is to be said of them.
     ///
     /// # Errors
-    /// The trace could not be written, now or before.
-    pub(super) fn finish(self, report: &Report) -> Result<(), NotWritable> {
-        let help = "the run itself is over and its results stand, but its trace is of no use";
-        self.recording.finish(report).map_err(|source| not_written(&self.path, source, help))
+    /// A file could not be written, now or before.
+    pub(super) fn finish(self, report: &Report) -> Result<Vec<String>, NotWritable> {
+        let help = "the run itself is over and its results stand, but the file is of no use";
+        let finished = self.recording.finish(report).map_err(|source| not_written(&self.path, source, help));
+        let path = shown::path(&self.path);
+        let mut lines = Vec::new();
+        if !self.is_temporary && report.left == 0 {
+            lines.push(format!("trace {path}: `millstream whatif {path}` tells what would make it faster"));
+        }
+        let written = finished.and_then(|()| {
+            let Some(events) = &self.events else { return Ok(()) };
+            let write = || {
+                let trace = BufReader::new(File::open(&self.path)?);
+                write_events(trace, create(events)?).map_err(io::Error::other)
+            };
+            lines
+                .push(format!("events {}: a viewer of trace events shows them, such as Perfetto", shown::path(events)));
+            write().map_err(|source| not_written(events, source, help))
+        });
+        if self.is_temporary {
+            // One that stays is in the way of nothing.
+            drop(fs::remove_file(&self.path));
+        }
+        written.map(|()| lines)
     }
+}
 
-    /// The line that says how to use the trace.
-    pub(super) fn usage(path: &Path) -> String {
-        format!("trace {path}: `millstream whatif {path}` tells what would make it faster", path = shown::path(path))
+/// Checks that a file can be written at `path` and is none of the others.
+fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<(), NotWritable> {
+    if let Some(other) = others.find(|other| is_same(path, other)) {
+        let help = format!("the run uses it as {}: choose another file", shown::path(other));
+        return Err(not_written(path, io::ErrorKind::AlreadyExists.into(), &help));
     }
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        let source = io::Error::other("it is no regular file");
+        return Err(not_written(path, source, "choose another file"));
+    }
+    writable::check_listed(path, Way::Replace, leftovers::note)
+}
+
+/// Creates a file for its owner alone: a command line may have secrets in it, and dead letters are as private.
+fn create(path: &Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// Whether two paths lead to the same file, or would if there were one.

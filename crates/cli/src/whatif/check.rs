@@ -17,7 +17,7 @@ use super::answer::Answer;
 use super::{WhatIfError, read};
 
 /// The options of `millstream run` that name files of that run, and are not for another one.
-const OF_THE_RUN: [&str; 4] = ["--trace", "--report", "--dead-letters", "--control"];
+const OF_THE_RUN: [&str; 6] = ["--trace", "--events", "--report", "--dead-letters", "--control", "--metrics-file"];
 
 /// The measured numbers of a run, in the place of predicted ones.
 fn measured(trace: &Trace) -> Answer {

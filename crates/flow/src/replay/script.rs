@@ -73,7 +73,7 @@ impl Script {
     /// Reads the script of a trace.
     pub(crate) fn read(input: impl BufRead) -> Result<(Header, Measured, Self), TraceError> {
         let mut draft = Draft::default();
-        let (header, measured) = read_trace(input, |header, record| draft.take(header, record))?;
+        let (header, measured) = read_trace(input, |header, _, record| draft.take(header, record))?;
         let script = draft.script(&header)?;
         // Units that were never in a stage, because the run ended before, are in no record.
         let (units, children) = (script.roots.len() as u64, script.children.len() as u64);

@@ -160,10 +160,11 @@ pub(super) fn put_frame(out: &mut dyn Write, tag: u8, bytes: &[u8], sum: u64) ->
     out.write_all(bytes)
 }
 
-/// Reads a trace from its beginning to its summary, and hands each record to `take`. Holds one chunk at a time.
+/// Reads a trace from its beginning to its summary, and hands each record to `take`, with the number of the worker that wrote it. Holds one chunk
+/// at a time.
 pub(crate) fn read_trace(
     mut input: impl BufRead,
-    mut take: impl FnMut(&Header, Record) -> Result<(), TraceError>,
+    mut take: impl FnMut(&Header, u64, Record) -> Result<(), TraceError>,
 ) -> Result<(Header, Measured), TraceError> {
     let (header, mut at) = Header::read_from(&mut input)?;
     loop {
@@ -192,9 +193,10 @@ pub(crate) fn read_trace(
             return Ok((header, measured));
         }
         let (mut numbers, mut context) = (Numbers(&bytes), Context::default());
+        let worker = numbers.next().ok_or_else(|| damaged("a chunk begins with the number of its worker"))?;
         while !numbers.is_empty() {
             let record = read(&mut numbers, &mut context).ok_or_else(|| damaged("a record is not as it should be"))?;
-            take(&header, record)?;
+            take(&header, worker, record)?;
         }
         at += head.len() as u64 + length;
     }

@@ -8,6 +8,7 @@
 //! | `file` | the file's parts, and how they are read |
 //! | `run` | the record of a batch's run |
 //! | `bytes` | numbers as bytes |
+//! | `events` | a trace as the timelines of its workers |
 //! | `costs` | the machine's own costs, measured when a recording begins |
 //!
 //! A record says of each unit its number, its time in the stage's code and the processor's part of that, its end, and
@@ -16,6 +17,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod costs;
+pub(crate) mod events;
 pub(crate) mod file;
 pub(crate) mod model;
 pub(crate) mod recording;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::bytes::checksum;
+use super::bytes::{checksum, put};
 use super::costs;
 use super::file::{CHUNK, Header, Measured, SUMMARY, put_frame};
 use super::model::ModelResource;
@@ -156,19 +156,34 @@ impl Tape {
 
 impl Witness for Tape {
     fn track(self: Arc<Self>) -> Box<dyn Track> {
-        let chunk = Arc::new(Mutex::new(Chunk::default()));
-        lock(&self.chunks).push(chunk.clone());
+        let mut chunks = lock(&self.chunks);
+        let chunk = Arc::new(Mutex::new(Chunk::of(chunks.len() as u64)));
+        chunks.push(chunk.clone());
+        drop(chunks);
         Box::new(WorkerTrack { tape: self, chunk, clocks: Clocks::new() })
     }
 }
 
-#[derive(Default)]
+/// The records of a worker that are not written yet.
 struct Chunk {
+    worker: u64,
     bytes: Vec<u8>,
     context: Context,
 }
 
 impl Chunk {
+    fn of(worker: u64) -> Self {
+        Chunk { worker, bytes: Vec::new(), context: Context::default() }
+    }
+
+    /// The bytes and the context for the next record. A chunk begins with the number of its worker.
+    fn parts(&mut self) -> (&mut Vec<u8>, &mut Context) {
+        if self.bytes.is_empty() {
+            put(&mut self.bytes, self.worker);
+        }
+        (&mut self.bytes, &mut self.context)
+    }
+
     /// Takes the bytes; the next record begins a chunk.
     fn take(&mut self) -> Vec<u8> {
         self.context = Context::default();
@@ -184,10 +199,10 @@ struct WorkerTrack {
 }
 
 impl WorkerTrack {
-    fn note(&self, put: impl FnOnce(&mut Vec<u8>, &mut Context)) {
+    fn note(&self, write: impl FnOnce(&mut Vec<u8>, &mut Context)) {
         let mut chunk = lock(&self.chunk);
-        let Chunk { bytes, context } = &mut *chunk;
-        put(bytes, context);
+        let (bytes, context) = chunk.parts();
+        write(bytes, context);
         if bytes.len() >= CHUNK_BYTES {
             let full = chunk.take();
             drop(chunk);

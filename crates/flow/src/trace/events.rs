@@ -1,0 +1,81 @@
+//! Events: a trace as the timelines of its workers, for programs that show such.
+
+use std::io::{self, BufRead, BufWriter, Write};
+
+use serde_json::json;
+
+use super::file::{TraceError, read_trace};
+use super::run::{End, Record};
+
+/// Writes a trace as trace events in JSON, which Perfetto and the trace viewers of browsers open: one line for each
+/// worker, with the units that it ran, stage by stage.
+///
+/// Units that were not timed one by one share the time of their batch evenly. Both sides are streams: the call holds one
+/// chunk of the trace at a time.
+///
+/// # Errors
+/// Those of reading the trace, see [`TraceError`], and those of writing.
+pub fn write_events(input: impl BufRead, out: impl Write) -> Result<(), TraceError> {
+    let mut out = BufWriter::new(out);
+    out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
+    let mut first = true;
+    let mut named = Vec::new();
+    let (header, _) = read_trace(input, |header, worker, record| {
+        if !named.contains(&worker) {
+            named.push(worker);
+            let name = json!({ "ph": "M", "pid": 1, "tid": worker, "name": "thread_name", "args": { "name": format!("worker {worker}") } });
+            event(&mut out, &mut first, &name)?;
+        }
+        match record {
+            Record::Pull { began_ns, wall_ns, units, .. } => {
+                let args = json!({ "units": units });
+                event(&mut out, &mut first, &span("source", worker, began_ns, wall_ns, &args))?;
+            }
+            Record::Run { stage, began_ns, units, .. } => {
+                let stage = header.model.stages.get(usize::from(stage)).map_or("?", |stage| &stage.name);
+                let mut at_ns = began_ns;
+                for unit in units {
+                    let args = json!({ "unit": unit.id, "end": word(unit.end) });
+                    event(&mut out, &mut first, &span(stage, worker, at_ns, unit.wall_ns, &args))?;
+                    at_ns = at_ns.saturating_add(unit.wall_ns);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let process = json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": header.model.flow } });
+    event(&mut out, &mut first, &process)?;
+    out.write_all(b"\n]}\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// A stretch of a worker's time, in microseconds.
+fn span(name: &str, worker: u64, began_ns: u64, wall_ns: u64, args: &serde_json::Value) -> serde_json::Value {
+    let micros = |ns: u64| ns as f64 / 1e3;
+    json!({ "ph": "X", "pid": 1, "tid": worker, "name": name, "ts": micros(began_ns), "dur": micros(wall_ns), "args": args })
+}
+
+fn event(out: &mut impl Write, first: &mut bool, event: &serde_json::Value) -> io::Result<()> {
+    if !std::mem::take(first) {
+        out.write_all(b",\n")?;
+    }
+    serde_json::to_writer(out, event).map_err(io::Error::other)
+}
+
+fn word(end: End) -> &'static str {
+    match end {
+        End::Go(_) => "went on",
+        End::Retire => "retired",
+        End::Skip => "skipped",
+        End::Retry { .. } => "failed, is retried",
+        End::Dead => "failed for good",
+        End::Requeue { .. } => "went back for other needs",
+        End::AwaitMemory => "waits for memory",
+        End::Unfold => "has more children",
+        End::Unfolded => "brought out its last child",
+        End::Hold => "opened a group",
+        End::Join => "joined a group",
+        End::Left => "was left",
+    }
+}
