@@ -21,9 +21,10 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use millstream_command::screen::out::{self, complain};
-use millstream_command::screen::shown;
+use millstream_command::screen::{shown, text};
 use millstream_flow::{ReplayError, Trace, TraceError, WhatIf};
 
 use self::answer::Answer;
@@ -35,6 +36,9 @@ use crate::run::{NOT_WRITTEN, WRONG};
 
 /// The replay misses the run, or no setting reaches the goal.
 const NO_ANSWER: u8 = 1;
+
+/// A replay that takes longer is announced, since a search may need a hundred of them.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +81,12 @@ fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
     let trace = read(&args.trace)?;
     let changed = setting::changes(&args.settings, &trace)?;
     let sweep = args.sweep.as_deref().map(|sweep| setting::sweep(sweep, &trace)).transpose()?;
+    let began = Instant::now();
     let as_it_was = Answer::to(&trace, &WhatIf::default())?;
+    if began.elapsed() > SLOW {
+        let span = text::span(began.elapsed().as_nanos() as u64);
+        complain(format!("one replay of this trace takes {span}, and a search takes many; ^C ends it"));
+    }
     let doubt = Doubt::of(&trace, &as_it_was);
     if doubt.is_serious() && !args.anyway {
         return Ok((if args.json { page::json_doubt(&trace, &doubt) } else { page::doubt(&trace, &doubt) }, NO_ANSWER));

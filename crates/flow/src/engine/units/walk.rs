@@ -63,7 +63,8 @@ impl Walk {
         let seen = (len - start).min(self.left);
         // An empty list costs a look, too.
         self.left -= seen.max(1).min(self.left);
-        self.at = (list, start + seen);
+        // A list that was seen to its end is not begun again, or a short step would stay at it.
+        self.at = if start + seen == len { (list + 1, 0) } else { (list, start + seen) };
         start..start + seen
     }
 
