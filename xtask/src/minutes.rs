@@ -14,16 +14,16 @@ const MINUTES: [(&str, f64); 18] = [
     ("promises", 0.1),
     ("packages", 0.1),
     ("seeds", 0.1),
-    ("clippy", 2.0),
-    ("features", 0.2),
-    ("bare", 0.3),
-    ("unit", 9.0),
+    ("clippy", 4.2),
+    ("features", 0.4),
+    ("bare", 0.4),
+    ("unit", 20.0),
     ("doc", 0.5),
-    ("msrv", 0.7),
+    ("msrv", 2.8),
     ("python", 1.0),
-    ("loom", 5.0),
+    ("loom", 9.0),
     ("fast", 1.2),
-    ("all", 19.0),
+    ("all", 38.0),
 ];
 
 /// The minutes of a step, of `all` steps, or of `--fast` after a build.
