@@ -270,6 +270,8 @@ fn units_that_wait_for_memory_are_not_lost() {
     for what_if in [WhatIf::default(), WhatIf::default().memory(2_000), WhatIf::default().memory(1 << 30)] {
         let replayed = trace.replay(&what_if).unwrap().report;
         assert_eq!((replayed.retired, replayed.dead_lettered), (300, 0), "{what_if:?}");
+        let (least, by) = trace.at_least(&what_if).unwrap();
+        assert!(least.as_secs_f64() <= replayed.wall_s, "{least:?} by {by}, and {}", replayed.wall_s);
     }
 }
 

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use super::script::Script;
-use crate::trace::model::{Model, ModelSupply};
+use crate::trace::model::{Model, ModelHold, ModelSupply};
+use crate::trace::run::End;
 
 /// The least time that the script's work can take, and the name of the resource that it takes it on.
 pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Script) -> (Duration, String) {
     // Time on each resource, in nanoseconds of one of its tokens.
     let mut on_resources = vec![0.0; model.resources.len()];
     let (mut on_workers, mut on_cores) = (0.0, 0.0);
-    for visit in script.visits() {
+    // A replay leaves out the runs that memory cut short, and decides itself which there are.
+    for visit in script.visits().iter().filter(|visit| visit.end != End::AwaitMemory) {
         let stage = &model.stages[usize::from(visit.stage)];
         let factor = factors[usize::from(visit.stage)];
         let (cpu, wait) = (visit.cpu_ns as f64 * factor, visit.wait_ns as f64 * factor);
@@ -19,9 +21,7 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
             on_workers += cpu + wait;
         }
         // A need that is held longer than the visit takes no less, and one of a batch or of a key no more.
-        for need in
-            stage.needs.iter().filter(|need| !need.keyed && !matches!(need.hold, crate::trace::model::ModelHold::Batch))
-        {
+        for need in stage.needs.iter().filter(|need| !need.keyed && need.hold != ModelHold::Batch) {
             let Some(amount) = need.amount else { continue };
             on_resources[usize::from(need.resource)] += match model.resources[usize::from(need.resource)].supply {
                 ModelSupply::Tokens(_) => (cpu + wait) * amount as f64,
@@ -37,8 +37,11 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
         };
         (least, resource.name.clone())
     });
+    // A floor of a stage is kept beside the shared workers if need be.
+    let floors = model.stages.iter().filter(|stage| !stage.blocking).filter_map(|stage| stage.workers);
+    let most_workers = model.workers + floors.map(|(floor, _)| floor).sum::<usize>();
     let of_machine = [
-        (on_workers / model.workers as f64, format!("{} workers", model.workers)),
+        (on_workers / most_workers as f64, format!("{} workers", model.workers)),
         (on_cores / cores as f64, format!("{cores} cores")),
     ];
     let (least, name) = of_resources.chain(of_machine).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();

@@ -19,7 +19,7 @@ use crate::need::Need;
 use crate::policy::{AfterFailure, Batch, Retry};
 use crate::resource::{Rate, Resource};
 use crate::stage_builder::StageBuilder;
-use crate::trace::model::{After, GatherBy, Kind, Model, ModelHold, ModelStage, ModelSupply};
+use crate::trace::model::{After, GatherBy, Kind, Model, ModelHold, ModelNeed, ModelStage, ModelSupply};
 use crate::trace::run::End;
 
 /// A unit of the stand-in: a unit of the script, and how far it has come.
@@ -387,7 +387,7 @@ impl Wire<'_> {
         let needs = &self.stage.needs;
         needs.iter().enumerate().map(|(place, model)| {
             let resource = self.resources[usize::from(model.resource)];
-            let differs = |need: &&crate::trace::model::ModelNeed| need.keyed || need.amount.is_none();
+            let differs = |need: &&ModelNeed| need.keyed || need.amount.is_none();
             // The needs of one resource that differ by unit were noted in their order.
             let nth = needs[..place].iter().filter(differs).filter(|need| need.resource == model.resource).count();
             let (stage, index) = (self.shared.clone(), model.resource);

@@ -2,7 +2,7 @@
 
 use crate::limits::MAX_WORKERS;
 use crate::trace::file::Machine;
-use crate::trace::model::{Model, ModelSupply};
+use crate::trace::model::{Model, ModelResource, ModelSupply};
 
 /// The largest factor by which a stage's time changes.
 const MAX_FACTOR: f64 = 1e6;
@@ -182,11 +182,7 @@ impl WhatIf {
         Ok(factors)
     }
 
-    fn resource<'m>(
-        &self,
-        model: &'m mut Model,
-        name: &str,
-    ) -> Result<&'m mut crate::trace::model::ModelResource, ReplayError> {
+    fn resource<'m>(&self, model: &'m mut Model, name: &str) -> Result<&'m mut ModelResource, ReplayError> {
         let Some(index) = model.resource(name) else {
             let known = list(model.resources.iter().map(|resource| &resource.name));
             return Err(ReplayError::UnknownResource { resource: name.to_owned(), known });
