@@ -58,7 +58,7 @@ impl Control {
     /// The most units that an explanation names as holders, and as the first in line.
     pub const EXPLAINED: usize = 10;
 
-    /// Explains a unit in flight: where it is, since when, what it waits for and who holds that.
+    /// Explains a unit in flight: where it is, since when, what it waits for, and the holders of that.
     ///
     /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 100,000 units under the
     /// flow's lock. Units that a worker has in a batch which ends within a fraction of a millisecond are not found, as a

@@ -1,4 +1,4 @@
-//! The state of one unit, and of one line, for a person who asks why something does not move.
+//! The state of one unit, and of one line: the answer to the question why something does not move.
 
 /// The activity of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Explanations: a unit is found wherever it is, with what it waits for and who holds that.
+//! Explanations: a unit is found wherever it is, with what it waits for and the holders of that.
 
 mod support;
 

@@ -61,7 +61,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The run itself, in the name of whoever has its page's token.
+    /// The run itself, which acts for a client that has its page's token.
     pub(crate) fn page() -> Self {
         let process = i32::try_from(std::process::id()).unwrap_or(0);
         Peer { user: rustix::process::geteuid().as_raw(), process }

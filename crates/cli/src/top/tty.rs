@@ -31,7 +31,7 @@ use rustix::termios::isatty;
 use rustix::time::Timespec;
 use signal_hook::{flag, low_level};
 
-/// Whether the screen is taken now: it is given back once, whoever comes first.
+/// Whether the screen is taken now: the first caller gives it back, and no other.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Waits until the terminal has keys, at most this long; whether it is still there.

@@ -165,7 +165,7 @@ fn a_terminal_that_is_gone_ends_it() {
     // By now it waits for a key.
     thread::sleep(Duration::from_millis(300));
     drop(screen);
-    // How it ends does not matter: no one is there to see it.
+    // Its exit status has no reader left, so the end alone counts.
     end_of(&mut child);
     stop(&room, running, 0);
 }

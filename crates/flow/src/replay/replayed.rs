@@ -144,7 +144,7 @@ impl Trace {
     /// Replays the run with other settings, in simulated time: each unit goes the way that it went, and takes the time in
     /// each stage that it took.
     ///
-    /// The engine's own rules decide who waits for whom. The processor's part of the time is shared among the cores; the
+    /// The engine's own rules decide which unit waits for which. The processor's part of the time is shared among the cores; the
     /// other part lasts as long as it did, whatever else runs: a disk that slows down under more requests is not in the
     /// model.
     ///

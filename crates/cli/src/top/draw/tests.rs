@@ -1,4 +1,4 @@
-//! The picture at many sizes, with few and many stages, and with names and numbers that nobody would choose.
+//! The picture at many sizes, with few and many stages, and with names and numbers beyond reason.
 
 use millstream_flow::{Cause, KeySnapshot, ResourceSnapshot, Snapshot, StageSnapshot};
 use ratatui::Terminal;
