@@ -5,7 +5,7 @@ FOLDER = "crates/fiber"
 # The tests to build and run, with their RUSTFLAGS: the models, and tests on the machine for mistakes that no model finds.
 RUNS = [
     (["--release", "--lib"], "--cfg loom"),
-    (["--test", "cancel", "--test", "fibers", "--test", "scope", "--test", "watched"], ""),
+    (["--test", "cancel", "--test", "fibers", "--test", "io", "--test", "io_races", "--test", "scope", "--test", "watched"], ""),
 ]
 
 # File, source text, its replacement, the mistake.
@@ -19,8 +19,17 @@ MUTANTS = [
     ("scheduler/inbox.rs", "compare_exchange_weak(newest, item, Release, Relaxed)", "compare_exchange_weak(newest, item, Relaxed, Relaxed)",
      "an arrival is relaxed"),
     ("scheduler/inbox.rs", "swap(ptr::null_mut(), Acquire)", "swap(ptr::null_mut(), Relaxed)", "arrivals are taken relaxed"),
-    ("scheduler/inbox.rs", "            self.bell.increment();\n", "", "an arrival does not wake the worker"),
+    ("scheduler/inbox.rs", "            self.bell.ring();\n", "", "an arrival does not wake the worker"),
     ("scheduler/inbox.rs", "if self.push(item) {", "if !self.push(item) {", "only an arrival in an inbox with others wakes the worker"),
+    ("scheduler/bell.rs", "        // Pairs with the fence in `sleep_in_poller`.\n        fence(SeqCst);\n", "",
+     "a ring asks without a fence whether the worker sleeps in its poller"),
+    ("scheduler/bell.rs", "        // Pairs with the fence in `ring`.\n        fence(SeqCst);\n", "",
+     "a worker sleeps in its poller without a fence"),
+    ("scheduler/bell.rs", "poll(self.rings.has_changed(key));", "poll(false);", "a worker sleeps in its poller though the bell has rung"),
+    ("io/poller.rs", "                        if flags.intersects(interest.events()) {\n", "                        if interest == Interest::Read {\n",
+     "a descriptor that is writable wakes no writer"),
+    ("io/source.rs", "    if is_due == Some(true) {\n        yield_fiber();\n    }\n", "    let _ = is_due;\n", "a fiber that never waits keeps its worker"),
+    ("io/ring.rs", "(is_late || (may_unwind && fiber.is_cancelled()))", "is_late", "a cancelled fiber's operation is not cut short"),
     ("spawn.rs", "payload.is::<Unwound>() && is_cancelled()", "payload.is::<Unwound>()", "a payload passes for a cancellation elsewhere"),
     ("scheduler/worker.rs", "if fiber.is_cancelled() { Start::Cancelled } else { Start::Run }", "Start::Run",
      "a fiber that was cancelled before its start runs"),

@@ -176,5 +176,9 @@ fn in_words(reason: Reason) -> &'static str {
         Reason::Send => "sending",
         Reason::Receive => "receiving",
         Reason::Blocking => "in a blocking call",
+        Reason::Readable => "waiting to read",
+        Reason::Writable => "waiting to write",
+        Reason::File => "reading or writing a file",
+        Reason::Process => "waiting for a process",
     }
 }

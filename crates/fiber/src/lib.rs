@@ -28,6 +28,7 @@
 //! | to start fibers and get their results | [`Runtime`], [`spawn()`], [`scope()`], [`Builder`], [`JoinHandle`] |
 //! | to wait | [`yield_now`], [`park`], [`sleep`], [`JoinHandle::join`] |
 //! | to share values | [`sync`]: mutex, event, channel |
+//! | sockets, files and processes | [`net`], [`fs`], [`process`], and [`IoModel`] for how fibers wait for them |
 //! | to call code that blocks the thread | [`blocking()`] |
 //! | a value for each fiber | [`fiber_local!`] |
 //! | to see what all fibers do | [`Runtime::dump`], [`Options::on_report`] |
@@ -93,7 +94,9 @@
 //! least, and some 500 bytes for the fiber. `examples/measure.rs` takes the figures on your machine.
 //!
 //! # How it is proven
-//! Loom models check waits and workers' sleeps (`src/model.rs`). Stress tests run random fibers, whose frames carry
+//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`). Every test of descriptors runs under
+//! all models of waiting, and so do faults: calls that are interrupted, late, short or failed. Cancellations race with data,
+//! and no byte and no descriptor is lost. Stress tests run random fibers, whose frames carry
 //! canaries, while threads lose their processor at any instruction; others race cancellations with wake-ups, and park
 //! 100,000 fibers. Overflows, faults and foreign handlers are real ones, in child processes, with both kinds of guards.
 //! A thread that may make no system call switches fibers.
@@ -107,15 +110,19 @@ mod blocking;
 mod contained;
 mod dump;
 mod error;
+pub mod fs;
 mod handle;
+mod io;
 mod join;
 mod locals;
 #[cfg(all(test, loom))]
 mod model;
+pub mod net;
 mod options;
 mod overflow;
 mod park;
 mod primitive;
+pub mod process;
 mod report;
 mod runtime;
 mod scheduler;
@@ -130,6 +137,7 @@ pub use {
     dump::{Dump, FiberReport, State},
     error::{JoinError, SpawnError, StackError, StartError},
     handle::{Fiber, current, is_cancelled},
+    io::IoModel,
     join::JoinHandle,
     locals::{AccessError, FiberLocal},
     options::{Options, Threads},

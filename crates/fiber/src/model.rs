@@ -8,10 +8,12 @@
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
+use loom::sync::Notify;
 use loom::thread;
 use millstream_sync::eventcount::SpinPolicy;
 
 use crate::primitive::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+use crate::scheduler::bell::Alarm;
 use crate::scheduler::inbox::{Inbox, Linked};
 use crate::scheduler::wait_state::WaitState;
 
@@ -38,7 +40,17 @@ fn fiber() -> Arc<Fiber> {
     Arc::new(Fiber { link, wait: WaitState::new(), flags: AtomicU32::new(0), home: UnsafeCell::new(0), gifts })
 }
 
-fn wake(inbox: &Inbox<Fiber>, fiber: &Arc<Fiber>) {
+/// Stands for the descriptor that ends a sleep in the poller.
+#[derive(Default)]
+struct Doorbell(Arc<Notify>);
+
+impl Alarm for Doorbell {
+    fn sound(&self) {
+        self.0.notify();
+    }
+}
+
+fn wake(inbox: &Inbox<Fiber, Doorbell>, fiber: &Arc<Fiber>) {
     if fiber.wait.wake() {
         // SAFETY: the worker's write came before the fiber fell asleep; loom checks it.
         fiber.home.with(|home| assert_eq!(unsafe { *home }, 1));
@@ -53,7 +65,7 @@ fn start(fiber: &Fiber) {
 }
 
 /// Sleeps until a fiber arrives.
-fn next(inbox: &Inbox<Fiber>) -> Vec<Arc<Fiber>> {
+fn next(inbox: &Inbox<Fiber, Doorbell>) -> Vec<Arc<Fiber>> {
     loop {
         let key = inbox.bell.snapshot();
         let mut ready = Vec::new();
@@ -62,12 +74,12 @@ fn next(inbox: &Inbox<Fiber>) -> Vec<Arc<Fiber>> {
             return ready;
         }
         // Spinning passes time, and a model has none.
-        let _ = inbox.bell.wait_with(key, None, SpinPolicy::NONE);
+        let _ = inbox.bell.sleep(key, None, SpinPolicy::NONE);
     }
 }
 
 /// Lets the worker run `fiber` until `wakers` flags are set.
-fn run(inbox: &Inbox<Fiber>, fiber: &Arc<Fiber>, wakers: u32) {
+fn run(inbox: &Inbox<Fiber, Doorbell>, fiber: &Arc<Fiber>, wakers: u32) {
     while fiber.flags.load(Relaxed) != (1 << wakers) - 1 {
         if fiber.wait.begin() {
             let ready = next(inbox);
@@ -83,8 +95,8 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-fn inbox() -> Arc<Inbox<Fiber>> {
-    Arc::new(Inbox::new())
+fn inbox() -> Arc<Inbox<Fiber, Doorbell>> {
+    Arc::new(Inbox::new(Doorbell::default()))
 }
 
 /// Sets the flag of waker `index` after writing its gift.
@@ -157,5 +169,34 @@ fn a_worker_that_sleeps_gets_every_fiber() {
             }
         }
         wakers.into_iter().for_each(|waker| waker.join().unwrap());
+    });
+}
+
+#[test]
+fn a_worker_that_sleeps_in_its_poller_gets_every_fiber() {
+    explore(3, || {
+        let poller = Arc::new(Notify::new());
+        let inbox = Arc::new(Inbox::new(Doorbell(Arc::clone(&poller))));
+        let fibers = [fiber(), fiber()];
+        fibers.iter().for_each(|fiber| start(fiber));
+        assert!(fibers.iter().all(|fiber| fiber.wait.begin()));
+        let waker = {
+            let (inbox, fibers) = (Arc::clone(&inbox), fibers.clone());
+            thread::spawn(move || fibers.iter().for_each(|fiber| wake(&inbox, fiber)))
+        };
+        let mut ready = 0;
+        while ready < 2 {
+            let key = inbox.bell.snapshot();
+            let before = ready;
+            inbox.take(|_| ready += 1);
+            if ready == before {
+                inbox.bell.sleep_in_poller(key, |has_rung| {
+                    if !has_rung {
+                        poller.wait();
+                    }
+                });
+            }
+        }
+        waker.join().unwrap();
     });
 }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::io::IoModel;
 use crate::report::Report;
 use crate::stack::Guards;
 
@@ -53,6 +54,7 @@ pub struct Options {
     pub(crate) max_fibers: usize,
     pub(crate) max_blocking_threads: usize,
     pub(crate) stall: Duration,
+    pub(crate) io: IoModel,
     on_report: Arc<dyn Fn(&Report) + Send + Sync>,
 }
 
@@ -69,6 +71,7 @@ impl Options {
             max_fibers: 1 << 20,
             max_blocking_threads: 64,
             stall: Duration::from_millis(10),
+            io: IoModel::default(),
             on_report: Arc::new(|report| eprintln!("millstream-fiber: {report}")),
         }
     }
@@ -127,6 +130,12 @@ impl Options {
         Options { stall, ..self }
     }
 
+    /// How fibers wait for descriptors, [`IoModel::Readiness`] by default.
+    #[must_use]
+    pub fn io(self, io: IoModel) -> Self {
+        Options { io, ..self }
+    }
+
     /// The function that gets the runtime's [reports](Report). By default each is a line on standard error. It is
     /// called by the runtime's own threads, which wait meanwhile; a panic of it is contained.
     #[must_use]
@@ -159,6 +168,7 @@ impl fmt::Debug for Options {
             .field("max_fibers", &self.max_fibers)
             .field("max_blocking_threads", &self.max_blocking_threads)
             .field("stall", &self.stall)
+            .field("io", &self.io)
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::contained::discard;
 use crate::error::{JoinError, SpawnError};
+use crate::io::IoModel;
 use crate::join::JoinHandle;
 use crate::runtime::Runtime;
 use crate::scheduler::core::{Body, Core, Start};
@@ -73,7 +74,15 @@ pub(crate) fn current_runtime() -> Arc<Shared> {
     shared.expect("called in a fiber; outside fibers, use the methods of `Runtime`")
 }
 
-/// A fiber to be spawned: its name.
+/// The properties of a fiber, apart from its body.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Traits {
+    pub(crate) name: Option<Arc<str>>,
+    /// How it waits for descriptors, if not as the runtime's options say.
+    pub(crate) io: Option<IoModel>,
+}
+
+/// A fiber to be spawned: its name, and how it waits for descriptors.
 ///
 /// ```
 /// use millstream_fiber::{Builder, Options, Runtime, current};
@@ -86,7 +95,7 @@ pub(crate) fn current_runtime() -> Arc<Shared> {
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Builder {
-    name: Option<Arc<str>>,
+    traits: Traits,
 }
 
 impl Builder {
@@ -97,7 +106,12 @@ impl Builder {
 
     /// Names the fiber. The name stands in dumps and in the reports of overflows and stalls; it need not be unique.
     pub fn name(self, name: impl Into<Arc<str>>) -> Self {
-        Builder { name: Some(name.into()) }
+        Builder { traits: Traits { name: Some(name.into()), ..self.traits } }
+    }
+
+    /// Has the fiber wait for descriptors in this way, whatever [`Options::io`](crate::Options::io) says.
+    pub fn io(self, io: IoModel) -> Self {
+        Builder { traits: Traits { io: Some(io), ..self.traits } }
     }
 
     /// Spawns the fiber in the runtime that runs the calling fiber.
@@ -140,7 +154,7 @@ impl Builder {
         state.enter();
         // SAFETY: the scope's function returns only when every fiber that entered has left, which a fiber does after
         // its body and its result are gone; and it holds on to `'scope` until then.
-        let spawned = unsafe { spawn_unchecked(scope.shared(), self.name, body, Some(Arc::clone(state))) };
+        let spawned = unsafe { spawn_unchecked(scope.shared(), self.traits, body, Some(Arc::clone(state))) };
         match spawned {
             Ok((core, packet)) => {
                 state.adopt(&core);
@@ -159,7 +173,7 @@ impl Builder {
         body: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>, SpawnError> {
         // SAFETY: body and result borrow nothing that ends.
-        let (core, packet) = unsafe { spawn_unchecked(shared, self.name, body, None) }?;
+        let (core, packet) = unsafe { spawn_unchecked(shared, self.traits, body, None) }?;
         Ok(JoinHandle::new(core, packet))
     }
 }
@@ -174,7 +188,7 @@ type Spawned<T> = (Arc<Core>, Arc<Packet<T>>);
 /// scope. On an error, the body has been dropped.
 unsafe fn spawn_unchecked<F, T>(
     shared: &Arc<Shared>,
-    name: Option<Arc<str>>,
+    traits: Traits,
     function: F,
     scope: Option<Arc<ScopeState>>,
 ) -> Result<Spawned<T>, SpawnError>
@@ -205,7 +219,7 @@ where
     let body: Box<dyn FnOnce(Start) + Send + '_> = Box::new(body);
     // SAFETY: this only extends the lifetime of the borrows in the body, as the caller permits.
     let body: Body = unsafe { std::mem::transmute(body) };
-    Ok((shared.spawn(name, body)?, packet))
+    Ok((shared.spawn(traits, body)?, packet))
 }
 
 /// The meaning of a panic at the root of the fiber that runs.

@@ -97,7 +97,7 @@ impl Waiter {
         self.block_at(reason, deadline, Location::caller());
     }
 
-    fn block_at(&self, reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
+    pub(crate) fn block_at(&self, reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
         match self {
             Waiter::Fiber(_) => suspend(reason, deadline, at),
             Waiter::Thread(thread) => thread.block(deadline),
@@ -138,6 +138,11 @@ fn check_cancelled(fiber: &Core, is_unwinding: bool) {
     if unsafe { fiber.own() }.masks.get() == 0 {
         resume_unwind(Box::new(Unwound));
     }
+}
+
+/// Whether the fiber that runs would unwind at a wait if it was cancelled.
+pub(crate) fn unwinds_when_cancelled() -> bool {
+    !std::thread::panicking() && !cfg!(panic = "abort") && !Mask::is_set()
 }
 
 /// The time after which a cancelled fiber that cannot tell whether it unwinds looks again.

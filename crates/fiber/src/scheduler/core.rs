@@ -18,6 +18,7 @@ use super::post::Post;
 use super::state::StateRecord;
 use super::wait_state::WaitState;
 use crate::error::StackError;
+use crate::io::IoModel;
 use crate::locals::Locals;
 use crate::primitive::AtomicPtr;
 use crate::stack::Stack;
@@ -51,6 +52,8 @@ pub(crate) struct Core {
     /// Unique in the process, from 1 on.
     pub(crate) id: u64,
     pub(crate) name: Option<Arc<str>>,
+    /// How it waits for descriptors.
+    pub(crate) io: IoModel,
     pub(crate) wait: WaitState,
     /// Set by `unpark`, consumed by `park`.
     pub(crate) permit: AtomicBool,
@@ -86,11 +89,12 @@ unsafe impl Send for Core {}
 unsafe impl Sync for Core {}
 
 impl Core {
-    pub(crate) fn new(name: Option<Arc<str>>, body: Body) -> Self {
+    pub(crate) fn new(name: Option<Arc<str>>, io: IoModel, body: Body) -> Self {
         static IDS: AtomicU64 = AtomicU64::new(1);
         Core {
             id: IDS.fetch_add(1, Relaxed),
             name,
+            io,
             wait: WaitState::new(),
             permit: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),

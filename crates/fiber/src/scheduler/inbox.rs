@@ -9,8 +9,7 @@
 use std::ptr;
 use std::sync::Arc;
 
-use millstream_sync::eventcount::EventCount;
-
+use super::bell::{Alarm, Bell};
 use crate::primitive::{
     AtomicPtr,
     Ordering::{Acquire, Relaxed, Release},
@@ -24,16 +23,16 @@ pub(crate) trait Linked: Sized {
 
 /// A queue with many senders, emptied by one receiver at once.
 #[derive(Debug)]
-pub(crate) struct Inbox<T> {
+pub(crate) struct Inbox<T, A> {
     newest: AtomicPtr<T>,
     /// Rung after an arrival. The receiver takes a snapshot, then looks into the inbox, and then waits with the
     /// snapshot.
-    pub(crate) bell: EventCount,
+    pub(crate) bell: Bell<A>,
 }
 
-impl<T: Linked> Inbox<T> {
-    pub(crate) fn new() -> Self {
-        Inbox { newest: AtomicPtr::new(ptr::null_mut()), bell: EventCount::new() }
+impl<T: Linked, A: Alarm> Inbox<T, A> {
+    pub(crate) fn new(alarm: A) -> Self {
+        Inbox { newest: AtomicPtr::new(ptr::null_mut()), bell: Bell::new(alarm) }
     }
 
     /// Adds an item, and wakes the receiver if it sleeps. The item must be in no inbox.
@@ -42,7 +41,7 @@ impl<T: Linked> Inbox<T> {
     /// before is woken by the sender of that item. Lock-free.
     pub(crate) fn send(&self, item: Arc<T>) {
         if self.push(item) {
-            self.bell.increment();
+            self.bell.ring();
         }
     }
 
@@ -92,7 +91,7 @@ impl<T: Linked> Inbox<T> {
     }
 }
 
-impl<T> Drop for Inbox<T> {
+impl<T, A> Drop for Inbox<T, A> {
     fn drop(&mut self) {
         // A worker leaves when all fibers have ended, and a fiber that has ended is in no inbox.
         debug_assert!(self.newest.load(Relaxed).is_null());

@@ -10,6 +10,7 @@ use super::core::{Core, Leave};
 use super::post::Post;
 use super::shared::Shared;
 use super::timers::Timers;
+use crate::io::Poller;
 use crate::stack::StackCache;
 
 thread_local! {
@@ -25,10 +26,14 @@ pub(crate) struct Local {
     pub(super) current: Cell<*const Core>,
     pub(super) ready: RefCell<VecDeque<Arc<Core>>>,
     pub(crate) timers: Timers,
+    /// Made when a fiber first waits for a descriptor.
+    pub(super) poller: RefCell<Option<Poller>>,
+    /// The operations on descriptors since the fiber was resumed.
+    pub(crate) operations: Cell<u32>,
     pub(super) stacks: RefCell<StackCache>,
     pub(super) tick: Cell<u32>,
     /// The worker serves one fiber and leaves with it.
-    pub(super) is_sole: bool,
+    pub(crate) is_sole: bool,
     pub(super) is_done: Cell<bool>,
 }
 
@@ -40,6 +45,8 @@ impl Local {
             current: Cell::new(ptr::null()),
             ready: RefCell::default(),
             timers: Timers::default(),
+            poller: RefCell::new(None),
+            operations: Cell::new(0),
             stacks: RefCell::default(),
             tick: Cell::new(0),
             is_sole,
@@ -99,6 +106,19 @@ impl Local {
     /// The worker's index.
     pub(super) fn post_index(&self) -> usize {
         self.post.index
+    }
+
+    /// Calls `act` with the worker's poller.
+    ///
+    /// # Errors
+    /// If there is none, and none to be had.
+    pub(crate) fn with_poller<R>(&self, act: impl FnOnce(&mut Poller) -> R) -> std::io::Result<R> {
+        let mut poller = self.poller.borrow_mut();
+        let poller = match &mut *poller {
+            Some(poller) => poller,
+            none => none.insert(Poller::new(&self.post.inbox.bell.alarm)?),
+        };
+        Ok(act(poller))
     }
 
     /// Leaves the fiber that runs; returns when its worker resumes it.

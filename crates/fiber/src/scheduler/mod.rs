@@ -19,8 +19,12 @@
 //!   enters the list first and looks under the mutex afterwards. Whichever holds the mutex second sees the other:
 //!   the worker the fiber, or the spawner the idle worker.
 //!
-//! `src/model.rs` explores the first of the two with loom.
+//! A worker whose fibers wait for descriptors sleeps in its [poller](crate::io) instead, which the [bell](bell) ends as
+//! well; and a worker that has other work looks into its poller now and then.
+//!
+//! `src/model.rs` explores the inbox and the bell with loom.
 
+pub(crate) mod bell;
 pub(crate) mod core;
 pub(crate) mod idle;
 pub(crate) mod inbox;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::core::Core;
 use super::inbox::Inbox;
+use crate::io::EventFd;
 
 /// Unstarted fibers that a worker takes from another one at once, at most.
 const MAX_STOLEN: usize = 32;
@@ -16,7 +17,7 @@ const MAX_STOLEN: usize = 32;
 pub(crate) struct Post {
     pub(crate) index: usize,
     /// Fibers of this worker that other threads made ready.
-    pub(super) inbox: Inbox<Core>,
+    pub(super) inbox: Inbox<Core, EventFd>,
     /// Fibers that have not started; any worker may take them.
     unstarted: Mutex<VecDeque<Arc<Core>>>,
     /// The fiber that runs, or 0.
@@ -29,7 +30,7 @@ impl Post {
     pub(super) fn new(index: usize) -> Self {
         Post {
             index,
-            inbox: Inbox::new(),
+            inbox: Inbox::new(EventFd::default()),
             unstarted: Mutex::default(),
             running: AtomicU64::new(0),
             turns: AtomicU64::new(0),
@@ -38,7 +39,7 @@ impl Post {
 
     /// Ends the worker's sleep.
     pub(super) fn ring(&self) {
-        self.inbox.bell.increment();
+        self.inbox.bell.ring();
     }
 
     /// Adds an unstarted fiber and returns how many there are.

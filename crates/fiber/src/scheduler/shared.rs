@@ -20,6 +20,7 @@ use crate::blocking::BlockingThreads;
 use crate::error::{SpawnError, StackError};
 use crate::options::Options;
 use crate::report::Report;
+use crate::spawn::Traits;
 use crate::stack::{Guards, Layout, StackPool};
 
 /// The stack of a worker's own thread. Its loop needs little; the fibers have stacks of their own.
@@ -83,14 +84,15 @@ impl Shared {
     }
 
     /// Spawns a fiber.
-    pub(crate) fn spawn(self: &Arc<Self>, name: Option<Arc<str>>, body: Body) -> Result<Arc<Core>, SpawnError> {
+    pub(crate) fn spawn(self: &Arc<Self>, traits: Traits, body: Body) -> Result<Arc<Core>, SpawnError> {
         let limit = self.options.max_fibers;
         // Sequentially consistent with the check in `has_ended`, as is `closing`; see there.
         if self.live.fetch_add(1, SeqCst) >= limit {
             self.leave();
             return Err(SpawnError::TooMany { limit });
         }
-        let fiber = Arc::new(Core::new(name, body));
+        let io = traits.io.unwrap_or(self.options.io).offered();
+        let fiber = Arc::new(Core::new(traits.name, io, body));
         self.registry.insert(Arc::clone(&fiber));
         // `close` sets the flag and then cancels all that are registered. Either it finds this fiber under the
         // registry's mutex, or this check, which comes after the entry, sees the flag.

@@ -26,10 +26,18 @@ pub enum Reason {
     Receive,
     /// A blocking call on another thread.
     Blocking,
+    /// A descriptor that is to become readable.
+    Readable,
+    /// A descriptor that is to become writable.
+    Writable,
+    /// The completion of an operation on a file.
+    File,
+    /// The end of a process.
+    Process,
 }
 
 impl Reason {
-    const ALL: [Reason; 9] = [
+    const ALL: [Reason; 13] = [
         Reason::Park,
         Reason::Sleep,
         Reason::Join,
@@ -39,6 +47,10 @@ impl Reason {
         Reason::Send,
         Reason::Receive,
         Reason::Blocking,
+        Reason::Readable,
+        Reason::Writable,
+        Reason::File,
+        Reason::Process,
     ];
 }
 

@@ -52,7 +52,7 @@ mod tests {
     fn fibers_are_due_in_the_order_of_their_moments_and_not_after_they_are_cleared() {
         let timers = Timers::default();
         let start = Instant::now();
-        let fiber = || Arc::new(Core::new(None, Box::new(|_| ())));
+        let fiber = || Arc::new(Core::new(None, crate::IoModel::default(), Box::new(|_| ())));
         let fibers: Vec<_> = (0..4).map(|_| fiber()).collect();
         let keys: Vec<_> = [20, 10, 10, 30]
             .into_iter()

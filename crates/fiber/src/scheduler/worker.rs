@@ -1,7 +1,7 @@
 //! The loop of a worker: resume a ready fiber, start one, take one from another worker, sleep.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use corosensei::CoroutineResult;
 use millstream_sync::eventcount::{Key, SpinPolicy};
@@ -14,7 +14,8 @@ use super::state::Phase;
 use crate::contained::AbortOnUnwind;
 use crate::overflow::SignalStack;
 
-/// Once in this number of turns, an unstarted fiber goes before the ready ones, and timers are compared with the clock.
+/// Once in this number of turns, an unstarted fiber goes before the ready ones, timers are compared with the clock, and
+/// the poller is asked for descriptors that are ready.
 const FAIR_TURNS: u32 = 16;
 
 /// Works until the runtime ends, or for one fiber if `is_sole`.
@@ -38,6 +39,7 @@ impl Local {
             self.post.inbox.take(|fiber| self.ready.borrow_mut().push_back(fiber));
             if is_fair_turn {
                 self.wake_due();
+                self.look_into_poller();
             }
             match self.next(is_fair_turn) {
                 Some(fiber) => self.resume(fiber),
@@ -85,6 +87,7 @@ impl Local {
         }
         let carrier = carrier.as_mut().expect("the fiber has a carrier now");
         self.current.set(Arc::as_ptr(&fiber));
+        self.operations.set(0);
         self.post.enter(fiber.id);
         let left = carrier.resume(());
         self.post.leave();
@@ -146,9 +149,19 @@ impl Local {
         }
     }
 
+    /// Makes ready the fibers whose descriptors are ready, without a sleep.
+    fn look_into_poller(&self) {
+        if let Some(poller) = &mut *self.poller.borrow_mut()
+            && poller.is_in_use()
+        {
+            poller.poll(Some(Duration::ZERO));
+        }
+    }
+
     /// Sleeps until there is work. `false` means that there will be none.
     fn rest(&self) -> bool {
         self.wake_due();
+        self.look_into_poller();
         if !self.ready.borrow().is_empty() {
             return true;
         }
@@ -182,9 +195,18 @@ impl Local {
         true
     }
 
-    /// Sleeps until the bell has rung since the snapshot, or a timer is due.
+    /// Sleeps until the bell has rung since the snapshot, a descriptor is ready that a fiber waits for, or a timer is due.
     fn sleep(&self, key: Key) {
-        let _ = self.post.inbox.bell.wait_with(key, self.timers.next(), SpinPolicy::DEFAULT);
+        let bell = &self.post.inbox.bell;
+        match &mut *self.poller.borrow_mut() {
+            Some(poller) if poller.is_in_use() => bell.sleep_in_poller(key, |has_rung| {
+                let until_timer = self.timers.next().map(|due| due.saturating_duration_since(Instant::now()));
+                poller.poll(if has_rung { Some(Duration::ZERO) } else { until_timer });
+            }),
+            _ => {
+                let _ = bell.sleep(key, self.timers.next(), SpinPolicy::DEFAULT);
+            }
+        }
     }
 }
 

@@ -1,0 +1,290 @@
+//! Files whose reads and writes suspend the fiber.
+//!
+//! A file is never "not ready", so [models](crate::IoModel) that wait for readiness are of no help: what blocks a read of a
+//! file is the disk. Under [`Completion`](crate::IoModel::Completion) the kernel reads while the fiber waits, and a
+//! worker hands over the operations of all its fibers at once. Under the others, a read of cached data is done at once where
+//! the kernel can tell (`RWF_NOWAIT`), and everything else is a [blocking call](crate::blocking()).
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use millstream_fiber::{IoModel, Options, Runtime, Threads, fs::File};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("greeting");
+//! let runtime = Runtime::start(Options::new(Threads::One).io(IoModel::Completion))?;
+//! let read = runtime.spawn(move || -> std::io::Result<String> {
+//!     File::create(&path)?.write_all(b"hello")?;
+//!     let mut text = String::new();
+//!     File::open(&path)?.read_to_string(&mut text)?;
+//!     Ok(text)
+//! });
+//! assert_eq!(read.join().unwrap()?, "hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Pipes and terminals belong to [`process`](crate::process); a `File` of one of them keeps a thread for each read.
+
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::{self, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::panic::Location;
+use std::path::Path;
+
+use io_uring::{opcode, types};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+use crate::io::{IoModel, complete, on_other_thread, shortened, take_turns};
+use crate::scheduler::local::Local;
+use crate::scheduler::state::Reason;
+
+/// The file's own position, as the kernel's calls with an offset spell it.
+const AT_POSITION: u64 = u64::MAX;
+
+/// The most bytes of one operation, as everywhere on Linux.
+const MAX_BYTES: usize = 0x7fff_f000;
+
+/// A file, as [`std::fs::File`]; see the [module](self).
+#[derive(Debug)]
+pub struct File {
+    inner: fs::File,
+}
+
+impl From<fs::File> for File {
+    fn from(inner: fs::File) -> Self {
+        File { inner }
+    }
+}
+
+impl From<File> for fs::File {
+    fn from(file: File) -> Self {
+        file.inner
+    }
+}
+
+impl File {
+    /// Opens a file to read it.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::open_with(OpenOptions::new().read(true), path)
+    }
+
+    /// Opens a file to write it, empty.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::open_with(OpenOptions::new().write(true).create(true).truncate(true), path)
+    }
+
+    /// Opens a file as `options` say.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        on_other_thread(|| options.open(path)).map(Self::from)
+    }
+
+    /// What the file system knows about the file.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        on_other_thread(|| self.inner.metadata())
+    }
+
+    /// Cuts the file or makes it longer, by zeros.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn set_len(&self, bytes: u64) -> io::Result<()> {
+        on_other_thread(|| self.inner.set_len(bytes))
+    }
+
+    /// Waits until data and metadata are on the disk.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn sync_all(&self) -> io::Result<()> {
+        self.sync(types::FsyncFlags::empty(), Location::caller(), fs::File::sync_all)
+    }
+
+    /// Waits until the data are on the disk.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn sync_data(&self) -> io::Result<()> {
+        self.sync(types::FsyncFlags::DATASYNC, Location::caller(), fs::File::sync_data)
+    }
+
+    fn sync(
+        &self,
+        flags: types::FsyncFlags,
+        at: &'static Location<'static>,
+        call: impl Fn(&fs::File) -> io::Result<()> + Send + Sync,
+    ) -> io::Result<()> {
+        if model() == Some(IoModel::Completion) {
+            let entry = opcode::Fsync::new(types::Fd(self.inner.as_raw_fd())).flags(flags).build();
+            // SAFETY: the entry has no buffers, and the descriptor is open until the call returns.
+            return unsafe { complete(&entry, Reason::File, None, at) }.map(drop);
+        }
+        on_other_thread(|| call(&self.inner))
+    }
+
+    /// Reads from a place of the file, whose own position stays.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let offset = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))? as u64;
+        self.read_from(buf, offset, Location::caller())
+    }
+
+    /// Writes to a place of the file, whose own position stays.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        let offset = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))? as u64;
+        self.write_to(buf, offset, Location::caller())
+    }
+
+    /// Another owner of the same open file, with the same position.
+    ///
+    /// # Errors
+    /// The descriptor cannot be duplicated.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.inner.try_clone().map(Self::from)
+    }
+
+    #[track_caller]
+    fn read_from(&self, buf: &mut [u8], offset: u64, at: &'static Location<'static>) -> io::Result<usize> {
+        take_turns();
+        let length = shortened(buf.len().min(MAX_BYTES));
+        let buf = &mut buf[..length];
+        match model() {
+            Some(IoModel::Completion) => {
+                let fd = types::Fd(self.inner.as_raw_fd());
+                let entry = opcode::Read::new(fd, buf.as_mut_ptr(), buf.len() as u32).offset(offset).build();
+                loop {
+                    // SAFETY: the descriptor is open and the buffer is borrowed until the call returns.
+                    match unsafe { complete(&entry, Reason::File, None, at) } {
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        result => return result.map(|bytes| bytes as usize),
+                    }
+                }
+            }
+            Some(IoModel::NonBlocking | IoModel::Readiness) => {
+                match preadv2(&self.inner, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
+                    Ok(bytes) => return Ok(bytes),
+                    // Not cached, or a file system or a kernel that cannot tell.
+                    Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Some(IoModel::Blocking) | None => {}
+        }
+        on_other_thread(|| match offset {
+            AT_POSITION => (&self.inner).read(buf),
+            offset => self.inner.read_at(buf, offset),
+        })
+    }
+
+    #[track_caller]
+    fn write_to(&self, buf: &[u8], offset: u64, at: &'static Location<'static>) -> io::Result<usize> {
+        take_turns();
+        let buf = &buf[..shortened(buf.len().min(MAX_BYTES))];
+        if model() == Some(IoModel::Completion) {
+            let fd = types::Fd(self.inner.as_raw_fd());
+            let entry = opcode::Write::new(fd, buf.as_ptr(), buf.len() as u32).offset(offset).build();
+            loop {
+                // SAFETY: the descriptor is open and the buffer is borrowed until the call returns.
+                match unsafe { complete(&entry, Reason::File, None, at) } {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    result => return result.map(|bytes| bytes as usize),
+                }
+            }
+        }
+        on_other_thread(|| match offset {
+            AT_POSITION => (&self.inner).write(buf),
+            offset => self.inner.write_at(buf, offset),
+        })
+    }
+}
+
+/// The model of the calling fiber; `None` outside of fibers.
+fn model() -> Option<IoModel> {
+    Local::with(|_, fiber| fiber.io)
+}
+
+impl Read for &File {
+    #[track_caller]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.read_from(buf, AT_POSITION, Location::caller())
+    }
+}
+
+impl Write for &File {
+    #[track_caller]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.write_to(buf, AT_POSITION, Location::caller())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for &File {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        (&self.inner).seek(to)
+    }
+}
+
+impl Read for File {
+    #[track_caller]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buf)
+    }
+}
+
+impl Write for File {
+    #[track_caller]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        (&*self).write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for File {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        (&*self).seek(to)
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+impl AsRawFd for File {
+    fn as_raw_fd(&self) -> RawFd {
+        self.inner.as_raw_fd()
+    }
+}

@@ -1,0 +1,56 @@
+//! Faults in the calls of the crate's own tests: calls that are interrupted, late, short or failed, drawn from a seed.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+static ARE_PLANNED: AtomicBool = AtomicBool::new(false);
+static STATE: AtomicU64 = AtomicU64::new(0);
+
+/// The end of a call that the plan failed.
+pub(crate) const FAILURE: &str = "a planned failure";
+
+/// Begins the faults of a seed. They last until the plan is dropped; one plan at a time.
+pub(crate) struct Plan(());
+
+impl Plan {
+    pub(crate) fn begin(seed: u64) -> Self {
+        STATE.store(seed, Relaxed);
+        assert!(!ARE_PLANNED.swap(true, Relaxed), "one plan at a time");
+        Plan(())
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        ARE_PLANNED.store(false, Relaxed);
+    }
+}
+
+/// A number of the plan's sequence (SplitMix64).
+fn draw() -> u64 {
+    let mut x = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Happens before each call.
+pub(super) fn before_call() -> io::Result<()> {
+    if !ARE_PLANNED.load(Relaxed) {
+        return Ok(());
+    }
+    match draw() % 1000 {
+        0..200 => Err(io::ErrorKind::Interrupted.into()),
+        200..300 => {
+            std::thread::yield_now();
+            Ok(())
+        }
+        300..302 => Err(io::Error::other(FAILURE)),
+        _ => Ok(()),
+    }
+}
+
+/// The length to which a buffer is cut.
+pub(crate) fn shorten(length: usize) -> usize {
+    if ARE_PLANNED.load(Relaxed) && draw().is_multiple_of(4) { length.min(1 + draw() as usize % 3) } else { length }
+}

@@ -1,0 +1,222 @@
+//! Completion: a worker's io_uring instance.
+//!
+//! A fiber leaves its operation in the submission queue, and the worker hands over all that have gathered when it has no
+//! fiber to run, in one system call. The kernel may use an operation's buffer until the operation is complete, whatever
+//! happens to the fiber. So [`complete`] does not end before that: a fiber that is cancelled or late has its operation
+//! cancelled, and waits for *its* completion, not that of the cancellation. Buffers can therefore be borrowed, from the
+//! stack as well.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Instant;
+
+use io_uring::{IoUring, opcode, squeue, types};
+
+use super::poller::Interest;
+use crate::contained::AbortOnUnwind;
+use crate::scheduler::core::Core;
+use crate::scheduler::local::Local;
+use crate::scheduler::state::Reason;
+use crate::waiter::{Mask, Waiter, unwinds_when_cancelled, yield_fiber};
+
+/// Places in the submission queue. When it is full it is handed over at once.
+const ENTRIES: u32 = 256;
+
+/// The mark of a cancellation's own completion.
+const CANCELLATION: u64 = u64::MAX;
+
+/// An operation that is not over.
+struct Operation {
+    fiber: Arc<Core>,
+    result: Option<i32>,
+}
+
+/// See the [module](self).
+pub(crate) struct Ring {
+    uring: IoUring,
+    /// By the number that the kernel gives back; free places are in `free`.
+    operations: Vec<Option<Operation>>,
+    free: Vec<usize>,
+    is_behind: bool,
+}
+
+/// Whether the kernel gives this process a ring.
+pub(super) fn is_available() -> bool {
+    IoUring::new(1).is_ok()
+}
+
+impl Ring {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Ring { uring: IoUring::new(ENTRIES)?, operations: Vec::new(), free: Vec::new(), is_behind: false })
+    }
+
+    /// Readable when there are completions.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring keeps its descriptor open, and the result borrows the ring.
+        unsafe { BorrowedFd::borrow_raw(self.uring.as_raw_fd()) }
+    }
+
+    /// Whether a fiber waits for a completion.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.free.len() < self.operations.len()
+    }
+
+    /// Hands over what has gathered, and wakes the fibers whose operations are complete. `true`: there were some, or not
+    /// all could be handed over, so the worker should not sleep.
+    pub(super) fn turn(&mut self) -> bool {
+        if self.is_behind {
+            // Out of memory or of room for completions: what could not be handed over is tried at the next turn.
+            self.is_behind = self.uring.submit().is_err();
+        }
+        let mut woke = self.take_completions();
+        if self.uring.submission().cq_overflow() {
+            // The kernel keeps completions for which there was no room until it is entered again.
+            let _ = self.uring.submit();
+            woke |= self.take_completions();
+        }
+        woke || self.is_behind
+    }
+
+    fn take_completions(&mut self) -> bool {
+        let mut woke = false;
+        for completion in self.uring.completion() {
+            if completion.user_data() == CANCELLATION {
+                continue;
+            }
+            let operation = self.operations.get_mut(completion.user_data() as usize).and_then(Option::as_mut);
+            let operation = operation.expect("an operation stays until it is complete");
+            operation.result = Some(completion.result());
+            operation.fiber.end_wait();
+            woke = true;
+        }
+        woke
+    }
+
+    /// Adds an operation of the fiber, and returns its number.
+    ///
+    /// # Safety
+    /// The descriptor and the buffers of `entry` stay valid until [`take`](Self::take) has returned the result.
+    unsafe fn begin(&mut self, entry: &squeue::Entry, fiber: &Arc<Core>) -> io::Result<usize> {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.operations.push(None);
+            self.operations.len() - 1
+        });
+        // SAFETY: as the caller promises.
+        if let Err(error) = unsafe { self.push(&entry.clone().user_data(number as u64)) } {
+            self.free.push(number);
+            return Err(error);
+        }
+        self.operations[number] = Some(Operation { fiber: Arc::clone(fiber), result: None });
+        Ok(number)
+    }
+
+    /// Asks for the end of an operation, which completes all the same.
+    fn cancel(&mut self, number: usize) -> io::Result<()> {
+        let entry = opcode::AsyncCancel::new(number as u64).build().user_data(CANCELLATION);
+        // SAFETY: the entry has no buffers.
+        unsafe { self.push(&entry) }
+    }
+
+    /// # Safety
+    /// As for [`begin`](Self::begin).
+    unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: as the caller promises.
+        if unsafe { self.uring.submission().push(entry) }.is_err() {
+            self.uring.submit()?;
+            // SAFETY: as the caller promises.
+            unsafe { self.uring.submission().push(entry) }.map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
+        }
+        self.is_behind = true;
+        Ok(())
+    }
+
+    /// The result of an operation that is complete; its number is free then.
+    fn take(&mut self, number: usize) -> Option<i32> {
+        let result = self.operations[number].as_ref()?.result?;
+        self.operations[number] = None;
+        self.free.push(number);
+        Some(result)
+    }
+}
+
+/// The entry that is complete when the descriptor is ready.
+pub(super) fn poll_entry(fd: BorrowedFd<'_>, interest: Interest) -> squeue::Entry {
+    let flags = match interest {
+        Interest::Read => libc::POLLIN | libc::POLLRDHUP,
+        Interest::Write => libc::POLLOUT,
+    };
+    opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), flags as u32).build()
+}
+
+/// Has the kernel work on an operation while the fiber waits, and returns the operation's result.
+///
+/// # Errors
+/// Those of the operation, and [`TimedOut`](io::ErrorKind::TimedOut) if the deadline cut it short.
+///
+/// # Panics
+/// Outside of fibers.
+///
+/// # Safety
+/// The descriptor and the buffers of `entry` are valid, and the buffers are not used otherwise, until this returns or
+/// unwinds.
+pub(crate) unsafe fn complete(
+    entry: &squeue::Entry,
+    reason: Reason,
+    deadline: Option<Instant>,
+    at: &'static Location<'static>,
+) -> io::Result<u32> {
+    let inside = Local::with(|local, fiber| {
+        // SAFETY: the caller's promise lasts until this function ends, and `wait` below ends with the operation.
+        let number = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })??;
+        let (result, was_cut_short) = wait(local, fiber, number, reason, deadline, at);
+        match result {
+            done @ 0.. => Ok(done as u32),
+            error if error == -libc::ECANCELED && was_cut_short => {
+                // A cancelled fiber unwinds here.
+                yield_fiber();
+                Err(io::ErrorKind::TimedOut.into())
+            }
+            error => Err(io::Error::from_raw_os_error(-error)),
+        }
+    });
+    inside.expect("a completion is waited for in a fiber")
+}
+
+/// Waits for an operation's completion, which the fiber's cancellation and the deadline bring about. Returns its result, and
+/// whether one of them came first.
+fn wait(
+    local: &Local,
+    fiber: &Arc<Core>,
+    number: usize,
+    reason: Reason,
+    deadline: Option<Instant>,
+    at: &'static Location<'static>,
+) -> (i32, bool) {
+    let may_unwind = unwinds_when_cancelled();
+    // Nothing unwinds as long as the kernel has the buffers.
+    let mask = Mask::new();
+    let guard = AbortOnUnwind;
+    let waiter = Waiter::Fiber(Arc::clone(fiber));
+    let ring = |act: &mut dyn FnMut(&mut Ring) -> Option<i32>| {
+        local.with_poller(|poller| act(poller.ring().expect("the ring is there"))).expect("the poller is there")
+    };
+    let mut is_cut_short = false;
+    let result = loop {
+        if let Some(result) = ring(&mut |ring| ring.take(number)) {
+            break result;
+        }
+        let is_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if !is_cut_short && (is_late || (may_unwind && fiber.is_cancelled())) {
+            ring(&mut |ring| {
+                is_cut_short = ring.cancel(number).is_ok();
+                None
+            });
+        }
+        waiter.block_at(reason, if is_cut_short { None } else { deadline }, at);
+    };
+    std::mem::forget(guard);
+    drop(mask);
+    (result, is_cut_short)
+}

@@ -1,0 +1,138 @@
+//! A descriptor that fibers wait for, with its time limits.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::poller::{Interest, Watch};
+use super::wait::Wait;
+use crate::park::deadline_after;
+use crate::scheduler::local::Local;
+use crate::scheduler::state::Reason;
+use crate::waiter::yield_fiber;
+
+/// The operations of one fiber in a row, without a wait, after which others run.
+const MAX_OPERATIONS: u32 = 64;
+
+/// A non-blocking object of the standard library, whose calls wait.
+#[derive(Debug)]
+pub(crate) struct Source<T> {
+    inner: T,
+    watch: Watch,
+    /// In nanoseconds; 0: without end.
+    read_timeout: AtomicU64,
+    write_timeout: AtomicU64,
+}
+
+impl<T: AsFd> Source<T> {
+    /// `inner` must be non-blocking.
+    pub(crate) fn new(inner: T) -> Self {
+        Source { inner, watch: Watch::default(), read_timeout: AtomicU64::new(0), write_timeout: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn inner(&self) -> &T {
+        &self.inner
+    }
+
+    pub(crate) fn into_inner(self) -> T {
+        self.inner
+    }
+
+    fn timeout_of(&self, interest: Interest) -> &AtomicU64 {
+        match interest {
+            Interest::Read => &self.read_timeout,
+            Interest::Write => &self.write_timeout,
+        }
+    }
+
+    pub(crate) fn timeout(&self, interest: Interest) -> Option<Duration> {
+        let nanoseconds = self.timeout_of(interest).load(Relaxed);
+        (nanoseconds > 0).then(|| Duration::from_nanos(nanoseconds))
+    }
+
+    /// Sets a time limit for each operation, as the standard library does: zero is an error.
+    pub(crate) fn set_timeout(&self, interest: Interest, timeout: Option<Duration>) -> io::Result<()> {
+        if timeout == Some(Duration::ZERO) {
+            let message = "a time limit of zero; expected a longer one, or `None` for no limit";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let nanoseconds = timeout.map_or(0, |timeout| u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        self.timeout_of(interest).store(nanoseconds, Relaxed);
+        Ok(())
+    }
+
+    /// Calls `call` until it does not block.
+    ///
+    /// # Errors
+    /// Those of the call, and [`TimedOut`](io::ErrorKind::TimedOut).
+    #[track_caller]
+    pub(crate) fn operate<R>(&self, interest: Interest, call: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        let reason = match interest {
+            Interest::Read => Reason::Readable,
+            Interest::Write => Reason::Writable,
+        };
+        self.operate_for(reason, interest, self.timeout(interest), call)
+    }
+
+    /// As [`operate`](Self::operate), with the reason that a dump shows, and a time limit of its own.
+    #[track_caller]
+    pub(crate) fn operate_for<R>(
+        &self,
+        reason: Reason,
+        interest: Interest,
+        timeout: Option<Duration>,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        take_turns();
+        let (fd, watch, at): (BorrowedFd<'_>, _, _) = (self.inner.as_fd(), &self.watch, Location::caller());
+        let mut deadline = None;
+        loop {
+            match attempt(&mut call, &self.inner) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // The clock is read only if there is a limit.
+                    if let (Some(timeout), None) = (timeout, deadline) {
+                        deadline = deadline_after(timeout);
+                    }
+                    Wait { fd, watch, interest, reason, deadline, at }.run()?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+/// Lets others run if the fiber has had many operations in a row: a peer that never lets it wait would otherwise keep the
+/// worker. This comes before the operation, so that a cancellation loses none of its data.
+pub(crate) fn take_turns() {
+    let is_due = Local::with(|local, _| {
+        local.operations.set(local.operations.get() + 1);
+        local.operations.get() > MAX_OPERATIONS
+    });
+    if is_due == Some(true) {
+        yield_fiber();
+    }
+}
+
+/// The length of a buffer. In the crate's own tests, operations take only a part of it as a plan says.
+#[inline]
+pub(crate) fn shortened(length: usize) -> usize {
+    #[cfg(all(test, not(loom)))]
+    let length = super::fault::shorten(length);
+    length
+}
+
+#[cfg(not(all(test, not(loom))))]
+#[inline]
+fn attempt<T, R>(call: &mut impl FnMut(&T) -> io::Result<R>, inner: &T) -> io::Result<R> {
+    call(inner)
+}
+
+/// In the crate's own tests, calls fail, come late, and are interrupted as a plan says.
+#[cfg(all(test, not(loom)))]
+fn attempt<T, R>(call: &mut impl FnMut(&T) -> io::Result<R>, inner: &T) -> io::Result<R> {
+    super::fault::before_call()?;
+    call(inner)
+}

@@ -1,0 +1,137 @@
+//! One wait for a descriptor: as the model of the calling fiber has it, or of the calling thread.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::model::IoModel;
+use super::poller::{Interest, Watch};
+use super::ring;
+use crate::blocking::blocking;
+use crate::scheduler::core::Core;
+use crate::scheduler::local::Local;
+use crate::scheduler::state::Reason;
+use crate::waiter::{Waiter, yield_fiber};
+
+/// The longest time for which a thread that stands for a fiber blocks: as long may a cancellation take to be noticed, and
+/// others wait for a thread.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// A wait for a descriptor.
+#[derive(Clone, Copy)]
+pub(super) struct Wait<'a> {
+    pub(super) fd: BorrowedFd<'a>,
+    pub(super) watch: &'a Watch,
+    pub(super) interest: Interest,
+    pub(super) reason: Reason,
+    pub(super) deadline: Option<Instant>,
+    pub(super) at: &'static Location<'static>,
+}
+
+impl Wait<'_> {
+    /// Waits until the descriptor may be ready. May return for no reason.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and those of the poller.
+    pub(super) fn run(self) -> io::Result<()> {
+        if self.is_late() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let inside = Local::with(|local, fiber| match fiber.io {
+            IoModel::Blocking => self.in_slices(local.is_sole),
+            IoModel::NonBlocking => {
+                yield_fiber();
+                Ok(())
+            }
+            IoModel::Readiness => self.in_poller(local, fiber),
+            IoModel::Completion => self.in_ring(),
+        });
+        inside.unwrap_or_else(|| self.on_thread(self.deadline).map(drop))
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// Blocks the thread until the descriptor is ready or `until` has come; whether it is ready.
+    fn on_thread(&self, until: Option<Instant>) -> io::Result<bool> {
+        let flags = match self.interest {
+            Interest::Read => PollFlags::IN,
+            Interest::Write => PollFlags::OUT,
+        };
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut [PollFd::from_borrowed_fd(self.fd, flags)], timeout.as_ref()) {
+                Ok(ready) => return Ok(ready > 0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Blocks this thread, if it is the fiber's own, or another one, for a slice of time.
+    fn in_slices(&self, is_own: bool) -> io::Result<()> {
+        let slice = Instant::now() + SLICE;
+        let until = Some(self.deadline.map_or(slice, |deadline| deadline.min(slice)));
+        let (fd, interest) = (self.fd, self.interest);
+        if is_own {
+            self.on_thread(until)?;
+        } else {
+            // The watch stays here: it belongs to the pollers of workers.
+            let (watch, reason, at) = (Watch::default(), self.reason, self.at);
+            blocking(move || Wait { fd, watch: &watch, interest, reason, deadline: until, at }.on_thread(until))?;
+        }
+        // A cancelled fiber unwinds here.
+        yield_fiber();
+        Ok(())
+    }
+
+    fn in_poller(&self, local: &Local, fiber: &Arc<Core>) -> io::Result<()> {
+        local.with_poller(|poller| poller.enter(self.fd, self.watch, self.interest, fiber))??;
+        let _place = Place { local, wait: self, fiber };
+        Waiter::Fiber(Arc::clone(fiber)).block_at(self.reason, self.deadline, self.at);
+        Ok(())
+    }
+
+    fn in_ring(&self) -> io::Result<()> {
+        let entry = ring::poll_entry(self.fd, self.interest);
+        // SAFETY: the entry has no buffers, and the descriptor is open until the call returns.
+        unsafe { ring::complete(&entry, self.reason, self.deadline, self.at) }.map(drop)
+    }
+}
+
+/// A fiber's entry in its worker's poller, which ends with the wait, however that ends.
+struct Place<'a> {
+    local: &'a Local,
+    wait: &'a Wait<'a>,
+    fiber: &'a Arc<Core>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let left = self.local.with_poller(|poller| poller.leave(self.wait.fd, self.wait.interest, self.fiber));
+        debug_assert!(left.is_ok(), "the poller that was entered is there");
+    }
+}
+
+/// Runs a call that may block the thread: here, if the thread is the fiber's own or there is no fiber, else on a thread for
+/// blocking calls. Interrupted calls begin again.
+#[track_caller]
+pub(crate) fn on_other_thread<T: Send>(mut call: impl FnMut() -> io::Result<T> + Send) -> io::Result<T> {
+    let mut uninterrupted = move || {
+        loop {
+            match call() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    };
+    let is_own = Local::with(|local, _| local.is_sole);
+    if is_own == Some(false) { blocking(uninterrupted) } else { uninterrupted() }
+}

@@ -1,0 +1,101 @@
+//! Connecting without blocking the thread.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getpeername, socket_with, sockopt};
+
+use crate::io::{Interest, Source, on_other_thread};
+use crate::park::{deadline_after, sleep};
+use crate::scheduler::state::Reason;
+
+/// The time between two tries when a Unix listener's queue is full, of which the kernel tells nothing.
+const QUEUE_FULL: Duration = Duration::from_millis(1);
+
+/// A connected stream socket, non-blocking.
+///
+/// # Errors
+/// Those of the connection, and [`TimedOut`](io::ErrorKind::TimedOut).
+#[track_caller]
+pub(super) fn stream(
+    family: AddressFamily,
+    address: &impl SocketAddrArg,
+    timeout: Option<Duration>,
+) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = Source::new(socket_with(family, SocketType::STREAM, flags, None)?);
+    let deadline = timeout.and_then(deadline_after);
+    let mut has_begun = false;
+    loop {
+        let begun = socket.operate_for(Reason::Writable, Interest::Write, timeout, |socket| {
+            if has_begun {
+                return finish(socket);
+            }
+            match connect(socket, address) {
+                // An interrupted connection goes on by itself.
+                Err(Errno::INPROGRESS | Errno::INTR) => {
+                    has_begun = true;
+                    Err(io::ErrorKind::WouldBlock.into())
+                }
+                Err(Errno::AGAIN) => Ok(false),
+                result => result.map(|()| true).map_err(io::Error::from),
+            }
+        })?;
+        if begun {
+            return Ok(socket.into_inner());
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        sleep(QUEUE_FULL);
+    }
+}
+
+/// The end of a connection that has begun.
+fn finish(socket: &OwnedFd) -> io::Result<bool> {
+    sockopt::socket_error(socket)??;
+    match getpeername(socket) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOTCONN) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Connects to the first of the addresses that accepts.
+#[track_caller]
+pub(super) fn tcp(address: &SocketAddr, timeout: Option<Duration>) -> io::Result<std::net::TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    stream(family, address, timeout).map(std::net::TcpStream::from)
+}
+
+/// The addresses of a name, which are looked up on another thread.
+///
+/// # Errors
+/// Those of the look-up; there is at least one address otherwise.
+#[track_caller]
+pub(super) fn resolve(name: &(impl ToSocketAddrs + Sync)) -> io::Result<Vec<SocketAddr>> {
+    let addresses: Vec<SocketAddr> = on_other_thread(|| name.to_socket_addrs().map(Iterator::collect))?;
+    if addresses.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"));
+    }
+    Ok(addresses)
+}
+
+/// Calls `act` with each address until it succeeds; else the last error.
+pub(super) fn first_of<T>(
+    addresses: &[SocketAddr],
+    mut act: impl FnMut(&SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut last = io::Error::from(io::ErrorKind::InvalidInput);
+    for address in addresses {
+        match act(address) {
+            Ok(value) => return Ok(value),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,160 @@
+//! The parts that all sockets have alike.
+
+/// Reading and writing, for a type with a `source` whose object the standard library reads and writes by reference.
+macro_rules! stream {
+    ($stream:ty) => {
+        impl Read for &$stream {
+            #[track_caller]
+            fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+                let length = $crate::io::shortened(buf.len());
+                let buf = &mut buf[..length];
+                self.source.operate(Interest::Read, |mut inner| inner.read(buf))
+            }
+
+            #[track_caller]
+            fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                self.source.operate(Interest::Read, |mut inner| inner.read_vectored(bufs))
+            }
+        }
+
+        impl Write for &$stream {
+            #[track_caller]
+            fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+                let buf = &buf[..$crate::io::shortened(buf.len())];
+                self.source.operate(Interest::Write, |mut inner| inner.write(buf))
+            }
+
+            #[track_caller]
+            fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+                self.source.operate(Interest::Write, |mut inner| inner.write_vectored(bufs))
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        impl Read for $stream {
+            #[track_caller]
+            fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+                (&*self).read(buf)
+            }
+
+            #[track_caller]
+            fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                (&*self).read_vectored(bufs)
+            }
+        }
+
+        impl Write for $stream {
+            #[track_caller]
+            fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+                (&*self).write(buf)
+            }
+
+            #[track_caller]
+            fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+                (&*self).write_vectored(bufs)
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+    };
+}
+
+/// The way from and to the standard library's type, and the descriptor.
+macro_rules! wraps {
+    ($wrapper:ident, $inner:ty) => {
+        impl $wrapper {
+            /// Takes over an object of the standard library.
+            ///
+            /// # Errors
+            /// The descriptor cannot be made non-blocking.
+            pub fn from_std(inner: $inner) -> io::Result<Self> {
+                inner.set_nonblocking(true)?;
+                Ok(Self { source: Source::new(inner) })
+            }
+
+            /// The object of the standard library, which blocks.
+            ///
+            /// # Errors
+            /// The descriptor cannot be made blocking.
+            pub fn into_std(self) -> io::Result<$inner> {
+                let inner = self.source.into_inner();
+                inner.set_nonblocking(false)?;
+                Ok(inner)
+            }
+
+            /// Another owner of the same socket.
+            ///
+            /// # Errors
+            /// The descriptor cannot be duplicated.
+            pub fn try_clone(&self) -> io::Result<Self> {
+                Self::from_std(self.source.inner().try_clone()?)
+            }
+
+            /// The error that the socket has, which this takes away.
+            ///
+            /// # Errors
+            /// The kernel refuses to say.
+            pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+                self.source.inner().take_error()
+            }
+        }
+
+        impl AsFd for $wrapper {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.source.inner().as_fd()
+            }
+        }
+
+        impl AsRawFd for $wrapper {
+            fn as_raw_fd(&self) -> RawFd {
+                self.source.inner().as_raw_fd()
+            }
+        }
+    };
+}
+
+/// Time limits for each read and each write.
+macro_rules! timeouts {
+    ($wrapper:ident) => {
+        impl $wrapper {
+            /// Limits the time of each read; `None` is no limit.
+            ///
+            /// # Errors
+            /// A limit of zero.
+            pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+                self.source.set_timeout(Interest::Read, timeout)
+            }
+
+            /// Limits the time of each write; `None` is no limit.
+            ///
+            /// # Errors
+            /// A limit of zero.
+            pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+                self.source.set_timeout(Interest::Write, timeout)
+            }
+
+            /// The limit of each read.
+            ///
+            /// # Errors
+            /// None; the signature is that of the standard library.
+            pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
+                Ok(self.source.timeout(Interest::Read))
+            }
+
+            /// The limit of each write.
+            ///
+            /// # Errors
+            /// None; the signature is that of the standard library.
+            pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
+                Ok(self.source.timeout(Interest::Write))
+            }
+        }
+    };
+}
+
+pub(super) use {stream, timeouts, wraps};

@@ -1,0 +1,83 @@
+//! UDP.
+
+use std::io;
+use std::net::{self, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use super::connect;
+use super::stream::{timeouts, wraps};
+use crate::io::{Interest, Source};
+
+/// A UDP socket, as [`std::net::UdpSocket`]; see the [module](super).
+#[derive(Debug)]
+pub struct UdpSocket {
+    source: Source<net::UdpSocket>,
+}
+
+wraps!(UdpSocket, net::UdpSocket);
+timeouts!(UdpSocket);
+
+impl UdpSocket {
+    /// Binds the first of the addresses that is free.
+    ///
+    /// # Errors
+    /// Those of the look-up, or of the last address.
+    #[track_caller]
+    pub fn bind(address: impl ToSocketAddrs + Sync) -> io::Result<Self> {
+        Self::from_std(net::UdpSocket::bind(&*connect::resolve(&address)?)?)
+    }
+
+    /// Sets the peer of [`send`](Self::send) and [`recv`](Self::recv): the first of the addresses that the kernel takes.
+    ///
+    /// # Errors
+    /// Those of the look-up, or of the last address.
+    #[track_caller]
+    pub fn connect(&self, address: impl ToSocketAddrs + Sync) -> io::Result<()> {
+        self.source.inner().connect(&*connect::resolve(&address)?)
+    }
+
+    /// Sends a datagram to the peer.
+    ///
+    /// # Errors
+    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    #[track_caller]
+    pub fn send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.source.operate(Interest::Write, |inner| inner.send(buf))
+    }
+
+    /// Receives a datagram of the peer; what has no room in `buf` is lost.
+    ///
+    /// # Errors
+    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    #[track_caller]
+    pub fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.source.operate(Interest::Read, |inner| inner.recv(buf))
+    }
+
+    /// Sends a datagram to an address.
+    ///
+    /// # Errors
+    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    #[track_caller]
+    pub fn send_to(&self, buf: &[u8], address: &SocketAddr) -> io::Result<usize> {
+        self.source.operate(Interest::Write, |inner| inner.send_to(buf, address))
+    }
+
+    /// Receives a datagram and its sender; what has no room in `buf` is lost.
+    ///
+    /// # Errors
+    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    #[track_caller]
+    pub fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.source.operate(Interest::Read, |inner| inner.recv_from(buf))
+    }
+
+    /// The address of this side.
+    ///
+    /// # Errors
+    /// The kernel refuses to say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.inner().local_addr()
+    }
+}

@@ -1,0 +1,105 @@
+//! Unix sockets.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::{self, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix};
+
+use super::connect;
+use super::stream::{stream, timeouts, wraps};
+use crate::io::{Interest, Source};
+
+/// A Unix stream socket, as [`std::os::unix::net::UnixStream`]; see the [module](super).
+#[derive(Debug)]
+pub struct UnixStream {
+    source: Source<net::UnixStream>,
+}
+
+wraps!(UnixStream, net::UnixStream);
+timeouts!(UnixStream);
+stream!(UnixStream);
+
+impl UnixStream {
+    /// Connects to a listener's path. While its queue is full, tries again each millisecond.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    #[track_caller]
+    pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        let address = SocketAddrUnix::new(path.as_ref())?;
+        Ok(Self { source: Source::new(connect::stream(AddressFamily::UNIX, &address, None)?.into()) })
+    }
+
+    /// Two sockets that are connected to each other.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) = net::UnixStream::pair()?;
+        Ok((Self::from_std(one)?, Self::from_std(other)?))
+    }
+
+    /// Closes one direction or both. Waits of other fibers in that direction end.
+    ///
+    /// # Errors
+    /// The connection is over already.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.source.inner().shutdown(how)
+    }
+
+    /// The address of the other side.
+    ///
+    /// # Errors
+    /// There is none any more.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.source.inner().peer_addr()
+    }
+
+    /// The address of this side.
+    ///
+    /// # Errors
+    /// The kernel refuses to say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.inner().local_addr()
+    }
+}
+
+/// A Unix socket that accepts connections, as [`std::os::unix::net::UnixListener`]; see the [module](super).
+#[derive(Debug)]
+pub struct UnixListener {
+    source: Source<net::UnixListener>,
+}
+
+wraps!(UnixListener, net::UnixListener);
+
+impl UnixListener {
+    /// Listens at a path, where no file may be.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::from_std(net::UnixListener::bind(path)?)
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
+        let (stream, peer) = self.source.operate(Interest::Read, net::UnixListener::accept)?;
+        Ok((UnixStream::from_std(stream)?, peer))
+    }
+
+    /// The address at which it listens.
+    ///
+    /// # Errors
+    /// The kernel refuses to say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.source.inner().local_addr()
+    }
+}

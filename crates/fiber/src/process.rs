@@ -1,0 +1,225 @@
+//! Child processes whose end and whose pipes suspend the fiber.
+//!
+//! ```
+//! use std::process::Command;
+//! use millstream_fiber::{Options, Runtime, Threads, process};
+//!
+//! let runtime = Runtime::start(Options::new(Threads::One))?;
+//! let output = runtime.spawn(|| process::output(Command::new("echo").arg("hello")));
+//! assert_eq!(output.join().unwrap()?.stdout, b"hello\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{self, Command, ExitStatus, Output, Stdio};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::io::{Interest, Source, on_other_thread, shortened};
+use crate::scheduler::local::Local;
+use crate::scheduler::state::Reason;
+
+/// Starts a process.
+///
+/// # Errors
+/// Those of [`Command::spawn`]; and if there are no descriptors left, in which case the process is killed.
+#[track_caller]
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    let mut child =
+        Child { stdin: None, stdout: None, stderr: None, end: None, inner: on_other_thread(|| command.spawn())? };
+    if let Err(error) = child.open() {
+        let _ = child.inner.kill();
+        let _ = child.inner.wait();
+        return Err(error);
+    }
+    Ok(child)
+}
+
+/// Runs a process to its end and returns what it wrote, as [`Command::output`].
+///
+/// # Errors
+/// Those of [`spawn`], and of reading its output.
+#[track_caller]
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?.wait_with_output()
+}
+
+/// A process that was started, as [`std::process::Child`]. Dropping it neither ends the process nor waits for it.
+#[derive(Debug)]
+pub struct Child {
+    /// The pipe to its standard input, if it has one.
+    pub stdin: Option<PipeWriter>,
+    /// The pipe from its standard output, if it has one.
+    pub stdout: Option<PipeReader>,
+    /// The pipe from its standard error, if it has one.
+    pub stderr: Option<PipeReader>,
+    /// Readable when the process has ended; `None` on kernels before 5.3.
+    end: Option<Source<OwnedFd>>,
+    inner: process::Child,
+}
+
+impl Child {
+    /// Takes over the pipes, and opens the descriptor of the process.
+    fn open(&mut self) -> io::Result<()> {
+        let process = &mut self.inner;
+        self.stdin = process.stdin.take().map(|pipe| PipeWriter::new(pipe.into())).transpose()?;
+        self.stdout = process.stdout.take().map(|pipe| PipeReader::new(pipe.into())).transpose()?;
+        self.stderr = process.stderr.take().map(|pipe| PipeReader::new(pipe.into())).transpose()?;
+        self.end = match pidfd_open(Pid::from_child(process), PidfdFlags::empty()) {
+            Ok(end) => Some(Source::new(end)),
+            Err(Errno::NOSYS) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(())
+    }
+
+    /// The process's number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.inner.id()
+    }
+
+    /// Kills the process.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.inner.kill()
+    }
+
+    /// The status of the process, if it has ended.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.inner.try_wait()
+    }
+
+    /// Closes its standard input, and waits for the process's end.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        drop(self.stdin.take());
+        let inner = &mut self.inner;
+        match &self.end {
+            Some(end) => end.operate_for(Reason::Process, Interest::Read, None, |_| {
+                inner.try_wait()?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+            }),
+            None => on_other_thread(|| inner.wait()),
+        }
+    }
+
+    /// Waits for the process's end, and reads what it writes meanwhile.
+    ///
+    /// # Errors
+    /// Those of the standard library.
+    #[track_caller]
+    pub fn wait_with_output(mut self) -> io::Result<Output> {
+        drop(self.stdin.take());
+        let read = |pipe: Option<PipeReader>| -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes))?;
+            Ok(bytes)
+        };
+        let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
+        // Both at once, since the process may wait for room in either.
+        let (stdout, stderr) = if Local::with(|_, _| ()).is_some() {
+            crate::scope(|scope| {
+                let stderr = scope.spawn(move || read(stderr));
+                (read(stdout), stderr.join().expect("a read that does not panic"))
+            })
+        } else {
+            std::thread::scope(|scope| {
+                let stderr = scope.spawn(move || read(stderr));
+                (read(stdout), stderr.join().expect("a read that does not panic"))
+            })
+        };
+        Ok(Output { stdout: stdout?, stderr: stderr?, status: self.wait()? })
+    }
+}
+
+/// Makes a descriptor non-blocking.
+fn non_blocking(fd: OwnedFd) -> io::Result<Source<OwnedFd>> {
+    fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
+    Ok(Source::new(fd))
+}
+
+/// The end of a pipe from which to read.
+#[derive(Debug)]
+pub struct PipeReader {
+    source: Source<OwnedFd>,
+}
+
+impl PipeReader {
+    /// Takes over the reading end of a pipe.
+    ///
+    /// # Errors
+    /// The descriptor cannot be made non-blocking.
+    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        Ok(PipeReader { source: non_blocking(fd)? })
+    }
+}
+
+impl Read for PipeReader {
+    #[track_caller]
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let length = shortened(buf.len());
+        let buf = &mut buf[..length];
+        self.source.operate(Interest::Read, |fd| Ok(rustix::io::read(fd, &mut *buf)?))
+    }
+
+    #[track_caller]
+    fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.source.operate(Interest::Read, |fd| Ok(rustix::io::readv(fd, bufs)?))
+    }
+}
+
+impl AsFd for PipeReader {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.inner().as_fd()
+    }
+}
+
+/// The end of a pipe to which to write.
+#[derive(Debug)]
+pub struct PipeWriter {
+    source: Source<OwnedFd>,
+}
+
+impl PipeWriter {
+    /// Takes over the writing end of a pipe.
+    ///
+    /// # Errors
+    /// The descriptor cannot be made non-blocking.
+    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        Ok(PipeWriter { source: non_blocking(fd)? })
+    }
+}
+
+impl Write for PipeWriter {
+    #[track_caller]
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let buf = &buf[..shortened(buf.len())];
+        self.source.operate(Interest::Write, |fd| Ok(rustix::io::write(fd, buf)?))
+    }
+
+    #[track_caller]
+    fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.source.operate(Interest::Write, |fd| Ok(rustix::io::writev(fd, bufs)?))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for PipeWriter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.inner().as_fd()
+    }
+}

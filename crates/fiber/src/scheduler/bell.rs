@@ -1,0 +1,67 @@
+//! The bell of a worker, which ends its sleep wherever it sleeps.
+//!
+//! A worker whose fibers wait for descriptors sleeps in the kernel's poller, and any other one on its event count. A ring
+//! increments the count; if the worker sleeps in the poller, or is about to, it also sounds an *alarm*, a descriptor that
+//! the poller watches. No ring is lost between the two: the worker says that it is in the poller and then compares the
+//! count with its snapshot, and a ring increments the count and then asks whether it is there. A fence on each side puts
+//! these four accesses into one order, in which at least one side sees the other's.
+
+use std::time::Instant;
+
+use millstream_sync::eventcount::{EventCount, Key, SpinPolicy, Waited};
+
+use crate::primitive::{
+    AtomicBool,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
+
+/// Something that ends a sleep in the poller, at once or as soon as it begins.
+pub(crate) trait Alarm {
+    /// Ends the sleep. Callable by any thread.
+    fn sound(&self);
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Bell<A> {
+    rings: EventCount,
+    in_poller: AtomicBool,
+    pub(super) alarm: A,
+}
+
+impl<A: Alarm> Bell<A> {
+    pub(crate) fn new(alarm: A) -> Self {
+        Bell { rings: EventCount::new(), in_poller: AtomicBool::new(false), alarm }
+    }
+
+    /// Ends the worker's sleep, or the next one that begins with a snapshot of before.
+    pub(crate) fn ring(&self) {
+        self.rings.increment();
+        // Pairs with the fence in `sleep_in_poller`.
+        fence(SeqCst);
+        if self.in_poller.load(Relaxed) {
+            self.alarm.sound();
+        }
+    }
+
+    /// The rings so far. The worker looks for work after it, and before it sleeps.
+    pub(crate) fn snapshot(&self) -> Key {
+        self.rings.snapshot()
+    }
+
+    /// Sleeps until the bell has rung since the snapshot, or until the deadline.
+    pub(crate) fn sleep(&self, key: Key, deadline: Option<Instant>, policy: SpinPolicy) -> Waited {
+        self.rings.wait_with(key, deadline, policy)
+    }
+
+    /// Calls `poll`, which sleeps in the poller unless its argument says that the bell has rung since the snapshot. A ring
+    /// during the call sounds the alarm.
+    pub(crate) fn sleep_in_poller(&self, key: Key, poll: impl FnOnce(bool)) {
+        self.in_poller.store(true, Relaxed);
+        // Pairs with the fence in `ring`.
+        fence(SeqCst);
+        poll(self.rings.has_changed(key));
+        self.in_poller.store(false, Relaxed);
+    }
+}

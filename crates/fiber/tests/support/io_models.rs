@@ -1,0 +1,21 @@
+//! The threading models and models of waiting under which every test of descriptors runs.
+
+use millstream_fiber::{IoModel, Options, Runtime, Threads};
+
+pub(crate) const IO_MODELS: [IoModel; 4] =
+    [IoModel::Blocking, IoModel::NonBlocking, IoModel::Readiness, IoModel::Completion];
+
+/// Runs `test` in a runtime of each pair of models, and sees that no fiber is left.
+#[allow(dead_code, reason = "not every test program uses it")]
+pub(crate) fn under_each_io(test: impl Fn(&Runtime)) {
+    for threads in [Threads::OneEach, Threads::One, Threads::Workers(3)] {
+        for io in IO_MODELS {
+            println!("{threads:?}, {io:?}");
+            let runtime = Runtime::start(Options::new(threads).io(io)).unwrap();
+            test(&runtime);
+            while runtime.live_fibers() > 0 {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
