@@ -1,4 +1,4 @@
-//! A small crowd of fibers, and the dump that says what each waits for.
+//! Starts a crowd of fibers and prints the dump, which says what each of them waits for.
 //!
 //! ```text
 //! cargo run -p millstream-fiber --example dump

@@ -1,11 +1,11 @@
-//! Takes the crate's figures on this machine: switch, yield, spawn and join, hops around a ring, and parked fibers.
+//! Measures the crate on this machine: switch, yield, spawn and join, hops around a ring, and parked fibers.
 //!
 //! ```text
 //! cargo run --profile dist -p millstream-fiber --example measure [SECONDS-PER-FIGURE]
 //! ```
 //!
-//! Each line is the median of seven runs and the fastest of them. Close other programs first. A deep stack is 100
-//! frames deep, so that the ratio of the two rings shows whether a switch depends on the depth.
+//! Each line shows the median of seven runs and the fastest run. Close other programs first. A deep stack is 100 frames
+//! deep; the ratio of the two rings shows whether the cost of a switch depends on the depth.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn yields(count: u64) -> Duration {
     timed(|| (0..count).for_each(|_| yield_now()))
 }
 
-/// Prints the time of one step of `run`, which makes the number of steps it is given.
+/// Prints the time of one step of `run`, which performs the given number of steps.
 fn figure(title: &str, budget: Duration, run: impl Fn(u64) -> Duration) {
     let mut count = 1000;
     let mut time = run(count);
@@ -109,7 +109,7 @@ fn ring(runtime: &Runtime, hops: u64, depth: u32) -> Duration {
             next = member.fiber().clone();
             ring.push(member);
         }
-        // All descend first.
+        // Every fiber descends first.
         while started.load(Relaxed) < RING {
             yield_now();
         }
@@ -155,7 +155,7 @@ fn parked() {
     let mut fibers = Vec::with_capacity(PARKED);
     let begin = timed(|| {
         fibers.extend((0..PARKED).map(|_| runtime.spawn(park)));
-        // The last to start has started when it is woken and ends.
+        // The last fiber to start has started once it is woken and ends.
         let last = fibers.pop().expect("there are many");
         last.fiber().unpark();
         last.join().expect("it only parks");
@@ -170,7 +170,7 @@ fn parked() {
     println!("{PARKED} fibers woken and joined in {end:?}");
 }
 
-/// A figure of `/proc/self/status`, in KiB.
+/// Reads a figure from `/proc/self/status`, in KiB.
 fn memory(key: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key));

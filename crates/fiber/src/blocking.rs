@@ -1,4 +1,4 @@
-//! Blocking calls on threads of their own, while the fiber waits.
+//! Blocking calls run on separate threads while the fiber waits.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,21 +17,21 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Mask, Waiter};
 
-/// A thread without work leaves after this time.
+/// An idle thread exits after this time.
 const IDLE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs `call` on a thread for blocking calls, and suspends the fiber meanwhile. Outside a fiber, just calls it.
+/// Runs `call` on a thread for blocking calls and suspends the fiber meanwhile. Outside a fiber, calls it directly.
 ///
-/// For calls that block the thread: files, name resolution, locks of other libraries, long computations. The call may
-/// borrow. It cannot be cut short: a cancelled fiber waits for its end, and unwinds at the next wait.
+/// Use it for calls that block the thread: files, name resolution, locks of other libraries, long computations. The
+/// call may borrow. It cannot be interrupted: a cancelled fiber waits for the call to end and unwinds at its next wait.
 ///
-/// Costs two switches of threads, some 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads)
-/// calls run at a time; further ones wait in line.
+/// Costs two thread switches, about 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads) calls
+/// run at a time; further ones wait in line.
 ///
 /// # Panics
-/// If `call` panics, with that panic.
+/// Panics if `call` panics, with the same payload.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, Threads, blocking};
@@ -50,7 +50,7 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
         let result = catch_unwind(AssertUnwindSafe(call));
         *theirs.result.lock() = Some(result);
-        // Release pairs with the acquire below. After this store the fiber may go on, so nothing borrowed is used.
+        // Release pairs with the acquire below. After this store the fiber may resume, so nothing borrowed is used.
         theirs.is_there.store(true, Release);
         caller.wake();
     });
@@ -72,13 +72,13 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     result.expect("the job left its result").unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// The place of a call's result.
+/// Holds a call's result.
 struct Answer<T> {
     is_there: AtomicBool,
     result: Mutex<Option<thread::Result<T>>>,
 }
 
-/// The threads for blocking calls. They are started when needed, and leave when idle for 10 s or with the runtime.
+/// The threads for blocking calls. They start on demand, and exit after 10 s without work or with the runtime.
 #[derive(Clone)]
 pub(crate) struct BlockingThreads {
     inner: Arc<Inner>,
@@ -104,10 +104,10 @@ impl BlockingThreads {
         BlockingThreads { inner: Arc::new(Inner { max_threads, state, arrival }) }
     }
 
-    /// Has a thread run the job. If there is no thread, and none to be had, returns the job.
+    /// Hands the job to a thread. Returns the job if there is no thread and none can be started.
     fn submit(&self, job: Job) -> Result<(), Job> {
         let mut state = self.inner.state.lock();
-        // Each idle thread takes one of the jobs that wait.
+        // Each idle thread takes one of the waiting jobs.
         let needs_thread = state.idle <= state.jobs.len() && state.threads < self.inner.max_threads;
         if needs_thread {
             let inner = Arc::clone(&self.inner);
@@ -115,7 +115,7 @@ impl BlockingThreads {
             match started {
                 Ok(_) => state.threads += 1,
                 Err(_) if state.threads == 0 => return Err(job),
-                // The job waits for one of the threads that there are.
+                // The job waits for one of the existing threads.
                 Err(_) => {}
             }
         }
@@ -125,7 +125,7 @@ impl BlockingThreads {
         Ok(())
     }
 
-    /// Has the threads leave when they have no work.
+    /// Tells the threads to exit once they have no work.
     pub(crate) fn close(&self) {
         self.inner.state.lock().is_closed = true;
         self.inner.arrival.notify_all();

@@ -1,4 +1,4 @@
-//! Users' destructors where a panic has nowhere to go.
+//! Runs users' destructors in places from which a panic cannot propagate.
 
 use std::any::Any;
 use std::mem;
@@ -11,7 +11,7 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// Ends the process when it is dropped. It guards code that must not unwind, and is forgotten at its end.
+/// Aborts the process when it is dropped. It guards code that must not unwind, and is forgotten when that code is done.
 pub(crate) struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
@@ -20,7 +20,7 @@ impl Drop for AbortOnUnwind {
     }
 }
 
-/// Drops a panic's payload; if even its destructor panics, the second payload is leaked.
+/// Drops a panic's payload. If the payload's destructor panics too, the second payload is leaked.
 fn discard_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         mem::forget(second);

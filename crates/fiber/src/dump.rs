@@ -1,4 +1,4 @@
-//! Every live fiber, and what it waits for.
+//! The dump: every live fiber, and the wait it is in.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::state::{Phase, Reason};
 
-/// The live fibers of a runtime at about one moment. [`Display`](fmt::Display) shows equal ones as a group.
+/// The live fibers of a runtime at roughly one moment. [`Display`](fmt::Display) shows equal fibers as a group.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, Threads, park};
@@ -39,14 +39,14 @@ pub struct Dump {
 pub struct FiberReport {
     /// The fiber's number.
     pub id: u64,
-    /// Its name.
+    /// The fiber's name.
     pub name: Option<Arc<str>>,
-    /// Its state.
+    /// The fiber's state.
     pub state: State,
-    /// Whether it is to unwind at its next wait.
+    /// Whether the fiber will unwind at its next wait.
     pub is_cancelled: bool,
-    /// The depth to which its stack has been touched, in bytes, in whole pages; `None` before the start. A stack that
-    /// another fiber used before counts with that one's depth.
+    /// The depth to which the fiber's stack has been touched, in bytes, rounded up to pages; `None` before the start.
+    /// On a reused stack this includes the depth that earlier fibers reached.
     pub stack_used_bytes: Option<usize>,
 }
 
@@ -54,19 +54,19 @@ pub struct FiberReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// It waits for a worker that starts it.
+    /// The fiber waits for a worker to start it.
     Unstarted,
-    /// It is in the queue of its worker.
+    /// The fiber is in its worker's queue.
     Ready,
-    /// It runs.
+    /// The fiber runs.
     Running,
-    /// It waits.
+    /// The fiber waits.
     Waiting {
-        /// For what.
+        /// The reason for the wait.
         reason: Reason,
         /// The call that waits.
         at: &'static Location<'static>,
-        /// For how long, to about two milliseconds.
+        /// The length of the wait so far, accurate to about two milliseconds.
         since: Duration,
     },
 }
@@ -89,7 +89,7 @@ impl Dump {
     }
 }
 
-/// A fiber's state. `running` is the numbers of the fibers that run, if workers are shared.
+/// Returns a fiber's state. `running` lists the numbers of the running fibers if workers are shared.
 fn state(core: &Core, now_ms: u64, running: Option<&[u64]>) -> State {
     match core.state.waiting() {
         _ if core.state.phase() == Phase::Unstarted => State::Unstarted,
@@ -103,7 +103,7 @@ fn state(core: &Core, now_ms: u64, running: Option<&[u64]>) -> State {
     }
 }
 
-/// A group's key: name, and the state without its times.
+/// A group's key: the name, and the state without its times.
 type Key<'a> = (Option<&'a str>, u8, Option<(Reason, &'static Location<'static>)>, bool);
 
 impl FiberReport {

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 
-/// A stack for a fiber could not be had.
+/// The runtime could not get a stack for a fiber.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
-    /// Guards are mappings on this kernel, and there are no more of them.
+    /// Each guard takes a mapping on this kernel, and the process has no mappings left.
     #[error(
         "no stack for another fiber: this process has {stacks} guarded stacks, each of which takes two mappings, and the \
          kernel allows {limit} in all (vm.max_map_count); expected Linux 6.13, whose guards take none, or more mappings: \
@@ -16,31 +16,31 @@ pub enum StackError {
         limit.saturating_mul(4)
     )]
     Mappings {
-        /// Guarded stacks that exist.
+        /// The number of guarded stacks that exist.
         stacks: usize,
         /// The value of `vm.max_map_count`.
         limit: usize,
     },
-    /// The kernel gave no address space.
+    /// The kernel refused to reserve address space.
     #[error(
         "no stack for another fiber: could not reserve {bytes} bytes of address space beside {stacks} stacks: {source}; \
          expected room under `ulimit -v` and vm.overcommit_memory other than 2, or smaller stacks"
     )]
     Memory {
-        /// Bytes that were asked for.
+        /// The number of bytes requested.
         bytes: usize,
-        /// Stacks that the runtime has.
+        /// The number of stacks the runtime has.
         stacks: usize,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// A runtime could not be started: the kernel gave no thread.
+/// A runtime could not be started because the kernel could not create a thread.
 #[derive(Debug, thiserror::Error)]
 #[error("could not start a thread of the runtime: {source}")]
 pub struct StartError {
-    /// The kernel's answer.
+    /// The kernel's error.
     #[from]
     pub source: io::Error,
 }
@@ -49,13 +49,13 @@ pub struct StartError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The runtime has as many fibers as it may have.
-    #[error("the runtime has {limit} fibers, as many as it may have; raise `Options::max_fibers` or join some first")]
+    /// The runtime has reached its limit of fibers.
+    #[error("the runtime has {limit} fibers, which is its limit; raise `Options::max_fibers` or join some first")]
     TooMany {
         /// The value of [`Options::max_fibers`](crate::Options::max_fibers).
         limit: usize,
     },
-    /// Under [`Threads::OneEach`](crate::Threads::OneEach), the kernel gave no thread.
+    /// Under [`Threads::OneEach`](crate::Threads::OneEach), the kernel could not create a thread.
     #[error("could not start a thread for the fiber: {0}")]
     Thread(#[source] io::Error),
 }
@@ -65,16 +65,17 @@ pub enum SpawnError {
 pub enum JoinError {
     /// The fiber panicked, with this payload.
     Panicked(Box<dyn Any + Send>),
-    /// The fiber was cancelled: it was unwound at a wait, or had not started yet.
+    /// The fiber was cancelled: it unwound at a wait, or never started.
     Cancelled,
     /// The fiber never ran, because there was no stack for it.
     NotStarted(StackError),
-    /// The fiber waits, directly or through others, for the one that asked to join it; it was not waited for.
+    /// The fiber waits, directly or through others, for the fiber that tried to join it. The join returned without
+    /// waiting.
     Cycle,
 }
 
 impl JoinError {
-    /// Goes on with the fiber's panic, or panics with this error's text if the fiber did not panic.
+    /// Resumes the fiber's panic, or panics with this error's text if the fiber did not panic.
     pub fn resume(self) -> ! {
         match self {
             JoinError::Panicked(payload) => std::panic::resume_unwind(payload),
@@ -89,11 +90,11 @@ impl fmt::Display for JoinError {
             JoinError::Panicked(payload) => {
                 let text = payload.downcast_ref::<&str>().copied();
                 let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-                write!(f, "the fiber panicked: {}", text.unwrap_or("(a payload that is no text)"))
+                write!(f, "the fiber panicked: {}", text.unwrap_or("(its payload is not text)"))
             }
             JoinError::Cancelled => f.write_str("the fiber was cancelled"),
             JoinError::NotStarted(error) => write!(f, "the fiber never ran: {error}"),
-            JoinError::Cycle => f.write_str("the fiber waits for the one that asked to join it"),
+            JoinError::Cycle => f.write_str("the fiber waits for the one that tried to join it"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A fiber, seen from outside: its name, its number, the way to wake it.
+//! A handle to a fiber: its name, its number, and the means to wake it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use crate::scheduler::core::Core;
 use crate::waiter::Waiter;
 
-/// A fiber, or a thread outside fibers. Cloning is cheap; a clone does not keep the fiber from ending.
+/// A fiber, or a thread outside fibers. Cloning is cheap, and a clone does not keep the fiber alive.
 #[derive(Clone)]
 pub struct Fiber {
     waiter: Waiter,
 }
 
-/// The fiber that runs this code; outside fibers, the thread.
+/// Returns the calling fiber or, outside fibers, the calling thread.
 #[must_use]
 pub fn current() -> Fiber {
     Fiber { waiter: Waiter::current() }
 }
 
-/// Whether the calling fiber is cancelled. `false` outside a fiber. Wait-free.
+/// Returns whether the calling fiber is cancelled; `false` outside a fiber. Wait-free.
 ///
-/// For long computations, and for programs that abort on panic, which cannot unwind a fiber.
+/// Long computations poll it, as do programs that abort on panic, since those cannot unwind a fiber.
 #[must_use]
 pub fn is_cancelled() -> bool {
     match current().waiter {
@@ -35,7 +35,7 @@ impl Fiber {
         Fiber { waiter: Waiter::Fiber(Arc::clone(core)) }
     }
 
-    /// The name given to the [builder](crate::Builder::name), or the thread's.
+    /// Returns the name given to the [builder](crate::Builder::name), or the thread's name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.waiter {
@@ -44,7 +44,7 @@ impl Fiber {
         }
     }
 
-    /// The fiber's number, unique in the process; `None` for a thread.
+    /// Returns the fiber's number, which is unique in the process; `None` for a thread.
     #[must_use]
     pub fn id(&self) -> Option<u64> {
         match &self.waiter {
@@ -53,21 +53,22 @@ impl Fiber {
         }
     }
 
-    /// Ends the fiber's [`park`](crate::park), or its next one if it is not parked. From any thread.
+    /// Ends the fiber's [`park`](crate::park), or its next one if it is not parked. May be called from any thread.
     ///
-    /// Release: everything written before is visible after that `park`. Lock-free; a system call only if the fiber's
-    /// worker sleeps.
+    /// Release: everything written before this call is visible after that `park`. Lock-free; makes a system call only
+    /// if the fiber's worker sleeps.
     pub fn unpark(&self) {
         let permit = match &self.waiter {
             Waiter::Fiber(core) => &core.permit,
             Waiter::Thread(thread) => &thread.permit,
         };
-        // Release pairs with the acquire in `take_permit`. An exchange, so that each of two unparks is seen.
+        // Release pairs with the acquire in `take_permit`. It is an exchange so that a park sees the writes of every
+        // earlier unpark.
         permit.swap(true, Release);
         self.waiter.wake();
     }
 
-    /// Consumes an unpark. For the fiber itself.
+    /// Consumes an unpark. Only the fiber itself may call it.
     pub(crate) fn take_permit(&self) -> bool {
         match &self.waiter {
             Waiter::Fiber(core) => core.permit.swap(false, Acquire),

@@ -1,4 +1,4 @@
-//! Waiting for a fiber's end.
+//! Joins: waiting for a fiber to end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::scheduler::state::Reason;
 use crate::spawn::Packet;
 use crate::waiter::Waiter;
 
-/// The fibers followed in search of a circle of joins.
+/// The maximum number of fibers followed in search of a cycle of joins.
 const MAX_JOIN_CHAIN: usize = 1024;
 
-/// The right to a fiber's result. Dropping it lets the fiber go on alone.
+/// The right to a fiber's result. Dropping it detaches the fiber.
 pub struct JoinHandle<T> {
     fiber: Fiber,
     core: Arc<Core>,
@@ -25,32 +25,32 @@ impl<T> JoinHandle<T> {
         JoinHandle { fiber: Fiber::of(&core), core, packet }
     }
 
-    /// Waits for the fiber's end and returns its result. Suspends a fiber, blocks a thread.
+    /// Waits for the fiber to end and returns its result. The wait suspends a fiber and blocks a thread.
     ///
-    /// Everything that the fiber did is visible afterwards.
+    /// Everything the fiber wrote is visible afterwards.
     ///
     /// # Errors
-    /// If the fiber panicked, was cancelled, never ran for want of a stack, or waits to join the calling fiber,
-    /// directly or through up to 1024 others. Of the fibers in such a circle, at least one gets the error. Circles
-    /// through scopes, channels or threads are not found.
+    /// Returns an error if the fiber panicked, was cancelled, never ran because it got no stack, or waits to join the
+    /// calling fiber, directly or through up to 1024 others. At least one fiber of such a cycle gets the error. Cycles
+    /// through scopes, channels or threads are not detected.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         wait_for_end(&self.core)?;
         self.packet.take()
     }
 
-    /// Whether the fiber has ended, so that [`join`](Self::join) returns at once. Wait-free.
+    /// Returns whether the fiber has ended, so that [`join`](Self::join) returns at once. Wait-free.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.core.joiners.has_ended()
     }
 
-    /// Cancels the fiber; returns at once. See [the crate's docs](crate#cancellation).
+    /// Cancels the fiber and returns at once. See [the crate's docs](crate#cancellation).
     pub fn cancel(&self) {
         self.core.cancel();
     }
 
-    /// The fiber.
+    /// Returns the fiber.
     #[must_use]
     pub fn fiber(&self) -> &Fiber {
         &self.fiber
@@ -63,7 +63,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
     }
 }
 
-/// Waits until a fiber has ended.
+/// Waits for a fiber to end.
 #[track_caller]
 fn wait_for_end(target: &Arc<Core>) -> Result<(), JoinError> {
     if target.joiners.has_ended() {
@@ -82,16 +82,17 @@ fn wait_for_end(target: &Arc<Core>) -> Result<(), JoinError> {
     Ok(())
 }
 
-/// The note that a fiber waits to join another, in the first one's control block while it waits.
+/// Records that one fiber waits to join another. It is in the joiner's control block for as long as the wait lasts.
 struct Edge<'a> {
     joiner: &'a Core,
 }
 
 impl<'a> Edge<'a> {
-    /// Notes that `joiner` waits for `target`, unless that closes a circle.
+    /// Records that `joiner` waits for `target`, unless that closes a cycle.
     ///
-    /// Each fiber of a circle first notes its edge and then follows the others'. If its walk ends at a fiber without an
-    /// edge, that fiber notes its own later. Walks cannot all end at a later one, so one goes all the way round.
+    /// Each fiber of a cycle first records its own edge and then follows the edges of the others. If its walk ends at a
+    /// fiber without an edge, that fiber records its edge later. The last fiber to record its edge therefore walks the
+    /// whole cycle and finds it.
     fn draw(joiner: &'a Arc<Core>, target: &Arc<Core>) -> Result<Self, JoinError> {
         *joiner.joining.lock() = Some(Arc::clone(target));
         let edge = Edge { joiner };

@@ -1,4 +1,4 @@
-//! Values that belong to a fiber, as thread locals belong to a thread.
+//! Fiber locals: values that belong to a fiber as thread locals belong to a thread.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -9,10 +9,11 @@ use std::thread::LocalKey;
 use crate::contained::discard;
 use crate::scheduler::local::Local;
 
-/// Declares a [`FiberLocal`]: a value for each fiber, made at its first use.
+/// Declares a [`FiberLocal`]: a value for each fiber, created at its first use.
 ///
-/// A fiber stays on its thread, so `thread_local!` is sound in fibers; but all fibers of a thread share the value, and
-/// another fiber may change it during any wait. A fiber local is a fiber's own. Outside fibers each thread has a value.
+/// A fiber stays on its thread, so `thread_local!` is sound in fibers. But all fibers of a thread share that value, and
+/// another fiber may change it during any wait. A fiber local belongs to one fiber. Outside fibers, each thread has its
+/// own value.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -56,40 +57,40 @@ macro_rules! fiber_local {
 
 /// The key of a value for each fiber; [`fiber_local!`] declares one.
 ///
-/// The value need not be `Send`: it is made, used and dropped on the fiber's thread. It is dropped when the fiber's
-/// body has ended, the last made first, and its destructor may wait. A panic of a destructor is reported by the panic
-/// hook and ends there.
+/// The value need not be `Send`: it is created, used and dropped on the fiber's thread. Values are dropped when the
+/// fiber's body has ended, in reverse order of their creation, and their destructors may wait. The panic hook reports a
+/// panic of a destructor, which then ends there.
 pub struct FiberLocal<T: 'static> {
     init: fn() -> T,
     outside: &'static LocalKey<T>,
 }
 
-/// A fiber local was used by a destructor after the fiber had dropped it.
+/// A destructor used a fiber local after the fiber had dropped it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the fiber has ended and dropped this local value")]
 pub struct AccessError;
 
 impl<T: 'static> FiberLocal<T> {
-    /// For [`fiber_local!`].
+    /// Used by [`fiber_local!`].
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(init: fn() -> T, outside: &'static LocalKey<T>) -> Self {
         FiberLocal { init, outside }
     }
 
-    /// Calls `read` with the fiber's value, which the first call makes. `read` may wait.
+    /// Calls `read` with the fiber's value, which the first call creates. `read` may wait.
     ///
     /// # Panics
-    /// In a destructor, after the fiber has dropped the value.
+    /// Panics in a destructor after the fiber has dropped the value.
     pub fn with<R>(&'static self, read: impl FnOnce(&T) -> R) -> R {
-        self.try_with(read).expect("a fiber local is used while its fiber has it")
+        self.try_with(read).expect("the fiber has not dropped this local")
     }
 
-    /// Calls `read` with the fiber's value, which the first call makes. `read` may wait. The cost is a search of the
+    /// Calls `read` with the fiber's value, which the first call creates. `read` may wait. The cost is a search of the
     /// fiber's few values.
     ///
     /// # Errors
-    /// In a destructor, after the fiber (or outside fibers, the thread) has dropped the value.
+    /// Returns an error in a destructor after the fiber (or outside fibers, the thread) has dropped the value.
     pub fn try_with<R>(&'static self, read: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let key = std::ptr::from_ref(self).addr();
         let value = Local::with(|_, fiber| {
@@ -126,7 +127,7 @@ struct State {
 }
 
 impl Locals {
-    /// The value of `key`. `make` runs without a borrow, so it may use other keys, and wait.
+    /// Returns the value of `key`. `make` runs without a borrow, so it may use other keys and wait.
     fn get_or_make(&self, key: usize, make: impl FnOnce() -> Rc<dyn Any>) -> Result<Rc<dyn Any>, AccessError> {
         let find = |state: &State| state.values.iter().find(|(k, _)| *k == key).map(|(_, value)| Rc::clone(value));
         {
@@ -140,7 +141,7 @@ impl Locals {
         }
         let made = make();
         let mut state = self.state.borrow_mut();
-        // A `make` that used its own key has made a value already; the first one stays.
+        // If `make` used its own key, that call created a value already, and the first value stays.
         if let Some(value) = find(&state) {
             drop(state);
             return Ok(value);
@@ -149,7 +150,7 @@ impl Locals {
         Ok(made)
     }
 
-    /// Drops the values, the last made first. Called by the fiber, at the end of its body.
+    /// Drops the values in reverse order of their creation. The fiber calls it at the end of its body.
     pub(crate) fn end(&self) {
         self.state.borrow_mut().is_ending = true;
         loop {

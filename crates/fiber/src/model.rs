@@ -1,9 +1,9 @@
 //! Loom models of the two places where a wake-up could be lost: a fiber's wait, and a worker's sleep.
 //!
-//! The models explore the source that runs: the wait's word, the inbox, and the event count on which a worker sleeps.
-//! A fiber is a number of waits that the model's worker runs; a lost wake-up is a deadlock, which loom reports.
+//! The models explore the production source: the word of a wait, the inbox, and the event count on which a worker
+//! sleeps. A fiber is a number of waits that the model's worker runs. A lost wake-up is a deadlock, which loom reports.
 //!
-//! `python3 verify/mutants fiber` makes mistakes in this source, one at a time, and reports which model finds each.
+//! `python3 verify/mutants fiber` injects bugs into this source, one at a time, and reports the model that finds each.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ struct Fiber {
     link: AtomicPtr<Fiber>,
     wait: WaitState,
     flags: AtomicU32,
-    /// Written by the worker before the first wait, read by a waker that finds the fiber asleep.
+    /// The worker writes it before the first wait; a waker that finds the fiber asleep reads it.
     home: UnsafeCell<u32>,
-    /// Written by a waker before its wake-up, read by the fiber after its wait.
+    /// A waker writes its gift before its wake-up; the fiber reads it after its wait.
     gifts: [UnsafeCell<u32>; 2],
 }
 
@@ -58,7 +58,7 @@ fn wake(inbox: &Inbox<Fiber, Doorbell>, fiber: &Arc<Fiber>) {
     }
 }
 
-/// The worker starts the fiber.
+/// Starts the fiber, as the worker does.
 fn start(fiber: &Fiber) {
     // SAFETY: no waker reads the cell before the fiber has fallen asleep, which it does afterwards; loom checks it.
     fiber.home.with_mut(|home| unsafe { *home = 1 });

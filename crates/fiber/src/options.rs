@@ -9,22 +9,22 @@ use crate::io::IoModel;
 use crate::report::Report;
 use crate::stack::Guards;
 
-/// Which threads run the fibers. The body of a fiber is the same under all three.
+/// The threads that run the fibers. The body of a fiber is the same under all three models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
-    /// A thread for each fiber (1:1): fibers run in parallel and may block, at a thread's price.
+    /// A thread for each fiber (1:1): fibers run in parallel and may block, at the cost of a thread.
     OneEach,
     /// One thread for all fibers (1:N): fibers never run at the same time.
     One,
-    /// This number of threads for all fibers (M:N), from 1 to 4096; other numbers count as the nearest of these.
+    /// This number of threads for all fibers (M:N), clamped to the range from 1 to 4096.
     Workers(usize),
 }
 
-/// The most workers.
+/// The maximum number of workers.
 const MAX_WORKERS: usize = 4096;
 
 impl Threads {
-    /// The number of workers that all fibers share; 0 if each fiber has its own.
+    /// Returns the number of workers that all fibers share; 0 if each fiber has its own.
     pub(crate) fn workers(self) -> usize {
         match self {
             Threads::OneEach => 0,
@@ -59,7 +59,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults, which each setter names.
+    /// Returns the defaults, which the setters document.
     #[must_use]
     pub fn new(threads: Threads) -> Self {
         Options {
@@ -76,54 +76,55 @@ impl Options {
         }
     }
 
-    /// The size of each fiber's stack in bytes, 64 KiB by default. It is rounded up to whole pages, and kept between
-    /// 16 KiB and 1 GiB. This is address space: memory is committed page by page as a fiber touches it.
+    /// Sets the size of each fiber's stack in bytes; 64 KiB by default. The size is rounded up to whole pages and
+    /// clamped to the range from 16 KiB to 1 GiB. This is address space: memory is committed page by page as a fiber
+    /// touches it.
     #[must_use]
     pub fn stack_bytes(self, stack_bytes: usize) -> Self {
         Options { stack_bytes, ..self }
     }
 
-    /// The size of the guard below each stack in bytes, 16 KiB by default; rounded up to whole pages, at least
-    /// one, and at most 1 MiB.
+    /// Sets the size of the guard below each stack in bytes; 16 KiB by default. The size is rounded up to whole pages,
+    /// at least one, and is at most 1 MiB.
     ///
-    /// Rust code touches each page of a large frame in order and cannot jump over a guard of one page. C code that was
-    /// compiled without `-fstack-clash-protection` can jump over a guard that is smaller than its largest frame.
+    /// Rust code touches each page of a large frame in order and cannot jump over a guard of one page. C code compiled
+    /// without `-fstack-clash-protection` can jump over a guard that is smaller than its largest frame.
     #[must_use]
     pub fn guard_bytes(self, guard_bytes: usize) -> Self {
         Options { guard_bytes, ..self }
     }
 
-    /// How stacks are guarded; by default, [the best kind that the kernel has](Guards::best).
+    /// Sets the kind of guards; by default, [the best kind that the kernel supports](Guards::best).
     ///
     /// # Errors
-    /// With [`Guards::Marks`] on a kernel that has none, every fiber ends with
+    /// With [`Guards::Marks`] on a kernel that does not support them, every fiber ends with
     /// [`NotStarted`](crate::JoinError::NotStarted).
     #[must_use]
     pub fn guards(self, guards: Guards) -> Self {
         Options { guards: Some(guards), ..self }
     }
 
-    /// The number of idle stacks that keep their memory, 1024 by default; further ones give it back to the kernel. Each
-    /// worker keeps up to 64 more.
+    /// Sets the number of idle stacks that keep their memory; 1024 by default. Further idle stacks return their memory
+    /// to the kernel. Each worker keeps up to 64 more.
     #[must_use]
     pub fn idle_stacks(self, idle_stacks: usize) -> Self {
         Options { idle_stacks, ..self }
     }
 
-    /// The number of fibers that may be alive at once, 2²⁰ by default. Spawning more is an error.
+    /// Sets the maximum number of live fibers; 2²⁰ by default. Spawning more is an error.
     #[must_use]
     pub fn max_fibers(self, max_fibers: usize) -> Self {
         Options { max_fibers, ..self }
     }
 
-    /// The number of threads for [`blocking`](crate::blocking) calls, 64 by default, at least one. Further calls wait
-    /// for a thread.
+    /// Sets the maximum number of threads for [`blocking`](crate::blocking) calls, at least one; 64 by default. Further
+    /// calls wait for a thread.
     #[must_use]
     pub fn max_blocking_threads(self, max_blocking_threads: usize) -> Self {
         Options { max_blocking_threads: max_blocking_threads.max(1), ..self }
     }
 
-    /// The time after which a fiber that keeps its worker is reported, 10 ms by default. Under
+    /// Sets the time after which a fiber that keeps its worker is reported; 10 ms by default. Under
     /// [`Threads::OneEach`] no other fiber waits for the worker, and none is reported.
     #[must_use]
     pub fn stall(self, stall: Duration) -> Self {

@@ -1,4 +1,4 @@
-//! Yielding, parking and sleeping. Outside a fiber, each acts on the thread.
+//! Yield, park and sleep. Outside a fiber, each acts on the thread.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,17 @@ use crate::handle::current;
 use crate::scheduler::state::Reason;
 use crate::waiter::yield_fiber;
 
-/// Lets the other ready fibers of the worker run first.
+/// Lets the worker's other ready fibers run first.
 ///
-/// A few nanoseconds and no system call. A cancelled fiber unwinds here. Outside a fiber, yields the thread.
+/// Takes a few nanoseconds and makes no system call. A cancelled fiber unwinds here. Outside a fiber, yields the
+/// thread.
 pub fn yield_now() {
     if !yield_fiber() {
         std::thread::yield_now();
     }
 }
 
-/// Waits until [`unpark`](crate::Fiber::unpark); returns at once if that came since the last `park`.
+/// Waits for an [`unpark`](crate::Fiber::unpark). Returns at once if there has been one since the last `park`.
 ///
 /// Acquire: everything written before the `unpark` is visible afterwards. There are no spurious returns.
 ///
@@ -33,7 +34,7 @@ pub fn park() {
     park_until(None);
 }
 
-/// Waits until [`unpark`](crate::Fiber::unpark) or for `timeout`. Returns whether it was unparked.
+/// Waits for an [`unpark`](crate::Fiber::unpark), for at most `timeout`. Returns whether the fiber was unparked.
 #[track_caller]
 pub fn park_timeout(timeout: Duration) -> bool {
     park_until(deadline_after(timeout))
@@ -53,9 +54,9 @@ fn park_until(deadline: Option<Instant>) -> bool {
     }
 }
 
-/// Waits for at least `duration`. An `unpark` meanwhile is kept for the next [`park`].
+/// Waits for at least `duration`. An `unpark` during the sleep is kept for the next [`park`].
 ///
-/// A worker with other fibers to run looks at its timers every 16 turns.
+/// A worker with other fibers to run checks its timers every 16 turns.
 #[track_caller]
 pub fn sleep(duration: Duration) {
     let fiber = current();
@@ -65,7 +66,7 @@ pub fn sleep(duration: Duration) {
     }
 }
 
-/// The moment after `timeout`; `None`, which is never, if no clock gets that far.
+/// Returns the moment after `timeout`; `None` means never, for a time beyond the range of the clock.
 pub(crate) fn deadline_after(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }

@@ -1,4 +1,4 @@
-//! The atomics on which the scheduler is built: the machine's, or loom's in a model.
+//! The atomics that the scheduler uses: the machine's, or loom's in a model.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};

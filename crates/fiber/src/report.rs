@@ -1,23 +1,23 @@
-//! Reports of a runtime to its owner.
+//! Reports from a runtime to its owner.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Something that the owner of a runtime should know, and that no caller is told otherwise.
+/// An event that the owner of a runtime should know about and that no return value reports.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Report {
     /// A fiber has kept its worker for longer than [`Options::stall`](crate::Options::stall) without a wait or a yield.
-    /// Other fibers of the worker wait meanwhile, except that unstarted ones go to other workers.
+    /// The worker's other started fibers wait meanwhile; unstarted ones go to other workers.
     Stalled {
         /// The fiber's name, or its number after a `#`.
         fiber: String,
         /// The worker's index.
         worker: usize,
-        /// For how long, at least.
+        /// The time for which the fiber has kept the worker, at least.
         since: Duration,
     },
-    /// A fiber never ran, because there was no stack for it. Its joiner gets the error, too.
+    /// A fiber never ran because there was no stack for it. Its joiner gets the error as well.
     NotStarted {
         /// The fiber's name, or its number after a `#`.
         fiber: String,

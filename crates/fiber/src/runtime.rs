@@ -1,4 +1,4 @@
-//! A runtime: the threads that run fibers, and the fibers' stacks.
+//! A runtime owns the threads that run fibers, and the fibers' stacks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::stack::StackReport;
 
 /// A set of threads that run fibers.
 ///
-/// Dropping it cancels all fibers and blocks until they have ended; in one of its own fibers it only cancels, since
-/// that fiber could not wait for itself. (In a blocking call of such a fiber it would wait forever.)
-/// [`finish`](Self::finish) waits without cancelling. A program that ends without either leaves its fibers where they
-/// are, as it leaves its threads.
+/// Dropping it cancels all fibers and blocks until they have ended. A drop in one of its own fibers only cancels, since
+/// that fiber could not wait for itself. (A drop in a blocking call of such a fiber would wait forever.)
+/// [`finish`](Self::finish) waits without cancelling. A program that exits without either abandons its fibers, as it
+/// abandons its threads.
 pub struct Runtime {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -31,34 +31,34 @@ impl Runtime {
     /// stack overflows.
     ///
     /// # Errors
-    /// If the kernel gives no thread.
+    /// Returns an error if the kernel cannot create a thread.
     pub fn start(options: Options) -> Result<Self, StartError> {
         overflow::install();
         let shared = Arc::new(Shared::new(options));
         match shared.start() {
             Ok(threads) => Ok(Runtime { shared, threads }),
             Err(source) => {
-                // Those that started have nothing to do, and leave.
+                // The workers that did start have nothing to do and exit.
                 shared.close();
                 Err(StartError { source })
             }
         }
     }
 
-    /// Spawns a fiber. It goes on if the handle is dropped, until the runtime is.
+    /// Spawns a fiber. Dropping the handle detaches the fiber, which then lives at most as long as the runtime.
     ///
     /// # Panics
-    /// If the fiber [could not be spawned](crate::SpawnError); [`Builder::spawn_on`] returns the error.
+    /// Panics if the fiber [could not be spawned](crate::SpawnError); [`Builder::spawn_on`] returns the error instead.
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         Builder::new().spawn_on(self, body).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Calls `body` with a scope, waits for all fibers that were spawned in it, and returns the result of `body`.
-    /// Blocks the thread; in a fiber, suspends it.
+    /// Calls `body` with a scope, waits for all fibers spawned in it, and returns the result of `body`. The wait blocks
+    /// a thread and suspends a fiber.
     ///
     /// # Panics
-    /// If `body` panics, with that panic; else if a fiber of the scope panicked and was not joined.
+    /// Resumes the panic of `body`, if it panics. Otherwise panics if a fiber of the scope panicked and was not joined.
     ///
     /// ```
     /// use millstream_fiber::{Options, Runtime};
@@ -78,31 +78,32 @@ impl Runtime {
         scope::run(Arc::clone(&self.shared), body)
     }
 
-    /// Blocks the thread until all fibers have ended, and stops the workers.
+    /// Blocks the thread until all fibers have ended, then stops the workers.
     ///
     /// # Panics
-    /// In one of the runtime's own fibers, which would wait for itself.
+    /// Panics in one of the runtime's own fibers, which would wait for itself.
     pub fn finish(self) {
         assert!(!Local::is_worker_of(&self.shared), "a fiber cannot wait for the end of its own runtime");
         self.shared.wait_until_empty();
     }
 
-    /// The number of fibers that have been spawned and have not ended.
+    /// Returns the number of fibers that have been spawned and have not ended.
     #[must_use]
     pub fn live_fibers(&self) -> usize {
         self.shared.live()
     }
 
-    /// Every live fiber: its name, what it does or waits for, and how deep its stack has been.
+    /// Reports every live fiber: its name, its state, the reason for its wait, and the depth of its stack.
     ///
-    /// Costs about a microsecond for each fiber; the fibers go on meanwhile, so their states are of different moments.
+    /// Takes about a microsecond for each fiber. The fibers keep running meanwhile, so their states are from different
+    /// moments.
     #[must_use]
     pub fn dump(&self) -> Dump {
         Dump::of(&self.shared)
     }
 
-    /// The runtime's stacks, with the greatest depth to which one has been used. Costs about a microsecond for each
-    /// stack, and holds up those that need a new one.
+    /// Reports the runtime's stacks, with the greatest depth that any of them has reached. Takes about a microsecond
+    /// for each stack; fibers that need a new stack wait meanwhile.
     #[must_use]
     pub fn stacks(&self) -> StackReport {
         self.shared.pool.report()

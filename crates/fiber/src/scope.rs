@@ -1,4 +1,4 @@
-//! Fibers that borrow: a scope ends after all of its fibers.
+//! Scopes: fibers that borrow. A scope ends after all of its fibers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,24 +21,25 @@ use crate::scheduler::state::Reason;
 use crate::spawn::{Builder, Packet, current_runtime};
 use crate::waiter::{Mask, Waiter};
 
-/// A scope in which fibers may borrow what lives outside; [`scope`] makes one.
+/// A scope whose fibers may borrow values from outside it; [`scope`] creates one.
 pub struct Scope<'scope, 'env: 'scope> {
     shared: Arc<Shared>,
     state: Arc<ScopeState>,
-    /// Invariant in both lifetimes: a scope must not pass for one of another lifetime.
+    /// Invariant in both lifetimes: a scope must not coerce to a scope of another lifetime.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Calls `body` with a scope, waits for all fibers that were spawned in it, and returns the result of `body`.
+/// Calls `body` with a scope, waits for all fibers spawned in it, and returns the result of `body`.
 ///
-/// The wait suspends the calling fiber. It also comes after a panic of `body`, and it cannot be cut short: if the
-/// calling fiber is cancelled meanwhile, the fibers of the scope are cancelled, waited for, and then the calling fiber
-/// unwinds at its next wait. In a destructor that runs because the fiber ends or unwinds, they are not cancelled.
+/// The wait suspends the calling fiber. It also follows a panic of `body`, and cancellation cannot interrupt it: if the
+/// calling fiber is cancelled meanwhile, the fibers of the scope are cancelled, the scope waits for them, and the
+/// calling fiber unwinds at its next wait. In a destructor that runs because the calling fiber ends or unwinds, the
+/// fibers of the scope are not cancelled.
 ///
 /// # Panics
-/// Outside a fiber, where [`Runtime::scope`](crate::Runtime::scope) does it. If `body` panics, with that panic; else if
-/// a fiber of the scope panicked and was not joined.
+/// Panics outside a fiber; use [`Runtime::scope`](crate::Runtime::scope) there. Resumes the panic of `body`, if it
+/// panics. Otherwise panics if a fiber of the scope panicked and was not joined.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, scope};
@@ -55,7 +56,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// # Ok::<(), millstream_fiber::StartError>(())
 /// ```
 ///
-/// A value inside the scope ends before its fibers do, and cannot be lent to them:
+/// A value inside the scope is dropped before its fibers end, so they cannot borrow it:
 ///
 /// ```compile_fail,E0373
 /// millstream_fiber::scope(|scope| {
@@ -79,7 +80,7 @@ pub(crate) fn run<'env, T>(shared: Arc<Shared>, body: impl for<'scope> FnOnce(&'
     });
     let scope = Scope { shared, state: Arc::clone(&state), scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
-    // To leave early would free what the fibers borrow.
+    // Leaving early would free the data that the fibers borrow.
     let guard = AbortOnUnwind;
     state.wait_for_all();
     std::mem::forget(guard);
@@ -91,10 +92,11 @@ pub(crate) fn run<'env, T>(shared: Arc<Shared>, body: impl for<'scope> FnOnce(&'
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Spawns a fiber that may borrow what outlives the scope.
+    /// Spawns a fiber that may borrow values that outlive the scope.
     ///
     /// # Panics
-    /// If the fiber [could not be spawned](crate::SpawnError); [`Builder::spawn_scoped`] returns the error.
+    /// Panics if the fiber [could not be spawned](crate::SpawnError); [`Builder::spawn_scoped`] returns the error
+    /// instead.
     #[track_caller]
     pub fn spawn<T: Send + 'scope>(
         &'scope self,
@@ -129,27 +131,27 @@ impl<T> ScopedJoinHandle<'_, T> {
         ScopedJoinHandle { inner: JoinHandle::new(core, packet), scope: PhantomData }
     }
 
-    /// Waits for the fiber's end and returns its result, as [`JoinHandle::join`] does.
+    /// Waits for the fiber to end and returns its result, like [`JoinHandle::join`].
     ///
     /// # Errors
-    /// Those of [`JoinHandle::join`].
+    /// Returns the errors of [`JoinHandle::join`].
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         self.inner.join()
     }
 
-    /// Whether the fiber has ended.
+    /// Returns whether the fiber has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.inner.is_finished()
     }
 
-    /// Cancels the fiber; returns at once. See [the crate's docs](crate#cancellation).
+    /// Cancels the fiber and returns at once. See [the crate's docs](crate#cancellation).
     pub fn cancel(&self) {
         self.inner.cancel();
     }
 
-    /// The fiber.
+    /// Returns the fiber.
     #[must_use]
     pub fn fiber(&self) -> &Fiber {
         self.inner.fiber()
@@ -162,9 +164,9 @@ impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
     }
 }
 
-/// The part of a scope that its fibers share, and that may outlive it.
+/// The state that a scope shares with its fibers. It may outlive the scope.
 pub(crate) struct ScopeState {
-    /// Fibers that have entered and not left.
+    /// The number of fibers that have entered and not left.
     fibers: AtomicUsize,
     owner: Waiter,
     is_cancelled: AtomicBool,
@@ -176,7 +178,7 @@ pub(crate) struct ScopeState {
 #[derive(Default)]
 struct Members {
     fibers: Vec<Arc<Core>>,
-    /// The length at which those that have ended are removed.
+    /// The length at which fibers that have ended are removed.
     sweep_at: usize,
 }
 
@@ -186,7 +188,7 @@ impl ScopeState {
         self.fibers.fetch_add(1, Relaxed);
     }
 
-    /// A fiber has ended, and its body and its result are gone.
+    /// Counts out a fiber that has ended and whose body and result are dropped.
     pub(crate) fn leave(&self) {
         // Release pairs with the owner's acquire: it sees everything the fiber did.
         if self.fibers.fetch_sub(1, AcqRel) == 1 {
@@ -198,7 +200,7 @@ impl ScopeState {
         self.has_panicked.store(true, Relaxed);
     }
 
-    /// Adds a fiber to those that are cancelled together with the owner.
+    /// Adds a fiber to cancel together with the owner.
     pub(crate) fn adopt(&self, fiber: &Arc<Core>) {
         let mut members = self.members.lock();
         if members.fibers.len() >= members.sweep_at.max(16) {
@@ -219,8 +221,8 @@ impl ScopeState {
 
     #[track_caller]
     fn wait_for_all(&self) {
-        // A destructor that runs because the fiber ends or unwinds has its scopes in peace. Whether it unwinds may
-        // become clear later, and is looked at after each wait.
+        // Cancellation leaves alone the scopes of a destructor that runs because the fiber ends or unwinds. The fiber
+        // may learn only later whether it unwinds, so this is checked after each wait.
         let is_ending = Mask::is_set();
         let _mask = Mask::new();
         let mut has_cancelled = is_ending;

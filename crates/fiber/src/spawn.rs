@@ -1,4 +1,4 @@
-//! Spawning: a function becomes a body, and its result a packet for the joiner.
+//! Spawning turns a function into a body, and its result into a packet for the joiner.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::scheduler::shared::Shared;
 use crate::scope::{Scope, ScopeState, ScopedJoinHandle};
 use crate::waiter::{Mask, Unwound};
 
-/// The place of a fiber's result. It is dropped before the fiber's scope ends, and the result in it.
+/// Holds a fiber's result. The packet and the result in it are dropped before the fiber's scope ends.
 pub(crate) struct Packet<T> {
     result: Mutex<Option<Result<T, JoinError>>>,
     scope: Option<Arc<ScopeState>>,
@@ -37,12 +37,12 @@ impl<T> Drop for Packet<T> {
     }
 }
 
-/// Spawns a fiber of the runtime that runs the calling fiber. It goes on if the handle is dropped.
+/// Spawns a fiber in the runtime of the calling fiber. Dropping the handle detaches the fiber.
 ///
 /// Costs three allocations and two short locks; [`Builder::spawn`] names the fiber and returns errors.
 ///
 /// # Panics
-/// Outside a fiber, where [`Runtime::spawn`] does it; and if the fiber [could not be spawned](SpawnError).
+/// Panics outside a fiber, where [`Runtime::spawn`] works instead, and if the fiber [could not be spawned](SpawnError).
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, spawn};
@@ -56,7 +56,7 @@ impl<T> Drop for Packet<T> {
 /// # Ok::<(), millstream_fiber::StartError>(())
 /// ```
 ///
-/// A body may start on another thread, so it must be `Send`; values that it makes need not be:
+/// A body may start on another thread, so it must be `Send`; values that it creates need not be:
 ///
 /// ```compile_fail,E0277
 /// let shared = std::rc::Rc::new(5);
@@ -67,7 +67,7 @@ pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Jo
     Builder::new().spawn(body).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The runtime of the calling fiber.
+/// Returns the runtime of the calling fiber.
 #[track_caller]
 pub(crate) fn current_runtime() -> Arc<Shared> {
     let shared = Local::with(|local, _| Arc::clone(&local.shared));
@@ -99,12 +99,12 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A fiber without a name: reports call it by its number.
+    /// Returns a builder for a fiber without a name; reports identify such a fiber by its number.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names the fiber. The name stands in dumps and in the reports of overflows and stalls; it need not be unique.
+    /// Names the fiber. The name appears in dumps and in reports of overflows and stalls; it need not be unique.
     pub fn name(self, name: impl Into<Arc<str>>) -> Self {
         Builder { traits: Traits { name: Some(name.into()), ..self.traits } }
     }
@@ -114,13 +114,13 @@ impl Builder {
         Builder { traits: Traits { io: Some(io), ..self.traits } }
     }
 
-    /// Spawns the fiber in the runtime that runs the calling fiber.
+    /// Spawns the fiber in the runtime of the calling fiber.
     ///
     /// # Errors
-    /// If the runtime has as many fibers as it may have, or has no thread for it.
+    /// Returns an error if the runtime has reached its limit of fibers, or cannot create a thread for this one.
     ///
     /// # Panics
-    /// Outside a fiber.
+    /// Panics outside a fiber.
     #[track_caller]
     pub fn spawn<T: Send + 'static>(
         self,
@@ -132,7 +132,7 @@ impl Builder {
     /// Spawns the fiber in a runtime.
     ///
     /// # Errors
-    /// If the runtime has as many fibers as it may have, or has no thread for it.
+    /// Returns an error if the runtime has reached its limit of fibers, or cannot create a thread for this one.
     pub fn spawn_on<T: Send + 'static>(
         self,
         runtime: &Runtime,
@@ -144,7 +144,7 @@ impl Builder {
     /// Spawns the fiber in a scope.
     ///
     /// # Errors
-    /// If the runtime has as many fibers as it may have, or has no thread for it.
+    /// Returns an error if the runtime has reached its limit of fibers, or cannot create a thread for this one.
     pub fn spawn_scoped<'scope, T: Send + 'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -178,14 +178,14 @@ impl Builder {
     }
 }
 
-/// A fiber and the place of its result.
+/// A fiber and the packet for its result.
 type Spawned<T> = (Arc<Core>, Arc<Packet<T>>);
 
 /// Spawns a fiber whose body and result may borrow.
 ///
 /// # Safety
-/// Everything that `F` and `T` borrow outlives the fiber's call of `scope`'s `leave`, or the fiber's end if there is no
-/// scope. On an error, the body has been dropped.
+/// Everything that `F` and `T` borrow outlives the fiber's call of `leave` on `scope`, or the fiber's end if there is
+/// no scope. On an error, the body has been dropped.
 unsafe fn spawn_unchecked<F, T>(
     shared: &Arc<Shared>,
     traits: Traits,
@@ -204,7 +204,7 @@ where
             Start::Cancelled => unrun(function, JoinError::Cancelled),
             Start::NoStack(error) => unrun(function, JoinError::NotStarted(error)),
         };
-        // Destructors that run because the fiber ends are not cut short by a cancellation.
+        // A cancellation does not interrupt destructors that run because the fiber ends.
         let mask = Mask::new();
         // SAFETY: this code runs in the fiber; without a stack, there is none, and it has no locals.
         Local::with(|_, fiber| unsafe { fiber.own() }.locals.end());
@@ -222,14 +222,14 @@ where
     Ok((shared.spawn(traits, body)?, packet))
 }
 
-/// The meaning of a panic at the root of the fiber that runs.
+/// Interprets a panic that reaches the root of the running fiber.
 fn outcome(payload: Box<dyn Any + Send>) -> JoinError {
-    // A payload that the user kept from a cancellation and threw elsewhere is a panic like any other.
+    // If the user kept the payload of a cancellation and rethrew it elsewhere, it is an ordinary panic.
     let is_cancelled = || Local::with(|_, fiber| fiber.is_cancelled()) == Some(true);
     if payload.is::<Unwound>() && is_cancelled() { JoinError::Cancelled } else { JoinError::Panicked(payload) }
 }
 
-/// Drops a function that does not run.
+/// Drops a function without running it.
 fn unrun<T>(function: impl FnOnce() -> T, error: JoinError) -> Result<T, JoinError> {
     let _mask = Mask::new();
     discard(function);

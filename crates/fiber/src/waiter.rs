@@ -1,7 +1,7 @@
-//! Waiting: the one place where a fiber suspends, and where a thread outside fibers blocks.
+//! Waits: the one place where a fiber suspends, and where a thread outside fibers blocks.
 //!
 //! Every wait of the crate registers a [`Waiter`] with the side that will wake it, checks its condition, and calls
-//! [`block`]. A wake-up that comes before ends the wait at once. Waits may end without a reason, so callers loop.
+//! [`block`]. A wake-up before the call ends the wait at once. Wake-ups may be spurious, so callers loop.
 
 use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
@@ -42,7 +42,8 @@ impl ThreadWaiter {
         }
     }
 
-    /// This thread's. In the destructor of another thread local it may be a new one, which works as well.
+    /// Returns this thread's waiter. In the destructor of another thread local it may be a new one, which works as
+    /// well.
     fn current() -> Arc<Self> {
         THREAD.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(ThreadWaiter::new()))
     }
@@ -67,13 +68,13 @@ pub(crate) enum Waiter {
 }
 
 impl Waiter {
-    /// The fiber that runs, or the thread.
+    /// Returns the calling fiber or thread.
     pub(crate) fn current() -> Self {
         let fiber = Local::with(|_, fiber| Waiter::Fiber(Arc::clone(fiber)));
         fiber.unwrap_or_else(|| Waiter::Thread(ThreadWaiter::current()))
     }
 
-    /// Ends the waiter's wait, or its next one.
+    /// Ends the waiter's current wait, or its next one.
     pub(crate) fn wake(&self) {
         match self {
             Waiter::Fiber(fiber) => fiber.end_wait(),
@@ -81,7 +82,7 @@ impl Waiter {
         }
     }
 
-    /// The waiter, for a future that it polls.
+    /// Returns the waiter as a `Waker`, for a future that it polls.
     fn waker(&self) -> Waker {
         match self {
             Waiter::Fiber(fiber) => Waker::from(Arc::clone(fiber)),
@@ -89,9 +90,9 @@ impl Waiter {
         }
     }
 
-    /// Waits until [`wake`](Self::wake), the deadline, or for no reason. Must be called by the waiter itself.
+    /// Waits for [`wake`](Self::wake) or the deadline; may return spuriously. Only the waiter itself may call it.
     ///
-    /// This is where a cancelled fiber unwinds, before the wait or after it, unless it is masked or unwinds already.
+    /// A cancelled fiber unwinds here, before or after the wait, unless it is masked or already unwinding.
     #[track_caller]
     pub(crate) fn block(&self, reason: Reason, deadline: Option<Instant>) {
         self.block_at(reason, deadline, Location::caller());
@@ -129,7 +130,7 @@ impl Wake for ThreadWaiter {
 /// The payload with which a cancelled fiber unwinds.
 pub(crate) struct Unwound;
 
-/// Unwinds a fiber that is cancelled. `is_unwinding`: it unwinds already, and a second panic would abort the process.
+/// Unwinds a cancelled fiber. If `is_unwinding`, does nothing, since a second panic would abort the process.
 fn check_cancelled(fiber: &Core, is_unwinding: bool) {
     if !fiber.is_cancelled() || is_unwinding || cfg!(panic = "abort") {
         return;
@@ -153,11 +154,12 @@ fn soon(deadline: Option<Instant>) -> Instant {
     deadline.map_or(soon, |deadline| deadline.min(soon))
 }
 
-/// Suspends the fiber that runs until it is woken or the deadline has passed.
+/// Suspends the running fiber until it is woken or the deadline has passed.
 fn suspend(reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
     let inside = Local::with(|local, fiber| {
-        // A fiber that waits in a destructor while it unwinds leaves the thread's count of panics raised, so the answer
-        // may be "yes" for its neighbours, too. A cancelled one therefore looks again soon: its caller waits in a loop.
+        // A fiber that waits in a destructor while it unwinds leaves the thread's panic count raised, so the answer may
+        // be "yes" for other fibers of the worker. A cancelled fiber therefore checks again soon: its caller waits in a
+        // loop.
         let is_unwinding = std::thread::panicking();
         check_cancelled(fiber, is_unwinding);
         let deadline = if is_unwinding && fiber.is_cancelled() { Some(soon(deadline)) } else { deadline };
@@ -175,7 +177,7 @@ fn suspend(reason: Reason, deadline: Option<Instant>, at: &'static Location<'sta
     assert!(inside.is_some(), "a fiber waits on its own stack");
 }
 
-/// Lets other fibers run. Unwinds a cancelled fiber. `false` outside a fiber.
+/// Lets other fibers run. Unwinds a cancelled fiber. Returns `false` outside a fiber.
 pub(crate) fn yield_fiber() -> bool {
     let inside = Local::with(|_, fiber| {
         let is_unwinding = std::thread::panicking();
@@ -186,7 +188,7 @@ pub(crate) fn yield_fiber() -> bool {
     inside.is_some()
 }
 
-/// Waits for a future, or until the deadline; `None` then. A dump shows `at` as the place of the wait.
+/// Waits for a future, or until the deadline, and then returns `None`. A dump shows `at` as the location of the wait.
 pub(crate) fn wait_for<T>(
     future: impl Future<Output = T>,
     reason: Reason,
@@ -208,7 +210,7 @@ pub(crate) fn wait_for<T>(
     }
 }
 
-/// Keeps a cancellation from unwinding the fiber while it lives. Does nothing outside a fiber.
+/// Keeps a cancellation from unwinding the fiber until it is dropped. Does nothing outside a fiber.
 pub(crate) struct Mask {
     fiber: Option<Arc<Core>>,
 }
@@ -221,7 +223,7 @@ impl Mask {
         mask
     }
 
-    /// Whether the fiber has a mask.
+    /// Returns whether the fiber has a mask.
     pub(crate) fn is_set() -> bool {
         // SAFETY: this code runs in the fiber.
         Local::with(|_, fiber| unsafe { fiber.own() }.masks.get() > 0) == Some(true)
@@ -229,7 +231,7 @@ impl Mask {
 
     fn add(&self, change: u32) {
         if let Some(fiber) = &self.fiber {
-            // SAFETY: a mask is made and dropped by the fiber itself: it is private to functions that wait.
+            // SAFETY: the fiber itself creates and drops a mask, which is private to functions that wait.
             let masks = unsafe { &fiber.own().masks };
             masks.set(masks.get().wrapping_add(change));
         }

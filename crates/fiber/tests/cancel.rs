@@ -1,4 +1,4 @@
-//! Cancellation: unwinding at waits, masks, races, destructors that wait.
+//! Tests of cancellation: unwinding at waits, masks, races, destructors that wait.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -73,7 +73,7 @@ fn every_kind_of_wait_unwinds_and_drops_the_stack() {
         }
         assert_eq!(drops.load(SeqCst), count);
         drop((guard, receiver, sender));
-        // The joiner that unwound detached its target, which goes on.
+        // The joiner that unwound detached its target, which keeps running.
         unpark_target.unpark();
         assert!(mutex.try_lock().is_some(), "no waiter left anything behind");
     });
@@ -104,7 +104,7 @@ fn a_fiber_cancelled_before_it_starts_never_runs() {
 }
 
 #[test]
-fn a_swallowed_cancellation_comes_again_at_the_next_wait() {
+fn a_swallowed_cancellation_repeats_at_the_next_wait() {
     under_each(|runtime| {
         let swallowed = Arc::new(AtomicUsize::new(0));
         let theirs = Arc::clone(&swallowed);
@@ -144,7 +144,7 @@ fn a_cancelled_fiber_that_does_not_wait_returns_its_value() {
 }
 
 #[test]
-fn a_kept_payload_does_not_pass_for_a_cancellation_elsewhere() {
+fn a_rethrown_cancellation_payload_is_an_ordinary_panic() {
     under_each(|runtime| {
         let thief = runtime.spawn(|| {
             let payload = catch_unwind(park).unwrap_err();
@@ -216,7 +216,7 @@ fn a_mutex_passes_on_when_its_next_holder_is_cancelled() {
                 runtime.spawn(move || *mutex.lock() += 1)
             });
             yield_now();
-            // The first in the line may have been woken when it is cancelled.
+            // The first waiter in line may have been woken by the time it is cancelled.
             drop(guard);
             waiters[0].cancel();
             let ended = waiters.map(JoinHandle::join);
@@ -228,7 +228,7 @@ fn a_mutex_passes_on_when_its_next_holder_is_cancelled() {
 }
 
 #[test]
-fn cancels_race_with_wake_ups_and_ends_without_a_loss() {
+fn races_of_cancels_with_wake_ups_and_ends_lose_nothing() {
     for threads in MODES {
         let rounds = 300 * stress();
         let mut random = Random::seeded();
@@ -280,7 +280,7 @@ fn dropping_the_runtime_cancels_everything() {
                 if n % 3 == 0 {
                     sleep(Duration::from_secs(3600));
                 } else {
-                    // Spawns while the runtime closes; such a fiber is cancelled, too.
+                    // A fiber spawned while the runtime closes is cancelled as well.
                     drop(catch_unwind(park));
                     millstream_fiber::spawn(|| park());
                 }
@@ -292,7 +292,7 @@ fn dropping_the_runtime_cancels_everything() {
 }
 
 #[test]
-fn a_blocking_call_is_not_cut_short() {
+fn cancellation_does_not_interrupt_a_blocking_call() {
     under_each(|runtime| {
         let (is_begun, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (begun, over) = (Arc::clone(&is_begun), Arc::clone(&is_over));

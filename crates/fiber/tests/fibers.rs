@@ -1,4 +1,4 @@
-//! Spawning, joining, yielding, parking and sleeping, under each threading model.
+//! Tests of spawn, join, yield, park and sleep under each threading model.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -18,7 +18,7 @@ use millstream_fiber::{
 use modes::{MODES, under_each};
 
 #[test]
-fn a_joiner_gets_the_value_whether_thread_or_fiber() {
+fn a_joining_thread_or_fiber_gets_the_value() {
     under_each(|runtime| {
         assert_eq!(runtime.spawn(|| 7).join().unwrap(), 7);
         let outer = runtime.spawn(|| spawn(|| String::from("inner")).join().unwrap());
@@ -169,7 +169,7 @@ fn sleeps_last_long_enough_and_end_in_order() {
 }
 
 #[test]
-fn a_sleeper_wakes_although_its_worker_is_never_idle() {
+fn a_sleeper_wakes_even_if_its_worker_is_never_idle() {
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     let is_done = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&is_done);
@@ -318,7 +318,7 @@ fn destructors_that_panic_end_with_their_fiber() {
         }
     }
     under_each(|runtime| {
-        // The result, which no joiner takes; a local; the payload of a panic.
+        // The panic comes from a result that no joiner takes, from a local, and from the payload of a panic.
         let ended = runtime.spawn(|| Bomb);
         while !ended.is_finished() {
             thread::yield_now();
@@ -347,7 +347,7 @@ fn destructors_that_panic_end_with_their_fiber() {
 }
 
 #[test]
-fn circles_of_joins_are_an_error() {
+fn cycles_of_joins_are_an_error() {
     under_each(|runtime| {
         let own = Arc::new(Mutex::new(None));
         let slot = Arc::clone(&own);
@@ -366,7 +366,7 @@ fn circles_of_joins_are_an_error() {
             thread::yield_now();
         }
 
-        // Three fibers, each of which joins the next.
+        // Each of three fibers joins the next.
         let slots: Arc<[Mutex<Option<millstream_fiber::JoinHandle<bool>>>; 3]> = Arc::default();
         let (sender, receiver) = mpsc::channel();
         for index in 0..3 {
@@ -387,7 +387,7 @@ fn circles_of_joins_are_an_error() {
         }
         drop(sender);
         let circles = receiver.iter().filter(|&is_circle| is_circle).count();
-        assert!(circles >= 1, "all three ended, because one was told");
+        assert!(circles >= 1, "all three ended, because one got the error");
     });
 }
 
@@ -409,7 +409,7 @@ fn finish_waits_for_detached_fibers() {
 }
 
 #[test]
-fn a_runtime_that_its_own_fiber_drops_cancels_the_others() {
+fn a_runtime_dropped_by_its_own_fiber_cancels_the_others() {
     for threads in MODES {
         let runtime = Arc::new(Mutex::new(Some(Runtime::start(Options::new(threads)).unwrap())));
         let guard = runtime.lock().unwrap();

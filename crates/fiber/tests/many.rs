@@ -1,4 +1,4 @@
-//! Many fibers, and the system calls that a switch does not make.
+//! Tests that many fibers fit into few mappings, and that a switch makes no system call.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn mappings() -> usize {
 
 #[test]
 fn a_hundred_thousand_fibers_park_within_a_hundred_mappings() {
-    // Where each guard is a mapping, as many as the kernel's default allows.
+    // If each guard is a mapping, the test takes as many fibers as the kernel's default allows.
     let fibers = if Guards::best() == Guards::Marks { 100_000 } else { 20_000 };
     let runtime = Runtime::start(Options::new(Threads::Workers(2)).on_report(|_| {})).unwrap();
     let before = mappings();
@@ -45,7 +45,7 @@ fn a_hundred_thousand_fibers_park_within_a_hundred_mappings() {
     assert!(report.warm <= 1024, "{report:?}");
 }
 
-/// The variable that makes the test program the child of the test below.
+/// The environment variable that turns the test program into the child of the test below.
 const CHILD: &str = "MILLSTREAM_FIBER_SILENT";
 
 #[test]
@@ -55,8 +55,8 @@ fn switches_wake_ups_and_waits_make_no_system_call() {
     assert_eq!(output.status.code(), Some(9), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Two fibers of one worker switch to and fro, after the worker's thread has given up all system calls but `read` and
-/// `write`: any other one kills it, and nothing is written.
+/// Two fibers of one worker switch back and forth after the worker's thread has given up all system calls except `read`
+/// and `write`. Any other system call kills the thread, and then nothing is written.
 #[test]
 fn the_silent_child() {
     if std::env::var_os(CHILD).is_none() {

@@ -1,5 +1,5 @@
-//! Real overflows and other faults, each in a child process: the report, the signal that ends the process, and the
-//! handlers of others before and after this crate's.
+//! Tests of real overflows and other faults, each in a child process: the report, the signal that ends the process, and
+//! foreign handlers installed before and after this crate's.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use millstream_fiber::{Builder, Guards, Options, Runtime, Threads, spawn, yield_now};
 
-/// The variable that tells a child what to do.
+/// The environment variable that holds the child's task.
 const TASK: &str = "MILLSTREAM_FIBER_TASK";
 
 /// Runs a task in a child process, without core dumps.
@@ -19,7 +19,7 @@ fn child(task: &str) -> Output {
     command.output().unwrap()
 }
 
-/// The child's side; as a test of the parent it does nothing.
+/// The child's side. In the parent, this test does nothing.
 #[test]
 fn the_child() {
     let Ok(task) = std::env::var(TASK) else { return };
@@ -83,7 +83,7 @@ fn options(threads: &str, guards: &str) -> Options {
 
 fn in_fiber(options: Options, body: impl FnOnce() + Send + 'static) {
     let runtime = Runtime::start(options).unwrap();
-    // A neighbour that waits, and one that is ready.
+    // One neighbour waits, and one is ready.
     let _waiting = runtime.spawn(millstream_fiber::park);
     runtime.spawn(body).join().unwrap();
 }
@@ -98,7 +98,7 @@ fn overflow(options: Options, name: Option<&str>) {
     fiber.unwrap().join().unwrap();
 }
 
-/// An overflow of a fiber whose stack another one used before.
+/// Overflows a stack that another fiber used before.
 fn second_overflow() {
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     let first = runtime.spawn(|| (0..100).for_each(|n| assert_eq!(spawn(move || n).join().unwrap(), n)));
@@ -118,9 +118,9 @@ fn foreign_guard() {
                 millstream_fiber::park();
             });
             let inside = receiver.recv().unwrap();
-            // 64 KiB further down lies the guard of 16 KiB.
+            // The guard of 16 KiB lies 64 KiB further down.
             let guard = (inside - (64 << 10)) as *mut u8;
-            // SAFETY: none: the write faults, which is what the test is about.
+            // SAFETY: unsound by design: the test relies on this write to fault.
             unsafe { ptr::write_volatile(guard, 1) };
         })
         .join()
@@ -134,7 +134,7 @@ fn recurse(depth: u64) -> u64 {
 }
 
 fn fault() {
-    // SAFETY: none: the read faults, which is what the test is about.
+    // SAFETY: unsound by design: the test relies on this read to fault.
     unsafe { ptr::read_volatile(black_box(64 as *const u8)) };
 }
 
@@ -142,7 +142,7 @@ fn fault() {
 static FORMER: OnceLock<libc::sigaction> = OnceLock::new();
 
 fn say(text: &[u8]) {
-    // SAFETY: writes a text that lives forever.
+    // SAFETY: writes a static text.
     unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
 
@@ -192,7 +192,7 @@ fn install(kind: &str) {
     }
 }
 
-/// The child's standard error, and the signal that ended it.
+/// Returns the child's standard error and the signal that ended it.
 fn ending(task: &str) -> (String, Option<i32>) {
     let output = child(task);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -242,7 +242,7 @@ fn an_overflow_on_a_reused_stack_names_its_present_fiber() {
 }
 
 #[test]
-fn other_faults_end_the_process_as_without_this_crate() {
+fn other_faults_end_the_process_as_they_would_without_this_crate() {
     for task in ["fault", "fault-on-thread", "sent", "foreign-guard"] {
         let (text, signal) = ending(task);
         assert_eq!(signal, Some(libc::SIGSEGV), "{task}: {text}");
@@ -251,14 +251,14 @@ fn other_faults_end_the_process_as_without_this_crate() {
 }
 
 #[test]
-fn an_overflow_of_a_thread_gets_the_standard_librarys_report() {
+fn the_standard_library_reports_an_overflow_of_a_thread() {
     let (text, signal) = ending("thread-overflow");
     assert_eq!(signal, Some(libc::SIGABRT));
     assert!(text.contains("has overflowed its stack") && !text.contains("fiber `"), "{text}");
 }
 
 #[test]
-fn a_handler_from_before_gets_faults_and_no_overflows() {
+fn an_earlier_handler_gets_faults_but_no_overflows() {
     for (kind, word, status) in [("detailed", "fault at 64", 42), ("plain", "plain", 43)] {
         let output = child(&format!("before {kind} fault"));
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -274,7 +274,7 @@ fn a_handler_from_before_gets_faults_and_no_overflows() {
 }
 
 #[test]
-fn a_handler_from_afterwards_can_pass_everything_on() {
+fn a_later_handler_can_pass_everything_on() {
     let (text, signal) = ending("after overflow");
     assert!(
         signal == Some(libc::SIGABRT) && text.contains("other library: first") && text.contains("fiber `get`"),

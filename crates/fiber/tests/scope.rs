@@ -1,4 +1,4 @@
-//! Scopes: fibers that borrow, and all the ways in which a scope ends.
+//! Tests of scopes: fibers that borrow, and every way in which a scope ends.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -11,7 +11,7 @@ use millstream_fiber::{JoinError, park, scope, sleep, spawn, yield_now};
 use modes::under_each;
 
 #[test]
-fn nested_scopes_borrow_from_all_that_enclose_them() {
+fn nested_scopes_borrow_from_all_enclosing_scopes() {
     under_each(|runtime| {
         let mut sums = vec![0u32; 8];
         runtime.scope(|outer| {
@@ -85,7 +85,7 @@ fn a_panic_in_the_scope_waits_for_its_fibers() {
 }
 
 #[test]
-fn a_panic_that_was_not_joined_ends_the_scope_with_one() {
+fn a_panic_that_was_not_joined_makes_the_scope_panic() {
     under_each(|runtime| {
         let unjoined = catch_unwind(AssertUnwindSafe(|| {
             runtime.scope(|scope| {
@@ -100,7 +100,7 @@ fn a_panic_that_was_not_joined_ends_the_scope_with_one() {
     });
 }
 
-/// A result with a destructor that reads what it borrows.
+/// A result whose destructor reads a borrowed value.
 struct Reader<'a>(&'a AtomicUsize);
 
 impl Drop for Reader<'_> {
@@ -144,7 +144,7 @@ fn a_cancelled_owner_cancels_its_fibers_and_waits_for_them() {
         sleep(Duration::from_millis(2));
         owner.cancel();
         assert!(matches!(owner.join(), Err(JoinError::Cancelled)));
-        assert!([0, 5].contains(&ended.load(SeqCst)), "all that were spawned have ended");
+        assert!([0, 5].contains(&ended.load(SeqCst)), "all spawned fibers have ended");
     });
 }
 
@@ -169,7 +169,7 @@ fn a_scope_in_a_destructor_works_while_the_fiber_unwinds() {
             resume_unwind(Box::new("body"));
         });
         assert!(matches!(bad.join(), Err(JoinError::Panicked(_))));
-        // Cancelled in its wait, or before it starts.
+        // The fiber is cancelled during its wait, or before it starts.
         for pause in [Duration::from_millis(2), Duration::ZERO] {
             let scoped = Scoped;
             let cancelled = runtime.spawn(move || {

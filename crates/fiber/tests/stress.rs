@@ -1,5 +1,5 @@
-//! Random fibers under preemption: threads lose their processor at any instruction, also in the middle of a switch,
-//! while every frame of every fiber checks its canary. `MILLSTREAM_STRESS=N` runs N times as long.
+//! Runs random fibers under preemption: threads are preempted at any instruction, even in the middle of a switch, and
+//! every frame of every fiber checks its canary. `MILLSTREAM_STRESS=N` runs N times as long.
 
 #[path = "support/modes.rs"]
 mod modes;

@@ -1,4 +1,4 @@
-//! Mutex, event, channel and blocking calls, between fibers, between threads, and between both.
+//! Tests of mutexes, events, channels and blocking calls, between fibers, between threads, and across both.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -13,7 +13,7 @@ use millstream_fiber::{JoinError, Options, Runtime, Threads, blocking, yield_now
 use modes::under_each;
 
 #[test]
-fn a_mutex_excludes_fibers_and_threads_also_across_waits() {
+fn a_mutex_excludes_fibers_and_threads_even_across_waits() {
     under_each(|runtime| {
         let sum = Mutex::new(0u64);
         let add = |times: u64| {
@@ -89,7 +89,7 @@ fn a_panic_of_the_holder_unlocks() {
 }
 
 #[test]
-fn an_event_ends_all_waits_and_only_once_it_is_set() {
+fn an_event_ends_every_wait_once_it_is_set_and_not_before() {
     under_each(|runtime| {
         let (event, passed) = (Event::new(), AtomicUsize::new(0));
         runtime.scope(|scope| {
@@ -201,5 +201,5 @@ fn blocking_calls_beyond_the_limit_wait_in_line_and_panics_come_back() {
     let bad = runtime.spawn(|| blocking(|| std::panic::resume_unwind(Box::new("call"))));
     let Err(JoinError::Panicked(payload)) = bad.join() else { panic!("expected the call's panic") };
     assert_eq!(payload.downcast_ref(), Some(&"call"));
-    assert_eq!(blocking(|| 5), 5, "outside a fiber it is a call");
+    assert_eq!(blocking(|| 5), 5, "outside a fiber it is a plain call");
 }

@@ -1,4 +1,4 @@
-//! Reports to a runtime's owner: stalls, dumps, stacks that are not to be had; and the lives of fiber locals.
+//! Tests of reports to a runtime's owner (stalls, dumps, missing stacks) and of the lifetimes of fiber locals.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -36,7 +36,7 @@ fn a_stalled_worker_is_reported_once_with_the_fibers_name() {
     let hog = Builder::new().name("hog").spawn_on(&runtime, || spin(Duration::from_millis(60))).unwrap();
     hog.join().unwrap();
     runtime.spawn(|| (0..1000).for_each(|_| yield_now())).join().unwrap();
-    // Another fiber may be reported as well, if its worker lost its processor for long.
+    // Another fiber may be reported as well if its worker was preempted for long.
     let mut reports = reports.lock().unwrap().clone();
     reports.retain(|report| matches!(report, Report::Stalled { fiber, .. } if fiber == "hog"));
     let [Report::Stalled { since, .. }] = &reports[..] else { panic!("{reports:?}") };
@@ -44,13 +44,13 @@ fn a_stalled_worker_is_reported_once_with_the_fibers_name() {
     assert!(reports[0].to_string().starts_with("fiber `hog` has kept worker "));
 }
 
-/// A hook's panic is contained.
+/// Panics, as a user's hook may; the runtime contains the panic.
 fn panic_in_the_hook() {
     std::panic::resume_unwind(Box::new("hook"));
 }
 
 #[test]
-fn a_dump_groups_equal_fibers_and_tells_what_each_waits_for() {
+fn a_dump_groups_equal_fibers_and_shows_their_waits() {
     let runtime = Runtime::start(Options::new(Threads::One).on_report(|_| {})).unwrap();
     let event = Arc::new(Event::new());
     let mut fibers = Vec::new();
@@ -98,7 +98,7 @@ fn a_dump_groups_equal_fibers_and_tells_what_each_waits_for() {
 }
 
 #[test]
-fn a_dump_tells_running_unstarted_and_ready_apart() {
+fn a_dump_distinguishes_running_unstarted_and_ready_fibers() {
     let runtime = Runtime::start(Options::new(Threads::One).on_report(|_| {})).unwrap();
     let (begun, release) = (Arc::new(Event::new()), Arc::new(Event::new()));
     let [theirs, gate] = [Arc::clone(&begun), Arc::clone(&release)];
@@ -141,15 +141,15 @@ fn dumps_may_be_taken_while_fibers_come_and_go() {
 
 static ENDED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// Notes its own end, and uses other locals in its destructor.
+/// Records its own end, and uses other locals in its destructor.
 struct Noted(&'static str);
 
 impl Drop for Noted {
     fn drop(&mut self) {
         yield_now();
-        assert!(LAST.try_with(|_| ()).is_err() || self.0 == "last", "those made later are gone");
+        assert!(LAST.try_with(|_| ()).is_err() || self.0 == "last", "locals created later are gone");
         if self.0 == "last" {
-            assert!(FIRST.try_with(|first| first.0 == "first").unwrap(), "those made earlier are still there");
+            assert!(FIRST.try_with(|first| first.0 == "first").unwrap(), "locals created earlier are still there");
             assert!(LAST.try_with(|_| ()).is_err(), "its own key is gone");
         }
         ENDED.lock().unwrap().push(self.0);
@@ -167,7 +167,7 @@ fiber_local! {
 }
 
 #[test]
-fn fiber_locals_are_dropped_at_the_end_the_last_made_first() {
+fn fiber_locals_are_dropped_at_the_end_in_reverse_order_of_creation() {
     under_each(|runtime| {
         ENDED.lock().unwrap().clear();
         runtime.spawn(|| LAST.with(|last| assert_eq!(last.0, "last"))).join().unwrap();
@@ -182,7 +182,7 @@ fn a_fiber_local_is_each_fibers_own_across_waits() {
             for n in 0..20 {
                 scope.spawn(move || {
                     OWN.with(|own| {
-                        // The value stays borrowed while the fiber waits and makes other values.
+                        // The value stays borrowed while the fiber waits and creates other values.
                         let mut own = own.borrow_mut();
                         for step in 0..n {
                             own.push(step);
@@ -222,7 +222,7 @@ fn a_thread_local_is_shared_by_the_fibers_of_a_worker_and_stays_where_it_is() {
 }
 
 #[test]
-fn extreme_options_are_brought_within_their_limits() {
+fn extreme_options_are_clamped_to_their_limits() {
     for workers in [0, 1] {
         let runtime = Runtime::start(Options::new(Threads::Workers(workers)).stack_bytes(0).guard_bytes(0)).unwrap();
         assert_eq!(runtime.spawn(|| 2).join().unwrap(), 2);
@@ -240,7 +240,7 @@ fn extreme_options_are_brought_within_their_limits() {
 #[test]
 fn fibers_without_a_stack_end_with_the_reason() {
     if Guards::best() == Guards::Marks {
-        // Nothing to run out of but address space, which a machine has more of than a test should take.
+        // The only limit here is address space, and a test should not take that much of it.
         let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse::<usize>().unwrap();
         let room = limit.saturating_sub(8192) / 2;
         if room > 100_000 {
@@ -275,7 +275,7 @@ fn fibers_without_a_stack_end_with_the_reason() {
                 "{error}"
             );
         }
-        // The stacks are used again.
+        // The stacks are reused.
         assert_eq!(runtime.spawn(|| 4).join().unwrap(), 4);
     }
 }

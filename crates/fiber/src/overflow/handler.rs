@@ -9,20 +9,19 @@ use super::text::Text;
 use crate::scheduler::core::Core;
 use crate::scheduler::local::Local;
 
-/// The action that was installed before.
+/// The action installed before this crate's.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 type Detailed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);
 type Plain = extern "C" fn(libc::c_int);
 
-/// Installs the handler, once in the life of the process. If the kernel refuses, overflows still end the process,
-/// without a name.
+/// Installs the handler, once in the life of the process. If the kernel refuses, an overflow still ends the process,
+/// but without a report.
 pub(crate) fn install() {
     BEFORE.get_or_init(|| {
         // SAFETY: zeros are valid values of both structures, which the calls read and fill. The handler has the
-        // signature that `SA_SIGINFO` asks for, and is async-signal-safe. The former action is in place until this
-        // closure has returned it; a fault of another thread in this moment finds no former action, and the default one
-        // is taken.
+        // signature that `SA_SIGINFO` asks for, and is async-signal-safe. `BEFORE` is empty until this closure has
+        // returned, so a fault on another thread in the meantime gets the default action.
         unsafe {
             let mut before: libc::sigaction = mem::zeroed();
             let mut own: libc::sigaction = mem::zeroed();
@@ -38,7 +37,7 @@ pub(crate) fn install() {
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure.
     let code = unsafe { (*info).si_code };
-    // A positive code is a fault; a signal that a process sent has no address.
+    // A positive code is a fault; a signal sent by a process has no address.
     if code > 0 {
         // SAFETY: a fault has an address.
         let address = unsafe { (*info).si_addr() } as usize;
@@ -51,7 +50,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     pass_on(signal, code, info, context);
 }
 
-/// Ends the process if the address lies in the fiber's guard.
+/// Reports an overflow and aborts the process if the address lies in the fiber's guard.
 fn report_overflow(fiber: &Core, address: usize) {
     let Some([limit, floor, top]) = fiber.state.stack() else { return };
     if !(limit..floor).contains(&address) {
@@ -69,7 +68,7 @@ fn report_overflow(fiber: &Core, address: usize) {
     unsafe { libc::abort() };
 }
 
-/// The first characters of a name, so that the rest of the report has room.
+/// Returns the first characters of a name, so that the rest of the report has room.
 fn clipped(name: &str) -> &str {
     const MAX_NAME: usize = 128;
     if name.len() <= MAX_NAME {
@@ -82,15 +81,15 @@ fn clipped(name: &str) -> &str {
     &name[..end]
 }
 
-/// Lets the former handler have the signal.
+/// Passes the signal on to the former handler.
 fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.get();
     match before.map_or(libc::SIG_DFL, |before| before.sa_sigaction) {
-        // The kernel ends a process that ignores a fault, too.
+        // The kernel also ends a process that ignores a fault.
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: zeros, with the default action, are a valid structure. The instruction that faulted runs again
-            // when the handler returns, and the default action ends the process. A signal that was sent does not come
-            // again by itself, so it is raised; it is blocked until the handler returns.
+            // when the handler returns, and the default action ends the process. A signal sent by a process does not
+            // repeat by itself, so it is raised; it stays blocked until the handler returns.
             unsafe {
                 let default: libc::sigaction = mem::zeroed();
                 libc::sigaction(signal, &raw const default, ptr::null_mut());

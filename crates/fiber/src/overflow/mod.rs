@@ -1,12 +1,12 @@
-//! Overflows of fibers' stacks: the report that names the fiber, before the process ends.
+//! Stack overflows: the report that names the fiber before the process aborts.
 //!
 //! The first runtime installs a handler for `SIGSEGV`, which runs on a stack of its own. A fault in the guard of the
 //! fiber that runs on the faulting thread is an overflow: the handler writes the fiber's name and the stack's size to
-//! standard error and aborts, so that a core dump shows the stack. Going on is impossible: the fiber stands in the
-//! middle of any function, and its destructors cannot run.
+//! standard error and aborts, so that a core dump shows the stack. The fiber cannot continue: it was stopped in the
+//! middle of an arbitrary function, and its destructors cannot run.
 //!
 //! Every other fault goes to the handler that was installed before, such as the standard library's, which names threads
-//! whose stack overflows. A handler that is installed later comes first, and passes on what it does not know.
+//! whose stack overflows. A handler installed later runs first, and should pass on the faults it does not recognise.
 //!
 //! The handler reads plain memory and makes system calls; it takes no lock and allocates nothing.
 

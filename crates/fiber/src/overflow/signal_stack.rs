@@ -1,11 +1,11 @@
-//! The stack on which a worker handles signals: the fiber's own may be full.
+//! The stack on which a worker handles signals, since the fiber's own stack may be full.
 
 use std::ptr;
 
-/// Enough for this crate's handler and for one that it passes a fault on to, which may print a backtrace.
+/// Large enough for this crate's handler and for the handler after it, which may print a backtrace.
 const BYTES: usize = 128 * 1024;
 
-/// A signal stack of the thread, which has it until the value is dropped. There is a guard below.
+/// A thread's signal stack, which it uses until the value is dropped. A guard lies below the stack.
 pub(crate) struct SignalStack {
     mapping: *mut libc::c_void,
     mapped_bytes: usize,
@@ -13,7 +13,7 @@ pub(crate) struct SignalStack {
 }
 
 impl SignalStack {
-    /// Gives the thread a signal stack. `None` if there is no memory: the thread keeps the one it has.
+    /// Gives the thread a signal stack. Returns `None` if there is no memory; the thread then keeps its current one.
     pub(crate) fn install() -> Option<Self> {
         let guard_bytes = crate::stack::page_bytes();
         let mapped_bytes = guard_bytes + BYTES;

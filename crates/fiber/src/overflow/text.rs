@@ -1,9 +1,9 @@
-//! Text in a signal handler: a line of fixed size, written by one system call.
+//! Text in a signal handler: a line of limited size, written by one system call.
 
-/// The longest report; the rest is cut off.
+/// The maximum length of a report; the rest is cut off.
 const MAX_BYTES: usize = 512;
 
-/// A line that is put together without allocation.
+/// A line that is assembled without allocation.
 pub(super) struct Text {
     bytes: [u8; MAX_BYTES],
     length: usize,

@@ -1,4 +1,4 @@
-//! A fiber's control block: what other threads may touch, and what only its worker may.
+//! A fiber's control block: a part that any thread may touch, and a part for its worker alone.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
@@ -23,24 +23,24 @@ use crate::locals::Locals;
 use crate::primitive::AtomicPtr;
 use crate::stack::Stack;
 
-/// How a body begins.
+/// The way in which a body begins.
 pub(crate) enum Start {
-    /// It runs.
+    /// The body runs.
     Run,
-    /// It is only dropped, as it was cancelled before it started.
+    /// The body is dropped because the fiber was cancelled before it started.
     Cancelled,
-    /// It is only dropped, as there is no stack for it.
+    /// The body is dropped because there is no stack for the fiber.
     NoStack(StackError),
 }
 
-/// A fiber's body: runs or drops the user's function, and stores the result.
+/// A fiber's body, which runs or drops the user's function and stores the result.
 pub(crate) type Body = Box<dyn FnOnce(Start) + Send>;
 
-/// Why a fiber leaves its worker.
+/// The reason for which a fiber leaves its worker.
 pub(crate) enum Leave {
-    /// To let others run; it is ready at once.
+    /// The fiber lets others run, and is ready at once.
     Yield,
-    /// Until it is woken.
+    /// The fiber waits until it is woken.
     Wait,
 }
 
@@ -49,7 +49,7 @@ pub(crate) type Carrier = Coroutine<(), Leave, (), Stack>;
 
 /// A fiber.
 pub(crate) struct Core {
-    /// Unique in the process, from 1 on.
+    /// The number, unique in the process and at least 1.
     pub(crate) id: u64,
     pub(crate) name: Option<Arc<str>>,
     /// How it waits for descriptors.
@@ -59,31 +59,32 @@ pub(crate) struct Core {
     pub(crate) permit: AtomicBool,
     cancelled: AtomicBool,
     link: AtomicPtr<Core>,
-    /// The worker, from the start on.
+    /// The worker; set when the fiber starts.
     home: OnceLock<Arc<Post>>,
     pub(crate) state: StateRecord,
     pub(crate) joiners: Joiners,
     /// The fiber that this one waits to join.
     pub(crate) joining: Mutex<Option<Arc<Core>>>,
-    /// Until the start.
+    /// The body; taken when the fiber starts.
     body: Mutex<Option<Body>>,
     own: Own,
 }
 
 /// The part that only the fiber itself and its worker use, both on the worker's thread.
 pub(crate) struct Own {
-    /// From the start to the end. The worker holds it mutably while the fiber runs, so the fiber keeps away from it.
+    /// Set from the start of the fiber to its end. The worker borrows it mutably while the fiber runs, so the fiber
+    /// must not touch it.
     pub(super) carrier: UnsafeCell<Option<Carrier>>,
-    /// The way out of the fiber, from the start on.
+    /// The means to leave the fiber; set when the fiber starts.
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
-    /// The number of reasons not to be unwound by a cancellation.
+    /// The number of masks that keep a cancellation from unwinding the fiber.
     pub(crate) masks: Cell<u32>,
     pub(crate) locals: Locals,
 }
 
 // SAFETY: all fields but `own` are `Send` and `Sync`. `own` is reached through `Core::own` alone, whose caller runs on
-// the fiber's worker, so no two threads use it; before the start and after the end it holds nothing, and may be dropped
-// by any thread.
+// the fiber's worker, so no two threads use it; before the start and after the end it is empty, so any thread may drop
+// it.
 unsafe impl Send for Core {}
 // SAFETY: as for `Send`: the shared part is `Sync`, and the rest belongs to one thread.
 unsafe impl Sync for Core {}
@@ -113,7 +114,7 @@ impl Core {
         }
     }
 
-    /// The part of the fiber's worker.
+    /// Returns the part that only the fiber's worker may use.
     ///
     /// # Safety
     /// The caller runs on the thread of the worker that started the fiber, or is about to start it.
@@ -135,13 +136,13 @@ impl Core {
         self.home.get()
     }
 
-    /// Ends the fiber's wait, or its next one if it is awake.
+    /// Ends the fiber's wait, or its next wait if it is awake.
     pub(crate) fn end_wait(self: &Arc<Self>) {
         if !self.wait.wake() {
             return;
         }
-        // SAFETY: the fiber waits, and a waiting fiber owns a reference to itself; finding it asleep made that
-        // reference this call's.
+        // SAFETY: the fiber waits, and a waiting fiber owns a reference to itself. The call that finds it asleep takes
+        // over that reference.
         let fiber = unsafe { Arc::from_raw(Arc::as_ptr(self)) };
         let home = self.home().expect("a fiber that waits has started");
         if let Some(fiber) = Local::offer(home, fiber) {
@@ -155,13 +156,13 @@ impl Core {
     }
 
     pub(crate) fn cancel(self: &Arc<Self>) {
-        // Release: the fiber sees what the canceller wrote before. The wake-up comes afterwards, so a fiber that
-        // checked the flag too early has its wait ended.
+        // Release: the fiber sees everything the canceller wrote before. The wake-up follows, so it ends the wait of a
+        // fiber that checked the flag too early.
         self.cancelled.store(true, Release);
         self.end_wait();
     }
 
-    /// The name, or the number if there is none.
+    /// Returns the name, or the number if there is no name.
     pub(crate) fn label(&self) -> String {
         self.name.as_deref().map_or_else(|| format!("#{}", self.id), str::to_owned)
     }

@@ -1,36 +1,36 @@
-//! The list of workers that sleep, or are about to.
+//! The list of workers that sleep or are about to.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-/// The idle workers' indices. The one that fell asleep last is woken first: its caches are the warmest.
+/// The indices of the idle workers. The worker that fell asleep last is woken first, since its caches are the warmest.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
     workers: Mutex<Vec<usize>>,
-    /// The length of the list, to be read without the mutex.
+    /// The length of the list, readable without the mutex.
     count: AtomicUsize,
 }
 
 impl Idle {
-    /// Enters a worker, before its last look for work.
+    /// Enters a worker before its last search for work.
     ///
-    /// The count is relaxed: the worker next locks the mutex of each queue that it looks at. A spawner that adds to
-    /// such a queue later sees the count, because it holds the same mutex later and reads the count afterwards.
+    /// The count is relaxed: the worker next locks the mutex of each queue that it checks. A spawner that adds to such
+    /// a queue later sees the count, because it locks the same mutex later and reads the count afterwards.
     pub(super) fn enter(&self, worker: usize) {
         let mut workers = self.workers.lock();
         workers.push(worker);
         self.count.store(workers.len(), Relaxed);
     }
 
-    /// Removes a worker that is awake again, if no other thread has.
+    /// Removes a worker that is awake again, unless another thread has removed it.
     pub(super) fn leave(&self, worker: usize) {
         let mut workers = self.workers.lock();
         workers.retain(|&idle| idle != worker);
         self.count.store(workers.len(), Relaxed);
     }
 
-    /// Removes a worker, which the caller is to wake.
+    /// Removes a worker, which the caller must wake.
     pub(super) fn pop(&self) -> Option<usize> {
         if self.count.load(Relaxed) == 0 {
             return None;

@@ -1,8 +1,8 @@
 //! The inbox of a worker: fibers that other threads made ready, and the bell that ends the worker's sleep.
 //!
-//! A stack that any thread pushes to and only the worker empties, as a whole, by one exchange. So no node is compared
-//! with one that came back (no ABA), and the reversed stack is the order of arrival. The links lie in the fibers: a
-//! fiber is in at most one inbox, because only its one wake-up out of a wait puts it there.
+//! The inbox is a stack. Any thread pushes to it; only the worker empties it, all at once, by one exchange. This rules
+//! out the ABA problem, and the reversed stack is the order of arrival. The links are stored in the fibers: a fiber is
+//! in at most one inbox, because each wait has one wake-up that puts the fiber there.
 //!
 //! Source of the idea: R. K. Treiber, "Systems Programming: Coping with Parallelism", 1986.
 
@@ -15,13 +15,13 @@ use crate::primitive::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// An object with room for the link of an inbox.
+/// An object that has the link for an inbox.
 pub(crate) trait Linked: Sized {
-    /// The link; the inbox writes it, and no other code.
+    /// Returns the link, which only the inbox writes.
     fn link(&self) -> &AtomicPtr<Self>;
 }
 
-/// A queue with many senders, emptied by one receiver at once.
+/// A queue with many senders, which its one receiver empties all at once.
 #[derive(Debug)]
 pub(crate) struct Inbox<T, A> {
     newest: AtomicPtr<T>,
@@ -37,8 +37,8 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
 
     /// Adds an item, and wakes the receiver if it sleeps. The item must be in no inbox.
     ///
-    /// Only the sender that finds the inbox empty rings: a receiver that has not emptied the inbox since the item
-    /// before is woken by the sender of that item. Lock-free.
+    /// Only a sender that finds the inbox empty rings the bell. Otherwise the receiver has not yet taken an earlier
+    /// item, whose sender wakes it. Lock-free.
     pub(crate) fn send(&self, item: Arc<T>) {
         if self.push(item) {
             self.bell.ring();
@@ -60,18 +60,19 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
         }
     }
 
-    /// Whether there is nothing to take. For the receiver; an item that is being pushed may be overlooked.
+    /// Returns whether the inbox is empty. Only the receiver calls it; it may miss an item that is being pushed.
     pub(crate) fn is_empty(&self) -> bool {
         self.newest.load(Relaxed).is_null()
     }
 
-    /// Takes all items and passes them on, oldest first. Wait-free but for the calls. For the receiver.
+    /// Takes all items and passes them to `each`, oldest first. Only the receiver calls it. Wait-free apart from the
+    /// calls of `each`.
     pub(crate) fn take(&self, mut each: impl FnMut(Arc<T>)) {
         if self.is_empty() {
             return;
         }
-        // Acquire pairs with the release of every push below: a push is an exchange, and continues the release
-        // sequence of the pushes before.
+        // Acquire pairs with the release of every push below: a push is a read-modify-write, which continues the
+        // release sequence of the pushes before it.
         let mut item = self.newest.swap(ptr::null_mut(), Acquire);
         let mut oldest: *mut T = ptr::null_mut();
         while !item.is_null() {
@@ -93,7 +94,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
 
 impl<T, A> Drop for Inbox<T, A> {
     fn drop(&mut self) {
-        // A worker leaves when all fibers have ended, and a fiber that has ended is in no inbox.
+        // A worker exits when all fibers have ended, and a fiber that has ended is in no inbox.
         debug_assert!(self.newest.load(Relaxed).is_null());
     }
 }

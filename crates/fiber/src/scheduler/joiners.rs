@@ -1,4 +1,4 @@
-//! The waiters for a fiber's end.
+//! Joiners: the waiters for a fiber's end.
 
 use std::sync::atomic::{
     AtomicBool,
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::waiter::Waiter;
 
-/// Whether a fiber has ended, and the waiters to be woken then.
+/// Records whether a fiber has ended, and the waiters to wake when it does.
 #[derive(Default)]
 pub(crate) struct Joiners {
     ended: AtomicBool,
@@ -17,7 +17,7 @@ pub(crate) struct Joiners {
 }
 
 impl Joiners {
-    /// Whether the fiber has ended. If so, everything that it did is visible.
+    /// Returns whether the fiber has ended. If so, everything it wrote is visible.
     pub(crate) fn has_ended(&self) -> bool {
         // Acquire pairs with the release in `end`.
         self.ended.load(Acquire)

@@ -1,4 +1,4 @@
-//! A worker, as its own thread sees it, and the way from a fiber to its worker.
+//! A worker as its own thread sees it, and access from a fiber to its worker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,7 +14,8 @@ use crate::io::Poller;
 use crate::stack::StackCache;
 
 thread_local! {
-    /// The worker of this thread. Constant and without a destructor, so that a signal handler may read it.
+    /// The worker of this thread. The initialiser is constant and there is no destructor, so a signal handler may read
+    /// it.
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
 }
 
@@ -22,7 +23,7 @@ thread_local! {
 pub(crate) struct Local {
     pub(crate) shared: Arc<Shared>,
     pub(super) post: Arc<Post>,
-    /// The fiber that runs, or null.
+    /// The running fiber, or null.
     pub(super) current: Cell<*const Core>,
     pub(super) ready: RefCell<VecDeque<Arc<Core>>>,
     pub(crate) timers: Timers,
@@ -62,12 +63,12 @@ impl Local {
     }
 
     fn on_this_thread<'a>() -> Option<&'a Local> {
-        // SAFETY: the pointer is set while `install` borrows the worker, on this very thread, and callers within this
-        // module do not keep the reference beyond their own call, which is within `install`'s.
+        // SAFETY: the pointer is set while `install` borrows the worker on this thread. Callers in this module do not
+        // keep the reference beyond their own call, which happens inside `install`.
         unsafe { LOCAL.get().as_ref() }
     }
 
-    /// Calls `act` with the worker and the fiber that run it, or returns `None` outside a fiber.
+    /// Calls `act` with the calling fiber and its worker. Returns `None` outside a fiber.
     ///
     /// `act` may suspend the fiber: both references stay valid, since the worker outlives its fibers.
     pub(crate) fn with<R>(act: impl FnOnce(&Local, &Arc<Core>) -> R) -> Option<R> {
@@ -82,7 +83,7 @@ impl Local {
         Some(act(local, &fiber))
     }
 
-    /// Puts a fiber into the ready queue if this thread is its worker; otherwise returns it.
+    /// Puts a fiber into the ready queue if this thread is its worker; otherwise returns the fiber.
     pub(super) fn offer(home: &Arc<Post>, fiber: Arc<Core>) -> Option<Arc<Core>> {
         match Self::on_this_thread() {
             Some(local) if Arc::ptr_eq(&local.post, home) => {
@@ -93,17 +94,17 @@ impl Local {
         }
     }
 
-    /// The fiber that runs on this thread. Async-signal-safe; the pointer is valid until the handler returns.
+    /// Returns the fiber that runs on this thread. Async-signal-safe; the pointer is valid until the handler returns.
     pub(crate) fn current_for_signal() -> *const Core {
         Self::on_this_thread().map_or(ptr::null(), |local| local.current.get())
     }
 
-    /// Whether this thread is a worker of the runtime.
+    /// Returns whether this thread is a worker of the runtime.
     pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
         Self::on_this_thread().is_some_and(|local| Arc::ptr_eq(&local.shared, shared))
     }
 
-    /// The worker's index.
+    /// Returns the worker's index.
     pub(super) fn post_index(&self) -> usize {
         self.post.index
     }

@@ -1,4 +1,4 @@
-//! A worker, as other threads see it.
+//! A worker as other threads see it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use super::core::Core;
 use super::inbox::Inbox;
 use crate::io::EventFd;
 
-/// Unstarted fibers that a worker takes from another one at once, at most.
+/// The maximum number of unstarted fibers that a worker takes from another at once.
 const MAX_STOLEN: usize = 32;
 
-/// A worker's queues, its bell, and what it is doing.
+/// A worker's queues, its bell, and its current fiber.
 pub(crate) struct Post {
     pub(crate) index: usize,
     /// Fibers of this worker that other threads made ready.
     pub(super) inbox: Inbox<Core, EventFd>,
     /// Fibers that have not started; any worker may take them.
     unstarted: Mutex<VecDeque<Arc<Core>>>,
-    /// The fiber that runs, or 0.
+    /// The running fiber, or 0.
     running: AtomicU64,
     /// The number of times the worker has resumed a fiber.
     turns: AtomicU64,
@@ -42,7 +42,7 @@ impl Post {
         self.inbox.bell.ring();
     }
 
-    /// Adds an unstarted fiber and returns how many there are.
+    /// Adds an unstarted fiber and returns the length of the queue.
     pub(super) fn add_unstarted(&self, fiber: Arc<Core>) -> usize {
         let mut unstarted = self.unstarted.lock();
         unstarted.push_back(fiber);
@@ -57,7 +57,7 @@ impl Post {
         !self.unstarted.lock().is_empty()
     }
 
-    /// Takes half of the unstarted fibers, the oldest first, rounded up.
+    /// Takes half of the unstarted fibers, rounded up, the oldest first.
     pub(super) fn steal(&self) -> VecDeque<Arc<Core>> {
         let mut unstarted = self.unstarted.lock();
         let count = unstarted.len().div_ceil(2).min(MAX_STOLEN);
@@ -68,18 +68,18 @@ impl Post {
         self.unstarted.lock().extend(stolen);
     }
 
-    /// For the watch: fiber `id` runs from now on. Relaxed, as the watch only compares.
+    /// Tells the watch that fiber `id` runs from now on. Relaxed, since the watch only compares values.
     pub(super) fn enter(&self, id: u64) {
         self.running.store(id, Relaxed);
         self.turns.store(self.turns.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// For the watch: no fiber runs.
+    /// Tells the watch that no fiber runs.
     pub(super) fn leave(&self) {
         self.running.store(0, Relaxed);
     }
 
-    /// The fiber that runs, or 0, and the number of its turn.
+    /// Returns the running fiber, or 0, and the number of its turn.
     pub(super) fn turn(&self) -> (u64, u64) {
         (self.running.load(Relaxed), self.turns.load(Relaxed))
     }

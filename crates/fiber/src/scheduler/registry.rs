@@ -1,4 +1,4 @@
-//! All fibers that have not ended, by number.
+//! The registry: all fibers that have not ended, by number.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::core::Core;
 
-/// Maps between which the fibers are spread, so that workers rarely meet at one mutex.
+/// The number of maps over which the fibers are spread, so that workers rarely contend for one mutex.
 const SHARDS: usize = 16;
 
 /// The live fibers of a runtime.
@@ -33,7 +33,7 @@ impl Registry {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The fibers that are alive, one shard at a moment.
+    /// Returns the live fibers, locking one shard at a time.
     pub(crate) fn all(&self) -> Vec<Arc<Core>> {
         self.shards.iter().flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>()).collect()
     }

@@ -1,4 +1,4 @@
-//! The part of a runtime that all its threads share.
+//! The state that all threads of a runtime share.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -36,11 +36,11 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) blocking: BlockingThreads,
-    /// Fibers that have been spawned and have not ended.
+    /// The number of fibers that have been spawned and have not ended.
     live: AtomicUsize,
-    /// Incremented when there are no fibers any more.
+    /// Incremented when the last fiber has ended.
     emptied: EventCount,
-    /// The runtime's owner waits for the end.
+    /// Set when the runtime's owner waits for its end.
     closing: AtomicBool,
     next_post: AtomicUsize,
 }
@@ -86,7 +86,7 @@ impl Shared {
     /// Spawns a fiber.
     pub(crate) fn spawn(self: &Arc<Self>, traits: Traits, body: Body) -> Result<Arc<Core>, SpawnError> {
         let limit = self.options.max_fibers;
-        // Sequentially consistent with the check in `has_ended`, as is `closing`; see there.
+        // Sequentially consistent with the check in `has_ended`, like `closing`; see `has_ended`.
         if self.live.fetch_add(1, SeqCst) >= limit {
             self.leave();
             return Err(SpawnError::TooMany { limit });
@@ -94,8 +94,8 @@ impl Shared {
         let io = traits.io.unwrap_or(self.options.io).offered();
         let fiber = Arc::new(Core::new(traits.name, io, body));
         self.registry.insert(Arc::clone(&fiber));
-        // `close` sets the flag and then cancels all that are registered. Either it finds this fiber under the
-        // registry's mutex, or this check, which comes after the entry, sees the flag.
+        // `close` sets the flag and then cancels all registered fibers. Either it finds this fiber under the registry's
+        // mutex, or this check, which comes after the registration, sees the flag.
         if self.closing.load(SeqCst) {
             fiber.cancel();
         }
@@ -110,8 +110,8 @@ impl Shared {
         }
         let own = Local::with(|local, _| Arc::ptr_eq(&local.shared, self).then(|| local.post_index())).flatten();
         if let Some(own) = own {
-            // A sole unstarted fiber waits for its spawner to wait, and finds its caches warm. If the spawner goes on
-            // computing, the watch soon has another worker fetch it.
+            // A sole unstarted fiber waits until its spawner waits, and then finds warm caches. If the spawner
+            // continues to compute, the watch soon wakes another worker to take the fiber.
             if self.posts[own].add_unstarted(Arc::clone(fiber)) > 1 {
                 self.wake_idle();
             }
@@ -136,7 +136,8 @@ impl Shared {
         let started = worker_thread(&fiber.label()).spawn(move || worker::work(shared, post, true));
         started.map(drop).map_err(|error| {
             self.registry.remove(fiber.id);
-            // The body is dropped here, before the spawner learns of the failure, and not by a late owner.
+            // The body is dropped here, before the spawner learns of the failure, rather than by whichever owner is
+            // last.
             drop(fiber.take_body());
             self.leave();
             SpawnError::Thread(error)
@@ -150,14 +151,14 @@ impl Shared {
         }
     }
 
-    /// A fiber has ended and given up its stack.
+    /// Removes a fiber that has ended and given up its stack.
     pub(super) fn end(&self, fiber: &Core) {
         self.registry.remove(fiber.id);
         fiber.joiners.end();
         self.leave();
     }
 
-    /// One live fiber less.
+    /// Counts one live fiber less.
     fn leave(&self) {
         if self.live.fetch_sub(1, SeqCst) == 1 {
             self.emptied.increment();
@@ -167,17 +168,17 @@ impl Shared {
         }
     }
 
-    /// Whether the runtime is closing and no fiber is left. A fiber can only be spawned by another one then, and so not
-    /// after this.
+    /// Returns whether the runtime is closing and no fiber is left. By then only fibers can spawn fibers, so none
+    /// follows.
     ///
     /// The last fiber to leave stores `live` and reads `closing`; `close` stores `closing` and rings afterwards. In the
-    /// one order of these accesses, one of the two rings the bells after both stores, and a worker that saw too little
-    /// took its snapshot before that ring.
+    /// total order of these accesses, one of the two rings the bells after both stores. A worker that missed one of the
+    /// stores took its snapshot before that ring.
     pub(super) fn has_ended(&self) -> bool {
         self.closing.load(SeqCst) && self.live.load(SeqCst) == 0
     }
 
-    /// Cancels all fibers, and has the workers leave after the last one.
+    /// Cancels all fibers, and lets the workers exit after the last one.
     pub(crate) fn close(&self) {
         self.closing.store(true, SeqCst);
         self.registry.all().iter().for_each(Core::cancel);
@@ -198,7 +199,7 @@ impl Shared {
         self.live.load(SeqCst)
     }
 
-    /// The numbers of the fibers that run; `None` if each has its own worker.
+    /// Returns the numbers of the running fibers; `None` if each fiber has its own worker.
     pub(crate) fn running(&self) -> Option<Vec<u64>> {
         let running = || self.posts.iter().map(|post| post.turn().0).collect();
         (!self.posts.is_empty()).then(running)

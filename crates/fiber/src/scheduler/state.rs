@@ -1,4 +1,4 @@
-//! The state of a fiber, recorded for the dump by stores alone.
+//! The state of a fiber, recorded for the dump with plain stores.
 
 use std::panic::Location;
 use std::ptr;
@@ -54,7 +54,7 @@ impl Reason {
     ];
 }
 
-/// Where a fiber is on its way.
+/// The phase of a fiber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
@@ -71,7 +71,7 @@ pub(crate) struct Waiting {
     pub(crate) since_ms: u64,
 }
 
-/// The record. All of it is relaxed: a dump is a picture of threads that go on, and its parts may be of different
+/// The record. All accesses are relaxed: threads keep running while a dump is taken, so its parts may be from different
 /// moments.
 #[derive(Debug, Default)]
 pub(crate) struct StateRecord {
@@ -79,7 +79,7 @@ pub(crate) struct StateRecord {
     reason: AtomicU8,
     since_ms: AtomicU64,
     at: AtomicPtr<Location<'static>>,
-    /// The lowest address of the guard, the one of the stack, and the one above the stack.
+    /// The lowest address of the guard, the lowest of the stack, and the address above the stack.
     stack: [AtomicUsize; 3],
 }
 
@@ -96,8 +96,8 @@ impl StateRecord {
         self.stack.iter().zip(addresses).for_each(|(place, address)| place.store(address, Relaxed));
     }
 
-    /// The lowest address of the guard, the one of the stack, and the one above the stack, once the fiber has started.
-    /// Async-signal-safe.
+    /// Returns the lowest address of the guard, the lowest of the stack, and the address above the stack, once the
+    /// fiber has started. Async-signal-safe.
     pub(crate) fn stack(&self) -> Option<[usize; 3]> {
         let addresses = self.stack.each_ref().map(|place| place.load(Relaxed));
         (!addresses.contains(&0)).then_some(addresses)
@@ -109,7 +109,7 @@ impl StateRecord {
         self.at.store(ptr::from_ref(waiting.at).cast_mut(), Relaxed);
     }
 
-    /// The last wait.
+    /// Returns the last wait.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
         let at = self.at.load(Relaxed);
         // SAFETY: the pointer is null or was made from a reference to a location of the program, which lives forever

@@ -1,4 +1,4 @@
-//! The moments at which fibers of one worker are to be woken.
+//! Timers: the moments at which a worker must wake its fibers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use super::core::Core;
 
-/// A timer that has been set: its moment, and a number that tells timers of one moment apart.
+/// A timer that has been set: its moment, and a number that distinguishes timers of the same moment.
 pub(crate) type TimerKey = (Instant, u64);
 
-/// A worker's timers. Setting and clearing take a logarithm of their number.
+/// A worker's timers. Setting or clearing one of `n` timers takes O(log n).
 #[derive(Default)]
 pub(crate) struct Timers {
     due: RefCell<BTreeMap<TimerKey, Arc<Core>>>,
@@ -29,12 +29,12 @@ impl Timers {
         self.due.borrow_mut().remove(&key);
     }
 
-    /// The next moment at which a fiber is due.
+    /// Returns the next moment at which a fiber is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due.borrow().first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Removes the fibers that are due, the earliest first.
+    /// Removes and returns the earliest fiber that is due.
     pub(super) fn pop_due(&self, now: Instant) -> Option<Arc<Core>> {
         let mut due = self.due.borrow_mut();
         let first = due.first_entry().filter(|first| first.key().0 <= now)?;

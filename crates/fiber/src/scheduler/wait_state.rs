@@ -1,17 +1,16 @@
-//! The word by which a fiber falls asleep and is woken.
+//! The wait word, through which a fiber falls asleep and is woken.
 //!
 //! | value | meaning |
 //! | --- | --- |
 //! | `AWAKE` | The fiber runs or is in a queue. |
 //! | `WOKEN` | A wake-up came while the fiber was awake; its next wait returns at once. |
-//! | `ASLEEP` | The fiber waits, or is about to leave its worker for that. |
+//! | `ASLEEP` | The fiber waits, or is about to leave its worker in order to wait. |
 //!
-//! Exactly one thread finds `ASLEEP` when it wakes the fiber, and that thread puts the fiber into a queue. It may do
-//! so while the fiber is still on its way out: the queue belongs to the fiber's own worker, which looks at it only
-//! after the fiber has left.
+//! Exactly one thread finds `ASLEEP` when it wakes the fiber, and that thread puts the fiber into a queue. It may do so
+//! before the fiber has left its worker: the queue belongs to that worker, which checks it only after the fiber has
+//! left.
 //!
-//! A wake-up sets the word whatever it finds, so that everything the waker wrote before is visible when the wait
-//! returns.
+//! A wake-up always sets the word, so that everything the waker wrote before is visible when the wait returns.
 
 use crate::primitive::{
     AtomicU32,
@@ -22,7 +21,7 @@ const AWAKE: u32 = 0;
 const WOKEN: u32 = 1;
 const ASLEEP: u32 = 2;
 
-/// Whether a fiber sleeps, and whether a wake-up is due.
+/// Whether a fiber sleeps, and whether a wake-up is pending.
 #[derive(Debug)]
 pub(crate) struct WaitState(AtomicU32);
 
@@ -31,8 +30,8 @@ impl WaitState {
         WaitState(AtomicU32::new(AWAKE))
     }
 
-    /// The fiber is about to wait. `false` means that a wake-up is due, which this call consumes: the fiber must not
-    /// wait. After `true` the fiber leaves its worker, and calls [`end`](Self::end) when it is back.
+    /// Begins a wait. `false` means that a wake-up was pending, which this call consumed: the fiber must not wait.
+    /// After `true` the fiber leaves its worker, and calls [`end`](Self::end) when it is back.
     pub(crate) fn begin(&self) -> bool {
         // Release pairs with the acquire in `wake`: a waker that finds the fiber asleep sees its worker. On failure,
         // `end` acquires.
@@ -45,19 +44,20 @@ impl WaitState {
         }
     }
 
-    /// The fiber is back from its wait. Wake-ups until now are consumed.
+    /// Ends a wait, after the fiber is back. Consumes all wake-ups so far.
     pub(crate) fn end(&self) {
         // Acquire pairs with the release of every wake-up that this exchange consumes.
         self.0.swap(AWAKE, Acquire);
     }
 
-    /// Wakes the fiber. `true` if it sleeps: then the caller, and no other thread, puts it into its worker's queue.
+    /// Wakes the fiber. Returns `true` if it sleeps; the caller, and no other thread, must then put it into its
+    /// worker's queue.
     pub(crate) fn wake(&self) -> bool {
         // Release pairs with the fiber's acquire in `begin` and `end`; acquire with its release in `begin`.
         self.0.swap(WOKEN, AcqRel) == ASLEEP
     }
 
-    /// Whether the fiber sleeps, for a report.
+    /// Returns whether the fiber sleeps, for a report.
     pub(crate) fn is_asleep(&self) -> bool {
         self.0.load(Relaxed) == ASLEEP
     }

@@ -1,7 +1,7 @@
-//! The watch: a thread that ticks while workers are busy, and looks at what each one runs.
+//! The watch: a thread that ticks while workers are busy and checks the fiber that each one runs.
 //!
-//! It keeps the runtime's coarse clock, reports a fiber that keeps its worker for too long, and has idle workers fetch
-//! the unstarted fibers of busy ones. While all workers sleep, so does the watch.
+//! It keeps the runtime's coarse clock, reports a fiber that keeps its worker for too long, and wakes idle workers to
+//! take the unstarted fibers of busy ones. While all workers sleep, the watch sleeps too.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -16,13 +16,13 @@ use super::post::Post;
 use super::shared::Shared;
 use crate::report::Report;
 
-/// The time between two looks, and so the resolution of the coarse clock.
+/// The time between two checks, and therefore the resolution of the coarse clock.
 const TICK: Duration = Duration::from_millis(2);
 
 /// The runtime's clock, and the number of workers that are awake.
 pub(crate) struct Clock {
     started: Instant,
-    /// Milliseconds since the start, as of the last tick; not kept if there is no watch.
+    /// Milliseconds since the start, as of the last tick; unused without a watch.
     coarse_ms: AtomicU64,
     has_watch: bool,
     busy: AtomicUsize,
@@ -47,12 +47,12 @@ impl Clock {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Milliseconds since the start. With a watch this is one load, late by up to a tick.
+    /// Returns the milliseconds since the start. With a watch this is one load, late by up to a tick.
     pub(crate) fn now_ms(&self) -> u64 {
         if self.has_watch { self.coarse_ms.load(Relaxed) } else { self.exact_ms() }
     }
 
-    /// Milliseconds since the start, at the time of a dump.
+    /// Returns the milliseconds since the start, for a dump.
     pub(crate) fn dump_ms(&self) -> u64 {
         self.exact_ms()
     }
@@ -66,8 +66,8 @@ impl Clock {
             return;
         }
         self.tick();
-        // Sequentially consistent with the watch's look, which comes after its snapshot of the bell: either it sees
-        // this worker, or the increment ends its sleep.
+        // Sequentially consistent with the watch's check, which comes after its snapshot of the bell: either the watch
+        // sees this worker, or the ring after the increment ends its sleep.
         if self.busy.fetch_add(1, SeqCst) == 0 {
             self.bell.increment();
         }
@@ -85,7 +85,7 @@ impl Clock {
     }
 }
 
-/// The turn in which the watch saw a worker, and since when.
+/// The turn in which the watch saw a worker, and the time of that sighting.
 struct Seen {
     turn: (u64, u64),
     since: Instant,
@@ -114,7 +114,7 @@ pub(super) fn watch(shared: &Arc<Shared>) {
     }
 }
 
-/// Has unstarted fibers fetched, and compares what a worker runs with what it ran before.
+/// Wakes a worker to take unstarted fibers, and compares the turn of a worker with its turn at the last check.
 fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
     if post.has_unstarted() {
         shared.wake_idle();

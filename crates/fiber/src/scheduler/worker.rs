@@ -1,4 +1,4 @@
-//! The loop of a worker: resume a ready fiber, start one, take one from another worker, sleep.
+//! The loop of a worker: resume a ready fiber, start a fiber, take fibers from another worker, sleep.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,11 +18,11 @@ use crate::overflow::SignalStack;
 /// the poller is asked for descriptors that are ready.
 const FAIR_TURNS: u32 = 16;
 
-/// Works until the runtime ends, or for one fiber if `is_sole`.
+/// Runs fibers until the runtime ends, or a single fiber if `is_sole`.
 pub(super) fn work(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) {
     let _stack_for_signals = SignalStack::install();
     let local = Local::new(shared, post, is_sole);
-    // Suspended fibers would be stranded by a panic of the loop itself, which is a bug.
+    // A panic of the loop itself is a bug and would strand the suspended fibers.
     let guard = AbortOnUnwind;
     local.install(|| local.serve());
     std::mem::forget(guard);
@@ -50,7 +50,7 @@ impl Local {
         self.shared.clock.worker_sleeps();
     }
 
-    /// The next fiber to run.
+    /// Returns the next fiber to run.
     fn next(&self, is_fair_turn: bool) -> Option<Arc<Core>> {
         let waited_long = if is_fair_turn { self.post.pop_unstarted() } else { None };
         let ready = || self.ready.borrow_mut().pop_front();
@@ -100,7 +100,7 @@ impl Local {
         }
     }
 
-    /// Gives an unstarted fiber a stack, and makes it this worker's. Without a stack the fiber's body ends here.
+    /// Gives an unstarted fiber a stack and binds it to this worker. If there is no stack, the fiber's body ends here.
     fn carry(&self, fiber: &Arc<Core>) -> Option<Carrier> {
         let body = fiber.take_body().expect("an unstarted fiber has its body");
         fiber.settle(&self.post);
@@ -127,7 +127,7 @@ impl Local {
         }))
     }
 
-    /// A fiber has returned: its stack is idle, and its joiners are woken.
+    /// Ends a fiber that has returned: frees its stack and wakes its joiners.
     fn end(&self, fiber: &Arc<Core>) {
         fiber.state.set_phase(Phase::Ended);
         // SAFETY: this is the fiber's worker, and the fiber does not run.
@@ -139,7 +139,7 @@ impl Local {
         self.shared.end(fiber);
     }
 
-    /// Makes ready the fibers whose time has come.
+    /// Makes the fibers ready whose time has come.
     fn wake_due(&self) {
         if self.timers.next().is_some() {
             let now = Instant::now();
@@ -173,7 +173,7 @@ impl Local {
             return false;
         }
         self.shared.idle.enter(self.post.index);
-        // This look comes after the entry into the list; the module docs say why.
+        // This check comes after the entry into the list; the module docs explain the order.
         let has_work = !self.post.inbox.is_empty() || self.shared.posts.iter().any(|post| post.has_unstarted());
         if !has_work {
             self.shared.clock.worker_sleeps();
@@ -184,7 +184,7 @@ impl Local {
         true
     }
 
-    /// Sleeps until the one fiber of this worker is ready. `false` if it has ended.
+    /// Sleeps until the one fiber of this worker is ready. Returns `false` if it has ended.
     fn rest_alone(&self, key: Key) -> bool {
         if self.is_done.get() {
             return false;
@@ -210,7 +210,8 @@ impl Local {
     }
 }
 
-/// Runs a fiber's body or drops it. A body catches all panics of the user's, so one that arrives here is a bug.
+/// Runs a fiber's body or drops it. A body catches every panic of the user's code, so a panic that arrives here is a
+/// bug.
 fn contain(body: impl FnOnce()) {
     let guard = AbortOnUnwind;
     body();

@@ -1,4 +1,4 @@
-//! A stretch of address space with many stacks in it.
+//! A chunk: a range of address space that holds many stacks.
 
 use std::ffi::c_void;
 use std::io;
@@ -23,11 +23,11 @@ pub(super) struct Chunk {
 unsafe impl Send for Chunk {}
 
 impl Chunk {
-    /// Reserves the address space of `stacks` stacks and guards them. If guards are refused midway, the chunk has
-    /// fewer stacks.
+    /// Reserves the address space of `stacks` stacks and guards them. If the kernel refuses further guards midway, the
+    /// chunk has fewer stacks.
     ///
     /// # Errors
-    /// The kernel's, if not even one stack was to be had.
+    /// Returns the kernel's error if it cannot provide even one stack.
     pub(super) fn map(layout: Layout, stacks: usize, guards: Guards) -> io::Result<Chunk> {
         let reserved_bytes = stacks.checked_mul(layout.stride()).ok_or(io::ErrorKind::OutOfMemory)?;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
@@ -39,8 +39,8 @@ impl Chunk {
         }
         let base = NonNull::new(base.cast::<u8>()).expect("the kernel maps nothing at address zero unasked");
         let mut chunk = Chunk { base, layout, stacks, reserved_bytes };
-        // SAFETY: the advice concerns the fresh mapping alone. Without it, one touched page could commit a huge page;
-        // a kernel without huge pages refuses, which changes nothing.
+        // SAFETY: the advice concerns the fresh mapping alone. Without it, one touched page could commit a huge page. A
+        // kernel without huge pages refuses, which does no harm.
         unsafe { libc::madvise(base.as_ptr().cast(), reserved_bytes, libc::MADV_NOHUGEPAGE) };
         let row = Row { first: base.as_ptr(), stride: layout.stride(), bytes: layout.guard_bytes };
         // SAFETY: the guards lie in the fresh mapping, which nothing uses yet.
@@ -53,7 +53,7 @@ impl Chunk {
         Ok(chunk)
     }
 
-    /// The stack at `index`. The pool hands each out once at a time.
+    /// Returns the stack at `index`. The pool never hands out a stack that is in use.
     pub(super) fn stack(&self, index: usize) -> Stack {
         assert!(index < self.stacks, "the chunk has {} stacks", self.stacks);
         let limit = self.base.as_ptr() as usize + index * self.layout.stride();
@@ -61,7 +61,7 @@ impl Chunk {
         Stack { top: pointer(limit + self.layout.stride()), limit: pointer(limit) }
     }
 
-    /// The greatest depth, in bytes, to which any stack of the chunk has been touched since it was trimmed.
+    /// Returns the greatest depth, in bytes, to which any stack of the chunk has been touched since it was trimmed.
     pub(super) fn deepest(&self) -> usize {
         (0..self.stacks).map(|index| used_bytes(self.stack(index).span(), self.layout)).max().unwrap_or(0)
     }
@@ -74,10 +74,11 @@ impl Drop for Chunk {
     }
 }
 
-/// The depth, in whole pages, to which the stack in a [span](Stack::span) of this pool has been touched since it was
-/// trimmed. One system call for 256 pages.
+/// Returns the depth in bytes, rounded up to pages, to which the stack in a [span](Stack::span) of this pool has been
+/// touched since it was trimmed. Makes one system call for 256 pages.
 ///
-/// The stack may be in use meanwhile. Pages in swap are not counted, so the depth is a lower bound where there is swap.
+/// The stack may be in use meanwhile. Pages in swap are not counted, so on a machine with swap the depth is a lower
+/// bound.
 pub(super) fn used_bytes((limit, top): (usize, usize), layout: Layout) -> usize {
     let page = page_bytes();
     let mut floor = limit + layout.guard_bytes;
@@ -85,7 +86,7 @@ pub(super) fn used_bytes((limit, top): (usize, usize), layout: Layout) -> usize 
     while floor < top {
         let pages = present.len().min((top - floor) / page);
         // SAFETY: the span lies in the chunk's mapping, and `present` has a byte for each of its pages. The call reads
-        // the page table and not the memory.
+        // only the page table, not the memory.
         let result = unsafe { libc::mincore(floor as *mut c_void, pages * page, present.as_mut_ptr()) };
         if result != 0 {
             return 0;
@@ -98,7 +99,7 @@ pub(super) fn used_bytes((limit, top): (usize, usize), layout: Layout) -> usize 
     0
 }
 
-/// Gives the pages of an idle stack back to the kernel. The guard stays.
+/// Returns the pages of an idle stack to the kernel. The guard stays.
 pub(super) fn trim(stack: &Stack, layout: Layout) {
     let (limit, top) = stack.span();
     let floor = limit + layout.guard_bytes;

@@ -1,35 +1,35 @@
-//! Guards: pages below a stack whose access is a fault.
+//! Guards: pages below a stack on which every access faults.
 //!
 //! Since Linux 6.13, `madvise(MADV_GUARD_INSTALL)` marks pages in the page table as guards and leaves the mapping in
-//! one piece, so a million stacks need a handful of mappings. Elsewhere `mprotect` splits the mapping at each guard:
-//! two mappings a stack, of which a process has 65,530 by default (`vm.max_map_count`).
+//! one piece, so a million stacks need a handful of mappings. On older kernels `mprotect` splits the mapping at each
+//! guard. Each stack then takes two mappings, of which a process has 65,530 by default (`vm.max_map_count`).
 //!
-//! The fault on a marked page is a `SIGSEGV` with the code for an unmapped address, and `/proc/self/maps` shows nothing
-//! of the guard; only its address tells it apart. Guards of both kinds survive `MADV_DONTNEED` and a fork.
+//! A fault on a marked page is a `SIGSEGV` with the code for an unmapped address, and `/proc/self/maps` does not show
+//! the guard; only the address identifies it. Guards of both kinds survive `MADV_DONTNEED` and a fork.
 
 use std::io;
 use std::sync::OnceLock;
 
 use super::layout::page_bytes;
 
-/// The advice that installs guard markers, from Linux 6.13 on.
+/// The advice that installs guard marks, from Linux 6.13 on.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
-/// Guards installed by one system call; larger batches are not faster.
+/// The number of guards that one system call installs; larger batches are not faster.
 const BATCH: usize = 64;
 
-/// How stacks are guarded.
+/// The kind of guards below stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guards {
     /// Marks in the page table (`MADV_GUARD_INSTALL`, Linux 6.13): the number of mappings does not grow with the
     /// number of stacks.
     Marks,
-    /// Pages without access rights (`mprotect`): two mappings a stack, so that `vm.max_map_count` limits the stacks of
-    /// a process.
+    /// Pages without access rights (`mprotect`): two mappings for each stack, so `vm.max_map_count` limits the number
+    /// of stacks in a process.
     Mappings,
 }
 
 impl Guards {
-    /// The kind this kernel can do with fewer mappings. The first call tries a page.
+    /// Returns the kind that takes the fewest mappings on this kernel. The first call tries to mark a page.
     ///
     /// ```
     /// println!("stacks are guarded by {:?}", millstream_fiber::Guards::best());
@@ -41,7 +41,7 @@ impl Guards {
     }
 }
 
-/// Tries a marker on a page of its own.
+/// Returns whether the kernel supports marks, by marking a fresh page.
 fn can_mark() -> bool {
     let bytes = page_bytes();
     let rights = libc::PROT_READ | libc::PROT_WRITE;
@@ -58,7 +58,8 @@ fn can_mark() -> bool {
     }
 }
 
-/// A row of guards of `bytes` each, the first at `first`, each `stride` above the one before.
+/// A row of guards of `bytes` bytes each. The first is at `first`, and each further one is `stride` above the one
+/// before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) first: *mut u8,
@@ -71,7 +72,7 @@ impl Row {
         self.first.wrapping_add(index * self.stride).cast()
     }
 
-    /// Installs `count` guards. If the kernel refuses, returns how many are in place, and its error.
+    /// Installs `count` guards. If the kernel refuses, returns the number of guards in place and the kernel's error.
     ///
     /// # Safety
     /// The guards lie in a private anonymous mapping that the caller owns, and nothing uses their pages.
@@ -96,12 +97,13 @@ impl Row {
         Ok(())
     }
 
-    /// Marks guards by `process_madvise`, many in one call, as far as the kernel permits; returns their number.
+    /// Marks guards by `process_madvise`, many in one call, until the kernel refuses. Returns the number of guards
+    /// marked.
     ///
     /// # Safety
     /// The contract of [`install`](Self::install).
     unsafe fn mark_in_batches(&self, count: usize) -> usize {
-        // SAFETY: asks for a descriptor of this very process.
+        // SAFETY: requests a descriptor of this process.
         let own = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
         if own < 0 {
             return 0;
@@ -116,7 +118,7 @@ impl Row {
             // SAFETY: the first `batch` spans are guards of the caller's, whose pages nothing uses.
             let bytes =
                 unsafe { libc::syscall(libc::SYS_process_madvise, own, spans.as_ptr(), batch, MADV_GUARD_INSTALL, 0) };
-            // The kernel returns the bytes it has gone through, and may stop early.
+            // The kernel returns the number of bytes it has processed, and may stop early.
             let Ok(bytes @ 1..) = usize::try_from(bytes) else { break };
             marked += bytes / self.bytes;
             if bytes != batch * self.bytes {

@@ -1,10 +1,10 @@
 //! The sizes of a stack and its guard, in whole pages.
 
-/// The smallest stack: enough for a panic to be reported.
+/// The minimum size of a stack, enough to report a panic.
 pub(crate) const MIN_STACK_BYTES: usize = 16 * 1024;
-/// The largest stack.
+/// The maximum size of a stack.
 pub(crate) const MAX_STACK_BYTES: usize = 1 << 30;
-/// The largest guard: a mark takes an entry of the page table for each of its pages.
+/// The maximum size of a guard. A mark takes one page-table entry for each page of the guard.
 pub(crate) const MAX_GUARD_BYTES: usize = 1 << 20;
 
 /// The sizes of one stack with its guard; both are multiples of the page size.
@@ -15,7 +15,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Rounds both sizes up to whole pages, within the limits above; a guard has at least one page.
+    /// Rounds both sizes up to whole pages within the limits above. A guard has at least one page.
     pub(crate) fn new(stack_bytes: usize, guard_bytes: usize) -> Self {
         let page = page_bytes();
         Layout {
@@ -24,13 +24,13 @@ impl Layout {
         }
     }
 
-    /// The distance from one stack to the next.
+    /// Returns the distance from one stack to the next.
     pub(crate) fn stride(self) -> usize {
         self.stack_bytes + self.guard_bytes
     }
 }
 
-/// The size of a page of memory.
+/// Returns the size of a page of memory.
 pub(crate) fn page_bytes() -> usize {
     // SAFETY: `sysconf` only reads a value.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -1,8 +1,8 @@
 //! Guarded stacks in reserved address space.
 //!
 //! A [`Chunk`](chunk::Chunk) reserves the address space of many stacks at once and lays a guard below each. Memory is
-//! committed page by page as a stack is touched. A [`StackPool`] owns the chunks; each worker keeps a [`StackCache`] of
-//! the stacks that it used last, whose pages are still in its caches.
+//! committed page by page as a stack is touched. A [`StackPool`] owns the chunks. Each worker keeps a [`StackCache`] of
+//! the stacks it used last, whose pages are still in its processor's caches.
 //!
 //! ```text
 //! low addresses                                                        high addresses
@@ -12,9 +12,9 @@
 //! ▲ limit ▲ floor                ▲ top
 //! ```
 //!
-//! Touching a page costs about 3 µs, a guard 0.3 µs, so a stack is used again as soon as possible and by the same
-//! worker. A pool keeps the pages of [`idle_stacks`](crate::Options::idle_stacks) idle stacks and gives the pages of
-//! further ones back to the kernel; their address space and guards stay.
+//! The first touch of a page costs about 3 µs and a guard 0.3 µs, so stacks are reused as soon as possible and by the
+//! same worker. A pool keeps the pages of [`idle_stacks`](crate::Options::idle_stacks) idle stacks and returns the
+//! pages of further ones to the kernel; their address space and guards stay.
 
 mod cache;
 mod chunk;
@@ -41,7 +41,7 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// The lowest address of the guard, and the address above the stack.
+    /// Returns the lowest address of the guard and the address above the stack.
     pub(crate) fn span(&self) -> (usize, usize) {
         (self.limit.get(), self.top.get())
     }

@@ -1,4 +1,4 @@
-//! The stacks of a runtime: those in use, idle and warm, idle and trimmed.
+//! The pool of a runtime's stacks. A stack is in use, idle with its pages (warm), or idle without them (trimmed).
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -10,14 +10,14 @@ use super::guard::Guards;
 use super::layout::Layout;
 use crate::error::StackError;
 
-/// Stacks of the first chunk; each further chunk is twice as large, up to the next limit.
+/// The number of stacks in the first chunk. Each further chunk is twice as large, up to `MAX_CHUNK`.
 const FIRST_CHUNK: usize = 64;
-/// Stacks of the largest chunk.
+/// The number of stacks in the largest chunk.
 const MAX_CHUNK: usize = 4096;
-/// Mappings that are left to the rest of the program where each stack takes two.
+/// The number of mappings left to the rest of the program where each stack takes two.
 const SPARE_MAPPINGS: usize = 8192;
 
-/// Stacks of this process whose guards are mappings, over all pools.
+/// The number of stacks in this process whose guards are mappings, over all pools.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// The stacks of a runtime.
@@ -25,7 +25,7 @@ static MAPPED: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct StackPool {
     pub(crate) layout: Layout,
     pub(crate) guards: Guards,
-    /// Idle stacks that keep their pages.
+    /// The maximum number of idle stacks that keep their pages.
     max_warm: usize,
     state: Mutex<State>,
 }
@@ -35,7 +35,7 @@ struct State {
     chunks: Vec<Chunk>,
     warm: Vec<Stack>,
     trimmed: Vec<Stack>,
-    /// The greatest depth found on a stack when it was trimmed.
+    /// The greatest depth found so far when trimming a stack.
     deepest_trimmed: usize,
 }
 
@@ -43,20 +43,19 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackReport {
-    /// How the stacks are guarded.
+    /// The kind of the stacks' guards.
     pub guards: Guards,
     /// The size of a stack without its guard, in bytes.
     pub stack_bytes: usize,
     /// The size of a guard, in bytes.
     pub guard_bytes: usize,
-    /// Stacks whose address space is reserved.
+    /// The number of stacks whose address space is reserved.
     pub reserved: usize,
-    /// Idle stacks in the pool that keep their pages. Each worker keeps some more for itself.
+    /// The number of idle stacks in the pool that keep their pages. Each worker keeps some more for itself.
     pub warm: usize,
-    /// Idle stacks in the pool whose pages went back to the kernel.
+    /// The number of idle stacks in the pool whose pages went back to the kernel.
     pub trimmed: usize,
-    /// The greatest depth, in bytes, that any stack has been used to, in whole pages. A stack of this size would have
-    /// been enough so far, but for the page that a deeper call would have touched.
+    /// The greatest depth that any stack has reached, in bytes, rounded up to pages. No stack has needed more so far.
     pub high_water_bytes: usize,
 }
 
@@ -65,7 +64,7 @@ impl StackPool {
         StackPool { layout, guards, max_warm, state: Mutex::default() }
     }
 
-    /// Moves up to `count` idle stacks to `into`, warm ones first, and reserves more if there are none.
+    /// Moves up to `count` idle stacks to `into`, warm ones first. Reserves more if there are none.
     pub(super) fn acquire(&self, into: &mut Vec<Stack>, count: usize) -> Result<(), StackError> {
         let mut state = self.state.lock();
         if state.warm.is_empty() && state.trimmed.is_empty() {
@@ -78,7 +77,7 @@ impl StackPool {
         Ok(())
     }
 
-    /// Takes back idle stacks, and trims those beyond the limit on warm ones.
+    /// Takes back idle stacks, and trims those beyond the limit on warm stacks.
     pub(super) fn release(&self, stacks: impl Iterator<Item = Stack>) {
         let mut cold = Vec::new();
         let mut state = self.state.lock();
@@ -107,7 +106,7 @@ impl StackPool {
         }
         let mapped = Chunk::map(self.layout, count, self.guards);
         if self.guards == Guards::Mappings {
-            // Guards that the kernel refused take no mapping.
+            // Guards that the kernel refused take no mappings.
             MAPPED.fetch_sub(count - mapped.as_ref().map_or(0, |chunk| chunk.stacks), Relaxed);
         }
         let chunk = mapped.map_err(|source| {
@@ -117,13 +116,13 @@ impl StackPool {
                 StackError::Memory { bytes: count * self.layout.stride(), stacks: reserved, source }
             }
         })?;
-        // The lowest is on top, so that stacks are used from one end of the chunk on.
+        // The lowest stack is on top, so that stacks are used from one end of the chunk.
         state.trimmed.extend((0..chunk.stacks).rev().map(|index| chunk.stack(index)));
         state.chunks.push(chunk);
         Ok(())
     }
 
-    /// The depth to which the stack in this [span](Stack::span) has been touched, in bytes.
+    /// Returns the depth to which the stack in this [span](Stack::span) has been touched, in bytes.
     pub(crate) fn used_bytes(&self, span: (usize, usize)) -> usize {
         chunk::used_bytes(span, self.layout)
     }
@@ -152,7 +151,7 @@ impl Drop for StackPool {
     }
 }
 
-/// Claims the mappings of up to `count` stacks, and returns for how many there is room.
+/// Claims the mappings of up to `count` stacks, and returns the number of stacks that there is room for.
 fn claim_mappings(count: usize) -> Result<usize, StackError> {
     let limit = max_map_count();
     let room = limit.saturating_sub(SPARE_MAPPINGS) / 2;
@@ -164,7 +163,7 @@ fn claim_mappings(count: usize) -> Result<usize, StackError> {
     }
 }
 
-/// The kernel's limit on the mappings of a process.
+/// Returns the kernel's limit on the mappings of a process.
 fn max_map_count() -> usize {
     const DEFAULT: usize = 65_530;
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count");

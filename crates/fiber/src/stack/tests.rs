@@ -1,4 +1,4 @@
-//! Both kinds of guards, recycling, trimming and depth, on the machine itself.
+//! Tests both kinds of guards, recycling, trimming and depth on the real kernel.
 
 use std::ptr;
 
@@ -17,7 +17,7 @@ fn pool(guards: Guards, max_warm: usize) -> StackPool {
     StackPool::new(Layout::new(64 << 10, 16 << 10), guards, max_warm)
 }
 
-/// Whether the byte at `address` can be read, found out by the kernel, which returns an error instead of a fault.
+/// Returns whether the byte at `address` can be read. It asks the kernel, which returns an error instead of a fault.
 fn is_readable(address: usize) -> bool {
     let mut ends = [0; 2];
     // SAFETY: the calls fill `ends` and use the descriptors in it; `write` checks the address itself.
@@ -133,21 +133,21 @@ fn more_mapped_guards_than_the_kernel_allows_are_an_error_with_the_limit() {
     let mut stacks = Vec::new();
     let error = loop {
         match pool.acquire(&mut stacks, 4096) {
-            // A machine whose administrator raised the limit this far has nothing to test.
+            // There is nothing to test on a machine whose limit was raised this far.
             Ok(()) if stacks.len() > 200_000 => return,
             Ok(()) => {}
             Err(error) => break error.to_string(),
         }
     };
     assert!(error.contains("vm.max_map_count") && error.contains("Linux 6.13"), "{error}");
-    // The rest of the program still gets mappings, and the stacks that there are remain usable.
+    // The rest of the program still gets mappings, and the existing stacks remain usable.
     touch(stacks.last().unwrap(), 1);
     assert!(std::thread::spawn(|| vec![0u8; 1 << 20].len()).join().is_ok());
     pool.release(stacks.into_iter());
 }
 
 #[test]
-fn address_space_that_is_not_to_be_had_is_an_error_with_the_size() {
+fn a_refusal_of_address_space_is_an_error_with_the_size() {
     let layout = Layout::new(1 << 30, 0);
     for stacks in [1 << 20, usize::MAX / 2] {
         let source = Chunk::map(layout, stacks, Guards::best()).unwrap_err();

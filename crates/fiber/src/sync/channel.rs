@@ -15,10 +15,10 @@ use crate::waiter::wait_for;
 
 /// A channel for any number of senders and receivers; each value is received once.
 ///
-/// The ring behind it, its order and its end are [those of `millstream_ring`](ring).
+/// It is built on [`millstream_ring`](ring), which defines its order and its end.
 ///
 /// # Panics
-/// If the capacity is 0 or exceeds 2³², or if there is not enough memory.
+/// Panics if the capacity is 0 or exceeds 2³², or if there is not enough memory.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, Threads};
@@ -60,11 +60,11 @@ impl<T> Clone for Receiver<T> {
 }
 
 impl<T: Send> Sender<T> {
-    /// Sends a value, and waits for room if there is none. A fiber that is cancelled in the wait has not sent it, and
-    /// drops it.
+    /// Sends a value, waiting for room if there is none. A fiber that is cancelled during the wait drops the value
+    /// unsent.
     ///
     /// # Errors
-    /// If all receivers are gone: the value.
+    /// Returns the value if all receivers are gone.
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         match self.ring.try_send(value) {
@@ -80,20 +80,20 @@ impl<T: Send> Sender<T> {
     /// Sends a value if there is room. Lock-free.
     ///
     /// # Errors
-    /// If there is no room, or all receivers are gone: the value.
+    /// Returns the value if there is no room or all receivers are gone.
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         self.ring.try_send(value)
     }
 
-    /// Sends a value, and waits for room for at most `timeout`.
+    /// Sends a value, waiting for room for at most `timeout`.
     ///
     /// # Errors
-    /// If there was no room in time, or all receivers are gone: the value.
+    /// Returns the value if there was no room in time or all receivers are gone.
     #[track_caller]
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
         let deadline = deadline_after(timeout);
         let mut values = vec![value];
-        // The vector keeps the value if the wait is given up.
+        // The vector keeps the value if the wait is abandoned.
         match wait_for(self.ring.send_many_async(&mut values), Reason::Send, deadline, Location::caller()) {
             Some(Ok(())) => Ok(()),
             Some(Err(Disconnected)) => Err(SendTimeoutError::Disconnected(only(values))),
@@ -108,10 +108,10 @@ fn only<T>(mut values: Vec<T>) -> T {
 }
 
 impl<T: Send> Receiver<T> {
-    /// Receives a value, and waits for one if there is none.
+    /// Receives a value, waiting for one if there is none.
     ///
     /// # Errors
-    /// If all senders are gone and all their values have been received.
+    /// Returns an error if all senders are gone and all their values have been received.
     #[track_caller]
     pub fn recv(&self) -> Result<T, Disconnected> {
         self.recv_until(None, Location::caller()).expect("without a deadline only success ends the wait")
@@ -120,15 +120,15 @@ impl<T: Send> Receiver<T> {
     /// Receives a value if there is one. Lock-free.
     ///
     /// # Errors
-    /// If there is no value.
+    /// Returns an error if there is no value.
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         self.ring.try_recv()
     }
 
-    /// Receives a value, and waits for at most `timeout`.
+    /// Receives a value, waiting for at most `timeout`.
     ///
     /// # Errors
-    /// If none arrived in time, or all senders are gone and all their values have been received.
+    /// Returns an error if no value arrived in time, or all senders are gone and all their values have been received.
     #[track_caller]
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         match self.recv_until(deadline_after(timeout), Location::caller()) {
@@ -138,7 +138,7 @@ impl<T: Send> Receiver<T> {
         }
     }
 
-    /// The values until all senders are gone.
+    /// Returns an iterator that receives values until all senders are gone.
     #[track_caller]
     pub fn iter(&self) -> impl Iterator<Item = T> {
         let at = Location::caller();

@@ -1,4 +1,4 @@
-//! An event: something that has happened, or not yet.
+//! An event: a flag that fibers and threads can wait for.
 
 use std::fmt;
 use std::sync::atomic::{
@@ -12,7 +12,7 @@ use crate::park::deadline_after;
 use crate::scheduler::state::Reason;
 use crate::waiter::Waiter;
 
-/// A flag to wait for. It stays set, for any number of waiters, until it is reset.
+/// A flag to wait for. Once set, it releases every waiter until it is reset.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -35,24 +35,24 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event that has not happened.
+    /// Returns an event that is not set.
     #[must_use]
     pub const fn new() -> Self {
         Event { is_set: AtomicBool::new(false), waiters: WaitList::new() }
     }
 
-    /// Sets the event and wakes all waiters. Release: waiters see everything written before. A short lock.
+    /// Sets the event and wakes all waiters. Release: waiters see everything written before. Takes a short lock.
     pub fn set(&self) {
         self.is_set.store(true, Release);
         self.waiters.wake_all();
     }
 
-    /// Takes the event back. A waiter that `set` has woken and that has not run yet may wait on.
+    /// Resets the event. A waiter that `set` has woken but that has not run yet may continue to wait.
     pub fn reset(&self) {
         self.is_set.store(false, Release);
     }
 
-    /// Whether the event is set. Acquire; wait-free.
+    /// Returns whether the event is set. Acquire; wait-free.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.is_set.load(Acquire)
@@ -64,7 +64,7 @@ impl Event {
         self.wait_until(None);
     }
 
-    /// Waits until the event is set, or for `timeout`. Returns whether it was set.
+    /// Waits until the event is set, for at most `timeout`. Returns whether it was set.
     #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
         self.wait_until(deadline_after(timeout))

@@ -2,13 +2,13 @@
 //!
 //! | I want | look at |
 //! | --- | --- |
-//! | one fiber at a time at a value, also across its waits | [`Mutex`] |
-//! | to wait until something has happened | [`Event`] |
-//! | to hand over values | [`channel`] |
+//! | to let one fiber at a time use a value, even across its waits | [`Mutex`] |
+//! | to wait for an event | [`Event`] |
+//! | to pass values on | [`channel`] |
 //!
-//! Each also works outside fibers, where it blocks the thread, and between fibers and threads. A lock of the standard
-//! library works in fibers, too, but its wait keeps the worker; a fiber that waits while it holds one may lock out its
-//! neighbours for good, which the report of a [stalled](crate::Report::Stalled) worker shows.
+//! Each also works outside fibers, where it blocks the thread, and between fibers and threads. The standard library's
+//! locks also work in fibers, but waiting for one blocks the worker. A fiber that waits while it holds one can deadlock
+//! its whole worker; the report of a [stalled](crate::Report::Stalled) worker shows this.
 
 mod channel;
 mod event;

@@ -1,4 +1,4 @@
-//! A mutex whose waiters are fibers, or threads.
+//! A mutex whose waiters are fibers or threads.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -14,17 +14,17 @@ use crate::scheduler::state::Reason;
 use crate::waiter::Waiter;
 
 const FREE: u32 = 0;
-/// Held, and no waiter has looked since.
+/// Held, and no waiter has tried to lock it since.
 const HELD: u32 = 1;
-/// Held, and there may be waiters in the line.
+/// Held, and there may be waiters in line.
 const CONTENDED: u32 = 2;
 
-/// Mutual exclusion that suspends a fiber and blocks a thread.
+/// A mutex whose lock suspends a fiber and blocks a thread.
 ///
-/// The holder may wait, for anything, while it holds the mutex. Locking a free mutex takes one atomic exchange. A
-/// waiter that was woken competes with newcomers, and goes back to the front of the line if it loses. There is no
-/// poison: after a panic of a holder, the value is as it was left. A second lock by the same fiber waits forever, or
-/// until it is cancelled.
+/// The holder may wait for anything while it holds the mutex. Locking a free mutex takes one atomic exchange. A woken
+/// waiter competes with newcomers, and returns to the front of the line if it loses. There is no poisoning: after a
+/// holder panics, the value stays as the holder left it. A fiber that locks the mutex a second time waits until it is
+/// cancelled.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, Threads, yield_now};
@@ -57,7 +57,7 @@ unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 // SAFETY: as for `Send`; sharing the mutex gives a `&mut` to one holder after the other.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
-/// The right to a mutex's value. It stays in its fiber, or on its thread.
+/// The right to a mutex's value. It stays in its fiber or on its thread.
 #[must_use = "dropping the guard unlocks the mutex"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
@@ -69,13 +69,13 @@ pub struct MutexGuard<'a, T: ?Sized> {
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T> Mutex<T> {
-    /// A free mutex.
+    /// Returns a free mutex.
     #[must_use]
     pub const fn new(value: T) -> Self {
         Mutex { state: AtomicU32::new(FREE), waiters: WaitList::new(), value: UnsafeCell::new(value) }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -85,7 +85,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free, and locks it.
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        // No closure, so that the place of the call gets through to the dump.
+        // There is no closure here, so that the dump gets the caller's location.
         match self.try_lock() {
             Some(guard) => guard,
             None => self.lock_slowly(),
@@ -98,7 +98,7 @@ impl<T: ?Sized> Mutex<T> {
         self.state.compare_exchange(FREE, HELD, Acquire, Relaxed).ok().map(|_| self.guard())
     }
 
-    /// The value; the exclusive borrow proves that there is no holder.
+    /// Returns the value; the exclusive borrow proves that there is no holder.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -107,8 +107,8 @@ impl<T: ?Sized> Mutex<T> {
         MutexGuard { mutex: self, stays: PhantomData }
     }
 
-    /// Waits in the line. The state becomes `CONTENDED` under the line's mutex, before the waiter is in the line; a
-    /// holder that finds it so takes that mutex to wake a waiter, and therefore finds this one.
+    /// Waits in line. The state becomes `CONTENDED` under the line's mutex, before the waiter enters the line. A holder
+    /// that finds this state takes the line's mutex to wake a waiter, and therefore finds this one.
     #[cold]
     #[track_caller]
     fn lock_slowly(&self) -> MutexGuard<'_, T> {

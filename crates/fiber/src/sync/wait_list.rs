@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::waiter::Waiter;
 
-/// Waiters, the longest waiting first.
+/// Waiters, the longest waiter first.
 pub(super) struct WaitList {
     line: Mutex<Line>,
 }
@@ -18,7 +18,7 @@ struct Line {
 }
 
 impl Line {
-    /// The place of a ticket, or the one where it would be.
+    /// Returns the position of a ticket, or the position where it would be.
     fn position(&self, ticket: u64) -> Result<usize, usize> {
         self.waiters.binary_search_by_key(&ticket, |(ticket, _)| *ticket)
     }
@@ -29,7 +29,7 @@ impl WaitList {
         WaitList { line: Mutex::new(Line { waiters: VecDeque::new(), tickets: 0 }) }
     }
 
-    /// Wakes the longest waiting and removes it.
+    /// Wakes the longest waiter and removes it.
     pub(super) fn wake_one(&self) {
         let first = self.line.lock().waiters.pop_front();
         if let Some((_, waiter)) = first {
@@ -44,8 +44,8 @@ impl WaitList {
     }
 }
 
-/// A waiter's place in the line, which it may lose and take again. Dropped in the middle, by a fiber that unwinds, it
-/// leaves the line in order.
+/// A waiter's place in the line, which it may lose and regain. If a fiber unwinds and drops its place, the line stays
+/// in order.
 pub(super) struct Place<'a> {
     list: &'a WaitList,
     ticket: Option<u64>,
@@ -56,14 +56,13 @@ impl<'a> Place<'a> {
         Place { list, ticket: None }
     }
 
-    /// Checks `is_done` and, if it is not, sees to it that the waiter is in the line. Both happen under the line's
-    /// mutex, so a change that comes before a [`wake_one`](WaitList::wake_one) or [`wake_all`](WaitList::wake_all) is
-    /// either seen or followed by a wake-up. A waiter that had a place and lost it takes it again, which is near the
-    /// front.
+    /// Checks `is_done` and, if the result is `false`, makes sure that the waiter is in the line. Both happen under the
+    /// line's mutex, so a change before a [`wake_one`](WaitList::wake_one) or [`wake_all`](WaitList::wake_all) is
+    /// either seen or followed by a wake-up. A waiter that lost its place regains it, near the front.
     pub(super) fn enter_unless(&mut self, waiter: &Waiter, is_done: impl FnOnce() -> bool) -> bool {
         let mut line = self.list.line.lock();
         if is_done() {
-            // A waiter that was woken is in the line no more.
+            // A woken waiter is no longer in the line.
             if let Some(Ok(place)) = self.ticket.take().map(|ticket| line.position(ticket)) {
                 line.waiters.remove(place);
             }
@@ -89,7 +88,7 @@ impl Drop for Place<'_> {
             line.waiters.remove(place);
         }
         drop(line);
-        // The wake-up was for a waiter that would use it.
+        // The wake-up belongs to a waiter that will use it.
         if place.is_err() {
             self.list.wake_one();
         }
