@@ -1,15 +1,15 @@
 //! Streams in constant space.
 //!
-//! A stream that forks and joins again is the trap of every stream library: if one path is slower than the other, values
-//! pile up between them. A program then grows until memory is full, or, with bounded buffers, hangs; and since buffers hide
-//! the mistake for small inputs, tests pass. Here every program is checked before it runs. Either each queue has a proven
-//! bound, the smallest there is, or the program is refused, with the fork, the join, the rates of both paths, and the ways
-//! out.
+//! A stream that forks and joins again is the classic trap of stream libraries: if one path is slower than the other,
+//! values pile up at the join. The program then grows until memory is full or, with bounded buffers, hangs. Buffers
+//! hide the mistake for small inputs, so tests pass. This crate checks every program before it runs. Either each queue
+//! has a proven bound, the smallest possible, or the program is refused. The refusal names the fork, the join, the
+//! rates of both paths, and the ways out.
 //!
 //! ```
 //! use millstream_stream::{CheckError, Error, Program};
 //!
-//! // Moving averages beside their values: the averages begin two values late.
+//! // Pairs moving averages with values: the averages begin two values late.
 //! let program = Program::new();
 //! let x = program.iter("x", [3.0, 6.0, 9.0, 12.0, 15.0]);
 //! let average = x.windows(3, 1).map(|window| window.iter().sum::<f64>() / 3.0);
@@ -18,7 +18,7 @@
 //! let pairs: Result<Vec<(f64, f64)>, _> = pairs.run()?.values().collect();
 //! assert_eq!(pairs?, [(6.0, 3.0), (9.0, 6.0), (12.0, 9.0)]);
 //!
-//! // Every other value beside every value: no buffer is enough.
+//! // Pairs every other value with every value: no buffer is enough.
 //! let program = Program::new();
 //! let x = program.iter("x", 1_u64..);
 //! let Err(Error::Check(CheckError::Refused(refusal))) = x.every(2).zip(&x).run() else { unreachable!() };
@@ -35,14 +35,15 @@
 //! | --- | --- |
 //! | to write a program in Rust | [`Program`] for sources, [`Stream`] for operators |
 //! | to run it | [`Stream::run`], [`Running`] |
-//! | to write one as a line of text | [`text`] |
-//! | to know what is proven, and how | [`check`](mod@check) |
+//! | to write a program as a line of text | [`text`] |
+//! | to read the proof | [`check`](mod@check) |
 //! | to check a graph of my own | [`graph::Graph`], [`check::check`] |
-//! | to know what a clock is | [`clock`] |
+//! | the definition of a clock | [`clock`] |
 //!
-//! The idea: a data-flow program with bounded buffers is a Kahn network (Kahn, 1974), in which no order of execution changes
-//! a result; its rates obey balance equations (Lee and Messerschmitt, 1987), here with phases (cyclo-static data flow: Bilsen,
-//! Engels, Lauwereins and Peperstraete, 1996) and ultimately periodic clocks (Lucy-n: Mandel, Plateau and Pouzet, 2010).
+//! The theory: a data-flow program with bounded buffers is a Kahn network (Kahn, 1974), in which the order of execution
+//! never changes a result. Its rates obey balance equations (Lee and Messerschmitt, 1987), here with phases
+//! (cyclo-static data flow: Bilsen, Engels, Lauwereins and Peperstraete, 1996) and ultimately periodic clocks (Lucy-n:
+//! Mandel, Plateau and Pouzet, 2010).
 
 mod build;
 pub mod check;
@@ -56,7 +57,7 @@ pub use build::{Error, Program, Stream};
 pub use check::CheckError;
 pub use run::{Report, RunError, Running, Stored, Values};
 
-/// The example of the crate's page.
+/// Tests the example of the crate's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

@@ -1,4 +1,4 @@
-//! Programs give the values that their definition says, in memory that does not grow.
+//! Tests that programs produce the values of their definition, in memory that does not grow.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -48,7 +48,7 @@ fn source(n: u64) -> Stream<u64> {
 }
 
 #[test]
-fn operators_give_the_values_of_their_definition() {
+fn operators_give_the_values_of_their_definitions() {
     assert_eq!(all(&source(5).map(|n| n * 2)), [0, 2, 4, 6, 8]);
     assert_eq!(all(&source(6).filter(|n| n % 3 == 0)), [0, 3]);
     assert_eq!(all(&source(4).scan(0, |sum, n| *sum += n)), [0, 1, 3, 6]);
@@ -80,12 +80,12 @@ fn joins_end_with_the_stream_that_ends_first() {
 }
 
 #[test]
-fn hold_gives_the_last_value_and_align_the_one_of_the_moment() {
+fn hold_gives_the_latest_value_and_align_the_simultaneous_one() {
     let x = source(7);
     let third = x.filter(|n| n % 3 == 1);
     assert_eq!(all(&third.hold(&x, 99)), [99, 1, 1, 1, 4, 4, 4]);
     let x = source(7);
-    // The clock's branch stands before the held one, and the value of the moment counts all the same.
+    // The clock's branch comes before the held one, and still sees the value of the same moment.
     let clock = x.every(2);
     assert_eq!(all(&x.hold(&clock, 99)), [0, 2, 4, 6]);
     let x = source(5);
@@ -115,7 +115,7 @@ fn several_reduces_of_one_stream_may_be_joined_and_one_with_its_stream_may_not()
     let refused = refusal(&x.zip(&x.reduce(0, |sum, n| *sum += n)));
     assert_eq!((refused.cause, refused.growing), (Cause::End, 0));
     assert_eq!(refused.overflows_at(100), Some(101));
-    // Twice around the corner.
+    // The circle leads through two reduces.
     let x = source(5);
     let twice = x.reduce(0, |sum, n| *sum += n).reduce(0, |sum, n| *sum += n);
     assert_eq!(refusal(&twice.zip(&x)).cause, Cause::End);
@@ -138,13 +138,13 @@ fn a_buffer_lets_a_refused_program_run_until_it_is_full() {
             }
         };
         assert!(matches!(error, RunError::BufferFull { values, .. } if values == buffer), "{error}");
-        // The value for which there is no room is not pulled.
+        // A value is not pulled if there is no room for it.
         assert_eq!(Some(pulled.get() + 1), refused.overflows_at(buffer), "{buffer}");
     }
 }
 
 #[test]
-fn a_buffer_on_the_slower_path_helps_nothing_and_is_refused() {
+fn a_buffer_on_the_slower_path_is_useless_and_refused() {
     let x = source(10);
     assert_eq!(refusal(&x.every(2).buffer(100).zip(&x)).cause, Cause::Rates);
     let x = source(10);
@@ -154,7 +154,7 @@ fn a_buffer_on_the_slower_path_helps_nothing_and_is_refused() {
 }
 
 #[test]
-fn each_way_out_is_accepted_and_gives_the_values_that_it_says() {
+fn each_way_out_is_accepted_and_gives_the_promised_values() {
     let folder = tempfile::tempdir().unwrap();
     let even = |x: &Stream<u64>| x.filter(|n| n % 2 == 0);
     let x = source(7);
@@ -206,14 +206,14 @@ fn too_many_keys_are_an_error_with_the_limit() {
 }
 
 #[test]
-fn an_error_of_a_source_names_it() {
+fn the_error_of_a_source_names_the_source() {
     let x = Program::new().read("broken", |_: &mut u64| Err::<bool, _>("no such tape"));
     let error = x.map(|n| n + 1).run().unwrap().values().next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "cannot read `broken`: no such tape");
 }
 
 #[test]
-fn a_program_whose_code_panicked_is_at_its_end() {
+fn a_program_ends_when_its_code_panics() {
     let mut running = source(5).map(|n| assert_ne!(*n, 2)).run().unwrap();
     assert!((0..2).all(|_| running.next().unwrap().is_some()));
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.next().map(|_| ())));
@@ -267,6 +267,6 @@ fn no_value_costs_an_allocation_once_the_queues_are_full() {
         values += 1;
     }
     assert!(values > 90_000);
-    // The end of a stream may allocate, its values may not.
+    // The end of a stream may allocate; its values may not.
     assert!(ALLOCATIONS.get() - before < 100, "{} allocations for {values} values", ALLOCATIONS.get() - before);
 }

@@ -1,13 +1,13 @@
-//! Eight graphs on which other systems hang or grow: each runs within its bounds here, or is refused.
+//! Tests eight graphs on which other systems hang or grow. Here, each runs within its bounds or is refused.
 //!
 //! | graph | known from |
 //! | --- | --- |
-//! | every other value beside every value | the article that asks for it; `tee`, two pipes and `paste`; `itertools.tee` |
+//! | every other value zipped with every value | the article that poses the problem; `tee`, two pipes and `paste`; `itertools.tee` |
 //! | a broadcast, one branch without its first values, zipped | Akka streams |
 //! | one filtered branch joined with the other | two pipes and `grep` |
 //! | one branch that is twice as long | interleaving a stream with itself |
 //! | a join that waits for an aggregate of its own input | hash joins fed from one scan |
-//! | two consumers of which one is slow | multiplexers into a file and a query |
+//! | two consumers, one of them slow | multiplexers into a file and a query |
 //! | branches that are cut and joined in groups | repartitioned scans |
 //! | a chain of forks that join | pipelines of operators |
 
@@ -25,7 +25,7 @@ fn refused<T: Clone + 'static>(stream: &Stream<T>) -> Refusal {
     }
 }
 
-/// Runs it to the end; the number of its values.
+/// Runs a stream to its end and returns the number of its values.
 fn count<T: Clone + 'static>(stream: &Stream<T>) -> u64 {
     stream.run().unwrap().for_each(|_| {}).unwrap().values
 }
@@ -64,7 +64,7 @@ fn a_branch_of_twice_the_length_is_refused() {
     let refusal = refused(&x.repeat(2).zip(&x));
     assert_eq!((refusal.cause, refusal.growing), (Cause::Rates, 0));
     assert_eq!(refusal.growth.unwrap().to_string(), "1 of 1");
-    // Taken in the right proportion, it runs.
+    // In the right proportion, the merge runs.
     let merged = Stream::merge_by(&[x.repeat(2), x.clone()], &[0, 0, 1]);
     assert_eq!(most(&merged.check().unwrap()), 1);
 }
@@ -83,7 +83,7 @@ fn a_join_that_waits_for_an_aggregate_of_its_input_is_refused_and_runs_with_a_sp
 fn two_consumers_of_one_stream_never_wait_for_each_other() {
     let x = x(20_000);
     let (quick, slow) = (x.map(|n| n + 1), x.windows(100, 50).map(|window| window[0]));
-    // Their ends meet, and nothing before.
+    // Only their ends meet.
     let ends = quick.reduce(0, |sum, n| *sum += n).zip(&slow.reduce(0, |sum, n| *sum += n));
     assert_eq!(most(&ends.check().unwrap()), 1);
     assert_eq!(count(&ends), 1);

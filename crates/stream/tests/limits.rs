@@ -1,4 +1,5 @@
-//! Large numbers, long chains and awkward clocks: an answer or a clear error, and neither a hang nor a wrong number.
+//! Tests that large numbers, long chains and awkward clocks get an answer or a clear error, never a hang or a wrong
+//! number.
 
 use millstream_stream::check::{CheckError, check};
 use millstream_stream::clock::Pass;
@@ -19,7 +20,7 @@ fn every(first: u64, step: u64) -> Operator {
 }
 
 #[test]
-fn clocks_that_repeat_too_late_are_an_error_that_says_so() {
+fn clocks_that_repeat_too_late_are_a_clear_error() {
     for graph in [
         joined([&[every(0, 1 << 40)], &[every(1, 1 << 40)]]),
         joined([&[every(1 << 40, 1)], &[]]),
@@ -42,7 +43,7 @@ fn large_rates_that_differ_are_refused_with_exact_figures() {
     assert_eq!(refusal.growing, 1);
     let gap = refusal.growth.unwrap();
     assert_eq!((gap.values(), gap.of()), (1, u128::from(u64::MAX) * u128::from(u64::MAX - 1)));
-    // Too far away to be followed.
+    // The overflow is too far away for the check to follow.
     assert_eq!(refusal.overflows_at(10), None);
 }
 

@@ -1,6 +1,6 @@
-//! Random graphs: the bounds against a simulator of all orders of firing.
+//! Compares the bounds of random graphs with a simulator of all orders of firing.
 //!
-//! `MILLSTREAM_STRESS=400 cargo test --release -p millstream-stream --test random_graphs` goes through 10^5 of them.
+//! `MILLSTREAM_STRESS=400 cargo test --release -p millstream-stream --test random_graphs` checks 10^5 graphs.
 
 mod drawn;
 mod simulator;
@@ -13,7 +13,7 @@ use millstream_verify_random::{seed, stress};
 use drawn::Draw;
 use simulator::{Outcome, Queue, Simulator};
 
-/// The most states that are followed for one graph.
+/// The maximum number of states followed for one graph.
 const MAX_STATES: usize = 4_000;
 
 fn caps(proof: &Proof) -> HashMap<Queue, u64> {
@@ -25,14 +25,14 @@ struct Tally {
     graphs: u64,
     accepted: u64,
     refused: u64,
-    /// Accepted with a bound above 1.
+    /// Graphs accepted with a bound above 1.
     with_room: u64,
-    /// Bounds of which each is the least with all the room elsewhere.
+    /// Graphs whose bounds are all least capacities.
     least: u64,
     too_many: u64,
 }
 
-/// Checks one graph of periodic clocks.
+/// Checks one graph with periodic clocks.
 fn check_periodic(seed: u64, tally: &mut Tally) {
     let graph = Draw::draw(seed, false, false);
     let simulator = Simulator::new(&graph);

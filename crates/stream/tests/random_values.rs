@@ -1,4 +1,4 @@
-//! Random programs: their values against a definition by lists, and their refusals against runs with buffers.
+//! Compares the values of random programs with a definition by lists, and their refusals with runs that have buffers.
 
 mod drawn;
 
@@ -13,12 +13,12 @@ use millstream_verify_random::{seed, stress};
 
 use drawn::Draw;
 
-/// The values of each source, in order.
+/// Returns the values of a source, in order.
 fn source(node: NodeId, values: u64) -> impl Iterator<Item = u64> {
     (0..values).map(move |n| n * 31 + node as u64)
 }
 
-/// The decisions of a filter.
+/// Returns the decision of a filter.
 fn decides(node: NodeId, value: u64) -> bool {
     (value ^ node as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62 != 0
 }
@@ -31,7 +31,8 @@ fn word(pass: &Pass) -> String {
     pass.to_string()
 }
 
-/// The program of a graph, and the values that its first source has given so far. A buffer may be larger than drawn.
+/// Returns the program of a graph, and the number of values that its first source has given so far. A buffer may be
+/// larger than drawn.
 fn program(graph: &Graph, values: u64, buffer: u64) -> (Stream<u64>, Rc<Cell<u64>>) {
     let program = Program::new();
     let pulled = Rc::new(Cell::new(0));
@@ -60,7 +61,7 @@ fn program(graph: &Graph, values: u64, buffer: u64) -> (Stream<u64>, Rc<Cell<u64
     (streams.pop().unwrap(), pulled)
 }
 
-/// The values of the sink, by lists: each operator maps whole streams to whole streams.
+/// Returns the values of the sink, computed with lists: each operator maps whole streams to whole streams.
 fn by_lists(graph: &Graph, values: u64) -> Vec<u64> {
     let mut lists: Vec<Vec<u64>> = Vec::new();
     for (id, node) in graph.nodes().iter().enumerate() {
@@ -106,7 +107,7 @@ fn values_are_those_of_the_definition_whatever_the_buffers() {
             for value in program(&graph, values, buffer).0.run().unwrap().values() {
                 match value {
                     Ok(value) => found.push(value),
-                    // What came before is right.
+                    // All values before the failure are correct.
                     Err(RunError::BufferFull { .. }) => break,
                     Err(error) => panic!("seed {seed}: {error} in {graph:#?}"),
                 }
@@ -122,7 +123,7 @@ fn values_are_those_of_the_definition_whatever_the_buffers() {
     assert!(compared > 400, "{compared}");
 }
 
-/// The graph with a buffer on one input of a node.
+/// Returns the graph with a buffer on one input of a node.
 fn buffered(graph: &Graph, join: NodeId, port: usize, values: u64) -> Graph {
     let mut with = Graph::new();
     let moved = |node: NodeId| if node >= join { node + 1 } else { node };
@@ -144,7 +145,7 @@ fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
         let graph = Draw::draw(seed, false, false);
         let Err(CheckError::Refused(refusal)) = check(&graph) else { continue };
         assert_eq!(refusal.cause, Cause::Rates);
-        // The values of the first source are counted, so the fork has to be that.
+        // Only the values of the first source are counted, so the fork must be that source.
         if refusal.fork != 0 {
             continue;
         }
@@ -157,7 +158,7 @@ fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
             let n = refusal.overflows_at(buffer).unwrap();
             let (stream, pulled) = program(&with, u64::MAX >> 8, buffer);
             let full = stream.run().unwrap().values().find_map(Result::err);
-            // The queues elsewhere in the graph hold values, too.
+            // Queues elsewhere in the graph also hold values.
             assert!(matches!(full, Some(RunError::BufferFull { .. })), "seed {seed}: {full:?} in {graph:#?}");
             let pulled = u128::from(pulled.get());
             let slack = 12 + 4 * room;

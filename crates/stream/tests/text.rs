@@ -1,4 +1,4 @@
-//! Programs as text: their values, and their mistakes with the places.
+//! Tests of text programs: their values, and their problems with spans.
 
 use millstream_stream::text::{Inputs, Problem, TextProgram, parse};
 
@@ -53,24 +53,24 @@ fn each_function_gives_its_values() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn problems_are_reported_with_their_spans() {
     for (text, message, place) in [
         ("", "expected a stream or a value, found the end", 0..0),
         ("x = numbers(1, 2)", "expected `;` after a definition", 17..17),
         ("numbers(1, 2) 7", "expected the end of the program", 14..15),
-        ("evry(numbers(1, 2), 2)", "`evry` is no function that gives a stream", 0..22),
+        ("evry(numbers(1, 2), 2)", "`evry` is not a function that returns a stream", 0..22),
         ("every(y, 2)", "`y` is not defined here", 6..7),
         ("x = numbers(1, 2); x = x; x", "`x` is defined twice", 19..20),
         ("every(numbers(1, 2), 0)", "expects a number from 1", 21..22),
         ("every(numbers(1, 2))", "does not take 1 argument", 0..20),
-        ("map(numbers(1, 2), foo(it))", "`foo` is no function of values", 19..26),
-        ("map(numbers(1, 2), acc)", "`acc` is no value here", 19..22),
+        ("map(numbers(1, 2), foo(it))", "`foo` is not a function of values", 19..26),
+        ("map(numbers(1, 2), acc)", "`acc` is not a value here", 19..22),
         ("scan(numbers(1, 2), it, acc)", "does not depend on `it`", 20..22),
         ("keep(numbers(1, 2), \"(0)\")", "lets nothing through", 20..25),
         ("lines()", "no input left", 0..7),
         ("numbers(1, 99999999999999999999)", "does not fit into 64 bits", 11..31),
         ("map(numbers(1, 2), \"abc)", "a text has no end", 19..24),
-        ("numbers(1, 2) & 3", "`&` is no part of a program", 14..15),
+        ("numbers(1, 2) & 3", "`&` is not part of a program", 14..15),
         ("it + 1", "expected a stream, found a value", 0..6),
         ("a = numbers(1, 2); b = numbers(1, 2); hold(a, b)", "come from `a` and `b`", 38..48),
     ] {
@@ -81,14 +81,14 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
-fn values_that_cannot_be_computed_are_told_with_the_reason() {
+fn values_that_cannot_be_computed_are_reported_with_the_reason() {
     for (text, message) in [
         ("map(numbers(1, 2), it / 0)", "division by zero"),
         ("map(numbers(9223372036854775807, 9223372036854775807), it + 1)", "does not fit into 64 bits"),
         ("filter(numbers(1, 2), it)", "expected true or false, found a number"),
         ("map(numbers(1, 2), it.a)", "a number has no field `a`"),
         ("map(window(numbers(1, 2), 2), it[2])", "no value at 2 of a list of 2"),
-        ("map(numbers(1, 2), it < \"a\")", "makes a number of a text"),
+        ("map(numbers(1, 2), it < \"a\")", "converts a text to a number"),
         ("reduce(numbers(1, 2), 0, acc + \"a\")", "expects numbers"),
         ("group(numbers(1, 3), it, 0, acc, 2)", "more than 2 keys"),
     ] {
@@ -114,7 +114,7 @@ fn nesting_is_limited_and_no_text_overflows_the_stack() {
 }
 
 #[test]
-fn random_bytes_are_programs_or_mistakes_and_never_a_panic() {
+fn random_bytes_are_programs_or_problems_and_never_a_panic() {
     let mut random = millstream_verify_random::Random::seeded();
     let words = [
         "x",
@@ -147,7 +147,7 @@ fn random_bytes_are_programs_or_mistakes_and_never_a_panic() {
 }
 
 #[test]
-fn a_refusal_points_at_both_paths_and_each_way_out_is_accepted_as_it_is_written() {
+fn a_refusal_points_at_both_paths_and_each_way_out_is_accepted_as_written() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lines");
     std::fs::write(&file, "1\n2\n3\n4\n5\n6\n").unwrap();
@@ -198,10 +198,10 @@ fn inputs_are_lines_json_rows_and_records() {
     let records = file("records", b"abcdef");
     assert_eq!(run("records(2)", &records).unwrap(), ["ab", "cd", "ef"]);
     assert!(run("records(4)", &records).unwrap_err().contains("record 2: 2 bytes at the end; expected records of 4"));
-    assert!(run("json()", &lines).unwrap_err().contains("line 1: no JSON"));
+    assert!(run("json()", &lines).unwrap_err().contains("line 1: not JSON"));
     assert!(run("csv()", &file("ragged", b"a,b\n1\n")).is_err());
     assert!(run("lines()", &folder.path().join("none")).unwrap_err().contains("No such file"));
-    assert!(run("numbers(1, 2)", &lines).unwrap_err().contains("1 inputs are given"));
+    assert!(run("numbers(1, 2)", &lines).unwrap_err().contains("got 1 input(s)"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A program while it is written.
+//! A program under construction.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -12,8 +12,8 @@ use super::stream::Stream;
 
 /// A program of streams.
 ///
-/// Its methods make sources; those of [`Stream`] make streams of streams. One of these is run, and with it all streams that
-/// it needs; the program is then at its end. A program belongs to the thread that writes it.
+/// Its methods create sources, and the methods of [`Stream`] derive streams from streams. Running one stream runs every
+/// stream that it depends on and ends the program. A program belongs to the thread that builds it.
 ///
 /// ```
 /// use millstream_stream::Program;
@@ -28,7 +28,7 @@ use super::stream::Stream;
 #[derive(Clone, Default)]
 pub struct Program {
     pub(super) draft: Rc<RefCell<Draft>>,
-    /// The firings of the run so far.
+    /// The number of firings in the run so far.
     pub(super) moment: Rc<Cell<u64>>,
 }
 
@@ -39,16 +39,16 @@ pub(super) struct Draft {
     ran: bool,
 }
 
-/// The reason why a program did not run, or not to its end.
+/// The reason why a program did not run, or did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It has no bounds.
+    /// The program has no bounds.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// It ended early.
+    /// The run ended early.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// It has run before.
+    /// The program has run before.
     #[error("a program runs once: its sources are spent; expected a new program for each run")]
     RanBefore,
 }
@@ -78,7 +78,7 @@ impl Program {
         Rc::ptr_eq(&self.draft, &other.draft)
     }
 
-    /// Gives a node its label and the places of its text and its arguments.
+    /// Sets a node's label and the spans of its text and its arguments.
     pub(crate) fn describe(&self, node: NodeId, label: &str, span: Range<usize>, inputs: Vec<Range<usize>>) {
         let mut draft = self.draft.borrow_mut();
         let node = draft.graph.node_mut(node);
@@ -87,12 +87,12 @@ impl Program {
         node.input_spans = inputs;
     }
 
-    /// Gives a node another label.
+    /// Changes a node's label.
     pub(crate) fn rename(&self, node: NodeId, label: &str) {
         label.clone_into(&mut self.draft.borrow_mut().graph.node_mut(node).label);
     }
 
-    /// The graph as it is now, with a sink for the stream.
+    /// Returns the current graph with a sink for the stream.
     pub(crate) fn graph_to(&self, node: NodeId) -> Graph {
         let mut graph = self.draft.borrow().graph.clone();
         graph.add(Operator::Sink, &[node], "out");
@@ -100,7 +100,7 @@ impl Program {
     }
 }
 
-/// A queue in front of an actor, for the actor and for the net.
+/// Creates a queue in front of an actor. Returns it once for the actor and once for the net.
 pub(super) fn queue<T: Clone + 'static>(stream: &Stream<T>) -> (Rc<RefCell<Queue<T>>>, Inlet) {
     let disk = stream.spill.as_ref().map(|make| make());
     let queue = Rc::new(RefCell::new(Queue::new(Shared::clone(&stream.place), disk)));
@@ -111,18 +111,18 @@ impl<T: Clone + 'static> Stream<T> {
     /// Proves the bounds of this stream's program, without running it.
     ///
     /// # Errors
-    /// A refusal; see [`CheckError`].
+    /// Returns a refusal; see [`CheckError`].
     pub fn check(&self) -> Result<Proof, CheckError> {
         check(&self.graph())
     }
 
-    /// The graph of this stream's program.
+    /// Returns the graph of this stream's program.
     #[must_use]
     pub fn graph(&self) -> Graph {
         self.program.graph_to(self.node)
     }
 
-    /// Checks the program and allocates its queues; its values are then pulled from what this returns.
+    /// Checks the program and allocates its queues. The caller then pulls the values from the returned [`Running`].
     ///
     /// # Errors
     /// [`Error::Check`] for a program without bounds, and [`Error::RanBefore`].

@@ -10,13 +10,13 @@ use super::draft::queue;
 use super::stream::{Stream, take};
 
 impl<T: Clone + 'static> Stream<T> {
-    /// Pairs of the values of this stream and another; it ends with the shorter one.
+    /// Pairs the values of this stream with those of another; the result ends with the shorter stream.
     #[must_use]
     pub fn zip<U: Clone + 'static>(&self, other: &Stream<U>) -> Stream<(T, U)> {
         self.zip_with(other, |value, other| (value.clone(), other.clone()))
     }
 
-    /// One value for each pair of values of this stream and another; it ends with the shorter one.
+    /// Computes a value from each pair of values of this stream and another; the result ends with the shorter stream.
     pub fn zip_with<U: Clone + 'static, V: Clone + 'static>(
         &self,
         other: &Stream<U>,
@@ -38,10 +38,11 @@ impl<T: Clone + 'static> Stream<T> {
         Stream::new(&self.program, node, place)
     }
 
-    /// One value for each round of one value of every stream, written over the one before; it ends with the shortest.
+    /// Computes a value from one value of every stream, in place of the last result. The result ends with the shortest
+    /// stream.
     ///
     /// # Panics
-    /// Panics without streams, and with streams of different programs.
+    /// Panics if there are no streams, or if they belong to different programs.
     pub fn zip_all<U: Clone + Default + 'static>(
         streams: &[Self],
         mut join: impl FnMut(usize, &T, &mut U) + 'static,
@@ -64,16 +65,19 @@ impl<T: Clone + 'static> Stream<T> {
         Stream::new(&program, node, place)
     }
 
-    /// A value of this stream, then one of the other, by turns; it ends with the one whose turn it is.
+    /// Alternates between the values of this stream and those of another. The result ends when the stream whose turn it
+    /// is ends.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         Self::merge_by(&[self.clone(), other.clone()], &[0, 1])
     }
 
-    /// One value at a time of the streams that `turns` names, over and over; it ends with the one whose turn it is.
+    /// Takes one value at a time from the streams that `turns` names, repeating `turns` forever. The result ends when
+    /// the stream whose turn it is ends.
     ///
     /// # Panics
-    /// Panics without streams, with streams of different programs, and if a stream has no turn or a turn no stream.
+    /// Panics if there are no streams, if they belong to different programs, if a stream has no turn, or if a turn
+    /// names no stream.
     #[must_use]
     pub fn merge_by(streams: &[Self], turns: &[usize]) -> Self {
         let (program, inputs, queues, any) = inputs(streams);

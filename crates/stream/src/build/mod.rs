@@ -1,4 +1,4 @@
-//! The builder: streams as values of Rust.
+//! The builder: streams as Rust values.
 
 mod draft;
 mod join;

@@ -1,4 +1,4 @@
-//! Hold and align: values at the moments of another stream.
+//! Hold and align: the values of one stream at the moments of another.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,10 +9,10 @@ use crate::run::{Shared, Work, assign};
 use super::stream::Stream;
 
 impl<T: Clone + 'static> Stream<T> {
-    /// For each value of `clock`, the last value that this stream has had by then, or `before` as long as there is none.
+    /// For each value of `clock`, produces this stream's latest value, or `before` if there is none yet.
     ///
-    /// With a slower clock this samples the stream, and with a faster one it repeats values. Both streams must come from one
-    /// source without zips, merges, repeats or prefixes in between, so that it is defined which value came first.
+    /// A slower clock samples the stream, and a faster one repeats values. Both streams must come from one source
+    /// without zips, merges, repeats or prefixes in between; otherwise their values would have no defined order.
     #[must_use]
     pub fn hold<C: Clone + 'static>(&self, clock: &Stream<C>, before: T) -> Self {
         let kept = self.each("hold", size_of::<T>(), |value, into| {
@@ -30,7 +30,7 @@ impl<T: Clone + 'static> Stream<T> {
         self.at(&kept, clock, Operator::Hold, "hold", place, step)
     }
 
-    /// For each value of `clock`, this stream's value at the same moment, if it has one.
+    /// For each value of `clock`, produces this stream's value at the same moment, if there is one.
     ///
     /// Both streams must come from one source, as for [`hold`](Self::hold).
     #[must_use]
@@ -63,8 +63,8 @@ impl<T: Clone + 'static> Stream<T> {
     ) -> Stream<U> {
         assert!(self.program.is(&clock.program), "streams of two programs have no moments in common");
         let work = Work::Branch(Box::new(step));
-        // The value is kept before the clock asks for it, since nodes of one moment work in the order of their numbers, and
-        // the node that is added here has the largest.
+        // The value is stored before the clock reads it: the nodes of one moment run in the order of their numbers, and
+        // the node added here has the largest number.
         let node = self.program.add(operator, &[kept.node, clock.node], label, size_of::<U>(), work);
         Stream::new(&self.program, node, place)
     }

@@ -1,4 +1,4 @@
-//! Sources.
+//! Sources: streams of values from outside the program.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::draft::Program;
 use super::stream::Stream;
 
 impl Program {
-    /// A stream of an iterator's values.
+    /// Creates a stream of an iterator's values.
     pub fn iter<I>(&self, label: &str, values: I) -> Stream<I::Item>
     where
         I: IntoIterator,
@@ -29,8 +29,8 @@ impl Program {
         Stream::new(self, node, place)
     }
 
-    /// A stream of values that `read` writes over the one before, until it returns `false`. A value that keeps its memory,
-    /// such as a line, is read without an allocation.
+    /// Creates a stream of the values that `read` writes, each in place of the last, until `read` returns `false`. A
+    /// value that reuses its memory, such as a line, is read without an allocation.
     pub fn read<T, E>(&self, label: &str, mut read: impl FnMut(&mut T) -> Result<bool, E> + 'static) -> Stream<T>
     where
         T: Clone + Default + 'static,

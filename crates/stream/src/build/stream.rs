@@ -1,4 +1,4 @@
-//! Streams, and the operators that take one value and give at most one.
+//! Streams, and the operators that take one value at a time.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -14,28 +14,28 @@ use super::draft::{Program, queue};
 
 /// A stream of values of a [`Program`].
 ///
-/// Every method makes a stream of this one. A stream that two methods are called on is a fork, and both streams see all of
+/// Every method derives a stream from this one. Calling two methods on a stream forks it, and both results see all of
 /// its values.
 ///
-/// | method | clock: values out for values in |
+/// | method | clock: values out for each value in |
 /// | --- | --- |
-/// | [`map`](Self::map), [`scan`](Self::scan), [`fold_by_key`](Self::fold_by_key) | one for each |
-/// | [`every`](Self::every), [`skip`](Self::skip), [`keep`](Self::keep), [`windows`](Self::windows) | by the numbers |
-/// | [`filter`](Self::filter), [`split`](Self::split) | the data decide |
-/// | [`repeat`](Self::repeat), [`prefix`](Self::prefix) | several for one; some before the first |
-/// | [`zip`](Self::zip), [`merge`](Self::merge) | takes from several streams |
-/// | [`hold`](Self::hold), [`align`](Self::align) | that of another stream |
+/// | [`map`](Self::map), [`scan`](Self::scan), [`fold_by_key`](Self::fold_by_key) | one |
+/// | [`every`](Self::every), [`skip`](Self::skip), [`keep`](Self::keep), [`windows`](Self::windows) | set by the arguments |
+/// | [`filter`](Self::filter), [`split`](Self::split) | decided by the data |
+/// | [`repeat`](Self::repeat), [`prefix`](Self::prefix) | several; some before the first |
+/// | [`zip`](Self::zip), [`merge`](Self::merge) | these take from several streams |
+/// | [`hold`](Self::hold), [`align`](Self::align) | the clock of another stream |
 /// | [`reduce`](Self::reduce) | one at the end |
-/// | [`buffer`](Self::buffer), [`spill`](Self::spill) | one for each |
+/// | [`buffer`](Self::buffer), [`spill`](Self::spill) | one |
 ///
-/// Methods panic when they join streams of two programs, and when a number is out of the range that
+/// Methods panic if they join streams of two programs, or if a number is out of the range that
 /// [`Graph::add`](crate::graph::Graph::add) accepts.
 #[derive(Clone)]
 pub struct Stream<T> {
     pub(super) program: Program,
     pub(super) node: NodeId,
     pub(super) place: Shared<T>,
-    /// Makes a queue on disk, if values of this stream are spilled.
+    /// Creates a queue on disk, if this stream spills its values.
     pub(super) spill: Option<MakeDisk<T>>,
 }
 
@@ -44,13 +44,13 @@ impl<T: Clone + 'static> Stream<T> {
         Self { program: program.clone(), node, place, spill: None }
     }
 
-    /// The number of the stream's node in its graph.
+    /// Returns the number of the stream's node in its graph.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// An operator that computes a value for each, in the place of the last one.
+    /// Adds an operator that computes a value for each value, in place of the last result.
     pub(super) fn each<U: Clone + 'static>(
         &self,
         label: &str,
@@ -67,13 +67,13 @@ impl<T: Clone + 'static> Stream<T> {
         Stream::new(&self.program, node, place)
     }
 
-    /// An operator that lets values through.
+    /// Adds an operator that passes or drops each value.
     pub(super) fn through(&self, operator: Operator, label: &str, work: Work) -> Self {
         let node = self.program.add(operator, &[self.node], label, size_of::<T>(), work);
         Self { node, ..self.clone() }
     }
 
-    /// One value for each.
+    /// Computes a value from each value.
     pub fn map<U: Clone + 'static>(&self, mut map: impl FnMut(&T) -> U + 'static) -> Stream<U> {
         self.each("map", size_of::<U>(), move |value, into| {
             *into = Some(map(value));
@@ -81,9 +81,9 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// One value for each, written over the one before; `map` may fail.
+    /// Computes a value from each value, in place of the last result. `map` may fail.
     ///
-    /// A value that keeps its memory, such as a `String`, then costs no allocation.
+    /// A result that reuses its memory, such as a `String`, costs no allocation.
     pub fn map_into<U: Clone + Default + 'static>(
         &self,
         label: &str,
@@ -96,7 +96,7 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// The state after each value.
+    /// Produces the state after each value.
     pub fn scan<S: Clone + 'static>(&self, first: S, mut step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
         let mut first = Some(first);
         self.each("scan", size_of::<S>(), move |value, state| {
@@ -109,10 +109,9 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// The key of each value with the state of that key after it.
+    /// Produces the key of each value, with the state of that key after the value.
     ///
-    /// At most `max_keys` keys have states at once; with one more, the run fails with
-    /// [`RunError::TooManyKeys`].
+    /// At most `max_keys` keys have states. A further key fails the run with [`RunError::TooManyKeys`].
     pub fn fold_by_key<K: Hash + Eq + Clone + 'static, S: Clone + 'static>(
         &self,
         max_keys: usize,
@@ -133,14 +132,14 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// The values for which `keep` returns `true`.
+    /// Keeps the values for which `keep` returns `true`.
     pub fn filter(&self, mut keep: impl FnMut(&T) -> bool + 'static) -> Self {
         let from = Rc::clone(&self.place);
         let step = move || Ok(keep(from.borrow().as_ref().expect("a value was given")));
         self.through(Operator::Pass(Pass::Data), "filter", Work::Branch(Box::new(step)))
     }
 
-    /// The values for which `keep` returns `true`; it may fail.
+    /// Keeps the values for which `keep` returns `true`. `keep` may fail.
     pub fn try_filter(&self, label: &str, mut keep: impl FnMut(&T) -> Result<bool, String> + 'static) -> Self {
         let (from, name) = (Rc::clone(&self.place), label.to_owned());
         let step = move || {
@@ -150,42 +149,42 @@ impl<T: Clone + 'static> Stream<T> {
         self.through(Operator::Pass(Pass::Data), label, Work::Branch(Box::new(step)))
     }
 
-    /// The values for which `choose` returns `true`, and those for which it returns `false`.
+    /// Splits the stream into the values for which `choose` returns `true` and those for which it returns `false`.
     #[must_use]
     pub fn split(&self, choose: impl Fn(&T) -> bool + Clone + 'static) -> (Self, Self) {
         let other = choose.clone();
         (self.filter(move |value| choose(value)), self.filter(move |value| !other(value)))
     }
 
-    /// The first of every `n` values.
+    /// Keeps the first of every `n` values.
     #[must_use]
     pub fn every(&self, n: u64) -> Self {
         self.every_from(n, 0)
     }
 
-    /// One of every `n` values, from the one numbered `offset` on, counted from 0.
+    /// Keeps one of every `n` values, beginning with number `offset`, counted from 0.
     #[must_use]
     pub fn every_from(&self, n: u64, offset: u64) -> Self {
         let label = format!("every({n})");
         self.through(Operator::Pass(Pass::Every { first: offset, step: n }), &label, Work::Pass)
     }
 
-    /// All values after the first `n`.
+    /// Drops the first `n` values.
     #[must_use]
     pub fn skip(&self, n: u64) -> Self {
         self.through(Operator::Pass(Pass::Every { first: n, step: 1 }), &format!("skip({n})"), Work::Pass)
     }
 
-    /// The values at the ones of a word such as `0(110)`, whose part in parentheses is repeated without end.
+    /// Keeps the values at the ones of a word such as `0(110)`, whose part in parentheses repeats forever.
     ///
     /// # Errors
-    /// The text is no such word.
+    /// Returns an error if the text is not such a word.
     pub fn keep(&self, word: &str) -> Result<Self, WordError> {
         let pass = Pass::word(word)?;
         Ok(self.through(Operator::Pass(pass), &format!("keep({word})"), Work::Pass))
     }
 
-    /// Each value `n` times.
+    /// Produces each value `n` times.
     #[must_use]
     pub fn repeat(&self, n: u64) -> Self {
         let (input, any) = queue(self);
@@ -202,7 +201,7 @@ impl<T: Clone + 'static> Stream<T> {
         Self::new(&self.program, node, place)
     }
 
-    /// These values, then the stream's own: a delay.
+    /// Produces the given values, then the stream's own. This delays the stream.
     #[must_use]
     pub fn prefix(&self, values: Vec<T>) -> Self {
         let (input, any) = queue(self);
@@ -221,7 +220,7 @@ impl<T: Clone + 'static> Stream<T> {
         Self::new(&self.program, node, place)
     }
 
-    /// One value for all: the state at the end of the stream.
+    /// Produces one value at the end of the stream: the final state.
     pub fn reduce<S: Clone + 'static>(&self, first: S, mut step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
         let (input, any) = queue(self);
         let place: Shared<S> = Rc::new(RefCell::new(Some(first)));
@@ -239,19 +238,19 @@ impl<T: Clone + 'static> Stream<T> {
         Stream::new(&self.program, node, place)
     }
 
-    /// The same values, of which up to `values` may wait in front of the join that they go to next, whether that is proven to
-    /// be enough or not. A run in which it is not fails with [`RunError::BufferFull`].
+    /// Lets up to `values` values wait in front of the next join, without a proof that this is enough. If it is not,
+    /// the run fails with [`RunError::BufferFull`].
     ///
-    /// Between a buffer and its join, values may be thinned and not changed.
+    /// Operators between a buffer and its join may drop values but not change them.
     #[must_use]
     pub fn buffer(&self, values: u64) -> Self {
         let label = format!("buffer({values})");
         self.through(Operator::Buffer(values), &label, Work::Branch(Box::new(|| Ok(true))))
     }
 
-    /// The same values, which wait in files without names in `folder` when the join that they go to next is behind.
+    /// Lets values wait in unnamed files in `folder` while the next join is behind.
     ///
-    /// Between a spill and its join, values may be thinned and not changed.
+    /// Operators between a spill and its join may drop values but not change them.
     #[must_use]
     pub fn spill(&self, folder: impl Into<PathBuf>) -> Self
     where
@@ -265,7 +264,7 @@ impl<T: Clone + 'static> Stream<T> {
     }
 }
 
-/// Takes the oldest value of a queue into a place.
+/// Moves the oldest value of a queue into `into`.
 pub(super) fn take<T: Clone>(queue: &mut crate::run::Queue<T>, into: &Shared<T>) -> Result<(), RunError> {
     assign(&mut into.borrow_mut(), queue.front());
     queue.leave()

@@ -1,4 +1,4 @@
-//! Windows.
+//! Windows: lists of neighbouring values.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,17 +10,17 @@ use crate::run::Work;
 
 use super::stream::Stream;
 
-/// The most values of a window.
+/// The maximum number of values in a window.
 const MAX_WINDOW: usize = 1 << 24;
 
 impl<T: Clone + 'static> Stream<T> {
-    /// Windows of `n` values that follow each other without overlap. Values after the last full window are dropped.
+    /// Groups the values into windows of `n` without overlap. Values after the last full window are dropped.
     #[must_use]
     pub fn tumbling(&self, n: usize) -> Stream<Vec<T>> {
         self.windows(n, n)
     }
 
-    /// Windows of `n` values, each `step` values after the one before.
+    /// Groups the values into windows of `n`, each `step` values after the one before.
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
@@ -37,7 +37,8 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// A value for each window of `n` values, each `step` values after the one before; `fold` writes it over the last.
+    /// Computes a value from each window of `n` values, in place of the last result. Each window is `step` values after
+    /// the one before.
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.

@@ -1,4 +1,4 @@
-//! The balance of a block: how often each actor fires, counted in firings of another.
+//! The balance of a block: the rate of each actor, in firings of another actor.
 
 use crate::clock::Rate;
 use crate::net::{EdgeId, Kind, Net};
@@ -8,27 +8,27 @@ use super::diagram::Diagram;
 
 /// The reason why a block has no rates.
 pub(super) enum Unbalanced {
-    /// Around this circle the rates contradict each other.
+    /// The rates around this circle contradict each other.
     Circle(Circle),
     /// A numerator or a denominator of the rate at this edge does not fit into 128 bits.
     TooLarge(EdgeId),
 }
 
-/// The firings of the consumer for each firing of the producer, or for each value of the decision by the data from which
-/// the edge counts; `None` if they do not fit.
+/// Returns the firings of the consumer for each firing of the producer, or for each value of the data decision that the
+/// edge counts by; `None` if the rate does not fit.
 pub(super) fn factor(net: &Net, edge: EdgeId) -> Option<Rate> {
     thinning(net, edge, net.edges[edge].base)?.times(firings_for_one(net, edge)?)
 }
 
-/// The share of values that an edge gets, of those that pass the branch `below` or, without one, leave the actor.
-/// Decisions by the data count as if all values passed.
+/// Returns the share of values that reach an edge, out of those that pass the branch `below` or, without a branch,
+/// leave the actor. Data decisions count as if all values passed.
 pub(super) fn thinning(net: &Net, edge: EdgeId, below: Option<usize>) -> Option<Rate> {
     let tree = &net.actors[net.edges[edge].producer].tree;
     let passes = net.path(edge).take_while(|branch| Some(*branch) != below);
     passes.filter_map(|branch| tree[branch].pass.rate()).try_fold(Rate::ONE, Rate::times)
 }
 
-/// The firings of an edge's consumer for each value that it takes from the edge.
+/// Returns the firings of an edge's consumer for each value that it takes from the edge.
 pub(super) fn firings_for_one(net: &Net, edge: EdgeId) -> Option<Rate> {
     let consumer = &net.actors[net.edges[edge].consumer];
     match &consumer.kind {
@@ -41,7 +41,7 @@ pub(super) fn firings_for_one(net: &Net, edge: EdgeId) -> Option<Rate> {
     }
 }
 
-/// The rate of each point of the diagram that these lines, all of them edges, join; the first point has 1.
+/// Returns the rate of each point that these lines join; the first point has the rate 1. All lines must be edges.
 pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec<Option<Rate>>, Unbalanced> {
     let mut rates = vec![None; diagram.points()];
     let mut at = vec![Vec::new(); diagram.points()];
@@ -52,7 +52,7 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
     let root = diagram.lines[*first].ends[0];
     rates[root] = Some(Rate::ONE);
     let mut known = vec![root];
-    // The lines by which rates became known; a contradiction is a circle of these and one more.
+    // The lines through which rates became known. A contradiction is a circle of such lines and one more.
     let mut followed = vec![false; diagram.lines.len()];
     while let Some(point) = known.pop() {
         for line in &at[point] {
@@ -80,9 +80,9 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
     Ok(rates)
 }
 
-/// Whole numbers in the proportions of these rates, as small as possible; `None` if one does not fit into 64 bits.
+/// Returns the smallest whole numbers in the proportions of these rates; `None` if one does not fit into 64 bits.
 pub(super) fn in_whole_numbers(rates: &[Rate]) -> Option<Vec<u64>> {
-    // The first as 1, then all multiplied by what makes the next one whole.
+    // The first rate becomes 1. Each step multiplies all by the factor that makes the next one whole.
     let first = *rates.first()?;
     let relative: Vec<Rate> = rates.iter().map(|rate| rate.over(first)).collect::<Option<_>>()?;
     let mut scale = Rate::ONE;

@@ -1,4 +1,4 @@
-//! The decision about each block.
+//! Decides about each block: its capacities, or its refusal.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::circle::Circle;
 use super::diagram::Diagram;
 use super::refusal::Refusal;
 
-/// The capacity of each edge.
+/// Returns the capacity of each edge.
 pub(super) fn capacities(graph: &Graph, net: &Net) -> Result<Vec<u64>, CheckError> {
     let diagram = Diagram::of(net);
     let decide = Decide { graph, net, diagram: &diagram };
@@ -51,7 +51,7 @@ struct Decide<'a> {
 }
 
 impl Decide<'_> {
-    /// A circle through a reduce whose end waits for its own output.
+    /// Finds a circle through a reduce whose end waits for its own output.
     fn reduces(&self) -> Option<Circle> {
         let inelastic =
             |line: usize| self.diagram.lines[line].edge.is_none_or(|edge| self.net.edges[edge].elastic.is_none());
@@ -63,7 +63,7 @@ impl Decide<'_> {
         ways.map(|way| Circle::of(self.net, self.diagram, &way)).min_by_key(|circle| circle.join)
     }
 
-    /// The capacities of a block with circles in it.
+    /// Returns the capacities of a block that contains circles.
     fn block(&self, lines: &[usize]) -> Result<Vec<(EdgeId, u64)>, Refused> {
         let refusal = match self.periodic(lines, lines) {
             Err(Refused::Circle(circle)) => circle,
@@ -74,7 +74,7 @@ impl Decide<'_> {
             return Err(Refused::Circle(refusal));
         }
         if self.is_straight(lines, &firm) {
-            // The others count values of one decision, so the links to it are on no circle of theirs.
+            // The other lines count values of one decision, so the links to it are on none of their circles.
             let edges: Vec<usize> = firm.into_iter().filter(|line| self.diagram.lines[*line].edge.is_some()).collect();
             return self.periodic(&edges, &edges);
         }
@@ -84,7 +84,7 @@ impl Decide<'_> {
         }
     }
 
-    /// The capacities of a block whose clocks are periodic, in which the `firm` lines have capacities.
+    /// Returns the capacities of the `firm` lines of a block whose clocks are periodic.
     fn periodic(&self, lines: &[usize], firm: &[usize]) -> Result<Vec<(EdgeId, u64)>, Refused> {
         if let Some(link) = lines.iter().find(|line| self.diagram.lines[**line].edge.is_none()) {
             let [from, to] = self.diagram.lines[*link].ends;
@@ -127,8 +127,9 @@ impl Decide<'_> {
         Ok(edges.into_iter().zip(found).collect())
     }
 
-    /// The actors that a run of the block has to ask for values, with their rates: those that give to none of it, and those
-    /// that give into a queue that may grow, which demand alone would not fill faster than it is emptied.
+    /// Returns the actors that a run of the block must demand values from, with their rates. These are the actors that
+    /// give to no other actor of the block, and those that give into a queue that may grow: demand from its reader
+    /// alone would not make such a queue grow.
     fn targets(&self, lines: &[usize], grows: &[usize], rates: &[Option<Rate>]) -> (Vec<usize>, Vec<Rate>) {
         let edge = |line: usize| self.diagram.lines[line].edge.map(|edge| &self.net.edges[edge]);
         let mut targets: Vec<(usize, Rate)> = Vec::new();
@@ -150,7 +151,7 @@ impl Decide<'_> {
         targets.into_iter().unzip()
     }
 
-    /// Whether an edge with a buffer gets at least what its reader takes.
+    /// Checks that an edge with a buffer gets at least as many values as its reader takes.
     fn keeps_up(&self, line: usize, edge: EdgeId, rates: &[Option<Rate>], lines: &[usize]) -> Result<(), Refused> {
         let [from, to] = self.diagram.lines[line].ends;
         let keeps_up = rates[from].zip(rates[to]).map(|(from, to)| {
@@ -160,7 +161,7 @@ impl Decide<'_> {
         match keeps_up {
             Some(Some(true)) => Ok(()),
             Some(None) => Err(Refused::Error(self.too_large(edge))),
-            // The rest of the block is in several parts, or the buffer is on the slower path.
+            // The rest of the block is disconnected, or the buffer is on the slower path.
             None | Some(Some(false)) => {
                 let around = |other: usize| other != line && lines.contains(&other);
                 let mut way = self.diagram.way(to, from, around, &[]).expect("an edge of a block lies on a circle");
@@ -170,7 +171,8 @@ impl Decide<'_> {
         }
     }
 
-    /// Whether all edges lead from one actor to one zip, and those with buffers have a value whenever the others do.
+    /// Returns whether all edges lead from one actor to one zip, and edges with buffers have a value whenever the
+    /// others do.
     fn is_straight(&self, lines: &[usize], firm: &[usize]) -> bool {
         let edges = |lines: &[usize]| -> Vec<EdgeId> {
             lines.iter().filter_map(|line| self.diagram.lines[*line].edge).collect()

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::net::{EdgeId, Stuck, Tokens, View};
 
-/// The most firings that the check of one block follows, from the start to the end of its first period.
+/// The maximum number of firings that the check of one block follows, from the start to the end of its first period.
 pub const MAX_FIRINGS: u64 = 1 << 20;
 
-/// The reason why there are no capacities.
+/// The reason why a block has no capacities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoCapacity {
     /// The period is longer than [`MAX_FIRINGS`].
@@ -19,24 +19,24 @@ pub(super) enum NoCapacity {
 /// A block to be sized.
 pub(super) struct Block {
     pub(super) view: Arc<View>,
-    /// The number of its edges whose capacities are wanted; those after them may grow, and have room without end.
+    /// The number of edges to be sized. The edges after them may grow, and have unlimited room.
     pub(super) firm: usize,
-    /// The bytes of a value in each edge.
+    /// The size in bytes of a value in each edge.
     pub(super) bytes: Vec<u64>,
-    /// In the order of their numbers, the actors that give to none of the block or into a queue that may grow, and how often each fires while the others
-    /// fire as often as theirs say.
+    /// The actors that give to no other actor of the block or into a queue that may grow, in the order of their
+    /// numbers. Each comes with its number of firings per period.
     pub(super) targets: Vec<(usize, u64)>,
 }
 
 /// The outcome of a run with some capacities.
 enum Run {
-    /// It goes on forever, and never holds more than this in an edge.
+    /// The run never stops, and these are the most values that each edge holds.
     Forever(Vec<u64>),
     Deadlock(Stuck),
 }
 
 impl Block {
-    /// The smallest capacities of the firm edges.
+    /// Returns the smallest capacities of the firm edges.
     pub(super) fn capacities(&self) -> Result<Vec<u64>, NoCapacity> {
         let without_end = vec![u64::MAX; self.view.ends.len()];
         let Run::Forever(peaks) = self.run(&without_end)? else { return Err(NoCapacity::Starved) };
@@ -44,16 +44,16 @@ impl Block {
         enough[self.firm..].fill(u64::MAX);
         let mut caps = enough.clone();
         for edge in 0..self.firm {
-            // Alone, with all the room there is elsewhere.
+            // This edge alone is limited; all others have unlimited room.
             let mut elsewhere = without_end.clone();
             caps[edge] = self.least(edge, 1, enough[edge], &mut elsewhere)?;
         }
         let mut raised = false;
         while let Run::Deadlock(Stuck(circle)) = self.run(&caps)? {
             let full = circle.iter().filter(|(edge, room)| *room && caps[*edge] < enough[*edge]);
-            // Below capacities that are enough, a deadlock has a full edge below its own.
+            // While capacities are too small, a deadlock has a full edge that is below its sufficient capacity.
             let (edge, _) = full.min_by_key(|(edge, _)| (self.bytes[*edge], *edge)).ok_or(NoCapacity::Starved)?;
-            // A step in proportion is undone below as far as it was too long.
+            // The step is proportional. The search below takes back any part of it that was too much.
             caps[*edge] = (caps[*edge] + 1 + caps[*edge] / 32).min(enough[*edge]);
             raised = true;
         }
@@ -67,8 +67,8 @@ impl Block {
         Ok(caps)
     }
 
-    /// The least capacity of an edge, from `low` to `high`, with which the block runs forever when the others have `caps`;
-    /// with `high` it does.
+    /// Returns the least capacity of an edge, from `low` to `high`, with which the block runs forever while the others
+    /// have `caps`. With `high` it must run forever.
     fn least(&self, edge: EdgeId, mut low: u64, mut high: u64, caps: &mut [u64]) -> Result<u64, NoCapacity> {
         high = high.max(low);
         while low < high {
@@ -80,14 +80,14 @@ impl Block {
         Ok(high)
     }
 
-    /// Runs until a state comes back, with at least as many values in the edges that may grow.
+    /// Runs until a state recurs, with at least as many values in the edges that may grow.
     fn run(&self, caps: &[u64]) -> Result<Run, NoCapacity> {
         let mut tokens = Tokens::new(Arc::clone(&self.view), caps.to_vec());
         let mut firings = 0;
-        // The firings that each target has done beyond its part, because others needed them.
+        // The firings of each target beyond its share, because other targets needed them.
         let mut ahead = vec![0_u64; self.targets.len()];
         let mut saved = Saved::of(&tokens, &ahead);
-        // Brent's search for a period: the saved state is renewed after twice as many rounds each time.
+        // Brent's algorithm finds the period: the number of rounds between two saved states doubles each time.
         let (mut rounds, mut power) = (0_u64, 1_u64);
         loop {
             for at in 0..self.targets.len() {
@@ -120,7 +120,7 @@ impl Block {
     }
 }
 
-/// A state to come back to.
+/// A saved state, to detect its recurrence.
 struct Saved {
     phases: Vec<u64>,
     counts: Vec<u64>,

@@ -1,20 +1,20 @@
-//! A circle of edges as a fork, a join, and two paths between them.
+//! Describes a circle of edges as a fork, a join, and two paths between them.
 
 use crate::clock::Pass;
 use crate::net::{EdgeId, Kind, Net};
 
 use super::diagram::Diagram;
 
-/// An edge of a path, and whether the path follows it from its producer to its consumer.
+/// An edge of a path, and whether the path follows it forwards, from its producer to its consumer.
 pub(super) type Step = (EdgeId, bool);
 
-/// See the [module](self). A path follows its first and its last edge forwards; between them, one over several forks and
-/// joins may go back.
+/// See the [module](self). A path follows its first and its last edge forwards. A path over several forks and joins may
+/// follow edges backwards in between.
 #[derive(Debug, Clone)]
 pub(super) struct Circle {
     /// An actor that gives to both paths.
     pub(super) fork: usize,
-    /// The last branch of its tree that both paths share.
+    /// The last branch of the fork's tree that both paths share.
     pub(super) shared: Option<usize>,
     /// The actor with the largest number, which takes from both.
     pub(super) join: usize,
@@ -22,11 +22,11 @@ pub(super) struct Circle {
 }
 
 impl Circle {
-    /// The circle of a closed way through the diagram.
+    /// Returns the circle of a closed way through the diagram.
     pub(super) fn of(net: &Net, diagram: &Diagram, way: &[(usize, bool)]) -> Self {
         let steps: Vec<Step> =
             way.iter().filter_map(|(line, forward)| Some((diagram.lines[*line].edge?, *forward))).collect();
-        // A path that may fall silent is best told from the fork right above it.
+        // A path that may fall silent is best explained from the fork directly above it.
         let above = (0..steps.len()).filter(|at| may_be_silent(net, &steps, *at)).map(|at| fork_above(net, &steps, at));
         let mut rooted = above.map(|fork| Self::rooted(net, &steps, fork));
         if let Some(circle) = rooted.find(|circle| circle.silent(net).is_some()) {
@@ -36,7 +36,7 @@ impl Circle {
         Self::rooted(net, &steps, first)
     }
 
-    /// The circle told from one of its forks.
+    /// Describes the circle from one of its forks.
     fn rooted(net: &Net, steps: &[Step], fork: usize) -> Self {
         let join = steps.iter().map(|step| begin(net, *step)).max().expect("a circle has edges");
         let place = |steps: &[Step], actor| {
@@ -47,14 +47,14 @@ impl Circle {
         let there = place(&around, join);
         let back = around.split_off(there).into_iter().rev().map(|(edge, forward)| (edge, !forward)).collect();
         let mut paths = [around, back];
-        // The path into the first input of the join comes first.
+        // The path into the join's first input comes first.
         paths.sort_by_key(|path| path.last().map(|(edge, _)| net.edges[*edge].port));
         let [first, second] = [0, 1].map(|path| net.path(paths[path][0].0).collect::<Vec<_>>());
         let shared = first.into_iter().find(|branch| second.contains(branch));
         Self { fork, shared, join, paths }
     }
 
-    /// The path that may fall silent, and where.
+    /// Returns the path that may fall silent, and where it may.
     pub(super) fn silent(&self, net: &Net) -> Option<(usize, Silent)> {
         (0..2).find_map(|path| {
             let steps = &self.paths[path];
@@ -72,22 +72,22 @@ impl Circle {
         })
     }
 
-    /// The last edge of a path.
+    /// Returns the last edge of a path.
     pub(super) fn last_edge(&self, path: usize) -> EdgeId {
         self.paths[path].last().expect("a path has edges").0
     }
 }
 
-/// The reason why a path may have no value for any time.
+/// The reason why a path may stay without values for any length of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Silent {
     /// The data decide at this branch of this actor.
     Branch(usize, usize),
-    /// A reduce gives at the end.
+    /// A reduce gives only at the end.
     Reduce,
 }
 
-/// The actor at which a step begins.
+/// Returns the actor at which a step begins.
 fn begin(net: &Net, (edge, forward): Step) -> usize {
     if forward { net.edges[edge].producer } else { net.edges[edge].consumer }
 }
@@ -99,11 +99,11 @@ fn may_be_silent(net: &Net, steps: &[Step], at: usize) -> bool {
         || net.actors[edge.consumer].kind == Kind::Reduce
 }
 
-/// The fork from which the circle leads down to a step's edge.
+/// Returns the fork from which the circle leads down to a step's edge.
 fn fork_above(net: &Net, steps: &[Step], at: usize) -> usize {
     let forward = steps[at].1;
     let mut first = at;
-    // Up the circle, against the direction of the values.
+    // Walks up the circle, against the direction of the values.
     for _ in 0..steps.len() {
         let above = if forward { first + steps.len() - 1 } else { first + 1 } % steps.len();
         if steps[above].1 != forward {

@@ -1,17 +1,18 @@
 //! The net as an undirected diagram, and its blocks.
 //!
-//! A *point* is something with a clock of its own: an actor, a decision by the data in a tree, the end of a reduce. A
-//! *line* joins two points: an edge of the net, or the link from a clock to a decision that thins it. A reduce has two
-//! points without a line between them, for its input and its output have no common clock.
+//! A *point* has a clock of its own: it is an actor, a data decision in a tree, or the end of a reduce. A *line* joins
+//! two points: it is an edge of the net, or the link from a clock to a decision that thins it. A reduce has two points
+//! without a line between them, because its input and its output have no common clock.
 //!
-//! A *block* is a largest set of lines any two of which lie on a common circle. A line on no circle is a block by itself.
+//! A *block* is a maximal set of lines of which any two lie on a common circle. A line on no circle is a block by
+//! itself.
 
 use std::collections::VecDeque;
 
 use crate::clock::Pass;
 use crate::net::{EdgeId, Kind, Net};
 
-/// Two points that are joined; by an edge of the net, unless it is a link to a decision by the data.
+/// A line between two points. It has an edge of the net, unless it is a link to a data decision.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     pub(super) ends: [usize; 2],
@@ -21,7 +22,7 @@ pub(super) struct Line {
 /// See the [module](self).
 pub(super) struct Diagram {
     pub(super) lines: Vec<Line>,
-    /// The lines at each point.
+    /// The numbers of the lines at each point.
     at: Vec<Vec<usize>>,
     /// For each reduce: the points of its input and its output.
     pub(super) reduces: Vec<[usize; 2]>,
@@ -33,7 +34,7 @@ impl Diagram {
         let mut points = actors;
         let mut lines = Vec::new();
         let mut reduces = Vec::new();
-        // The point from which each actor gives, and that of each decision in its tree.
+        // The point from which each actor gives, and the point of each decision in its tree.
         let mut gives: Vec<usize> = (0..actors).collect();
         let mut decisions: Vec<Vec<usize>> = Vec::new();
         for (id, actor) in net.actors.iter().enumerate() {
@@ -75,7 +76,7 @@ impl Diagram {
         if a == point { b } else { a }
     }
 
-    /// The blocks, each with its lines in order (Hopcroft and Tarjan, 1973; without recursion).
+    /// Returns the blocks, each with its lines in order (Hopcroft and Tarjan, 1973, without recursion).
     pub(super) fn blocks(&self) -> Vec<Vec<usize>> {
         let mut blocks = Vec::new();
         let mut number = vec![usize::MAX; self.points()];
@@ -88,7 +89,7 @@ impl Diagram {
             }
             (number[root], low[root]) = (next, next);
             next += 1;
-            // The point, the line that led to it, and how many of its lines have been followed.
+            // The point, the line that led to it, and the number of its lines followed so far.
             let mut stack = vec![(root, usize::MAX, 0)];
             while let Some((point, arrived, followed)) = stack.last_mut() {
                 let (point, arrived) = (*point, *arrived);
@@ -123,8 +124,8 @@ impl Diagram {
         blocks
     }
 
-    /// The shortest way from one point to another along `allowed` lines, as lines with whether they are followed from
-    /// their first end to their second; `jumps` lead from a point to another without a line.
+    /// Returns the shortest way from one point to another along `allowed` lines. Each line comes with a flag: whether
+    /// the way follows it from its first end to its second. `jumps` connect points without a line.
     pub(super) fn way(
         &self,
         from: usize,

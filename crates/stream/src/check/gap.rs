@@ -1,4 +1,5 @@
-//! The growth of the queue in front of a refused join: after how many values of the fork it holds more than a buffer.
+//! The growth of the queue in front of a refused join, which predicts the value of the fork at which a buffer
+//! overflows.
 
 use std::sync::Arc;
 
@@ -7,20 +8,22 @@ use crate::net::{EdgeId, Net, Stuck, Tokens, View};
 
 use super::circle::{Circle, Silent};
 
-/// The most firings that are followed until the growth repeats.
+/// The maximum number of firings followed until the growth repeats.
 const MAX_FIRINGS: u64 = 1 << 20;
 
 /// The growth of one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// The numbers of values of the fork after which the queue held more than ever before, with its values.
+    /// The counts of the fork's values after which the queue held more than ever before, each with the queue's length.
     records: Vec<(u64, u64)>,
-    /// The last values of the fork after which all repeats, and the values by which the queue grows each time.
+    /// The number of the fork's last values after which everything repeats, and the number of values by which the queue
+    /// grows in that time.
     period: Option<(u64, u64)>,
 }
 
 impl Gap {
-    /// The number of values of the fork after which the queue has held more than `buffer`; `None` if it is not known.
+    /// Returns the number of the fork's values after which the queue has held more than `buffer`; `None` if it is
+    /// unknown.
     pub(super) fn overflows_at(&self, buffer: u64) -> Option<u128> {
         let first = |buffer: u64| self.records.iter().find(|(_, held)| *held > buffer).map(|(n, _)| u128::from(*n));
         if let Some(n) = first(buffer) {
@@ -29,14 +32,14 @@ impl Gap {
         let (length, growth) = self.period?;
         let (_, most) = self.records.last()?;
         let periods = (buffer - most) / growth + 1;
-        // The growth of all those periods may be more than the buffer, when the first record is in the last period.
+        // The growth of these periods may exceed the buffer if the first record is in the last period.
         let rest = u128::from(buffer).checked_sub(u128::from(periods) * u128::from(growth));
         let rest = rest.and_then(|rest| u64::try_from(rest).ok())?;
         Some(first(rest)? + u128::from(periods) * u128::from(length))
     }
 
-    /// The growth in front of the join of a circle, on the path `growing`, when the data let nothing through on the other
-    /// path and everything on this one.
+    /// Returns the growth in front of a circle's join on the path `growing`, if the data pass nothing on the other path
+    /// and everything on this one.
     pub(super) fn of(net: &Net, circle: &Circle, growing: usize) -> Self {
         let grows = circle.last_edge(growing);
         let silent = circle.silent(net).map(|(_, silent)| silent);
@@ -74,7 +77,7 @@ impl Gap {
     }
 }
 
-/// Enough has been seen.
+/// The growth is known, so the run can stop.
 struct Over;
 
 /// Follows one queue, firing by firing.
@@ -82,14 +85,14 @@ struct Watch {
     fork: usize,
     grows: EdgeId,
     firings: u64,
-    /// Values of the fork.
+    /// The number of the fork's values so far.
     given: u64,
     gap: Gap,
     most: u64,
-    /// The state after a number of values of the fork.
+    /// The state after some number of the fork's values.
     saved: Option<Saved>,
     power: u64,
-    /// The fewest values in the queue since then.
+    /// The fewest values in the queue since the saved state.
     fewest: u64,
 }
 
@@ -97,7 +100,7 @@ struct Saved {
     given: u64,
     most: u64,
     held: u64,
-    /// Phases, the actors that wait, and all other queues.
+    /// The phases, the waiting actors, and all other queues.
     rest: Vec<u64>,
 }
 
@@ -114,7 +117,7 @@ impl Watch {
         self.fewest = self.fewest.min(held);
         if held > self.most {
             self.most = held;
-            // Values that are there before the fork gives its first count as if after it.
+            // Values in the queue before the fork's first value count as if they came after it.
             self.gap.records.push((self.given.max(1), held));
         }
         if actor == self.fork {
@@ -123,7 +126,8 @@ impl Watch {
         if self.firings > MAX_FIRINGS { Err(Over) } else { Ok(()) }
     }
 
-    /// Whether all but the queue is as it was: then all repeats, as long as the queue does not run empty.
+    /// Checks whether everything but the queue is as it was. If so, everything repeats, as long as the queue does not
+    /// run empty.
     fn look(&mut self, tokens: &Tokens, held: u64) -> Result<(), Over> {
         let grows = self.grows;
         let rest = || {

@@ -1,4 +1,4 @@
-//! The bounds of a graph that was accepted.
+//! The proof: the bounds of an accepted graph.
 
 use crate::clock::{Pass, Rate};
 use crate::graph::{Graph, NodeId};
@@ -11,7 +11,7 @@ use super::balance::thinning;
 pub enum Guarantee {
     /// The queue never needs more.
     Proven,
-    /// A buffer as large as was asked for; a run fails when it is too small.
+    /// The queue has the requested size; a run fails if that is too small.
     Buffer,
     /// The queue grows on disk, and holds this number of values in memory.
     Spill,
@@ -20,27 +20,27 @@ pub enum Guarantee {
 /// A queue and its bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
-    /// The node that gives the values: a source, a join, a repeat, a prefix or a reduce.
+    /// The node that produces the values: a source, a join, a repeat, a prefix or a reduce.
     pub from: NodeId,
-    /// The node whose values enter the queue: `from`, or an operator that works on values of `from` as they pass.
+    /// The node whose values enter the queue: `from`, or an operator that processes the values of `from` as they pass.
     pub through: NodeId,
     /// The node that takes the values.
     pub to: NodeId,
     /// The input of `to`.
     pub port: usize,
-    /// Which values of `from` enter the queue; `None` where no short word says so.
+    /// The pass that selects the values of `from` that enter the queue; `None` if no short word describes it.
     pub clock: Option<Pass>,
-    /// The values that enter for each of `from`; `None` if the data decide.
+    /// The number of values that enter for each value of `from`; `None` if the data decide.
     pub rate: Option<Rate>,
-    /// The most values in the queue at once.
+    /// The maximum number of values in the queue.
     pub values: u64,
-    /// The bytes of those values, without memory that they own elsewhere.
+    /// The size of those values in bytes, without memory that they own elsewhere.
     pub bytes: u64,
     /// The kind of the bound.
     pub guarantee: Guarantee,
 }
 
-/// The bounds of a graph that was accepted, in the order of its joins.
+/// The bounds of an accepted graph, in the order of its joins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof {
     edges: Vec<Bound>,
@@ -52,13 +52,13 @@ impl Proof {
         Self { edges }
     }
 
-    /// The queues with their bounds.
+    /// Returns the queues with their bounds.
     #[must_use]
     pub fn edges(&self) -> &[Bound] {
         &self.edges
     }
 
-    /// The bytes of all queues, without memory that values own elsewhere.
+    /// Returns the size of all queues in bytes, without memory that values own elsewhere.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.edges.iter().fold(0, |sum, bound| sum.saturating_add(bound.bytes))

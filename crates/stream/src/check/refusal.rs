@@ -1,4 +1,4 @@
-//! The refusal of a fork and a join, with what a user needs to mend it.
+//! The refusal of a fork and a join, with the facts a user needs to fix the program.
 
 use std::fmt;
 
@@ -28,41 +28,42 @@ pub struct Path {
     pub nodes: Vec<NodeId>,
     /// The input of the join in which it ends.
     pub port: usize,
-    /// The values that arrive at the join for each of the fork; `None` if the data decide, or they come at the end.
+    /// The number of values that arrive at the join for each value of the fork; `None` if the data decide, or if the
+    /// value comes at the end.
     pub rate: Option<Rate>,
 }
 
 /// A way out of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// A buffer of this many values; a run with more to hold fails.
+    /// A buffer of this many values; a run that needs more fails.
     Buffer(u64),
-    /// A second reading of the source.
+    /// A second pass over the source.
     Reread,
     /// A queue that grows on disk.
     Spill,
-    /// Marks where the slower path has no value.
+    /// A mark wherever the slower path has no value.
     Align,
-    /// The last value of the slower path, again for each of the faster one.
+    /// The last value of the slower path, repeated for each value of the faster one.
     Hold,
 }
 
 /// A fork and a join between which no buffer is enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reason.
+    /// The reason for the refusal.
     pub cause: Cause,
-    /// The node whose values go both ways.
+    /// The node whose values go down both paths.
     pub fork: NodeId,
-    /// The node that needs both paths.
+    /// The node that joins both paths.
     pub join: NodeId,
     /// The paths, in the order of the join's inputs.
     pub paths: [Path; 2],
     /// The number of the path, 0 or 1, whose values pile up.
     pub growing: usize,
-    /// The values that pile up for each of the fork; if the data decide, as many as can.
+    /// The number of values that pile up for each value of the fork; if the data decide, the maximum.
     pub growth: Option<Rate>,
-    /// Both paths come straight from the fork, so that the join may see where one has no value.
+    /// Whether both paths come straight from the fork, so that the join can tell where one has no value.
     pub same_moments: bool,
     labels: [String; 2],
     gap: Gap,
@@ -109,11 +110,11 @@ impl Refusal {
         }
     }
 
-    /// Returns a number of the fork's values after which more than `buffer` values have to wait: with
-    /// [`Cause::Data`], of the values for which the data decide so.
+    /// Returns the number of the fork's values after which more than `buffer` values must wait. With [`Cause::Data`],
+    /// the number assumes data that pass everything on the growing path and nothing on the other.
     ///
-    /// The queues of this fork and join hold no more than they need; in a larger graph, other queues may hold a few values
-    /// more, and the buffer overflows later by as many.
+    /// This is exact for this fork and join alone. In a larger graph, other queues may hold a few more values, and the
+    /// buffer overflows later by the same number.
     ///
     /// `None` means that the growth repeats after more firings than the check follows.
     #[must_use]
@@ -121,7 +122,7 @@ impl Refusal {
         self.gap.overflows_at(buffer)
     }
 
-    /// The ways out that this fork and join have.
+    /// Returns the ways out for this fork and join.
     #[must_use]
     pub fn ways(&self) -> Vec<Way> {
         let mut ways = vec![Way::Buffer(100_000), Way::Reread, Way::Spill];
@@ -131,19 +132,19 @@ impl Refusal {
         ways
     }
 
-    /// The label of the fork.
+    /// Returns the label of the fork.
     #[must_use]
     pub fn fork_label(&self) -> &str {
         &self.labels[0]
     }
 
-    /// The label of the join.
+    /// Returns the label of the join.
     #[must_use]
     pub fn join_label(&self) -> &str {
         &self.labels[1]
     }
 
-    /// The growth in words: `after n values of `x`, n/2 values wait`.
+    /// Describes the growth: `after n values of `x`, n/2 values wait`.
     #[must_use]
     pub fn growth_in_words(&self) -> String {
         let fork = &self.labels[0];
@@ -158,7 +159,7 @@ impl Refusal {
         format!("after n values of `{fork}`, {most}{amount} values wait; no buffer is enough")
     }
 
-    /// A path's rate in words.
+    /// Describes a path's rate.
     #[must_use]
     pub fn rate_in_words(&self, path: usize) -> String {
         match (self.paths[path].rate, self.cause) {
@@ -182,7 +183,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The values that arrive at the join for each of the fork; decisions by the data count as if all values passed.
+/// Returns the number of values that arrive at the join for each value of the fork. Data decisions count as if all
+/// values passed.
 fn arriving(net: &Net, circle: &Circle, path: usize) -> Option<Rate> {
     let mut rate = Rate::ONE;
     let steps = &circle.paths[path];
@@ -198,7 +200,8 @@ fn arriving(net: &Net, circle: &Circle, path: usize) -> Option<Rate> {
     Some(rate)
 }
 
-/// Whether a path has no rate: the data decide on it, below the part that both share, or it has its value at the end.
+/// Returns whether a path has no rate, because the data decide on it below the part that both paths share, or because
+/// its value comes at the end.
 fn is_by_data(net: &Net, circle: &Circle, path: usize) -> bool {
     let steps = &circle.paths[path];
     steps.iter().enumerate().any(|(at, (edge, _))| {
@@ -211,7 +214,7 @@ fn is_by_data(net: &Net, circle: &Circle, path: usize) -> bool {
     })
 }
 
-/// The nodes of a path, without fork and join.
+/// Returns the nodes of a path, without the fork and the join.
 fn nodes(net: &Net, circle: &Circle, path: usize) -> Vec<NodeId> {
     let mut nodes = Vec::new();
     let steps: &[Step] = &circle.paths[path];

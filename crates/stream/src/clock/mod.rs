@@ -1,9 +1,9 @@
-//! Clocks: how often a stream has a value, counted in values of another stream.
+//! Clocks: the rate of a stream's values, counted in values of another stream.
 //!
 //! | type | meaning |
 //! | --- | --- |
-//! | [`Rate`] | a positive fraction: values of the stream for each value of the other, in the long run |
-//! | [`Pass`] | which values an operator lets through: an ultimately periodic word, or a decision by the data |
+//! | [`Rate`] | a positive fraction: the stream's values for each value of the other stream, in the long run |
+//! | [`Pass`] | the values that an operator lets through: an ultimately periodic word, or a data decision |
 
 mod pass;
 mod rate;

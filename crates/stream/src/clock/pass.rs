@@ -1,22 +1,22 @@
-//! The values that an operator lets through.
+//! Passes: the values that an operator lets through.
 
 use std::fmt;
 
 use super::Rate;
 
-/// The most letters of an explicit word, prefix and cycle together.
+/// The maximum number of letters in an explicit word, prefix and cycle together.
 pub const MAX_WORD: usize = 4096;
 
-/// Which of the values that reach an operator leave it, the first of them at letter 0.
+/// Selects the values that leave an operator out of those that reach it; the first value has letter 0.
 ///
-/// A pass needs no room of its own: it lets a value through at once, or never.
+/// A pass needs no room of its own, because it lets a value through at once or never.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pass {
     /// The values numbered `first`, `first + step`, `first + 2 step`, …, counted from 0; `step` is at least 1.
     Every {
-        /// The first value that passes.
+        /// The number of the first value that passes.
         first: u64,
-        /// The distance from one that passes to the next.
+        /// The distance from one passing value to the next.
         step: u64,
     },
     /// An ultimately periodic word `u(v)`: letters for the first values, then a cycle that repeats without end.
@@ -30,16 +30,16 @@ pub enum Pass {
     Data,
 }
 
-/// The reason why a text is no word.
+/// The reason why a text is not a word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WordError {
-    /// It has other letters, or no cycle in parentheses.
+    /// The text has other letters, or no cycle in parentheses.
     #[error("`{0}` is not a word: expected zeros and ones that end in a cycle, such as `(10)` or `0(110)`")]
     Malformed(String),
-    /// Its cycle lets nothing through.
+    /// The cycle lets nothing through.
     #[error("the cycle of `{0}` lets nothing through; expected at least one 1 in the parentheses")]
     Silent(String),
-    /// It is too long.
+    /// The word is too long.
     #[error("a word of {0} letters; expected at most {MAX_WORD}")]
     TooLong(usize),
 }
@@ -48,7 +48,7 @@ impl Pass {
     /// Every value.
     pub const ALL: Self = Self::Every { first: 0, step: 1 };
 
-    /// Reads a word such as `(10)` or `0(110)`.
+    /// Parses a word such as `(10)` or `0(110)`.
     ///
     /// # Errors
     /// See [`WordError`].
@@ -71,7 +71,7 @@ impl Pass {
         Ok(Self::Word { prefix, cycle })
     }
 
-    /// The share of values that pass in the long run; `None` if the data decide.
+    /// Returns the share of values that pass in the long run; `None` if the data decide.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         match self {
@@ -83,7 +83,7 @@ impl Pass {
         }
     }
 
-    /// The state before the first value.
+    /// Returns the state before the first value.
     pub(crate) fn start(&self) -> u64 {
         match self {
             Self::Every { first, .. } => *first,
@@ -91,7 +91,7 @@ impl Pass {
         }
     }
 
-    /// Whether the next value passes; a value about which the data decide may.
+    /// Returns whether the next value may pass. If the data decide, it may.
     pub(crate) fn lets_through(&self, state: u64) -> bool {
         match self {
             Self::Every { .. } => state == 0,
@@ -103,7 +103,7 @@ impl Pass {
         }
     }
 
-    /// The state after one more value.
+    /// Returns the state after one more value.
     pub(crate) fn after(&self, state: u64) -> u64 {
         match self {
             Self::Every { step, .. } => {
@@ -121,7 +121,7 @@ impl Pass {
         }
     }
 
-    /// The pass of this one followed by `next`, where it is written as briefly; `None` where it is not.
+    /// Composes this pass with `next`. Returns `None` if the result cannot be written as briefly.
     pub(crate) fn then(&self, next: &Self) -> Option<Self> {
         match (self, next) {
             (any, all) | (all, any) if *all == Self::ALL => Some(any.clone()),
@@ -134,7 +134,8 @@ impl Pass {
     }
 }
 
-/// The word: `(10)`; long runs of zeros with their number, `0^999 (1)`; `?` where the data decide.
+/// Writes the word, such as `(10)`. A long run of zeros is written with its length, `0^999 (1)`, and a data decision as
+/// `?`.
 impl fmt::Display for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let zeros = |f: &mut fmt::Formatter<'_>, count: u64| match count {
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_pass_is_the_word_of_its_letters() {
+    fn a_pass_is_displayed_as_the_word_of_its_letters() {
         for first in 0..6 {
             for step in 1..6 {
                 let pass = Pass::Every { first, step };
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn composition_is_one_after_the_other() {
+    fn a_composition_applies_one_pass_after_the_other() {
         for n in 0..256_u64 {
             let (a, b) = (
                 Pass::Every { first: n % 4, step: n / 4 % 4 + 1 },
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_words_are_refused() {
+    fn texts_that_are_not_words_are_refused() {
         for text in ["", "10", "(", "()", "1(2)", ")1(", "(1)0", "((1)"] {
             assert!(matches!(Pass::word(text), Err(WordError::Malformed(_))), "{text}");
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A positive fraction in lowest terms.
 ///
-/// The operations return `None` where a numerator or a denominator does not fit into 128 bits; no result is rounded.
+/// Operations return `None` if a numerator or a denominator does not fit into 128 bits. No result is rounded.
 ///
 /// ```
 /// use millstream_stream::clock::Rate;
@@ -19,7 +19,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// One value for each value.
+    /// The rate of one value for each value.
     pub const ONE: Self = Self { values: 1, of: 1 };
 
     /// Returns `values / of`; `None` if either is 0.
@@ -32,13 +32,13 @@ impl Rate {
         Some(Self { values: values / divisor, of: of / divisor })
     }
 
-    /// The numerator.
+    /// Returns the numerator.
     #[must_use]
     pub fn values(self) -> u128 {
         self.values
     }
 
-    /// The denominator.
+    /// Returns the denominator.
     #[must_use]
     pub fn of(self) -> u128 {
         self.of
@@ -47,7 +47,7 @@ impl Rate {
     /// Returns the product, or `None` if it does not fit.
     #[must_use]
     pub fn times(self, other: Self) -> Option<Self> {
-        // Reducing crosswise first keeps the factors as small as those of the result.
+        // Cancelling crosswise first keeps the factors as small as those of the result.
         let (a, b) = (gcd(self.values, other.of), gcd(other.values, self.of));
         let values = (self.values / a).checked_mul(other.values / b)?;
         let of = (self.of / b).checked_mul(other.of / a)?;
@@ -69,7 +69,7 @@ impl Rate {
         Self::new(left.checked_sub(right)?, self.of.checked_mul(other.of / divisor)?)
     }
 
-    /// Whether this rate is less than the other.
+    /// Returns whether this rate is less than the other.
     #[must_use]
     pub fn is_below(self, other: Self) -> bool {
         // Compares the continued fractions, whose parts never grow.

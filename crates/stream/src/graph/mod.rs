@@ -1,4 +1,4 @@
-//! The graph of a stream program: nodes with their operators, in an order in which inputs come first.
+//! The graph of a stream program: nodes with their operators, ordered so that inputs come first.
 
 mod operator;
 
@@ -6,33 +6,33 @@ use std::ops::Range;
 
 pub use operator::Operator;
 
-/// The most nodes of a graph.
+/// The maximum number of nodes in a graph.
 pub const MAX_NODES: usize = 10_000;
 
-/// The number of a node; inputs have smaller numbers than the nodes that read them.
+/// The number of a node. Inputs have smaller numbers than the nodes that read them.
 pub type NodeId = usize;
 
-/// An operator with its inputs, and words about it for messages.
+/// An operator with its inputs, and its label and spans for messages.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// The work of the node.
+    /// The node's operator.
     pub operator: Operator,
-    /// The nodes whose values it takes.
+    /// The nodes whose values this node takes.
     pub inputs: Vec<NodeId>,
-    /// A short text that names it in messages: `every(x, 2)`.
+    /// A short text that names the node in messages, such as `every(x, 2)`.
     pub label: String,
-    /// The bytes of one value in a buffer, without memory that the value owns elsewhere.
+    /// The size in bytes of one value in a buffer, without memory that the value owns elsewhere.
     pub value_bytes: u64,
-    /// The place of its text, if it has one.
+    /// The span of the node's text, if it has one.
     pub span: Option<Range<usize>>,
-    /// The places of the texts of its inputs; as many as inputs, or none.
+    /// The spans of the inputs' texts: one for each input, or none at all.
     pub input_spans: Vec<Range<usize>>,
 }
 
-/// A directed graph of operators without cycles.
+/// A directed acyclic graph of operators.
 ///
-/// [`check()`](crate::check::check) proves its bounds. Programs are written with [`Stream`](crate::Stream), which draws
-/// the graph; only tools that check graphs of their own build one by hand.
+/// [`check()`](crate::check::check) proves its bounds. [`Stream`](crate::Stream) builds the graph of a program; only
+/// tools that check graphs of their own build one by hand.
 ///
 /// ```
 /// use millstream_stream::clock::Pass;
@@ -60,11 +60,11 @@ impl Graph {
         Self::default()
     }
 
-    /// Adds a node whose values have 8 bytes, and returns its number.
+    /// Adds a node whose values have 8 bytes and returns its number.
     ///
     /// # Panics
-    /// Panics if the number of inputs does not fit the operator, an input is not in the graph yet or gives no values, a
-    /// number in the operator is out of range, or the graph has [`MAX_NODES`] nodes already.
+    /// Panics if the number of inputs does not fit the operator, an input is not in the graph yet or is a sink, a
+    /// number in the operator is out of range, or the graph already has [`MAX_NODES`] nodes.
     pub fn add(&mut self, operator: Operator, inputs: &[NodeId], label: &str) -> NodeId {
         self.add_node(Node {
             operator,
@@ -76,10 +76,10 @@ impl Graph {
         })
     }
 
-    /// Adds a node, and returns its number.
+    /// Adds a node and returns its number.
     ///
     /// # Panics
-    /// As [`add`](Self::add).
+    /// Panics like [`add`](Self::add).
     pub fn add_node(&mut self, node: Node) -> NodeId {
         assert!(self.nodes.len() < MAX_NODES, "a graph has at most {MAX_NODES} nodes");
         node.operator.assert_fits(node.inputs.len());
@@ -92,18 +92,18 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// All nodes; a [`NodeId`] is an index.
+    /// Returns all nodes; a [`NodeId`] is an index.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// Adds words and places to a node.
+    /// Returns a node, to set its label and its spans.
     pub(crate) fn node_mut(&mut self, node: NodeId) -> &mut Node {
         &mut self.nodes[node]
     }
 
-    /// For each node, whether its values reach a sink; the others are no part of the program.
+    /// Returns for each node whether its values reach a sink. Other nodes are not part of the program.
     pub(crate) fn live(&self) -> Vec<bool> {
         let mut live: Vec<bool> = self.nodes.iter().map(|node| matches!(node.operator, Operator::Sink)).collect();
         for (at, node) in self.nodes.iter().enumerate().rev() {

@@ -1,50 +1,50 @@
-//! The operators, as far as clocks are concerned.
+//! The operators, reduced to their effect on clocks.
 
 use crate::clock::Pass;
 
-/// The most values that one value is repeated to, and the most that a prefix has.
+/// The maximum number of copies of a value, and the maximum length of a prefix.
 const MAX_COPIES: u64 = 1 << 32;
 
-/// The most letters of the pattern of a merge.
+/// The maximum length of the pattern of a merge.
 const MAX_TURNS: usize = 4096;
 
-/// The work of a node, as far as clocks are concerned: how many values it takes and gives, and not which.
+/// The operator of a node, reduced to its effect on clocks: the number of values that it takes and gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operator {
-    /// Gives values from outside. Two sources have nothing to do with each other.
+    /// Gives values from outside. Two sources are unrelated.
     Source,
-    /// Gives one value for each: map, scan, a fold by key.
+    /// Gives one value for each value: map, scan, fold by key.
     Each,
-    /// Lets values through by a clock: every, skip, the ends of windows; or by their content: filter.
+    /// Lets values through by a clock (every, skip, the ends of windows) or by their content (filter).
     Pass(Pass),
-    /// Gives, for each value of the second input, the last value that the first has had by then. Both inputs come from one
-    /// source, with neither joins nor copies in between.
+    /// Gives the latest value of the first input for each value of the second. Both inputs come from one source,
+    /// without joins or copies in between.
     Hold,
-    /// Gives, for each value of the second input, the value of the first at the same moment, or a mark that there is none.
-    /// Its inputs are those of [`Hold`](Self::Hold).
+    /// Gives the value of the first input at the moment of each value of the second, or a mark that there is none. Its
+    /// inputs must satisfy the conditions of [`Hold`](Self::Hold).
     Align,
     /// Takes one value of each input, and gives one.
     Zip,
-    /// Takes one value at a time from the inputs that the pattern names, over and over, and gives it.
+    /// Takes one value at a time from the inputs that the pattern names, repeating the pattern forever, and gives it.
     Merge(Vec<usize>),
-    /// Gives each value this number of times.
+    /// Gives each value this many times.
     Repeat(u64),
-    /// Gives this number of values before the first that it takes, then each that it takes.
+    /// Gives this many values before it takes the first, then each value that it takes.
     Prefix(u64),
-    /// Takes all values, and gives one at their end.
+    /// Takes all values, and gives one at the end.
     Reduce,
-    /// Lets the queue at the end of its path hold this number of values, without a proof; a run fails when it is full.
-    /// Between it and the queue stand only passes.
+    /// Lets the queue at the end of its path hold this many values, without a proof; a run fails when the queue is
+    /// full. There are only passes between the buffer and the queue.
     Buffer(u64),
-    /// Lets the queue at the end of its path grow on disk, as a buffer does.
+    /// Lets the queue at the end of its path grow on disk; otherwise like [`Buffer`](Self::Buffer).
     Spill,
     /// Takes all values.
     Sink,
 }
 
 impl Operator {
-    /// Whether it is a node of its own in the [`net`](crate::check), with queues in front of it; all others work on values as
-    /// they pass.
+    /// Returns whether the operator is an actor of the [`net`](crate::check), with queues in front of it. Other
+    /// operators process values as they pass.
     pub(crate) fn is_actor(&self) -> bool {
         matches!(
             self,
@@ -53,7 +53,7 @@ impl Operator {
     }
 
     /// # Panics
-    /// Panics if it does not take this number of inputs, or a number in it is out of range.
+    /// Panics if the operator does not take this many inputs, or if one of its numbers is out of range.
     pub(crate) fn assert_fits(&self, inputs: usize) {
         let (least, most) = match self {
             Self::Source => (0, 0),

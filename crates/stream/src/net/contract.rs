@@ -1,4 +1,4 @@
-//! From the graph to the net.
+//! Contracts the graph to the net.
 
 use crate::clock::Pass;
 use crate::graph::{Graph, NodeId, Operator};
@@ -11,9 +11,9 @@ pub(crate) type EdgeId = usize;
 /// A queue whose bound is not proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elastic {
-    /// It holds this number of values, and a run fails when that is too few.
+    /// The queue holds this many values, and a run fails if that is too few.
     Buffer(u64),
-    /// It grows on disk.
+    /// The queue grows on disk.
     Spill,
 }
 
@@ -22,10 +22,10 @@ pub(crate) enum Elastic {
 pub(crate) struct Actor {
     pub(crate) node: NodeId,
     pub(crate) kind: Kind,
-    /// The edge of each input.
+    /// The edges of the inputs.
     pub(crate) inputs: Vec<EdgeId>,
     pub(crate) outputs: Vec<EdgeId>,
-    /// The operators that work on its values as they pass; parents come first.
+    /// The operators that process the actor's values as they pass; parents come first.
     pub(crate) tree: Vec<Branch>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Actor {
 #[derive(Debug)]
 pub(crate) struct Branch {
     pub(crate) node: NodeId,
-    /// The operator above it in the tree; `None` for the actor itself.
+    /// The operator above this one in the tree; `None` for the actor itself.
     pub(crate) parent: Option<usize>,
     pub(crate) pass: Pass,
 }
@@ -46,16 +46,16 @@ pub(crate) struct Edge {
     pub(crate) leaf: Option<usize>,
     pub(crate) consumer: usize,
     pub(crate) port: usize,
-    /// The last operator of the path at which the data decide: the clock by which the edge counts.
+    /// The last operator on the path at which the data decide: the clock that the edge counts by.
     pub(crate) base: Option<usize>,
     pub(crate) elastic: Option<Elastic>,
 }
 
-/// A hold or an align whose inputs do not come from one source without joins or copies in between.
+/// A hold or an align whose inputs do not come from one source, or have joins or copies in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Apart {
     pub(crate) node: NodeId,
-    /// The actors from which its inputs come.
+    /// The actors from which the inputs come.
     pub(crate) from: [NodeId; 2],
 }
 
@@ -70,7 +70,7 @@ impl Net {
     pub(crate) fn of(graph: &Graph) -> Result<Self, Apart> {
         let mut net = Self { actors: Vec::new(), edges: Vec::new() };
         let live = graph.live();
-        // The actor and the branch that give the values of each node.
+        // The actor and the branch that produce the values of each node.
         let mut places = vec![(0, None); graph.nodes().len()];
         for (id, node) in graph.nodes().iter().enumerate().filter(|(id, _)| live[*id]) {
             if node.operator.is_actor() {
@@ -82,7 +82,7 @@ impl Net {
                 places[id] = (actor, None);
                 continue;
             }
-            // The clock of a hold is that of its second input.
+            // A hold has the clock of its second input.
             let (actor, parent) = places[*node.inputs.last().expect("an operator of a tree has inputs")];
             if let Operator::Hold | Operator::Align = node.operator {
                 let held = places[node.inputs[0]].0;
@@ -112,7 +112,7 @@ impl Net {
     fn find_elastic(&mut self, graph: &Graph) {
         for edge in &mut self.edges {
             let tree = &self.actors[edge.producer].tree;
-            // Below a buffer, values may be thinned and not changed.
+            // Below a buffer, operators may drop values but not change them.
             let operators = path(tree, edge.leaf).map(|branch| &graph.nodes()[tree[branch].node].operator);
             let last = operators.into_iter().find(|operator| !matches!(operator, Operator::Pass(_)));
             edge.elastic = match last {
@@ -123,13 +123,13 @@ impl Net {
         }
     }
 
-    /// The branches on the path of an edge, from its end up to the actor.
+    /// Returns the branches on the path of an edge, from its end up to the actor.
     pub(crate) fn path(&self, edge: EdgeId) -> impl Iterator<Item = usize> {
         let edge = &self.edges[edge];
         path(&self.actors[edge.producer].tree, edge.leaf)
     }
 
-    /// The node whose values enter the queue.
+    /// Returns the node whose values enter the queue.
     pub(crate) fn last_node(&self, edge: EdgeId) -> NodeId {
         let Edge { producer, leaf, .. } = self.edges[edge];
         let actor = &self.actors[producer];

@@ -1,25 +1,25 @@
-//! The net in motion: how many values each queue holds, and which actor fires next.
+//! The state of a net in motion: the number of values in each queue, and the next actor to fire.
 //!
-//! [`Tokens::drive`] fires one actor on demand. An actor that lacks a value waits for the producer of that value; one that
-//! lacks room waits for the consumer of that queue. Either fires first, by the same rule. A chain of such waits ends at an
-//! actor that can fire, or closes into a circle; in a circle no order of firing helps, since every actor of it waits for
-//! the next whatever the others do.
+//! [`Tokens::drive`] fires one actor on demand. An actor that lacks a value waits for the producer of that value; an
+//! actor that lacks room waits for the consumer of that queue. That producer or consumer fires first, by the same rule.
+//! A chain of such waits ends at an actor that can fire, or closes into a circle. In a circle no order of firing helps,
+//! since each of its actors waits for the next.
 
 use std::sync::Arc;
 
 use super::contract::EdgeId;
 use super::view::{Kind, View};
 
-/// Whether an actor can fire.
+/// The readiness of an actor to fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// It can, and gives a value or not.
+    /// The actor can fire. `gives` says whether it gives a value.
     Yes { gives: bool },
-    /// It lacks a value in this queue.
+    /// The actor lacks a value in this queue.
     Input(EdgeId),
-    /// It lacks room in this queue.
+    /// The actor lacks room in this queue.
     Room(EdgeId),
-    /// It never fires again: an input that it needs is at its end.
+    /// The actor never fires again, because an input that it needs is at its end.
     Ended,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Driven {
     Ended,
 }
 
-/// A circle of waits: the edges at which the actors of it wait, and whether for room.
+/// A circle of waits: the edges at which its actors wait, each with a flag for waits for room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stuck(pub(crate) Vec<(EdgeId, bool)>);
 
@@ -40,9 +40,9 @@ pub(crate) struct Stuck(pub(crate) Vec<(EdgeId, bool)>);
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
     pub(crate) view: Arc<View>,
-    /// The most values of each queue.
+    /// The capacity of each queue.
     pub(crate) caps: Vec<u64>,
-    /// The values in each queue now.
+    /// The number of values in each queue.
     pub(crate) counts: Vec<u64>,
     /// The most values that each queue has held.
     pub(crate) peaks: Vec<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Tokens {
     passes: Vec<Vec<u64>>,
     /// For each branch of the largest tree, whether the value reaches it.
     reached: Vec<bool>,
-    /// The actors that wait, each for the next, with the edge where they do.
+    /// The waiting actors, each waiting for the next, with the edge at which it waits.
     waiting: Vec<(usize, Option<(EdgeId, bool)>)>,
     waits: Vec<bool>,
 }
@@ -77,7 +77,7 @@ impl Tokens {
         }
     }
 
-    /// The port that the actor takes from in its phase; `None` for none or all.
+    /// Returns the port that the actor takes from in its phase; `None` for none or all.
     pub(crate) fn turn(&self, actor: usize) -> Option<usize> {
         match &self.view.actors[actor].kind {
             Kind::Merge(turns) => Some(turns[self.phases[actor] as usize]),
@@ -89,7 +89,7 @@ impl Tokens {
         self.phases[actor]
     }
 
-    /// Whether the actor takes values in its phase.
+    /// Returns whether the actor takes values in its phase.
     pub(crate) fn takes(&self, actor: usize) -> bool {
         let phase = self.phases[actor];
         match &self.view.actors[actor].kind {
@@ -100,7 +100,7 @@ impl Tokens {
         }
     }
 
-    /// Whether the actor can fire, and if not, why.
+    /// Returns whether the actor can fire and, if not, the reason.
     pub(crate) fn ready(&mut self, actor: usize) -> Ready {
         if self.ended[actor] {
             return Ready::Ended;
@@ -111,7 +111,7 @@ impl Tokens {
                 _ => return Ready::Ended,
             },
             Some(edge) => return Ready::Input(edge),
-            // A reduce whose input is outside of the view gives as a source does.
+            // A reduce whose input is outside the view gives like a source.
             None => match self.view.actors[actor].kind {
                 Kind::Sink => false,
                 Kind::Reduce => self.view.actors[actor].inputs[0].is_none(),
@@ -124,7 +124,7 @@ impl Tokens {
         Ready::Yes { gives }
     }
 
-    /// The first queue that the actor takes from and that is empty.
+    /// Returns the first empty queue that the actor takes from.
     fn lacking(&self, actor: usize) -> Option<EdgeId> {
         if !self.takes(actor) {
             return None;
@@ -137,7 +137,7 @@ impl Tokens {
         inputs.iter().copied().flatten().find(|edge| self.counts[*edge] == 0)
     }
 
-    /// The first queue that the next value may enter and that is full. One whose reader has ended takes everything.
+    /// Returns the first full queue that the next value may enter. A queue whose reader has ended takes everything.
     fn full(&mut self, actor: usize) -> Option<EdgeId> {
         let shown = &self.view.actors[actor];
         for (at, (parent, pass)) in shown.tree.iter().enumerate() {
@@ -150,7 +150,7 @@ impl Tokens {
             .find(|edge| self.counts[*edge] >= self.caps[*edge] && !self.ended[self.view.ends[*edge].1])
     }
 
-    /// Takes the values of the actor's phase out of its queues, and goes on to the next phase.
+    /// Takes the values of the actor's phase out of its queues, and moves on to the next phase.
     pub(crate) fn take(&mut self, actor: usize) {
         if self.takes(actor) {
             let turn = self.turn(actor);
@@ -163,8 +163,8 @@ impl Tokens {
         self.phases[actor] = self.view.actors[actor].kind.after(self.phases[actor]);
     }
 
-    /// Passes a value down the actor's tree and puts it into the queues. `step` does the work of a branch that the value
-    /// passes, or says what the data decide there; `enter` does that of a queue.
+    /// Passes a value down the actor's tree and puts it into the queues. `step` does the work of each branch that the
+    /// value reaches and returns the data decision there; `enter` does the work of each queue.
     pub(crate) fn give(&mut self, actor: usize, mut step: impl FnMut(usize) -> bool, mut enter: impl FnMut(EdgeId)) {
         let shown = &self.view.actors[actor];
         for (at, (parent, pass)) in shown.tree.iter().enumerate() {
@@ -184,7 +184,7 @@ impl Tokens {
         }
     }
 
-    /// Fires an actor in a net without data.
+    /// Fires an actor in a net that carries no values.
     pub(crate) fn fire(&mut self, actor: usize, gives: bool) {
         self.take(actor);
         if gives {
@@ -192,10 +192,10 @@ impl Tokens {
         }
     }
 
-    /// Makes one actor fire, and before it those that it waits for; `fire` does the work of each.
+    /// Fires one actor, after the actors it waits for. `fire` does the work of each.
     ///
     /// # Errors
-    /// `E` from a firing; the outer error is a circle of waits.
+    /// The inner error `E` comes from a firing; the outer error is a circle of waits.
     pub(crate) fn drive<E>(
         &mut self,
         target: usize,
@@ -238,12 +238,12 @@ impl Tokens {
         }
     }
 
-    /// The actors that wait, each for the next.
+    /// Returns the waiting actors, each waiting for the next.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = usize> {
         self.waiting.iter().map(|(actor, _)| *actor)
     }
 
-    /// The phases of all actors and passes, without the queues.
+    /// Returns the phases of all actors and passes, without the queues.
     pub(crate) fn phases(&self) -> impl Iterator<Item = u64> {
         self.phases.iter().chain(self.passes.iter().flatten()).copied()
     }

@@ -1,4 +1,5 @@
-//! A part of a net, ready to be stepped: which inputs and outputs count, and where each actor's clock begins.
+//! A view: a part of a net, ready to be stepped. It defines the inputs and outputs that count and the clock of each
+//! actor.
 
 use crate::clock::Pass;
 use crate::graph::Operator;
@@ -9,15 +10,15 @@ use super::contract::{EdgeId, Net};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Source,
-    /// Takes one of each input and gives one.
+    /// Takes one value from each input and gives one.
     Zip,
-    /// Takes from the input of this turn and gives.
+    /// Takes a value from the input of this turn and gives it.
     Merge(Vec<usize>),
-    /// Takes one, and gives it this number of times.
+    /// Takes a value and gives it this many times.
     Repeat(u64),
-    /// Gives this number without taking, then one for each.
+    /// Gives this many values without taking any, then one for each value taken.
     Prefix(u64),
-    /// Takes, and gives one at the end of its input.
+    /// Takes all values, and gives one at the end of its input.
     Reduce,
     Sink,
 }
@@ -36,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// The phase after this one.
+    /// Returns the phase after this one.
     pub(super) fn after(&self, phase: u64) -> u64 {
         match self {
             Self::Merge(turns) => (phase + 1) % turns.len() as u64,
@@ -47,44 +48,45 @@ impl Kind {
     }
 }
 
-/// An actor as the view shows it.
+/// An actor in the view.
 #[derive(Debug, Clone)]
 pub(crate) struct ActorView {
     pub(crate) kind: Kind,
-    /// The edge of each input; `None` for one outside of the view, which always has a value.
+    /// The edge of each input; `None` for an input outside the view, which always has a value.
     pub(crate) inputs: Vec<Option<EdgeId>>,
-    /// The branches that lead to outputs of the view, parents first: the parent's place in this list, and the pass.
+    /// The branches that lead to outputs of the view, parents first. Each has its parent's index in this list, and its
+    /// pass.
     pub(crate) tree: Vec<(Option<usize>, Pass)>,
-    /// The outputs with the branch, in this list, that leads to each.
+    /// The outputs, each with the index of the branch that leads to it.
     pub(crate) outputs: Vec<(EdgeId, Option<usize>)>,
 }
 
-/// Some edges of a net and the actors at their ends, each with a number of its own, in the order of the net.
+/// Some edges of a net and the actors at their ends, renumbered in the order of the net.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) actors: Vec<ActorView>,
     /// The producer and the consumer of each edge.
     pub(crate) ends: Vec<(usize, usize)>,
-    /// The number in the net of each actor.
+    /// Each actor's number in the net.
     of_net: Vec<usize>,
 }
 
 impl View {
-    /// The whole net, with all branches of its trees: those that lead to no queue hold values for others. All numbers are
-    /// those of the net, in which every actor has an edge.
+    /// Returns a view of the whole net with all branches of its trees, since branches that lead to no queue store
+    /// values for others. All numbers are those of the net, in which every actor has an edge.
     pub(crate) fn whole(net: &Net) -> Self {
         let edges: Vec<EdgeId> = (0..net.edges.len()).collect();
         Self::cut(net, &edges, |_| true, |_, _| None)
     }
 
-    /// These edges, where `replaced` says how the data decide at a branch of an actor; where it says nothing, the pass
-    /// stays.
+    /// Returns a view of these edges. `replaced` may replace the pass at a branch of an actor; where it returns `None`,
+    /// the pass stays.
     pub(crate) fn new(net: &Net, edges: &[EdgeId], replaced: impl Fn(usize, usize) -> Option<Pass>) -> Self {
         Self::cut(net, edges, |_| false, replaced)
     }
 
-    /// The edges of a block, whose actors count from the decision `base` by the data: only values that it lets through
-    /// count.
+    /// Returns a view of a block's edges. Its actors count by the data decision `base`: only values that it lets
+    /// through count.
     pub(crate) fn block(net: &Net, edges: &[EdgeId], base: impl Fn(usize) -> Option<usize>) -> Self {
         Self::new(net, edges, |actor, branch| {
             let base = base(actor)?;
@@ -93,7 +95,7 @@ impl View {
         })
     }
 
-    /// The number of an actor of the net.
+    /// Returns the view's number for an actor of the net.
     pub(crate) fn actor(&self, of_net: usize) -> usize {
         self.of_net.binary_search(&of_net).expect("the actor has an edge of the view")
     }

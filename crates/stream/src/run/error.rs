@@ -3,18 +3,18 @@
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why a run ended early. The values that came out before are right.
+/// The reason why a run ended early. All values produced before are correct.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A buffer is full, and no order of work empties it.
     #[error(
-        "the buffer in front of `{label}` is full with {values} values, and the other inputs are not that far; expected a \
+        "the buffer in front of `{label}` is full with {values} values, and the other inputs have not caught up; expected a \
          larger buffer, or a spill, which grows on disk"
     )]
     BufferFull {
-        /// The join that reads from it.
+        /// The join that reads from the buffer.
         label: String,
-        /// The values that it holds.
+        /// The number of values in the buffer.
         values: u64,
     },
     /// A source could not be read.
@@ -22,17 +22,17 @@ pub enum RunError {
     Source {
         /// The source.
         label: String,
-        /// Its error.
+        /// The source's error.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// There are more groups than were allowed.
+    /// There are more keys than the limit allows.
     #[error(
         "`{label}` has more than {limit} keys, the most that it may hold at once; expected a higher limit or a coarser key"
     )]
     TooManyKeys {
         /// The fold by key.
         label: String,
-        /// The most keys.
+        /// The maximum number of keys.
         limit: usize,
     },
     /// A value could not be computed.
@@ -44,7 +44,7 @@ pub enum RunError {
         message: String,
     },
     /// A spilled value could not be written or read.
-    #[error("cannot spill values of `{label}` to {}: {error}; what they were spilled for is incomplete", folder.display())]
+    #[error("cannot spill values of `{label}` to {}: {error}; the output is incomplete", folder.display())]
     Spill {
         /// The node whose values are spilled.
         label: String,
@@ -53,10 +53,10 @@ pub enum RunError {
         /// The error of the system.
         error: io::Error,
     },
-    /// No actor can fire: a mistake of the checker.
-    #[error("no actor of a checked graph can fire, at the inputs of `{label}`; this is a mistake of this library")]
+    /// No actor can fire, which is a bug in the checker.
+    #[error("no actor of a checked graph can fire, at the inputs of `{label}`; this is a bug in this library")]
     Stuck {
-        /// An actor that waits.
+        /// A waiting actor.
         label: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The net in motion, with the work of its nodes.
+//! The machine: the net in motion, with the code of its nodes.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,28 +11,28 @@ use crate::net::{Driven, Elastic, Kind, Net, Stuck, Tokens, View};
 use super::error::RunError;
 use super::queue::Inlet;
 
-/// The part of an actor's work that a firing is.
+/// One firing of an actor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// The input from which it takes, if its inputs take turns.
+    /// The input from which the actor takes, if its inputs take turns.
     pub(crate) port: Option<usize>,
     /// The number of the firing in the actor's cycle.
     pub(crate) phase: u64,
-    /// Whether it gives a value.
+    /// Whether the firing gives a value.
     pub(crate) gives: bool,
 }
 
-/// The work of an actor. It takes values from its queues, and leaves the value that it gives in its place; a source says
-/// whether there was one more.
+/// The code of an actor. It takes values from its queues, and leaves the value that it gives in its place. A source
+/// returns whether there was another value.
 pub(crate) type Actor = Box<dyn FnMut(Turn) -> Result<bool, RunError>>;
 
-/// The work of a node.
+/// The code of a node.
 pub(crate) enum Work {
     /// An actor, with the queues of its inputs.
     Actor(Actor, Vec<Inlet>),
-    /// An operator of a tree; whether the value goes on.
+    /// An operator of a tree, which returns whether the value passes.
     Branch(Box<dyn FnMut() -> Result<bool, RunError>>),
-    /// A pass by the clock, which the net knows.
+    /// A pass by a clock, which the net handles.
     Pass,
 }
 
@@ -40,18 +40,18 @@ pub(crate) enum Work {
 pub(crate) struct Machine {
     tokens: Tokens,
     actors: Vec<Actor>,
-    /// The work of each actor's tree.
+    /// The code of each actor's tree.
     trees: Vec<Vec<Work>>,
     queues: Vec<Inlet>,
     elastic: Vec<Option<Elastic>>,
     labels: Vec<String>,
     sink: usize,
-    /// The firings so far.
+    /// The number of firings so far.
     moment: Rc<Cell<u64>>,
 }
 
 impl Machine {
-    /// Puts each node's work into its place in the net.
+    /// Puts each node's code into its place in the net.
     pub(crate) fn new(graph: &Graph, net: &Net, proof: &Proof, works: Vec<Work>, moment: Rc<Cell<u64>>) -> Self {
         let room = |bound: &Bound| if bound.guarantee == Guarantee::Spill { u64::MAX } else { bound.values };
         let caps: Vec<u64> = proof.edges().iter().map(room).collect();
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// Works until the sink has one more value in its queue; `false` at the end.
+    /// Runs until the sink's queue has one more value. Returns `false` at the end.
     pub(crate) fn drive(&mut self) -> Result<bool, RunError> {
         let Self { tokens, actors, trees, queues, moment, .. } = self;
         let driven = tokens.drive(self.sink, |tokens, actor, gives| {
@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// The most values that each queue has held.
+    /// Returns the most values that each queue has held.
     pub(crate) fn peaks(&self) -> &[u64] {
         &self.tokens.peaks
     }

@@ -1,9 +1,9 @@
 //! Execution: the net with values in it.
 //!
-//! [`Running`] drives the sink on demand, by the rule of the checker's own runs; so the queues never need more than their
-//! proven capacities, which are allocated before the first value. A value that leaves a queue is kept, and the next one that
-//! enters is cloned into it; from then on a value that clones without allocating, such as a line into a line, costs no
-//! allocation.
+//! [`Running`] drives the sink on demand, by the same rule as the checker's runs. The queues therefore never need more
+//! than their proven capacities, which are allocated before the first value. A value that leaves a queue is kept, and
+//! the next value that enters is cloned into it. Values that clone without allocating, such as a line into a line, then
+//! cost no allocation.
 
 mod error;
 mod machine;

@@ -7,16 +7,16 @@ use std::rc::Rc;
 use super::error::RunError;
 use super::spill::Disk;
 
-/// The place of the last value that a node gave; operators that let values through share that of their input.
+/// The place of a node's last value. Operators that let values through share the place of their input.
 pub(crate) type Shared<T> = Rc<RefCell<Option<T>>>;
 
-/// A queue in front of an actor, as the net sees it.
+/// A queue in front of an actor as the net sees it.
 pub(crate) type Inlet = Rc<RefCell<dyn AnyQueue>>;
 
-/// Makes a queue on disk.
+/// Creates a queue on disk.
 pub(crate) type MakeDisk<T> = Rc<dyn Fn() -> Box<dyn Disk<T>>>;
 
-/// Puts a value into a place, in the memory of the one before.
+/// Clones a value into a place, reusing the memory of the old value.
 pub(crate) fn assign<T: Clone>(place: &mut Option<T>, value: &T) {
     match place {
         Some(place) => place.clone_from(value),
@@ -24,25 +24,25 @@ pub(crate) fn assign<T: Clone>(place: &mut Option<T>, value: &T) {
     }
 }
 
-/// The most values for which a queue without a proof has room from the start.
+/// The maximum number of values that an unproven queue allocates room for at the start.
 const MAX_ROOM_AT_ONCE: u64 = 1024;
 
 /// Values between two actors, oldest first.
 pub(crate) struct Queue<T> {
-    /// The place from which values come.
+    /// The place from which values enter.
     from: Shared<T>,
     values: VecDeque<T>,
-    /// Values that have left, to be cloned into.
+    /// Values that have left, whose memory is reused.
     spare: Vec<T>,
     disk: Option<Box<dyn Disk<T>>>,
 }
 
-/// A queue whose type of values does not matter.
+/// A queue of values of any type.
 pub(crate) trait AnyQueue {
-    /// Makes room for this number of values.
+    /// Makes room for this many values.
     fn reserve(&mut self, values: u64, proven: bool);
 
-    /// Takes the value that is in the place before it.
+    /// Takes in the value from the place in front of the queue.
     fn enter(&mut self) -> Result<(), RunError>;
 }
 
@@ -51,7 +51,7 @@ impl<T> Queue<T> {
         Self { from, values: VecDeque::new(), spare: Vec::new(), disk }
     }
 
-    /// The oldest value.
+    /// Returns the oldest value.
     pub(crate) fn front(&self) -> &T {
         let front = match &self.disk {
             Some(disk) => disk.front(),

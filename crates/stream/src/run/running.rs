@@ -1,4 +1,4 @@
-//! A program that runs.
+//! A running program.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,16 +12,16 @@ use super::queue::{Queue, assign};
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The values that came out.
+    /// The number of values produced.
     pub values: u64,
     /// The most values that each queue has held, in the order of [`Proof::edges`].
     pub peaks: Vec<u64>,
 }
 
-/// A checked program, whose values are pulled one by one.
+/// A checked program whose values the caller pulls one by one.
 ///
-/// A value is computed when [`next`](Self::next) asks for it, and its sources are read no further than it needs. Dropping the
-/// program drops its sources.
+/// A value is computed when [`next`](Self::next) asks for it, and the sources are read no further than that value
+/// needs. Dropping the program drops its sources.
 pub struct Running<T> {
     machine: Machine,
     out: Rc<RefCell<Queue<T>>>,
@@ -46,7 +46,7 @@ impl<T: Clone> Running<T> {
         if self.over {
             return Ok(None);
         }
-        // It stays so if the program's own code panics.
+        // This stays `true` if the program's own code panics.
         self.over = true;
         if !self.machine.drive()? {
             return Ok(None);
@@ -62,7 +62,7 @@ impl<T: Clone> Running<T> {
         Ok(self.current.as_ref())
     }
 
-    /// Runs to the end, and calls `each` with every value.
+    /// Runs to the end and calls `each` with every value.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -73,17 +73,17 @@ impl<T: Clone> Running<T> {
         Ok(self.report())
     }
 
-    /// Returns the values as an iterator, which clones them.
+    /// Returns an iterator that clones the values.
     pub fn values(self) -> Values<T> {
         Values(self)
     }
 
-    /// The bounds of the queues.
+    /// Returns the bounds of the queues.
     pub fn proof(&self) -> &Proof {
         &self.proof
     }
 
-    /// The figures so far.
+    /// Returns the figures so far.
     pub fn report(&self) -> Report {
         Report { values: self.values, peaks: self.machine.peaks().to_vec() }
     }

@@ -1,9 +1,9 @@
 //! A queue on disk.
 //!
-//! Values are written to segments, files without names of some megabytes, and read back in order; a segment that has been
-//! read gives its space back. Since the files have no names, nothing is left of them however the process ends. The newest
-//! values wait in memory until there are enough of them for a write, and the oldest are read in pieces as large. So the queue
-//! needs two buffers, however long it grows, and never waits for anything but the disk.
+//! Values are written to segments and read back in order. A segment is an unnamed file of some megabytes, which is
+//! freed once it has been read. Since the files have no names, none is left however the process ends. The newest values
+//! wait in memory until there are enough of them for a write, and the oldest are read in pieces of the same size. The
+//! queue therefore needs two buffers, however long it grows, and waits only for the disk.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use super::error::RunError;
 
-/// The bytes of a write and of a read.
+/// The size of a write and of a read, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// The bytes after which a new segment begins.
+/// The size in bytes at which a new segment begins.
 const SEGMENT: u64 = 16 << 20;
 
 /// A value that can be written to disk and read back.
@@ -24,7 +24,7 @@ pub trait Stored: Default {
     /// Appends the value to `bytes`.
     fn store(&self, bytes: &mut Vec<u8>);
 
-    /// Becomes the value that was stored as `bytes`.
+    /// Replaces this value with the value stored as `bytes`.
     fn load(&mut self, bytes: &[u8]);
 }
 
@@ -66,7 +66,7 @@ impl Stored for String {
     }
 }
 
-/// A queue whose values are elsewhere.
+/// A queue whose values are outside memory.
 pub(crate) trait Disk<T> {
     fn front(&self) -> Option<&T>;
     fn enter(&mut self, value: &T) -> Result<(), RunError>;
@@ -84,13 +84,13 @@ pub(crate) struct SpillQueue<T> {
     label: String,
     folder: PathBuf,
     segments: VecDeque<Segment>,
-    /// The oldest values: those from `at` on are not read yet.
+    /// The bytes of the oldest values; those from `at` on are unread.
     head: Vec<u8>,
     at: usize,
-    /// The newest values.
+    /// The bytes of the newest values.
     tail: Vec<u8>,
     front: T,
-    /// All values, with the one in front.
+    /// The number of all values, including the one in front.
     values: u64,
 }
 
@@ -124,7 +124,7 @@ impl<T: Stored> SpillQueue<T> {
         Ok(())
     }
 
-    /// Has at least this many unread bytes in `head`.
+    /// Makes sure that `head` has at least this many unread bytes.
     fn fill(&mut self, bytes: usize) -> io::Result<()> {
         if self.head.len() - self.at >= bytes {
             return Ok(());
@@ -133,7 +133,7 @@ impl<T: Stored> SpillQueue<T> {
         self.at = 0;
         while self.head.len() < bytes {
             let Some(first) = self.segments.front_mut() else {
-                // Nothing older is on disk, so the newest values are next.
+                // There are no older values on disk, so the newest values are next.
                 self.head.append(&mut self.tail);
                 debug_assert!(self.head.len() >= bytes, "a value is stored as a whole");
                 return Ok(());
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named_in_the_error() {
+    fn the_error_names_a_missing_folder() {
         let mut queue = SpillQueue::<String>::new("x", Path::new("/nonexistent/folder"));
         let error = (0..).find_map(|_| queue.enter(&"a".repeat(1000)).err()).unwrap();
         assert!(error.to_string().contains("/nonexistent/folder"), "{error}");

@@ -1,4 +1,4 @@
-//! From the grammar to a program of streams.
+//! Compiles a parsed text to a program of streams.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use super::parser::{Expr, Kind, Written};
 use super::problem::Problem;
 use super::value::Value;
 
-/// The functions that give streams, with their arguments.
+/// The functions that return streams, with their arguments.
 const FUNCTIONS: [(&str, &str); 23] = [
     ("align", "align(x, y)"),
     ("buffer", "buffer(x, 1000)"),
@@ -40,16 +40,16 @@ const FUNCTIONS: [(&str, &str); 23] = [
     ("zip", "zip(x, y)"),
 ];
 
-/// The longest label, in characters.
+/// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 48;
 
-/// The most values of a window.
+/// The maximum number of values in a window.
 const MAX_WINDOW: u64 = 1 << 24;
 
-/// The most copies of a value.
+/// The maximum number of copies of a value.
 const MAX_COPIES: u64 = 1 << 32;
 
-/// The stream of a program, and whether all its inputs can be read again.
+/// Returns the stream of a program, and whether all its inputs can be read again.
 pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<(Stream<Value>, bool), Problem> {
     let mut compiler = Compiler {
         text,
@@ -70,11 +70,8 @@ pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<
     }
     let out = compiler.stream(&written.result)?;
     if compiler.taken < inputs.count() && !compiler.inputs.is_standard() {
-        let message = format!(
-            "{} inputs are given, and the program has {} source(s) without a file",
-            inputs.count(),
-            compiler.taken
-        );
+        let message =
+            format!("got {} input(s), but the program has {} source(s) without a file", inputs.count(), compiler.taken);
         return Err(Problem::new(message, 0..text.len(), "reads no more")
             .help("each `lines()`, `json()`, `csv()` or `records(…)` reads one"));
     }
@@ -87,13 +84,13 @@ struct Compiler<'a> {
     written: &'a Written,
     inputs: &'a Inputs,
     program: Program,
-    /// The streams of names.
+    /// The streams by name.
     streams: HashMap<String, Stream<Value>>,
-    /// The place that the source at a place of the text reads.
+    /// The input of the source at each offset of the text.
     places: HashMap<usize, Place>,
-    /// The inputs that are taken.
+    /// The number of inputs taken so far.
     taken: usize,
-    /// Everything is read a second time.
+    /// Whether everything is read a second time.
     rereading: bool,
 }
 
@@ -113,7 +110,7 @@ impl<'a> Compiler<'a> {
                 let mut known = FUNCTIONS.iter();
                 let Some((_, usage)) = known.find(|(known, _)| known == name) else {
                     let names: Vec<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
-                    let message = format!("`{name}` is no function that gives a stream");
+                    let message = format!("`{name}` is not a function that returns a stream");
                     return Err(Problem::new(message, expr.span.clone(), "unknown")
                         .help(format!("there are: {}", names.join(", "))));
                 };
@@ -131,7 +128,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// A piece of the text, cut to a label.
+    /// Returns a piece of the text, cut to the length of a label.
     fn label(&self, span: &Range<usize>) -> String {
         let text = &self.text[span.clone()];
         if text.chars().count() <= MAX_LABEL {
@@ -145,7 +142,7 @@ impl<'a> Compiler<'a> {
         if let Some(stream) = self.streams.get(name) {
             return Ok(stream.clone());
         }
-        // While all is read again, names are compiled when they are used, in a set of their own.
+        // During a second reading, names are compiled where they are used, in a set of their own.
         let before = self
             .written
             .definitions
@@ -224,9 +221,9 @@ impl<'a> Compiler<'a> {
             }
         };
         if self.rereading && !place.can_be_read_again() {
-            let message = "an input that is no file cannot be read a second time";
+            let message = "an input that is not a file cannot be read a second time";
             return Err(Problem::new(message, call.span.clone(), "read twice")
-                .help("give the program a file, or use `spill(x, \"FOLDER\")` in the place of `reread(x)`"));
+                .help("give the program a file, or use `spill(x, \"FOLDER\")` instead of `reread(x)`"));
         }
         self.places.insert(call.span.start, place.clone());
         let mut source = Source::new(place, form);
@@ -265,7 +262,7 @@ impl Call<'_> {
         }
     }
 
-    /// A number within a range.
+    /// Returns an argument as a number within a range.
     fn number(&self, at: usize, range: std::ops::RangeInclusive<u64>) -> Result<u64, Problem> {
         let whole = self.whole(at)?;
         u64::try_from(whole).ok().filter(|number| range.contains(number)).ok_or_else(|| {
@@ -288,7 +285,7 @@ impl Call<'_> {
         )
     }
 
-    /// A value without `it`.
+    /// Returns an argument as a value without `it`.
     fn constant(&self, at: usize) -> Result<Value, Problem> {
         let expr = &self.arguments[at];
         let mut value = Value::Empty;
@@ -306,7 +303,7 @@ impl Call<'_> {
         Formula::of(&self.arguments[at], acc)
     }
 
-    /// The stream of an operator with one input.
+    /// Returns the stream of an operator with one input.
     fn on(&self, x: &Stream<Value>) -> Result<Stream<Value>, Problem> {
         Ok(match self.name {
             "map" => {
@@ -414,7 +411,7 @@ fn align(x: &Stream<Value>, clock: &Stream<Value>) -> Stream<Value> {
 }
 
 fn reduce(x: &Stream<Value>, first: Value, formula: Formula) -> Stream<Value> {
-    // The first failure stays, and is told at the end.
+    // The first failure is kept and reported at the end.
     let states = x.reduce((first, Value::Empty, None::<String>), move |(acc, next, failed), it| {
         if failed.is_none() {
             match formula.write(it, acc, next) {
@@ -436,7 +433,9 @@ fn group(x: &Stream<Value>, key: Formula, first: Value, formula: Formula, max_ke
         key.write(it, &Value::Empty, &mut own)?;
         if !states.contains_key(&own) {
             if states.len() >= max_keys {
-                return Err(format!("more than {max_keys} keys, the most that it may hold; expected a fifth argument with a higher limit"));
+                return Err(format!(
+                    "more than {max_keys} keys, which is the limit; expected a fifth argument with a higher limit"
+                ));
             }
             states.insert(own.clone(), first.clone());
         }

@@ -1,4 +1,4 @@
-//! Values that are computed from `it` and `acc`.
+//! Formulas: values computed from `it` and `acc`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,7 +7,7 @@ use super::parser::{Expr, Kind};
 use super::problem::Problem;
 use super::value::Value;
 
-/// A formula whose names and functions are known.
+/// A formula with resolved names and functions.
 #[derive(Debug, Clone)]
 pub(super) struct Formula(Part);
 
@@ -39,17 +39,17 @@ const FUNCTIONS: [(&str, Function, usize); 4] = [
 ];
 
 impl Formula {
-    /// Reads an expression as a formula; `acc` says whether there is a state.
+    /// Resolves an expression to a formula; `acc` says whether there is a state.
     pub(super) fn of(expr: &Expr, acc: bool) -> Result<Self, Problem> {
         part(expr, acc).map(Self)
     }
 
-    /// Whether it is true.
+    /// Returns whether the formula is true.
     pub(super) fn is_true(&self, it: &Value) -> Result<bool, String> {
         self.0.is_true(it, &Value::Empty)
     }
 
-    /// Computes a value in the place of another.
+    /// Computes a value in place of another.
     pub(super) fn write(&self, it: &Value, acc: &Value, into: &mut Value) -> Result<(), String> {
         match self.0.value(it, acc)? {
             Cow::Borrowed(value) => into.clone_from(value),
@@ -71,9 +71,9 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
             _ => {
                 let known = if acc { "`it`, `acc`" } else { "`it`" };
                 let message = format!(
-                    "`{name}` is no value here; expected {known}, `true`, `false`, `empty`, a number or a text"
+                    "`{name}` is not a value here; expected {known}, `true`, `false`, `empty`, a number or a text"
                 );
-                let help = "a value is computed from `it`, the stream's value; streams are put together by `zip`";
+                let help = "a value is computed from `it`, the stream's value; use `zip` to combine streams";
                 return Err(Problem::new(message, expr.span.clone(), "unknown").help(help));
             }
         },
@@ -87,7 +87,7 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
         Kind::Call(name, arguments) => {
             let Some((_, function, count)) = FUNCTIONS.iter().find(|(known, _, _)| known == name) else {
                 let known: Vec<_> = FUNCTIONS.iter().map(|(known, _, _)| format!("`{known}`")).collect();
-                let message = format!("`{name}` is no function of values; expected {}", known.join(", "));
+                let message = format!("`{name}` is not a function of values; expected {}", known.join(", "));
                 return Err(Problem::new(message, expr.span.clone(), "unknown"));
             };
             if arguments.len() != *count {
@@ -211,7 +211,7 @@ fn float(value: &Value, sign: &str) -> Result<f64, String> {
     match value {
         Value::Whole(number) => Ok(*number as f64),
         Value::Number(number) => Ok(*number),
-        Value::Text(_) => Err(format!("`{sign}` expects numbers, found a text; `number(…)` makes one of it")),
+        Value::Text(_) => Err(format!("`{sign}` expects numbers, found a text; `number(…)` converts it")),
         other => Err(format!("`{sign}` expects numbers, found {}", other.kind())),
     }
 }
@@ -225,7 +225,7 @@ fn compare(sign: &str, left: &Value, right: &Value) -> Result<bool, String> {
         }
         _ if matches!(sign, "==" | "!=") => return Ok((left == right) == (sign == "==")),
         (Value::Text(_), Value::Whole(_) | Value::Number(_)) | (Value::Whole(_) | Value::Number(_), Value::Text(_)) => {
-            return Err(format!("`{sign}` compares a text with a number; `number(…)` makes a number of a text"));
+            return Err(format!("`{sign}` compares a text with a number; `number(…)` converts a text to a number"));
         }
         _ => return Err(format!("`{sign}` cannot compare {} with {}", left.kind(), right.kind())),
     };
@@ -248,7 +248,7 @@ fn call(function: Function, first: &Value, second: Option<&Value>) -> Result<Val
             let text = std::str::from_utf8(text).unwrap_or_default().trim();
             let whole = text.parse().map(Value::Whole);
             let number = || text.parse().map(Value::Number);
-            whole.or_else(|_| number()).map_err(|_| format!("`{text}` is no number"))
+            whole.or_else(|_| number()).map_err(|_| format!("`{text}` is not a number"))
         }
         (Function::Contains, Value::Text(text), Some(Value::Text(part))) => {
             let found = part.is_empty() || text.windows(part.len()).any(|window| window == part);

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::value::Value;
 
-/// The longest line or record, in bytes.
+/// The maximum length of a line or record, in bytes.
 const MAX_RECORD: u64 = 64 << 20;
 
-/// The bytes that are read at once.
+/// The number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// The inputs that sources without a file take, in the order of the text.
+/// The inputs for sources without a file, in the order of the text.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     files: Vec<PathBuf>,
@@ -20,19 +20,19 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// No input: each source names its file.
+    /// Provides no input: each source names its file.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Standard input, for one source.
+    /// Provides standard input, for one source.
     #[must_use]
     pub fn standard() -> Self {
         Self { files: Vec::new(), standard: true }
     }
 
-    /// These files, one for each source.
+    /// Provides these files, one for each source.
     #[must_use]
     pub fn files(files: Vec<PathBuf>) -> Self {
         Self { files, standard: false }
@@ -54,7 +54,7 @@ impl Inputs {
     }
 }
 
-/// Where a source reads.
+/// The input that a source reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     Standard,
@@ -74,7 +74,7 @@ impl Place {
     pub(super) fn can_be_read_again(&self) -> bool {
         match self {
             Self::Standard => false,
-            // A file that is not there yet is not read at all.
+            // A missing file is not read at all.
             Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
         }
     }
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// A source that is opened when its first value is asked for.
+/// A source, which opens its input for its first value.
 pub(super) struct Source {
     place: Place,
     form: Form,
@@ -107,7 +107,7 @@ impl Source {
         Self { place, form, open: None, number: 0 }
     }
 
-    /// Reads the next value in the place of another; `false` at the end.
+    /// Reads the next value in place of another. Returns `false` at the end.
     pub(super) fn read(&mut self, value: &mut Value) -> Result<bool, String> {
         if self.open.is_none() {
             self.open = Some(self.opened().map_err(|error| error.to_string())?);
@@ -158,7 +158,7 @@ fn read_json(reader: &mut impl BufRead, line: &mut Vec<u8>, value: &mut Value) -
     if !read_line(reader, line)? {
         return Ok(false);
     }
-    *value = serde_json::from_slice(line).map(Value::of_json).map_err(|error| format!("no JSON: {error}"))?;
+    *value = serde_json::from_slice(line).map(Value::of_json).map_err(|error| format!("not JSON: {error}"))?;
     Ok(true)
 }
 
@@ -182,7 +182,7 @@ fn read_row(
     if !matches!(value, Value::Fields(_)) {
         *value = Value::Fields(header.iter().map(|name| (name.clone(), Value::Empty)).collect());
     }
-    let Value::Fields(fields) = value else { unreachable!("it was made one") };
+    let Value::Fields(fields) = value else { unreachable!("it was just converted") };
     for ((_, value), field) in fields.iter_mut().zip(&*row) {
         value.text().extend_from_slice(field);
     }

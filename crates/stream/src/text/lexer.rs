@@ -1,10 +1,10 @@
-//! Words of a program's text.
+//! The lexer: splits a program's text into tokens.
 
 use std::ops::Range;
 
 use super::problem::Problem;
 
-/// A word.
+/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     Name(String),
@@ -15,11 +15,11 @@ pub(super) enum Token {
     End,
 }
 
-/// The signs; one that begins with another stands before it.
+/// The signs. A sign that begins with another one comes before it.
 const SIGNS: [&str; 20] =
     ["==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",", ";", ".", "+", "-", "*", "/", "%", "!"];
 
-/// Splits a text into words with their places; the last is the end.
+/// Splits a text into tokens with their spans; the last token is the end.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -51,7 +51,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> 
             Token::Sign(sign)
         } else {
             let end = at + first.len_utf8();
-            return Err(Problem::new(format!("`{first}` is no part of a program"), at..end, "here"));
+            return Err(Problem::new(format!("`{first}` is not part of a program"), at..end, "here"));
         };
         tokens.push((token, begin..at));
     }
@@ -59,8 +59,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> 
     Ok(tokens)
 }
 
-/// The content of a quoted text and its length with the quotes; a backslash takes the next character as it is, but for
-/// `\n` and `\t`.
+/// Returns the content of a quoted text, and its length with the quotes. A backslash escapes the next character; `\n`
+/// and `\t` have their usual meaning.
 fn quoted(text: &str) -> Option<(String, usize)> {
     let mut content = String::new();
     let mut letters = text.char_indices().skip(1);

@@ -4,21 +4,22 @@
 //!
 //! | stream | values |
 //! | --- | --- |
-//! | `lines()`, `json()`, `csv()`, `records(BYTES)` | those of the next input; `lines("FILE")` those of a file |
+//! | `lines()`, `json()`, `csv()`, `records(BYTES)` | the values of the next input; with `lines("FILE")`, of a file |
 //! | `numbers(FIRST, LAST)` | whole numbers |
-//! | `map(x, VALUE)`, `filter(x, VALUE)` | computed from `it`; those for which it is true |
-//! | `every(x, N)`, `every(x, N, OFFSET)`, `skip(x, N)`, `keep(x, "0(10)")` | some, by their number |
+//! | `map(x, VALUE)`, `filter(x, VALUE)` | `VALUE` computed from each `it`; the values for which `VALUE` is true |
+//! | `every(x, N)`, `every(x, N, OFFSET)`, `skip(x, N)`, `keep(x, "0(10)")` | some values, selected by position |
 //! | `window(x, N)`, `window(x, N, STEP)` | lists of `N` values |
 //! | `scan(x, FIRST, VALUE)`, `reduce(x, FIRST, VALUE)` | the state `acc` after each value; at the end |
 //! | `group(x, KEY, FIRST, VALUE)`, with a limit on keys as a fifth | the key and its state after each value |
-//! | `repeat(x, N)`, `prefix(x, VALUE, …)` | each several times; some before the first |
-//! | `zip(x, y, …)`, `merge(x, y, …)` | lists of one value of each; one of each by turns |
-//! | `hold(x, y)`, `align(x, y)` | for each of `y`, the last value of `x`; the one of the same moment, or an empty one |
-//! | `buffer(x, N)`, `spill(x, "FOLDER")`, `reread(x)` | the same, with room to wait; from a second reading of the input |
+//! | `repeat(x, N)`, `prefix(x, VALUE, …)` | each value several times; some values before the first |
+//! | `zip(x, y, …)`, `merge(x, y, …)` | lists of one value of each stream; one value of each in turn |
+//! | `hold(x, y)`, `align(x, y)` | for each value of `y`, the latest value of `x`; the value of `x` at that moment, or an empty value |
+//! | `buffer(x, N)`, `spill(x, "FOLDER")`, `reread(x)` | the same values, with room to wait in memory; on disk; from a second reading of the input |
 //!
-//! `VALUE` is written with `it`, `acc`, numbers, texts in quotes, `it.field`, `it[0]`, `+ - * / %`, `== != < <= > >=`,
-//! `and`, `or`, `not`, and the functions `length`, `number`, `contains` and `starts`. Lines and fields of CSV are texts;
-//! `number` makes numbers of them. Arithmetic on whole numbers is exact, and fails where 64 bits are too few.
+//! `VALUE` consists of `it`, `acc`, numbers, texts in quotes, `it.field`, `it[0]`, `+ - * / %`, `== != < <= > >=`,
+//! `and`, `or`, `not`, and the functions `length`, `number`, `contains` and `starts`. Lines and fields of CSV are
+//! texts; `number` converts them to numbers. Arithmetic on whole numbers is exact, and fails if a result exceeds 64
+//! bits.
 //!
 //! ```
 //! use millstream_stream::text::{Inputs, parse};
@@ -47,11 +48,11 @@ pub use self::problem::Problem;
 pub use self::program::{TextProgram, parse};
 pub use self::value::Value;
 
-/// The longest text of a program, in bytes.
+/// The maximum length of a program's text, in bytes.
 pub const MAX_TEXT: usize = 64 << 10;
 
-/// How deep expressions may be nested.
+/// The maximum depth of nested expressions.
 pub const MAX_DEPTH: usize = 200;
 
-/// The most keys of `group` unless it says otherwise.
+/// The default maximum number of keys of `group`.
 pub const MAX_KEYS: usize = 1 << 16;

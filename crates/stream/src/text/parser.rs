@@ -1,4 +1,4 @@
-//! The grammar: definitions and expressions.
+//! The parser: definitions and expressions.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::lexer::{Token, tokens};
 use super::problem::Problem;
 use super::{MAX_DEPTH, MAX_TEXT};
 
-/// An expression with its place.
+/// An expression with its span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expr {
     pub(super) kind: Kind,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
     Binary(&'static str, Box<Expr>, Box<Expr>),
 }
 
-/// A definition, with the place of its name.
+/// A definition, with the span of its name.
 #[derive(Debug, Clone)]
 pub(super) struct Definition {
     pub(super) name: String,
@@ -34,14 +34,14 @@ pub(super) struct Definition {
     pub(super) value: Expr,
 }
 
-/// A program as it is written.
+/// A parsed program.
 #[derive(Debug, Clone)]
 pub(super) struct Written {
     pub(super) definitions: Vec<Definition>,
     pub(super) result: Expr,
 }
 
-/// The operators with two sides, from the loosest.
+/// The binary operators, from the loosest to the tightest.
 const LEVELS: [&[&str]; 5] = [&["or"], &["and"], &["==", "!=", "<", "<=", ">", ">="], &["+", "-"], &["*", "/", "%"]];
 
 pub(super) fn parse(text: &str) -> Result<Written, Problem> {
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Written, Problem> {
         if let (Token::Name(name), Token::Sign("=")) = (parser.peek(0), parser.peek(1)) {
             let (name, span) = (name.clone(), parser.span());
             if let Some(first) = definitions.iter().find(|definition| definition.name == name) {
-                let message = format!("`{name}` is defined twice; expected another name");
+                let message = format!("`{name}` is defined twice; choose another name");
                 return Err(Problem::new(message, span, "again").and(first.span.clone(), "the first time"));
             }
             parser.at += 2;
@@ -70,7 +70,7 @@ pub(super) fn parse(text: &str) -> Result<Written, Problem> {
         }
         return match parser.peek(0) {
             Token::End => Ok(Written { definitions, result }),
-            _ => Err(parser.expected("the end of the program; a stream that is used later has a name: `x = …;`")),
+            _ => Err(parser.expected("the end of the program; name a stream that is used later: `x = …;`")),
         };
     }
 }
@@ -109,13 +109,13 @@ impl Parser {
         Ok(self.tokens[self.at - 1].1.clone())
     }
 
-    /// An expression of operators that bind at least as tightly as this level.
+    /// Parses an expression of operators that bind at least as tightly as this level.
     fn expression(&mut self, level: usize) -> Result<Expr, Problem> {
         if level == 0 {
             self.depth += 1;
             if self.depth > MAX_DEPTH {
                 let message = format!("an expression is nested deeper than {MAX_DEPTH} levels");
-                return Err(Problem::new(message, self.span(), "too deep").help("give its parts names: `x = …;`"));
+                return Err(Problem::new(message, self.span(), "too deep").help("name its parts: `x = …;`"));
             }
         }
         let result = self.operators(level);

@@ -1,16 +1,16 @@
-//! A mistake in a text, with its places.
+//! A problem in a text, with its spans.
 
 use std::fmt;
 use std::ops::Range;
 
-/// The reason why a text is no program, or none that can run.
+/// The reason why a text is not a program, or not one that can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The expected and the found.
+    /// The message: what was expected, and what was found.
     pub message: String,
-    /// The remedy.
+    /// The way to fix it.
     pub help: Option<String>,
-    /// Places in the text, as ranges of bytes, each with a word on what it is; the first is the main one.
+    /// Spans of the text in bytes, each with a label; the first span is the main one.
     pub labels: Vec<(Range<usize>, String)>,
 }
 
@@ -32,7 +32,7 @@ impl Problem {
     }
 }
 
-/// The message alone.
+/// Writes the message alone.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

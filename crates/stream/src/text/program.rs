@@ -1,4 +1,4 @@
-//! A program that was read.
+//! A parsed program that is ready to be checked.
 
 use std::ops::Range;
 
@@ -13,18 +13,18 @@ use super::problem::Problem;
 use super::value::Value;
 use super::ways;
 
-/// A program that was read; see the [module](super).
+/// A parsed program; see the [module](super).
 pub struct TextProgram {
     text: String,
     out: Stream<Value>,
-    /// All inputs are files, which can be read again.
+    /// Whether all inputs are files, which can be read again.
     rereadable: bool,
 }
 
-/// Reads a program. Files are opened when it runs.
+/// Parses a program. Files are opened when it runs.
 ///
 /// # Errors
-/// The first mistake, with its place.
+/// Returns the first problem, with its span.
 pub fn parse(text: &str, inputs: &Inputs) -> Result<TextProgram, Problem> {
     let written = parser::parse(text)?;
     let (out, rereadable) = compile::compile(text, &written, inputs)?;
@@ -35,12 +35,12 @@ impl TextProgram {
     /// Proves the bounds of the program, without running it.
     ///
     /// # Errors
-    /// The refusal, with its places and the text of each way out.
+    /// Returns the refusal, with its spans and the text of each way out.
     pub fn check(&self) -> Result<Proof, Problem> {
         self.out.check().map_err(|error| self.problem(&error))
     }
 
-    /// The graph, whose labels are the words of the text.
+    /// Returns the graph, whose labels come from the text.
     #[must_use]
     pub fn graph(&self) -> Graph {
         self.out.graph()
@@ -49,7 +49,7 @@ impl TextProgram {
     /// Checks the program and prepares its run.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check).
+    /// Returns the errors of [`check`](Self::check).
     pub fn run(self) -> Result<Running<Value>, Problem> {
         self.out.run().map_err(|error| match error {
             Error::Check(error) => self.problem(&error),

@@ -5,17 +5,17 @@ use std::hash::{Hash, Hasher};
 
 use crate::Stored;
 
-/// A value of a text program. One that is cloned into another of its kind uses the other's memory.
+/// A value of a text program. Cloning it into a value of the same kind reuses that value's memory.
 #[derive(Debug, Default, PartialEq)]
 pub enum Value {
-    /// No value.
+    /// An empty value.
     #[default]
     Empty,
     /// True or false.
     Truth(bool),
     /// A whole number.
     Whole(i64),
-    /// Another number.
+    /// A floating-point number.
     Number(f64),
     /// A line, a field or a record; any bytes.
     Text(Vec<u8>),
@@ -57,7 +57,7 @@ impl Hash for Value {
             Self::Empty => {}
             Self::Truth(truth) => truth.hash(state),
             Self::Whole(number) => number.hash(state),
-            // Equal numbers have equal bits, but for the two zeros.
+            // Equal numbers have equal bits, except for the two zeros.
             Self::Number(number) => (number + 0.0).to_bits().hash(state),
             Self::Text(text) => text.hash(state),
             Self::List(list) => list.hash(state),
@@ -67,7 +67,7 @@ impl Hash for Value {
 }
 
 impl Value {
-    /// The kind in words.
+    /// Returns the name of the value's kind.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Empty => "an empty value",
@@ -79,22 +79,22 @@ impl Value {
         }
     }
 
-    /// Makes it a text, in the memory of the one before, and returns it without contents.
+    /// Turns the value into an empty text, reusing the memory of a former text, and returns the text.
     pub(super) fn text(&mut self) -> &mut Vec<u8> {
         if !matches!(self, Self::Text(_)) {
             *self = Self::Text(Vec::new());
         }
-        let Self::Text(text) = self else { unreachable!("it was made one") };
+        let Self::Text(text) = self else { unreachable!("it was just converted") };
         text.clear();
         text
     }
 
-    /// Makes it a list in the memory of the one before, with its values.
+    /// Turns the value into a list, unless it is one already, and returns the list with its values.
     pub(super) fn list(&mut self) -> &mut Vec<Value> {
         if !matches!(self, Self::List(_)) {
             *self = Self::List(Vec::new());
         }
-        let Self::List(list) = self else { unreachable!("it was made one") };
+        let Self::List(list) = self else { unreachable!("it was just converted") };
         list
     }
 
@@ -128,7 +128,7 @@ impl Value {
         }
     }
 
-    /// Appends the value as it is printed: texts as they are, lists with tabs between their values, fields as JSON.
+    /// Appends the printed form of the value: texts as they are, lists with tabs between their values, fields as JSON.
     pub fn print(&self, into: &mut Vec<u8>) {
         use std::io::Write as _;
         // Writing to memory does not fail.
@@ -152,7 +152,7 @@ impl Value {
     }
 }
 
-/// As it is printed, with marks for bytes that are not UTF-8.
+/// Writes the printed form, with replacement characters for bytes that are not UTF-8.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut bytes = Vec::new();
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stored_value_is_loaded_as_it_was_over_any_other() {
+    fn a_stored_value_loads_unchanged_over_any_other_value() {
         let values = [
             Value::Empty,
             Value::Truth(true),

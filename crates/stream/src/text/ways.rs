@@ -1,4 +1,4 @@
-//! The refusal of a text: its places, and the ways out as text to write.
+//! The refusal of a text: its spans, and the ways out as text to write.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub(super) fn problem(text: &str, graph: &Graph, refusal: &Refusal, rereadable: 
     problem.help(help)
 }
 
-/// A join in its text, with the arguments of the slower and the faster path.
+/// The text of a join, with the arguments of the slower and the faster path.
 struct Written<'a> {
     text: &'a str,
     whole: Range<usize>,
@@ -41,7 +41,7 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// The texts of a way out, each with its effect.
+    /// Returns the texts of a way out, each with its effect.
     fn ways(&self, way: Way, refusal: &Refusal, rereadable: bool) -> Vec<(String, String)> {
         let (slow, fast) = (&self.text[self.slow.clone()], &self.text[self.fast.clone()]);
         let fork = refusal.fork_label();
@@ -71,7 +71,7 @@ impl Written<'_> {
             Way::Hold => {
                 let held = self.with(&self.slow, &format!("hold({slow}, {fast})"));
                 let mut ways = vec![(held, "the slower path's last value is repeated until it has another".to_owned())];
-                // A filter that is written twice is two filters, and sampling writes the slower path twice.
+                // A filter written twice is two filters, and sampling writes the slower path twice.
                 if refusal.cause == Cause::Rates || slow.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
                 {
                     let sampled = self.with(&self.fast, &format!("hold({fast}, {slow})"));
@@ -82,7 +82,7 @@ impl Written<'_> {
         }
     }
 
-    /// The join with another text in the place of an argument.
+    /// Returns the join with another text in place of an argument.
     fn with(&self, argument: &Range<usize>, other: &str) -> String {
         let (before, after) = (&self.text[self.whole.start..argument.start], &self.text[argument.end..self.whole.end]);
         format!("{before}{other}{after}")

@@ -1,4 +1,4 @@
-//! A simulator of all orders of firing, written from the definition and sharing nothing with the checker but the graph.
+//! A simulator of all orders of firing. It is written from the definition and shares only the graph with the checker.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,24 +12,24 @@ pub(crate) type Queue = (NodeId, NodeId, usize);
 pub(crate) struct Simulator<'a> {
     graph: &'a Graph,
     pub(crate) queues: Vec<Queue>,
-    /// For each node, the actor whose values it works on.
+    /// For each node, the actor whose values it processes.
     actor: Vec<NodeId>,
     elastic: Vec<bool>,
 }
 
-/// The counts of the queues, then a number for each node: its phase, or the place in its word.
+/// The lengths of the queues, then a number for each node: its phase, or its position in its word.
 type State = Vec<u16>;
 
 /// The outcome of following every order of firing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// No order stops; the most values that each queue holds in any.
+    /// No order stops. Holds the most values that each queue holds in any order.
     Forever(Vec<u64>),
-    /// Some order stops with an elastic queue full and no other way on.
+    /// Some order stops with a full elastic queue.
     Full,
     /// Some order stops.
     Deadlock,
-    /// There are more states than are followed.
+    /// There are more states than the simulator follows.
     TooMany,
 }
 
@@ -39,7 +39,7 @@ fn is_actor(operator: &Operator) -> bool {
 }
 
 impl<'a> Simulator<'a> {
-    /// All nodes must reach the sink.
+    /// Creates a simulator of a graph whose nodes all reach the sink.
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let mut actor = Vec::new();
         let mut queues = Vec::new();
@@ -103,7 +103,7 @@ impl<'a> Simulator<'a> {
         if full { Outcome::Full } else { Outcome::Forever(peaks) }
     }
 
-    /// The states after a firing, one for each decision of the data; `None` if the actor cannot fire.
+    /// Returns the states after a firing, one for each decision of the data; `None` if the actor cannot fire.
     fn fire(&self, state: &State, id: NodeId, operator: &Operator, caps: &[u64]) -> Option<Vec<State>> {
         let at = self.queues.len() + id;
         let phase = state[at];
@@ -129,7 +129,7 @@ impl<'a> Simulator<'a> {
         if *operator == Operator::Sink {
             return Some(vec![next]);
         }
-        // Room is asked for as if the data let everything through.
+        // A firing needs room as if the data let everything through.
         let present = self.pass_down(&mut next.clone(), id, |_| true);
         let lacks_room =
             |(queue, (from, _, _)): (usize, &Queue)| present[*from] && u64::from(state[queue]) >= caps[queue];
@@ -157,7 +157,7 @@ impl<'a> Simulator<'a> {
         )
     }
 
-    /// Passes a value of an actor down its tree: which nodes then have a value.
+    /// Passes a value of an actor down its tree, and returns which nodes then have a value.
     fn pass_down(&self, state: &mut State, id: NodeId, decide: impl Fn(NodeId) -> bool) -> Vec<bool> {
         let mut present = vec![false; self.graph.nodes().len()];
         present[id] = true;
