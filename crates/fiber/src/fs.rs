@@ -91,7 +91,7 @@ impl File {
         on_other_thread(|| options.open(path)).map(Self::from)
     }
 
-    /// What the file system knows about the file.
+    /// The file system's record of the file.
     ///
     /// # Errors
     /// Those of the standard library.

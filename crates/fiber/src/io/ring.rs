@@ -168,7 +168,7 @@ pub(crate) unsafe fn complete(
     at: &'static Location<'static>,
 ) -> io::Result<u32> {
     let inside = Local::with(|local, fiber| {
-        // SAFETY: the caller's promise lasts until this function ends, and `wait` below ends with the operation.
+        // SAFETY: descriptor and buffers are valid until this function ends, which it does after the operation: see `wait`.
         let number = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })??;
         let (result, was_cut_short) = wait(local, fiber, number, reason, deadline, at);
         match result {
