@@ -24,8 +24,8 @@ use super::turn::Hands;
 pub(super) fn work(shared: &Arc<Shared>, post: Post) {
     let mut hands = Hands::new(shared, post);
     let mut state = hands.lock();
-    if let Some(chain) = hands.chain() {
-        state.join_crew(chain.clone());
+    if let Some(turn) = hands.turn() {
+        state.join_crew(turn.clone());
     }
     loop {
         // Admit, grant, dispatch.

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::claims::GrantList;
-use super::crew::chain::{Chain, NoteId, RunningBatch, TakenBack};
 use super::crew::in_hand::{BatchNote, UnitNote};
 use super::crew::threads::Post;
+use super::crew::turn_slot::{NoteId, RunningBatch, TakenBack, TurnSlot};
 use super::stages::batch::TakenBatch;
 use super::state::State;
 use super::units::column::Row;
@@ -67,7 +67,7 @@ impl State {
     pub(super) fn dispatch(
         &mut self,
         stage: u16,
-        chain: Option<&Arc<Chain>>,
+        turn: Option<&Arc<TurnSlot>>,
         leads: bool,
         now: u64,
     ) -> Option<RunningBatch> {
@@ -75,23 +75,23 @@ impl State {
         let TakenBatch { mut rows, plain, permits, soon, time_each } = state.take_batch(leads, now)?;
         let units = rows.len();
         let splits = state.splits();
-        // A chain's batch must hold nothing: it settles only at its end, and its permits would be held through stages
+        // A batch that may go on in a chain must hold nothing: it settles only at the chain's end, and its permits would be held through stages
         // that do not need them.
-        let chain = chain.filter(|_| permits.is_empty() && splits.is_none()).cloned();
+        let turn = turn.filter(|_| permits.is_empty() && splits.is_none()).cloned();
         if leads {
             if !state.is_blocking() {
                 self.crew.begin(soon);
             }
-            if let Some(chain) = &chain {
-                chain.begin(stage, units, now);
+            if let Some(turn) = &turn {
+                turn.begin(stage, units, now);
             }
         }
         if soon {
             self.crew.watch(&mut self.timers, now);
         }
-        let note = (!soon).then(|| self.note_units(stage, &rows, plain, &permits, chain.clone(), now));
+        let note = (!soon).then(|| self.note_units(stage, &rows, plain, &permits, turn.clone(), now));
         let brood = splits.map(|nth| Box::new(self.take_brood(stage, nth, &mut rows, now)));
-        Some(RunningBatch { stage, rows, units, plain, permits, brood, chain, leads, note, soon, time_each })
+        Some(RunningBatch { stage, rows, units, plain, permits, brood, turn, leads, note, soon, time_each })
     }
 
     /// Notes the units of a batch that is expected to last, before a worker owns their rows.
@@ -101,10 +101,10 @@ impl State {
         rows: &VecDeque<Row>,
         plain: bool,
         permits: &GrantList,
-        chain: Option<Arc<Chain>>,
+        turn: Option<Arc<TurnSlot>>,
         now: u64,
     ) -> NoteId {
-        let mut note = BatchNote::new(stage, chain, permits.clone(), now);
+        let mut note = BatchNote::new(stage, turn, permits.clone(), now);
         for row in rows {
             let stamp = self.units.stamp(row);
             let (id, admitted_ns) = (stamp.id(), stamp.admitted_ns());
@@ -138,8 +138,8 @@ impl State {
     /// Takes back the batches that workers would have run next, from turns that had lasted too long at `watched_ns`, so
     /// that other workers can run them. Settles the batches that those turns have finished.
     pub(super) fn take_turns_back(&mut self, watched_ns: u64, now: u64) {
-        for index in 0..self.crew.chains() {
-            let Some((chain, taken)) = self.crew.take_turn_back(index, watched_ns) else { continue };
+        for worker in 0..self.crew.turns() {
+            let Some((turn, taken)) = self.crew.take_turn_back(worker, watched_ns) else { continue };
             let TakenBack { counted, in_hand, pending, finished } = taken;
             // Each goes to the front, so the last one comes first.
             for RunningBatch { stage, rows, plain, permits, note, .. } in pending.into_iter().rev() {
@@ -150,7 +150,7 @@ impl State {
                 self.settle_units(&mut batch, &mut settlement, now);
                 if batch.leads {
                     // The worker stays busy: from now on it stands for the batch in hand.
-                    let settled = chain.count_one_in_hand(in_hand);
+                    let settled = turn.count_one_in_hand(in_hand);
                     self.stages.at_mut(counted).exchange_running(settled, in_hand);
                     self.stages.at_mut(batch.stage).end_in_turn(in_hand);
                 } else {
@@ -160,9 +160,9 @@ impl State {
         }
     }
 
-    /// Brings the stages' counts of running batches up to date with chains; `grant_all` then grants what that makes
+    /// Brings the stages' counts of running batches up to date with turns; `grant_all` then grants what that makes
     /// possible.
-    pub(super) fn follow_chains(&mut self) {
+    pub(super) fn follow_turns(&mut self) {
         for moved in self.crew.moves() {
             self.stages.move_work(moved.from, moved.to, moved.units);
         }

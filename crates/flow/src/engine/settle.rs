@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::claims::{GATHERED, Grant, NO_STAGE};
-use super::crew::chain::RunningBatch;
+use super::crew::turn_slot::RunningBatch;
 use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
 use super::units::column::Row;
@@ -22,12 +22,12 @@ impl State {
     /// Frees the batch's worker, or takes one batch off its hands.
     pub(super) fn end_run(&mut self, batch: &RunningBatch) {
         // Only the first batch of a turn (`leads`) counts as running; the others stay among the granted units until
-        // they are settled here. A chain may meanwhile have moved the worker's count to another stage, or to a later
-        // batch of the turn, so the counts to undo are those that the chain reports and not those of the dispatch.
+        // they are settled here. The turn may meanwhile have moved the worker's count to another stage, or to a later
+        // batch of the turn, so the counts to undo are those that the turn reports and not those of the dispatch.
         let &RunningBatch { stage: first, units, soon, leads, .. } = batch;
         if leads {
             let alone = (first, units, false);
-            let (counted, units, of_one_in_hand) = batch.chain.as_ref().and_then(|chain| chain.end()).unwrap_or(alone);
+            let (counted, units, of_one_in_hand) = batch.turn.as_ref().and_then(|turn| turn.end()).unwrap_or(alone);
             if of_one_in_hand {
                 // The batch in the worker's hands is settled next, as the granted batch that it was dispatched as.
                 self.stages.at_mut(first).reopen_in_turn(units);

@@ -14,9 +14,9 @@
 
 use std::sync::Arc;
 
-use super::crew::chain::Chain;
 use super::crew::crew::Crew;
 use super::crew::threads::Post;
+use super::crew::turn_slot::TurnSlot;
 use super::grants::grants::Grants;
 use super::intake::budget::Budget;
 use super::intake::intake::Intake;
@@ -98,8 +98,8 @@ impl State {
     }
 
     /// Takes in a new shared worker.
-    pub(crate) fn join_crew(&mut self, chain: Arc<Chain>) {
-        self.crew.add_chain(chain);
+    pub(crate) fn join_crew(&mut self, turn: Arc<TurnSlot>) {
+        self.crew.add_turn(turn);
     }
 
     /// Counts the calling worker as ended if the flow is finished. Returns whether it is.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::claims::{GATHERED, NO_STAGE};
-use super::crew::chain::{Chain, Finished, RunningBatch};
 use super::crew::threads::Post;
+use super::crew::turn_slot::{Finished, RunningBatch, TurnSlot};
 use super::dispatch::Job;
 use super::intake::source::{PullEnd, PullOrder};
 use super::intake::staging::Staging;
@@ -23,7 +23,7 @@ const MAX_STAGE_RUNS: usize = 64;
 pub(super) enum Task {
     /// Pull the source.
     Pull(PullOrder),
-    /// Run a batch, and the further batches of its chain.
+    /// Run a batch, and the further batches of its turn.
     Batch(RunningBatch),
 }
 
@@ -41,8 +41,8 @@ pub(super) struct Hands<'a> {
     pocket: Pocket,
     /// Settlements for reuse.
     settlements: Vec<Settlement>,
-    /// The position of its turn, for threads that look at the flow.
-    chain: Option<Arc<Chain>>,
+    /// Its turn, for threads that look at the flow; workers of blocking stages have none.
+    turn: Option<Arc<TurnSlot>>,
     /// The worker's way to the flow's witness, if there is one.
     track: Option<Box<dyn Track>>,
     /// The time at which the worker last read the clock.
@@ -60,7 +60,7 @@ impl<'a> Hands<'a> {
             staging: Arc::new(Staging::new()),
             pocket: Pocket::default(),
             settlements: Vec::new(),
-            chain: (post == Post::Shared).then(Arc::default),
+            turn: (post == Post::Shared).then(Arc::default),
             track: shared.track(),
             now: shared.now(),
         }
@@ -76,8 +76,8 @@ impl<'a> Hands<'a> {
         self.now = self.shared.now();
     }
 
-    pub(super) fn chain(&self) -> Option<&Arc<Chain>> {
-        self.chain.as_ref()
+    pub(super) fn turn(&self) -> Option<&Arc<TurnSlot>> {
+        self.turn.as_ref()
     }
 
     /// Locks the state and lends it the worker's pocket.
@@ -115,18 +115,18 @@ impl<'a> Hands<'a> {
                 return state.begin_pull(&mut self.rows, &self.staging, seated, now).map(Task::Pull);
             }
         };
-        let lead = state.dispatch(stage, self.chain.as_ref(), true, now)?;
-        if let Some(chain) = lead.chain.as_ref().filter(|_| lead.soon && lead.plain) {
+        let lead = state.dispatch(stage, self.turn.as_ref(), true, now)?;
+        if let Some(turn) = lead.turn.as_ref().filter(|_| lead.soon && lead.plain) {
             let (mut turn_ns, mut units) = (state.stages.at(stage).takes_ns(lead.units), lead.units);
             for _ in 1..TURN_BATCHES {
                 if turn_ns >= TURN_NS || !state.stages.at(stage).has_more(units, now) {
                     break;
                 }
-                let Some(batch) = state.dispatch(stage, Some(chain), false, now) else { break };
+                let Some(batch) = state.dispatch(stage, Some(turn), false, now) else { break };
                 turn_ns = turn_ns.saturating_add(state.stages.at(stage).takes_ns(batch.units));
                 units += batch.units;
-                debug_assert!(batch.chain.is_some(), "a further batch holds nothing, or the turn would end at it");
-                chain.add(batch);
+                debug_assert!(batch.turn.is_some(), "a further batch holds nothing, or the turn would end at it");
+                turn.add(batch);
             }
         }
         state.grant_behind(stage, now);
@@ -163,10 +163,10 @@ impl<'a> Hands<'a> {
             if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {
                 retire_early(&mut batch.rows, &mut settlement, self.shared.site().stamps(), &mut self.pocket);
             }
-            let chain = self.chain.as_ref().filter(|_| batch.chain.is_some());
+            let turn = self.turn.as_ref().filter(|_| batch.turn.is_some());
             let finished = (batch, Some(settlement));
-            next = match chain {
-                Some(chain) => chain.next(finished, &mut self.batches),
+            next = match turn {
+                Some(turn) => turn.next(finished, &mut self.batches),
                 None => {
                     self.batches.push(finished);
                     None
@@ -213,8 +213,8 @@ fn run_through(
     settlement.lighter = false;
     settlement.keys.clear();
     let mut stage = batch.stage;
-    if let Some(chain) = &batch.chain {
-        chain.go(stage);
+    if let Some(turn) = &batch.turn {
+        turn.go(stage);
     }
     let rows = batch.rows.make_contiguous();
     let brood = &mut batch.brood;
@@ -230,7 +230,7 @@ fn run_through(
             let (brood, plain) = (brood.as_deref(), plain && settlement.plain);
             track.ran(&Ran { site, stage, began_ns: started_ns, plain, rows, settlement, first_timing, brood });
         }
-        let Some(chain) = &batch.chain else { return };
+        let Some(turn) = &batch.turn else { return };
         let next = settlement.to;
         let goes_on = settlement.exceptions.is_empty()
             && next != NO_STAGE
@@ -241,7 +241,7 @@ fn run_through(
         if !goes_on {
             return;
         }
-        chain.go(next);
+        turn.go(next);
         started_ns = settlement.ended_ns;
         stage = next;
     }

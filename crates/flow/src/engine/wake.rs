@@ -152,7 +152,7 @@ impl State {
                     if self.crew.end_watch(at_ns) {
                         self.watch_pull(now);
                         self.take_turns_back(at_ns, now);
-                        self.follow_chains();
+                        self.follow_turns();
                     }
                 }
             }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::chain::{Chain, Move, TakenBack};
 use super::in_hand::InHand;
 use super::threads::{Post, Threads};
+use super::turn_slot::{Move, TakenBack, TurnSlot};
 use super::watch::Watch;
 use crate::engine::pace::{STALL_NS, WATCH_NS};
 use crate::engine::timers::{TimerAction, Timers};
@@ -18,8 +18,8 @@ pub(crate) struct Crew {
     shared: Threads,
     /// The threads of each blocking stage.
     of_stage: Vec<Threads>,
-    /// The chain of each shared worker.
-    chains: Vec<Arc<Chain>>,
+    /// The turns of each shared worker.
+    turns: Vec<Arc<TurnSlot>>,
     in_hand: InHand,
     /// Shared workers that run a batch or pull the source.
     busy: usize,
@@ -38,7 +38,7 @@ impl Crew {
             shared_workers,
             shared: Threads::default(),
             of_stage: (0..stages).map(|_| Threads::default()).collect(),
-            chains: Vec::new(),
+            turns: Vec::new(),
             in_hand: InHand::default(),
             busy: 0,
             busy_soon: 0,
@@ -127,25 +127,25 @@ impl Crew {
 // ---- turns --------------------------------------------------------------------------------------------
 
 impl Crew {
-    /// Adds the chain of a new shared worker.
-    pub(crate) fn add_chain(&mut self, chain: Arc<Chain>) {
-        self.chains.push(chain);
+    /// Adds the turns of a new shared worker.
+    pub(crate) fn add_turn(&mut self, turn: Arc<TurnSlot>) {
+        self.turns.push(turn);
     }
 
-    /// The number of chains: one for each shared worker that was ever started.
-    pub(crate) fn chains(&self) -> usize {
-        self.chains.len()
+    /// The number of shared workers that were ever started: each has a place for its turns.
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.len()
     }
 
     /// Takes back the batches that a worker would have run next, if its turn had lasted too long at `watched_ns`.
-    pub(crate) fn take_turn_back(&self, chain: usize, watched_ns: u64) -> Option<(Arc<Chain>, TakenBack)> {
-        let chain = &self.chains[chain];
-        chain.take_back(watched_ns).map(|taken| (chain.clone(), taken))
+    pub(crate) fn take_turn_back(&self, worker: usize, watched_ns: u64) -> Option<(Arc<TurnSlot>, TakenBack)> {
+        let turn = &self.turns[worker];
+        turn.take_back(watched_ns).map(|taken| (turn.clone(), taken))
     }
 
     /// The workers that have gone to other stages since the stages' counts were last brought up to date.
     pub(crate) fn moves(&self) -> impl Iterator<Item = Move> {
-        self.chains.iter().filter_map(|chain| chain.follow())
+        self.turns.iter().filter_map(|turn| turn.follow())
     }
 }
 

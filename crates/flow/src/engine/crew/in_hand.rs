@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::chain::{Chain, NoteId};
+use super::turn_slot::{NoteId, TurnSlot};
 use crate::engine::claims::GrantList;
 
 /// A unit in a worker's hands, as it was when the batch was handed out.
@@ -32,8 +32,8 @@ struct Range {
 pub(crate) struct BatchNote {
     /// The stage that the batch was handed out in.
     stage: u16,
-    /// The position of its worker's turn, if it may go on to further stages.
-    chain: Option<Arc<Chain>>,
+    /// Its worker's turn, if it may go on to further stages.
+    turn: Option<Arc<TurnSlot>>,
     since_ns: u64,
     /// The grants that the batch holds for its units.
     held: GrantList,
@@ -42,8 +42,8 @@ pub(crate) struct BatchNote {
 }
 
 impl BatchNote {
-    pub(crate) fn new(stage: u16, chain: Option<Arc<Chain>>, held: GrantList, since_ns: u64) -> Self {
-        BatchNote { stage, chain, since_ns, held, plain: Vec::new(), others: Vec::new() }
+    pub(crate) fn new(stage: u16, turn: Option<Arc<TurnSlot>>, held: GrantList, since_ns: u64) -> Self {
+        BatchNote { stage, turn, since_ns, held, plain: Vec::new(), others: Vec::new() }
     }
 
     /// Notes a plain unit.
@@ -60,7 +60,7 @@ impl BatchNote {
 
     /// The stage that runs the batch.
     pub(crate) fn stage(&self) -> u16 {
-        self.chain.as_ref().map_or(self.stage, |chain| chain.at())
+        self.turn.as_ref().map_or(self.stage, |turn| turn.at())
     }
 
     /// The time at which the batch was handed out.

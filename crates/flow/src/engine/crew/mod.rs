@@ -3,16 +3,16 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `threads` | workers alive, asleep, polling, woken |
-//! | `chain` | a worker's turn: its batches, and where it is |
+//! | `turn_slot` | a worker's turn: its batches, and where it is |
 //! | `watch` | the check that workers which are expected soon come |
 //! | `in_hand` | notes of the units in batches that last |
 //! | `wakeups` | the plan of whom to wake |
 //! | `crew` | the part's face |
 
-pub(crate) mod chain;
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]
 pub(crate) mod crew;
 pub(crate) mod in_hand;
 pub(crate) mod threads;
+pub(crate) mod turn_slot;
 pub(crate) mod wakeups;
 pub(crate) mod watch;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::cores::Cores;
 use super::meter::{Meter, Spent};
-use crate::engine::crew::chain::RunningBatch;
 use crate::engine::crew::threads::Post;
+use crate::engine::crew::turn_slot::RunningBatch;
 use crate::engine::crew::wakeups::Call;
 use crate::engine::dispatch::Job;
 use crate::engine::intake::source::PullOrder;

@@ -26,7 +26,7 @@ impl Shared {
         let now = self.now();
         // Units that wait at the gate for the next worker are shown in the queue that they will enter.
         self.gate().admit_from_gate(&mut state, now, true);
-        state.follow_chains();
+        state.follow_turns();
         state.grant_all(now);
         let snapshot = state.snapshot(self.site().name(), now);
         self.unlock(state);

@@ -8,7 +8,7 @@
 //! **Ownership.** A [`Row`] can be neither copied nor cloned, and the engine makes exactly one for each number. The
 //! owner of the `Row` owns the unit, so access to a cell needs no lock and no atomic operation. Rows change hands under
 //! the scheduler's mutex, through a `Staging` (its release and acquire), or under the lock of a worker's turn
-//! (`crew/chain`); each of them orders all accesses to their cells.
+//! (`crew/turn_slot`); each of them orders all accesses to their cells.
 //!
 //! **Growth.** A column is a list of buckets that double in size, each allocated when its first row is
 //! used; a cell never moves. Cost of access: one acquire load (a plain load on x86-64) and some arithmetic.

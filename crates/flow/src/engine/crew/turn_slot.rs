@@ -1,17 +1,20 @@
-//! Chains: a batch that goes through several stages on one worker without coming back to the scheduler.
+//! A worker's turn: the batches that it runs without coming back to the scheduler, and the stage where it is.
 //!
-//! A worker serves the stage nearest the exit, so after a batch's stage it would mostly receive the same batch in the
+//! # Chains
+//! A *chain* is a batch that goes through several stages on one worker. The worker serves the stage nearest the exit, so after a batch's stage it would mostly receive the same batch in the
 //! next one, since no other batch is nearer. Where that is certain enough the worker goes on at once, and takes the
 //! flow's mutex once for the whole chain. The next stage must be *open*: its units need nothing, it does not block, its
 //! ceiling lets all workers in, and the batch is not larger than the stage's own batches. The units must hold nothing,
-//! and weigh no more than before. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most; then the scheduler decides afresh, so
-//! floors and patience hold, and a unit in a queue is overtaken for no longer than that.
+//! and weigh no more than before. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most; then the
+//! scheduler decides afresh, so floors and patience hold, and a unit in a queue is overtaken for no longer than that.
 //!
-//! A worker may also take several short batches of a stage in one *turn*. The batches it has not begun are still the
+//! # Several batches
+//! A worker may also take several short batches of a stage in one turn. The batches it has not begun are still the
 //! stage's granted units, and if the turn is held up, the timekeeper takes them back after a timer's tick. The batches
 //! that are done by then go on without waiting for the turn.
 //!
-//! Chains hide nothing: a [`Chain`] says where the worker is, and a thread that takes a snapshot or watches over the
+//! # What other threads see
+//! Turns hide nothing: a worker's [`TurnSlot`] says where it is, and a thread that takes a snapshot or watches over the
 //! flow first brings the stages' counts up to date.
 
 use std::collections::VecDeque;
@@ -37,8 +40,8 @@ pub(crate) struct RunningBatch {
     pub(crate) permits: GrantList,
     /// The room for the children of its units, if the stage splits them.
     pub(crate) brood: Option<Box<Brood>>,
-    /// The position of the batch, if it may run through several stages.
-    pub(crate) chain: Option<Arc<Chain>>,
+    /// Its worker's turn, if it may go on to further stages or share the turn with further batches.
+    pub(crate) turn: Option<Arc<TurnSlot>>,
     /// The batch is the first of its worker's turn, and stands for one busy worker.
     pub(crate) leads: bool,
     /// The note of its units, if it is expected to last.
@@ -54,15 +57,15 @@ impl RunningBatch {
     /// The batch without its units.
     fn count(&self) -> Self {
         let (rows, permits) = (VecDeque::new(), GrantList::new());
-        RunningBatch { rows, permits, brood: None, note: None, chain: self.chain.clone(), ..*self }
+        RunningBatch { rows, permits, brood: None, note: None, turn: self.turn.clone(), ..*self }
     }
 }
 
-/// A worker's turn, as other threads see it: its position, and the batches that it has not begun. It belongs to one
-/// worker, and its cache lines hold nothing else.
+/// The turns of one worker, one after the other, as other threads see them: the stage where it is, and the batches that
+/// it has not begun. The slot's cache lines hold nothing else.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Chain {
+pub(crate) struct TurnSlot {
     /// The stage that runs. The worker writes it without the flow's mutex, so it is a hint to other threads.
     at: AtomicU16,
     /// One more than the stage whose counts include the worker and its units; 0: no turn. This field and `units` are
@@ -75,12 +78,12 @@ pub(crate) struct Chain {
     of_one_in_hand: AtomicBool,
     /// The beginning of the turn; used under the mutex only.
     since_ns: AtomicU64,
-    turn: Mutex<Turn>,
+    batches: Mutex<Batches>,
 }
 
 /// The batches in a worker's hands other than the one that runs.
 #[derive(Default)]
-struct Turn {
+struct Batches {
     /// Batches that the worker runs next unless the timekeeper takes them back.
     pending: VecDeque<RunningBatch>,
     /// Batches that the worker has run, unless the timekeeper has settled them.
@@ -93,7 +96,7 @@ struct Turn {
 /// uncounted.
 pub(crate) type Finished = (RunningBatch, Option<Settlement>);
 
-impl Turn {
+impl Batches {
     /// Takes out the batches that have not begun, and those that await settlement. The turn's first batch stays as a
     /// count, because its worker is busy with the batch in hand.
     fn take_back(&mut self) -> (VecDeque<RunningBatch>, Vec<(RunningBatch, Settlement)>) {
@@ -108,7 +111,7 @@ impl Turn {
     }
 }
 
-impl Chain {
+impl TurnSlot {
     /// Begins the worker's turn with a batch of this many units.
     pub(crate) fn begin(&self, stage: u16, units: usize, now: u64) {
         self.at.store(stage, Ordering::Relaxed);
@@ -117,27 +120,27 @@ impl Chain {
         self.since_ns.store(now, Ordering::Relaxed);
     }
 
-    fn turn(&self) -> MutexGuard<'_, Turn> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn batches(&self) -> MutexGuard<'_, Batches> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a batch to the turn.
     pub(crate) fn add(&self, batch: RunningBatch) {
-        self.turn().pending.push_back(batch);
+        self.batches().pending.push_back(batch);
     }
 
     /// Returns the turn's next batch after one that was run. If there is none, adds all batches that were run to
     /// `results`.
     pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<RunningBatch> {
-        let mut turn = self.turn();
-        let next = turn.pending.pop_front();
+        let mut batches = self.batches();
+        let next = batches.pending.pop_front();
         if let Some(batch) = &next {
-            turn.finished.push(finished);
-            turn.in_hand = batch.units;
-            // The turn's lock makes this one step with the removal from `pending`: see `follow`.
+            batches.finished.push(finished);
+            batches.in_hand = batch.units;
+            // The lock makes this one step with the removal from `pending`: see `follow`.
             self.go(batch.stage);
         } else {
-            results.append(&mut turn.finished);
+            results.append(&mut batches.finished);
             results.push(finished);
         }
         next
@@ -173,8 +176,8 @@ impl Chain {
     pub(super) fn take_back(&self, watched_ns: u64) -> Option<TakenBack> {
         let lasts = watched_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
         let counted = self.counted().filter(|_| lasts)?;
-        let mut turn = self.turn();
-        let (in_hand, (pending, finished)) = (turn.in_hand, turn.take_back());
+        let mut batches = self.batches();
+        let (in_hand, (pending, finished)) = (batches.in_hand, batches.take_back());
         Some(TakenBack { counted, in_hand, pending, finished })
     }
 
@@ -188,9 +191,9 @@ impl Chain {
     /// Brings the counted stage up to date. Returns the former one, the present one and the number of units, if they
     /// differ.
     pub(super) fn follow(&self) -> Option<Move> {
-        let turn = self.turn();
+        let batches = self.batches();
         // A worker with further batches of the first stage will be back there, so no other worker gets its place.
-        let stays = !turn.pending.is_empty();
+        let stays = !batches.pending.is_empty();
         let to = self.at.load(Ordering::Relaxed);
         let from = self.counted().filter(|&counted| counted != to && !stays)?;
         self.counted.store(to + 1, Ordering::Relaxed);
@@ -232,7 +235,7 @@ mod tests {
             plain: true,
             permits,
             brood: None,
-            chain: None,
+            turn: None,
             leads,
             note: None,
             soon: true,
@@ -242,32 +245,32 @@ mod tests {
 
     #[test]
     fn a_worker_is_followed_to_the_stage_where_it_is() {
-        let chain = Chain::default();
-        assert!(chain.follow().is_none(), "it has no turn");
-        chain.begin(1, 8, 0);
-        assert!(chain.follow().is_none());
-        chain.go(2);
-        let moved = chain.follow().unwrap();
+        let turn = TurnSlot::default();
+        assert!(turn.follow().is_none(), "it has no turn");
+        turn.begin(1, 8, 0);
+        assert!(turn.follow().is_none());
+        turn.go(2);
+        let moved = turn.follow().unwrap();
         assert_eq!((moved.from, moved.to, moved.units), (1, 2, 8));
-        assert!(chain.follow().is_none());
-        assert_eq!(chain.end(), Some((2, 8, false)));
+        assert!(turn.follow().is_none());
+        assert_eq!(turn.end(), Some((2, 8, false)));
     }
 
     #[test]
     fn a_turn_that_lasts_gives_its_batches_back_and_keeps_the_one_in_hand() {
-        let chain = Chain::default();
-        chain.begin(1, 2, 0);
-        chain.add(batch(1, 2..4, false));
-        chain.add(batch(1, 4..7, false));
+        let turn = TurnSlot::default();
+        turn.begin(1, 2, 0);
+        turn.add(batch(1, 2..4, false));
+        turn.add(batch(1, 4..7, false));
         let mut results = Vec::new();
-        let in_hand = chain.next((batch(1, 0..2, true), Some(Settlement::default())), &mut results).unwrap();
+        let in_hand = turn.next((batch(1, 0..2, true), Some(Settlement::default())), &mut results).unwrap();
         assert!(in_hand.units == 2 && results.is_empty());
-        assert!(chain.take_back(TURN_LASTS_NS).is_none(), "it has not lasted too long yet");
-        let taken = chain.take_back(TURN_LASTS_NS + 1).unwrap();
+        assert!(turn.take_back(TURN_LASTS_NS).is_none(), "it has not lasted too long yet");
+        let taken = turn.take_back(TURN_LASTS_NS + 1).unwrap();
         assert_eq!((taken.in_hand, taken.pending.len(), taken.finished.len()), (2, 1, 1));
-        assert_eq!(chain.count_one_in_hand(taken.in_hand), 2);
-        assert!(chain.next((in_hand, Some(Settlement::default())), &mut results).is_none());
+        assert_eq!(turn.count_one_in_hand(taken.in_hand), 2);
+        assert!(turn.next((in_hand, Some(Settlement::default())), &mut results).is_none());
         assert!(results[0].1.is_none() && results[1].1.is_some(), "the first batch is settled and only counts");
-        assert_eq!(chain.end(), Some((1, 2, true)));
+        assert_eq!(turn.end(), Some((1, 2, true)));
     }
 }
