@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::claims::GrantList;
 use super::crew::in_hand::{BatchNote, UnitNote};
 use super::crew::threads::Post;
-use super::crew::turn_slot::{NoteId, RunningBatch, TakenBack, TurnSlot};
+use super::crew::turn_slot::{DispatchedBatch, NoteId, TakenBack, TurnSlot};
 use super::stages::batch::TakenBatch;
 use super::state::State;
 use super::units::column::Row;
@@ -70,7 +70,7 @@ impl State {
         turn: Option<&Arc<TurnSlot>>,
         leads: bool,
         now: u64,
-    ) -> Option<RunningBatch> {
+    ) -> Option<DispatchedBatch> {
         let state = self.stages.at_mut(stage);
         let TakenBatch { mut rows, plain, permits, soon, time_each } = state.take_batch(leads, now)?;
         let units = rows.len();
@@ -91,7 +91,7 @@ impl State {
         }
         let note = (!soon).then(|| self.note_units(stage, &rows, plain, &permits, turn.clone(), now));
         let brood = splits.map(|nth| Box::new(self.take_brood(stage, nth, &mut rows, now)));
-        Some(RunningBatch { stage, rows, units, plain, permits, brood, turn, leads, note, soon, time_each })
+        Some(DispatchedBatch { stage, rows, units, plain, permits, brood, turn, leads, note, soon, time_each })
     }
 
     /// Notes the units of a batch that is expected to last, before a worker owns their rows.
@@ -142,7 +142,7 @@ impl State {
             let Some((turn, taken)) = self.crew.take_turn_back(worker, watched_ns) else { continue };
             let TakenBack { counted, in_hand, pending, finished } = taken;
             // Each goes to the front, so the last one comes first.
-            for RunningBatch { stage, rows, plain, permits, note, .. } in pending.into_iter().rev() {
+            for DispatchedBatch { stage, rows, plain, permits, note, .. } in pending.into_iter().rev() {
                 note.into_iter().for_each(|note| self.crew.in_hand_mut().forget(note));
                 self.stages.at_mut(stage).take_back(rows, plain, permits);
             }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::claims::{GATHERED, Grant, NO_STAGE};
-use super::crew::turn_slot::RunningBatch;
+use super::crew::turn_slot::DispatchedBatch;
 use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
 use super::units::column::Row;
@@ -14,17 +14,17 @@ use super::units::families::{Departure, Effect, Parting};
 impl State {
     /// Takes a finished batch back and settles its units; `grant_all` then grants what that makes possible.
     #[inline]
-    pub(super) fn settle(&mut self, mut batch: RunningBatch, settlement: &mut Settlement, now: u64) {
+    pub(super) fn settle(&mut self, mut batch: DispatchedBatch, settlement: &mut Settlement, now: u64) {
         self.end_run(&batch);
         self.settle_units(&mut batch, settlement, now);
     }
 
     /// Frees the batch's worker, or takes one batch off its hands.
-    pub(super) fn end_run(&mut self, batch: &RunningBatch) {
+    pub(super) fn end_run(&mut self, batch: &DispatchedBatch) {
         // Only the first batch of a turn (`leads`) counts as running; the others stay among the granted units until
         // they are settled here. The turn may meanwhile have moved the worker's count to another stage, or to a later
         // batch of the turn, so the counts to undo are those that the turn reports and not those of the dispatch.
-        let &RunningBatch { stage: first, units, soon, leads, .. } = batch;
+        let &DispatchedBatch { stage: first, units, soon, leads, .. } = batch;
         if leads {
             let alone = (first, units, false);
             let (counted, units, of_one_in_hand) = batch.turn.as_ref().and_then(|turn| turn.end()).unwrap_or(alone);
@@ -45,7 +45,7 @@ impl State {
     }
 
     /// Settles every unit of the batch.
-    pub(super) fn settle_units(&mut self, batch: &mut RunningBatch, settlement: &mut Settlement, now: u64) {
+    pub(super) fn settle_units(&mut self, batch: &mut DispatchedBatch, settlement: &mut Settlement, now: u64) {
         // Permits go back first, and exceptions are settled next; the remaining units then move on together. No grant
         // happens in between: `grant_all` sees all that the batch gave back at once.
         let first = batch.stage;

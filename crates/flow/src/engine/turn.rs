@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::claims::{GATHERED, NO_STAGE};
 use super::crew::threads::Post;
-use super::crew::turn_slot::{Finished, RunningBatch, TurnSlot};
+use super::crew::turn_slot::{DispatchedBatch, Finished, TurnSlot};
 use super::dispatch::Job;
 use super::intake::source::{PullEnd, PullOrder};
 use super::intake::staging::Staging;
@@ -24,7 +24,7 @@ pub(super) enum Task {
     /// Pull the source.
     Pull(PullOrder),
     /// Run a batch, and the further batches of its turn.
-    Batch(RunningBatch),
+    Batch(DispatchedBatch),
 }
 
 /// The possessions of one worker, between and during its turns.
@@ -153,7 +153,7 @@ impl<'a> Hands<'a> {
     }
 
     /// Runs the batches of a turn.
-    fn run_batches(&mut self, lead: RunningBatch) {
+    fn run_batches(&mut self, lead: DispatchedBatch) {
         let mut now = self.shared.now();
         let mut next = Some(lead);
         while let Some(mut batch) = next {
@@ -202,7 +202,7 @@ impl<'a> Hands<'a> {
 /// Runs a batch in its stage, and on through the open stages that follow.
 fn run_through(
     shared: &Shared,
-    batch: &mut RunningBatch,
+    batch: &mut DispatchedBatch,
     settlement: &mut Settlement,
     mut track: Option<&mut (dyn Track + 'static)>,
     began_ns: u64,

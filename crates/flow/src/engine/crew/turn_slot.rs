@@ -30,8 +30,8 @@ use crate::engine::units::column::Row;
 /// The number of the note of a batch (see `in_hand`): the same until the batch is settled.
 pub(crate) type NoteId = u32;
 
-/// A batch in the hands of a worker.
-pub(crate) struct RunningBatch {
+/// A batch that a worker has taken: it waits in the worker's turn, runs, or was run and awaits settlement.
+pub(crate) struct DispatchedBatch {
     pub(crate) stage: u16,
     pub(crate) rows: VecDeque<Row>,
     pub(crate) units: usize,
@@ -53,11 +53,11 @@ pub(crate) struct RunningBatch {
     pub(crate) time_each: bool,
 }
 
-impl RunningBatch {
+impl DispatchedBatch {
     /// The batch without its units.
     fn count(&self) -> Self {
         let (rows, permits) = (VecDeque::new(), GrantList::new());
-        RunningBatch { rows, permits, brood: None, note: None, turn: self.turn.clone(), ..*self }
+        DispatchedBatch { rows, permits, brood: None, note: None, turn: self.turn.clone(), ..*self }
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct TurnSlot {
 #[derive(Default)]
 struct Batches {
     /// Batches that the worker runs next unless the timekeeper takes them back.
-    pending: VecDeque<RunningBatch>,
+    pending: VecDeque<DispatchedBatch>,
     /// Batches that the worker has run, unless the timekeeper has settled them.
     finished: Vec<Finished>,
     /// The number of units in the batch that left `pending` last.
@@ -94,12 +94,12 @@ struct Batches {
 
 /// A batch that was run, with its settlement; `None` if that is settled, and only the batch's worker is still to be
 /// uncounted.
-pub(crate) type Finished = (RunningBatch, Option<Settlement>);
+pub(crate) type Finished = (DispatchedBatch, Option<Settlement>);
 
 impl Batches {
     /// Takes out the batches that have not begun, and those that await settlement. The turn's first batch stays as a
     /// count, because its worker is busy with the batch in hand.
-    fn take_back(&mut self) -> (VecDeque<RunningBatch>, Vec<(RunningBatch, Settlement)>) {
+    fn take_back(&mut self) -> (VecDeque<DispatchedBatch>, Vec<(DispatchedBatch, Settlement)>) {
         let mut unsettled = Vec::new();
         for (batch, settlement) in std::mem::take(&mut self.finished) {
             if batch.leads {
@@ -125,13 +125,13 @@ impl TurnSlot {
     }
 
     /// Adds a batch to the turn.
-    pub(crate) fn add(&self, batch: RunningBatch) {
+    pub(crate) fn add(&self, batch: DispatchedBatch) {
         self.batches().pending.push_back(batch);
     }
 
     /// Returns the turn's next batch after one that was run. If there is none, adds all batches that were run to
     /// `results`.
-    pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<RunningBatch> {
+    pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<DispatchedBatch> {
         let mut batches = self.batches();
         let next = batches.pending.pop_front();
         if let Some(batch) = &next {
@@ -208,9 +208,9 @@ pub(crate) struct TakenBack {
     /// The number of units in the batch that the worker runs.
     pub(crate) in_hand: usize,
     /// Batches that have not begun, in the order in which the worker would have run them.
-    pub(crate) pending: VecDeque<RunningBatch>,
+    pub(crate) pending: VecDeque<DispatchedBatch>,
     /// Batches that were run and await settlement.
-    pub(crate) finished: Vec<(RunningBatch, Settlement)>,
+    pub(crate) finished: Vec<(DispatchedBatch, Settlement)>,
 }
 
 /// A worker that has gone from one stage to another, with its units.
@@ -224,11 +224,11 @@ pub(crate) struct Move {
 mod tests {
     use super::*;
 
-    fn batch(stage: u16, rows: std::ops::Range<u32>, leads: bool) -> RunningBatch {
+    fn batch(stage: u16, rows: std::ops::Range<u32>, leads: bool) -> DispatchedBatch {
         // SAFETY: each test makes one row of each number.
         let rows: VecDeque<Row> = rows.map(|number| unsafe { Row::new(number) }).collect();
         let (units, permits) = (rows.len(), GrantList::new());
-        RunningBatch {
+        DispatchedBatch {
             stage,
             rows,
             units,

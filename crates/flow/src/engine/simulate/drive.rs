@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::cores::Cores;
 use super::meter::{Meter, Spent};
 use crate::engine::crew::threads::Post;
-use crate::engine::crew::turn_slot::RunningBatch;
+use crate::engine::crew::turn_slot::DispatchedBatch;
 use crate::engine::crew::wakeups::Call;
 use crate::engine::dispatch::Job;
 use crate::engine::intake::source::PullOrder;
@@ -146,7 +146,7 @@ enum At {
 /// The work that a worker has taken.
 #[expect(clippy::large_enum_variant, reason = "nearly all tasks are batches")]
 enum Task {
-    Batch { batch: RunningBatch, settlement: Settlement, began_ns: u64, wait_ns: u64 },
+    Batch { batch: DispatchedBatch, settlement: Settlement, began_ns: u64, wait_ns: u64 },
     Pull { order: PullOrder, wait_ns: u64 },
 }
 
@@ -288,7 +288,7 @@ impl Drive<'_> {
     }
 
     /// Runs a batch's code, which says how long it takes.
-    fn run(&mut self, worker: usize, mut batch: RunningBatch) {
+    fn run(&mut self, worker: usize, mut batch: DispatchedBatch) {
         let (shared, began_ns) = (self.shared, self.now);
         let mut settlement = self.settlements.pop().unwrap_or_default();
         (settlement.plain, settlement.lighter) = (batch.plain, false);
