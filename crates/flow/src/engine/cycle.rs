@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use super::crew::threads::Post;
+use super::crew::post::Post;
 use super::threads::shared::Shared;
 use super::threads::sleep::sleep;
 use super::turn::Hands;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::claims::GrantList;
 use super::crew::in_hand::{BatchNote, UnitNote};
-use super::crew::threads::Post;
+use super::crew::post::Post;
 use super::crew::turn_slot::{DispatchedBatch, NoteId, TakenBack, TurnSlot};
 use super::stages::batch::TakenBatch;
 use super::state::State;

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use super::crew::crew::Crew;
-use super::crew::threads::Post;
+use super::crew::post::Post;
 use super::crew::turn_slot::TurnSlot;
 use super::grants::grants::Grants;
 use super::intake::budget::Budget;

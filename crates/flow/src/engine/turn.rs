@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::claims::{GATHERED, NO_STAGE};
-use super::crew::threads::Post;
+use super::crew::post::Post;
 use super::crew::turn_slot::{DispatchedBatch, Finished, TurnSlot};
 use super::dispatch::Job;
 use super::intake::source::{PullEnd, PullOrder};

@@ -5,7 +5,7 @@
 //! thread of each kind that now has work, and none where a thread of that kind already looks for work: that one will
 //! find it, and will wake the next.
 
-use super::crew::threads::Post;
+use super::crew::post::Post;
 use super::crew::wakeups::{Call, EntranceCall, Wakeups};
 use super::intake::pull::SourceState;
 use super::pace::WAKE_NS;

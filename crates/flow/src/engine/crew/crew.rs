@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::in_hand::InHand;
-use super::threads::{Post, Threads};
+use super::post::{Post, Threads};
 use super::turn_slot::{Move, TakenBack, TurnSlot};
 use super::watch::Watch;
 use crate::engine::pace::{STALL_NS, WATCH_NS};

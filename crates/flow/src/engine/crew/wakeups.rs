@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::threads::Post;
+use super::post::Post;
 use crate::engine::intake::entrance::Entering;
 
 #[derive(Default)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::cores::Cores;
 use super::meter::{Meter, Spent};
-use crate::engine::crew::threads::Post;
+use crate::engine::crew::post::Post;
 use crate::engine::crew::turn_slot::DispatchedBatch;
 use crate::engine::crew::wakeups::Call;
 use crate::engine::dispatch::Job;

@@ -13,7 +13,7 @@ use millstream_sync::lock;
 use super::source_slot::SourceSlot;
 use crate::contain::Contained;
 use crate::engine::admit::Gate;
-use crate::engine::crew::threads::Post;
+use crate::engine::crew::post::Post;
 use crate::engine::crew::wakeups::{Call, Wakeups};
 use crate::engine::intake::entrance::Entering;
 use crate::engine::intake::source::PullEnd;

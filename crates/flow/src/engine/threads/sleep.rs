@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use millstream_sync::eventcount::{SpinPolicy, Waited};
 
 use super::shared::{Locked, Shared};
-use crate::engine::crew::threads::Post;
+use crate::engine::crew::post::Post;
 
 /// A thread of a blocking stage ends after this time without work.
 const MAX_IDLE: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::clock::keep_time;
 use super::shared::Shared;
 use crate::engine::crew::crew::SPAWN_RETRY_NS;
-use crate::engine::crew::threads::Post;
+use crate::engine::crew::post::Post;
 use crate::engine::cycle::work;
 use crate::engine::identity;
 

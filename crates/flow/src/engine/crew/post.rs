@@ -1,4 +1,4 @@
-//! The threads of one kind, as wake-ups count them.
+//! Posts: the kinds of workers, and the threads of each as wake-ups count them.
 
 /// The batches that a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
