@@ -261,7 +261,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 state.add_wait_for_room(waiting_since.map_or(0, |since| now - since));
                 let _ = state.leave_entrance(place);
                 self.enter(&mut state, candidate, unit, promise, now);
-                self.shared.unlock(state);
+                self.shared.unlock_and_wake(state);
                 return Ok(());
             }
             let pause = match patience {
@@ -269,7 +269,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 // taken.
                 Patience::None if looks < MAX_LOOKS && state.is_next(place) && state.has_room(bytes) => {
                     looks += 1;
-                    self.shared.unlock(state);
+                    self.shared.unlock_and_wake(state);
                     std::thread::yield_now();
                     state = self.shared.lock();
                     continue;
@@ -311,7 +311,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             let wake = || Wake::Thread(bell.clone());
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             // Units that were admitted from the gate may concern other threads.
-            self.shared.unlock(state);
+            self.shared.unlock_and_wake(state);
             state = self.shared.lock();
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
@@ -321,7 +321,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             state = self.shared.wait_for(&bell, state, pause);
         };
         let _ = state.leave_entrance(place);
-        self.shared.unlock(state);
+        self.shared.unlock_and_wake(state);
         Err(refused)
     }
 
@@ -390,7 +390,7 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
             (this.unit, this.candidate) = (Some(unit), Some(candidate));
             (Poll::Pending, replaced)
         };
-        shared.unlock(state);
+        shared.unlock_and_wake(state);
         drop(replaced);
         result
     }
@@ -401,7 +401,7 @@ impl<In: Send + 'static, R: Send + 'static> Drop for SubmitFuture<'_, In, R> {
         if self.place.is_some() {
             let mut state = self.submitter.shared.lock();
             let replaced = state.leave_entrance(self.place);
-            self.submitter.shared.unlock(state);
+            self.submitter.shared.unlock_and_wake(state);
             drop(replaced);
         }
     }

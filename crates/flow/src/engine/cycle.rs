@@ -48,7 +48,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
         };
 
         // Wake others for what is left, and run.
-        shared.unlock(state);
+        shared.unlock_and_wake(state);
         hands.run(task);
         state = hands.lock();
 
@@ -56,7 +56,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
         if let Some(end) = hands.settle(&mut state) {
             state.grant(hands.now());
             hands.take_pocket(&mut state);
-            shared.unlock(state);
+            shared.unlock_and_wake(state);
             shared.end_source(end);
             state = hands.lock();
         }

@@ -196,7 +196,7 @@ impl Drive<'_> {
 
     /// Does what the plan of wake-ups says.
     fn wake(&mut self, state: &mut State) {
-        let wakeups = self.shared.plan_wakeups(state);
+        let wakeups = self.shared.finish_change(state);
         for &(post, call) in &wakeups.workers {
             match call {
                 Call::Start => {

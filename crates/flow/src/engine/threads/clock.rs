@@ -25,7 +25,7 @@ pub(super) fn keep_time(shared: &Arc<Shared>) {
         let now = shared.now();
         if state.timers.next_at() <= now {
             fire(shared, &mut state, now);
-            shared.unlock(state);
+            shared.unlock_and_wake(state);
             state = shared.lock();
             continue;
         }

@@ -40,7 +40,7 @@ impl Shared {
         self.gate().close();
         let mut state = self.lock();
         how(&mut state);
-        self.unlock(state);
+        self.unlock_and_wake(state);
     }
 
     /// Ends the source as its last pull found it.
@@ -92,7 +92,7 @@ impl Shared {
         state.ledger.end(self.now());
         state.life.finish();
         state.ledger.assert_conserved(state.intake.budget().in_flight());
-        self.unlock(state);
+        self.unlock_and_wake(state);
         self.wake_all_threads();
         if !is_pulling {
             self.source().detach();

@@ -1,6 +1,9 @@
 //! The flow as all its threads share it: the scheduler's state behind its mutex, and the ways to wait for it.
 //!
-//! Every change ends in [`Shared::unlock`]: it plans the wake-ups, unlocks the mutex, and sends them.
+//! A change that may concern other threads ends in [`Shared::unlock_and_wake`]: it plans the wake-ups, unlocks the mutex,
+//! and sends them. Other holders of the mutex drop the guard: those that only look; a thread that opens admission, falls
+//! back to sleep, takes its pocket's rows back, or ends; and code whose unit grows (`grow`), which only uses room up.
+//! [`Host::expel`] hands its wake-ups to its caller.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -164,16 +167,17 @@ impl Shared {
         self.state.0.lock()
     }
 
-    /// Unlocks the state and wakes the threads that the change concerns.
-    pub(crate) fn unlock(self: &Arc<Self>, mut state: Locked<'_>) {
-        let wakeups = self.plan_wakeups(&mut state);
+    /// Finishes a change, unlocks the state, and wakes the threads that the change concerns.
+    pub(crate) fn unlock_and_wake(self: &Arc<Self>, mut state: Locked<'_>) {
+        let wakeups = self.finish_change(&mut state);
         drop(state);
         self.send(wakeups);
     }
 
-    /// Brings the state up to date with what depends on other threads, and plans whom to wake.
+    /// Finishes a change: publishes whether the gate is attended, and admits what waits there if it is not; closes groups
+    /// if nothing else can move; sets a watch over the source. Then plans whom to wake, and marks that in the state.
     #[inline]
-    pub(crate) fn plan_wakeups(&self, state: &mut State) -> Wakeups {
+    pub(crate) fn finish_change(&self, state: &mut State) -> Wakeups {
         self.serve_unattended_gate(state);
         if state.units.groups().resting() > 0 {
             state.close_if_stuck(|| self.gate.is_empty(), self.now());

@@ -27,7 +27,7 @@ pub(crate) fn sleep<'a>(shared: &'a Arc<Shared>, mut state: Locked<'a>, post: Po
     let work = shared.work_for(post);
     let mut key = work.snapshot();
     // Changes that this thread made before it found no work may concern other threads.
-    shared.unlock(state);
+    shared.unlock_and_wake(state);
     if alert {
         let until = shared.now() + ALERT_NS;
         while !work.has_changed(key) && shared.now() < until {

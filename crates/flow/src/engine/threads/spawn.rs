@@ -35,7 +35,7 @@ pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
         let mut state = shared.lock();
         state.spawn_failed(post, shared.now());
         // A sleeping worker may be able to do the work.
-        shared.unlock(state);
+        shared.unlock_and_wake(state);
     }
 }
 

@@ -29,7 +29,7 @@ impl Shared {
         state.follow_turns();
         state.grant_all(now);
         let snapshot = state.snapshot(self.site().name(), now);
-        self.unlock(state);
+        self.unlock_and_wake(state);
         snapshot
     }
 
@@ -134,7 +134,7 @@ impl Shared {
         change(&mut state)?;
         state.resize();
         state.grant_all(self.now());
-        self.unlock(state);
+        self.unlock_and_wake(state);
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Shared {
         self.source().put(source, Box::new(ended));
         let mut state = self.lock();
         state.attach_source();
-        self.unlock(state);
+        self.unlock_and_wake(state);
     }
 }
 
