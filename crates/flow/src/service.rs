@@ -283,7 +283,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     let Some(mut row) = state.drop_oldest(bytes, self.shared.now()) else {
                         break SubmitError::Full(unit);
                     };
-                    drop(state);
+                    // Admission from the gate may concern other threads, and the listener may take its time.
+                    self.shared.unlock_and_wake(state);
                     has_dropped = true;
                     let message = "dropped to make room for a newer unit";
                     self.shared.write_off(&mut row, &*self.sink, self.gate.entry().index, Cause::Overload, message);
