@@ -30,7 +30,8 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
     loop {
         // Admit, grant, dispatch.
         state.admit_from_gate_if_wanted(shared.gate(), hands.now());
-        state.grant(hands.now());
+        state.grant_all(hands.now());
+        state.note_room(hands.now());
         let task = hands.dispatch(&mut state);
         hands.take_pocket(&mut state);
 
@@ -54,7 +55,8 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
 
         // Settle.
         if let Some(end) = hands.settle(&mut state) {
-            state.grant(hands.now());
+            state.grant_all(hands.now());
+            state.note_room(hands.now());
             hands.take_pocket(&mut state);
             shared.unlock_and_wake(state);
             shared.end_source(end);

@@ -77,13 +77,6 @@ impl Woken {
 }
 
 impl State {
-    /// Grants everything, and notes whether the source is kept waiting; the step of the cycle.
-    #[inline]
-    pub(super) fn grant(&mut self, now: u64) {
-        self.grant_all(now);
-        self.note_room(now);
-    }
-
     /// Grants everything that can be granted, and admits pulled units as long as there is room.
     pub(super) fn grant_all(&mut self, now: u64) {
         // The order is deliberate: a unit in line for a resource comes before one for a key, and both before a newcomer

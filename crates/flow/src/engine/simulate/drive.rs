@@ -247,7 +247,8 @@ impl Drive<'_> {
     fn turn(&mut self, worker: usize, mut state: Locked<'_>) {
         let (now, post) = (self.now, self.workers[worker].post);
         state.admit_from_gate_if_wanted(self.shared.gate(), now);
-        state.grant(now);
+        state.grant_all(now);
+        state.note_room(now);
         let job = state.choose(post, now);
         let taken = match job {
             None => None,
@@ -344,7 +345,8 @@ impl Drive<'_> {
                 let end = shared.source().pull(order, rows, staging);
                 state.end_pull(rows, end.is_none(), self.now);
                 if end.is_some() {
-                    state.grant(self.now);
+                    state.grant_all(self.now);
+                    state.note_room(self.now);
                     state.life.drain();
                 }
             }
