@@ -321,7 +321,7 @@ impl State {
                 let waited_ns = now.saturating_sub(waiter.since_ns);
                 let Party::Unit { row, .. } = waiter.party else { return None };
                 stages.at_mut(entry).unpark(grants.resource_of(instance), waited_ns);
-                grants.forget(instance, timers, now);
+                grants.drop_user(instance, timers, now);
                 Some(row)
             }
             None => {

@@ -207,7 +207,7 @@ impl State {
         // A newcomer has missed no moment yet, so only a unit that was woken counts the bounce.
         if woken != Woken::No && self.has_bounced(&mut row) {
             if let Lack::Need(want) = lack {
-                self.grants.forget(want.instance, &mut self.timers, now);
+                self.grants.drop_user(want.instance, &mut self.timers, now);
             }
             self.begin_in_order(&mut row, stage);
             return self.acquire_in_order(row, stage, woken, now);
@@ -239,12 +239,12 @@ impl State {
         let is_free = |want: &Want| self.grants.is_free(want.instance, want.amount, woken_at, now);
         if let Some(&lacking) = wants.iter().find(|want| !is_free(want)) {
             let others = wants.iter().filter(|want| want.instance != lacking.instance);
-            self.grants.forget_all(others, &mut self.timers, now);
+            self.grants.drop_users(others, &mut self.timers, now);
             return Err(Lack::Need(lacking));
         }
         let opens = self.stages.at(stage).next_unit_opens_batch();
         if opens && let Some(permit) = self.lacking_permit(stage, woken_at, now) {
-            self.grants.forget_all(wants.iter(), &mut self.timers, now);
+            self.grants.drop_users(wants.iter(), &mut self.timers, now);
             return Err(Lack::Permit(permit));
         }
         let State { grants, units, timers, .. } = self;
@@ -275,7 +275,7 @@ impl State {
                 // Two needs of the same key are one larger need, or the second would wait for the first.
                 Some(want) => want.amount = want.amount.saturating_add(ask.amount),
                 None => {
-                    grants.keep_alive(instance);
+                    grants.add_user(instance);
                     wants.push(ask.want(instance));
                 }
             }
@@ -349,7 +349,7 @@ impl State {
         }
         self.try_unit(row, stage, Woken::At(instance), now);
         // The unit no longer stands in this line.
-        self.grants.forget(instance, &mut self.timers, now);
+        self.grants.drop_user(instance, &mut self.timers, now);
     }
 
     /// Serves a stage for which a permit has come free: its first unit may open a batch.

@@ -208,10 +208,10 @@ mod tests {
         let (first, second, third) = ([ask("a")], [ask("b")], [ask("c")]);
         assert!(grants.lacking_keys(&first, None, &mut timers, 0).is_none());
         let a = grants.instance_of(0, Some("a"));
-        grants.keep_alive(a);
+        grants.add_user(a);
         assert_eq!(grants.lacking_keys(&second, None, &mut timers, 0), Some(0));
         grants.park_for_keys(row(1), 0, 0, &mut timers, 0);
-        grants.forget(a, &mut timers, 1);
+        grants.drop_user(a, &mut timers, 1);
         assert_eq!(grants.next_with_free_keys(), Some(0));
         assert_eq!(grants.lacking_keys(&third, None, &mut timers, 1), Some(0), "a unit waits for that place");
         let waiter = grants.next_in_line_for_keys(0).unwrap();
@@ -223,7 +223,7 @@ mod tests {
         let rate = Rate::per_second(1e9 / 100.0);
         let (mut grants, mut timers) = one(Supply::Rate(rate), true);
         let key = grants.instance_of(0, Some("a"));
-        grants.keep_alive(key);
+        grants.add_user(key);
         let grant = Grant { instance: key, until: NO_STAGE, from: 0, amount: 1 };
         assert!(grants.take(grant, &mut timers, 0).is_none());
         assert_eq!(grants.instance_of(0, Some("a")), key, "the key is kept with its debt");

@@ -68,7 +68,7 @@ impl Grants {
         }
         for step in steps.iter_mut().filter(|step| step.resource == resource && step.key.is_some()) {
             let instance = self.instance_of(resource, step.key.as_deref());
-            self.keep_alive(instance);
+            self.add_user(instance);
             step.instance = Some(instance);
         }
         true
@@ -115,12 +115,12 @@ impl Grants {
     }
 
     /// Counts one more user of a key.
-    pub(crate) fn keep_alive(&mut self, instance: InstanceId) {
+    pub(crate) fn add_user(&mut self, instance: InstanceId) {
         self.instances[instance as usize].users += 1;
     }
 
     /// Counts one user of a key fewer; the key is forgotten with its last user.
-    pub(crate) fn forget(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
+    pub(crate) fn drop_user(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
         let state = &mut self.instances[instance as usize];
         if state.key.is_some() {
             debug_assert!(state.users > 0, "a key was forgotten once too often");
@@ -129,8 +129,9 @@ impl Grants {
         }
     }
 
-    pub(crate) fn forget_all<'a>(&mut self, wants: impl Iterator<Item = &'a Want>, timers: &mut Timers, now: u64) {
-        wants.for_each(|want| self.forget(want.instance, timers, now));
+    /// Counts one user fewer of each need's key.
+    pub(crate) fn drop_users<'a>(&mut self, wants: impl Iterator<Item = &'a Want>, timers: &mut Timers, now: u64) {
+        wants.for_each(|want| self.drop_user(want.instance, timers, now));
     }
 
     pub(super) fn forget_if_unused(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {

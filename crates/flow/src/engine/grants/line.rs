@@ -50,7 +50,7 @@ impl Grants {
                 state.full_at_ns = state.full_at_ns.max(now).saturating_add(spent);
                 let debt = (state.full_at_ns - now) as f64 / rate.period_ns();
                 resource.peak_in_use = resource.peak_in_use.max(debt.round() as u64);
-                self.forget(grant.instance, timers, now);
+                self.drop_user(grant.instance, timers, now);
                 None
             }
         }
@@ -65,7 +65,7 @@ impl Grants {
         if !state.line.is_empty() {
             self.to_serve.push(grant.instance);
         }
-        self.forget(grant.instance, timers, now);
+        self.drop_user(grant.instance, timers, now);
     }
 
     /// Puts a unit at the end of the line of the need it lacks. The unit keeps that key alive.
