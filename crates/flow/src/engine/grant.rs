@@ -111,7 +111,7 @@ impl State {
             return self.await_room(stage, now);
         }
         if self.stages.at(stage).needs_nothing() {
-            return self.pump_free(stage, now);
+            return self.pump_without_needs(stage, now);
         }
         let workers = self.stages.workers_for(stage, self.crew.shared_workers());
         while self.stages.at(stage).has_waiting() {
@@ -140,7 +140,7 @@ impl State {
 
     /// Grants units of a stage that needs nothing.
     #[inline]
-    fn pump_free(&mut self, stage: u16, now: u64) {
+    fn pump_without_needs(&mut self, stage: u16, now: u64) {
         let State { stages, units, timers, .. } = self;
         let state = stages.at_mut(stage);
         while state.has_waiting() {
@@ -398,7 +398,7 @@ impl State {
 
     /// Whether nothing in the flow can move without an exception.
     pub(super) fn is_stuck(&self) -> bool {
-        !self.timers.brings_work() && self.stages.nothing_is_granted()
+        !self.timers.brings_work() && self.stages.nothing_is_granted_or_runs()
     }
 
     /// Lets the first unit in the line for bytes go on if it may. Returns whether it does.

@@ -55,7 +55,7 @@ impl State {
         let named = self.grants.specs().map(|spec| &spec.name).enumerate();
         let waiting_for = named
             .map(|(resource, name)| Waiting { resource: name.clone(), units: stage.parked_for(resource) })
-            .chain([Waiting { resource: "room".into(), units: stage.waits_for_room() }])
+            .chain([Waiting { resource: "room".into(), units: stage.waiting_for_room() }])
             .filter(|waiting| waiting.units > 0);
         StageSnapshot {
             waiting_for: waiting_for.collect(),

@@ -134,7 +134,7 @@ impl State {
     }
 
     /// Takes the place of a pull that lasts, so that other workers go on without it.
-    pub(super) fn watch_pull(&mut self, now: u64) {
+    pub(super) fn unseat_long_pull(&mut self, now: u64) {
         if self.intake.source_mut().is_some_and(|source| source.unseat(now)) {
             self.crew.expect_no_longer();
         }

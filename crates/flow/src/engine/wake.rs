@@ -150,7 +150,7 @@ impl State {
                 TimerAction::Rate(instance) => self.grants.rate_timer_fired(instance, at_ns),
                 TimerAction::Watch => {
                     if self.crew.end_watch(at_ns) {
-                        self.watch_pull(now);
+                        self.unseat_long_pull(now);
                         self.take_turns_back(at_ns, now);
                         self.follow_turns();
                     }

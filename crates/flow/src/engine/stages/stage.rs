@@ -387,7 +387,7 @@ impl StageState {
     }
 
     /// The number of units that wait for room for their children.
-    pub(crate) fn waits_for_room(&self) -> u64 {
+    pub(crate) fn waiting_for_room(&self) -> u64 {
         self.for_room as u64
     }
 
@@ -591,7 +591,7 @@ impl StageState {
     }
 
     /// Whether a unit is granted or runs.
-    pub(super) fn has_granted(&self) -> bool {
+    pub(super) fn has_granted_or_running(&self) -> bool {
         self.granted + self.running > 0
     }
 

@@ -243,8 +243,8 @@ impl Stages {
     }
 
     /// Whether no unit is granted or runs.
-    pub(crate) fn nothing_is_granted(&self) -> bool {
-        !self.list.iter().any(StageState::has_granted)
+    pub(crate) fn nothing_is_granted_or_runs(&self) -> bool {
+        !self.list.iter().any(StageState::has_granted_or_running)
     }
 
     /// Whether no unit runs or could run now.
