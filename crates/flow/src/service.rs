@@ -258,7 +258,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             }
             if self.may_enter(&mut state, place, bytes) {
                 let now = self.shared.now();
-                state.add_wait_for_room(waiting_since.map_or(0, |since| now - since));
+                state.add_wait_for_admission(waiting_since.map_or(0, |since| now - since));
                 let _ = state.leave_entrance(place);
                 self.enter(&mut state, candidate, unit, promise, now);
                 self.shared.unlock_and_wake(state);

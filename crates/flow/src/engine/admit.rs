@@ -182,7 +182,7 @@ impl<In: Send> Gate for TypedGate<In> {
         if !surely && self.is_empty() {
             return;
         }
-        state.ledger.add_wait_for_room(self.take_waited_ns());
+        state.ledger.add_wait_for_admission(self.take_waited_ns());
         let mut far_end = self.far_end();
         // A closed flow admits no submitter from the entrance, so those still in line there hold nothing up.
         let most = if state.is_closed() { usize::MAX } else { state.intake.may_leave_the_gate() };
@@ -222,7 +222,7 @@ impl<In: Send> Gate for TypedGate<In> {
     fn admit_all(&self, state: &mut State, now: u64) {
         let mut far_end = self.far_end();
         far_end.close();
-        state.ledger.add_wait_for_room(self.take_waited_ns());
+        state.ledger.add_wait_for_admission(self.take_waited_ns());
         let mut arrivals = state.units.take_list();
         while let Some((candidate, unit)) = far_end.take_last() {
             self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
@@ -276,9 +276,9 @@ impl State {
         self.intake.leave(place)
     }
 
-    /// Accounts for a submitter's wait for room.
-    pub(crate) fn add_wait_for_room(&mut self, waited_ns: u64) {
-        self.ledger.add_wait_for_room(waited_ns);
+    /// Accounts for a submitter's wait for admission.
+    pub(crate) fn add_wait_for_admission(&mut self, waited_ns: u64) {
+        self.ledger.add_wait_for_admission(waited_ns);
     }
 
     /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::site::Growth)).

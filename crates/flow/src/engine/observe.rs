@@ -85,7 +85,7 @@ impl State {
         let snapshot = self.snapshot(flow, now);
         self.ledger.assert_conserved(self.intake.budget().in_flight());
         Report {
-            bottleneck: bottleneck::name(&snapshot, self.ledger.room_waited_ns()),
+            bottleneck: bottleneck::name(&snapshot, self.ledger.admission_waited_ns()),
             flow: snapshot.flow,
             outcome: self.life.outcome(),
             admitted: snapshot.admitted,

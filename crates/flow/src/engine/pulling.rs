@@ -170,7 +170,7 @@ impl State {
         let has_room = self.has_room(1);
         let Some(source) = self.intake.source_mut() else { return };
         let waited_ns = source.note_room(has_room, now);
-        self.ledger.add_wait_for_room(waited_ns);
+        self.ledger.add_wait_for_admission(waited_ns);
     }
 
     /// Gives the flow a source.

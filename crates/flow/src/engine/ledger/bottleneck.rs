@@ -5,11 +5,12 @@ use crate::snapshot::Snapshot;
 /// A stage or the workers are the limit if they were busy for at least this part of the time.
 const BUSY: f64 = 0.8;
 
-/// Names the limit of the flow whose last snapshot is given; submitters waited `room_waited_ns` for room.
+/// Names the limit of the flow whose last snapshot is given; submitters and the source waited `admission_waited_ns` for
+/// admission.
 ///
 /// The candidates, in order: a stage at its own ceiling, the shared workers, a resource that units waited for,
 /// admission's caps, the source. Each is judged by averages over the whole run.
-pub(crate) fn name(flow: &Snapshot, room_waited_ns: u64) -> String {
+pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
     if flow.admitted == 0 {
         return "nothing: no unit was admitted".into();
     }
@@ -53,15 +54,18 @@ pub(crate) fn name(flow: &Snapshot, room_waited_ns: u64) -> String {
         );
     }
 
-    if average(room_waited_ns) >= 0.5 {
+    if average(admission_waited_ns) >= 0.5 {
         let memory = flow.peak_bytes_in_flight as f64 >= 0.8 * flow.memory_cap as f64;
         return if memory && flow.peak_in_flight < flow.inflight_cap {
-            format!("the byte budget: the source waited for it {:.0} % of the time", percent(average(room_waited_ns)))
+            format!(
+                "the byte budget: the source waited for it {:.0} % of the time",
+                percent(average(admission_waited_ns))
+            )
         } else {
             format!(
                 "the cap of {} units in flight: the source waited for it {:.0} % of the time",
                 flow.inflight_cap,
-                percent(average(room_waited_ns))
+                percent(average(admission_waited_ns))
             )
         };
     }

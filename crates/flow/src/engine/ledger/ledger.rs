@@ -19,8 +19,8 @@ pub(crate) struct Ledger {
     /// The times at which admission opened and the flow ended.
     started_ns: Option<u64>,
     ended_ns: Option<u64>,
-    /// The time that all submitters together have waited for room.
-    room_waited_ns: u64,
+    /// The time that submitters and the source have waited for admission, all together.
+    admission_waited_ns: u64,
 }
 
 /// The counts at one moment.
@@ -45,7 +45,7 @@ impl Ledger {
             latency: Times::new(),
             started_ns: None,
             ended_ns: None,
-            room_waited_ns: 0,
+            admission_waited_ns: 0,
         }
     }
 
@@ -85,13 +85,13 @@ impl Ledger {
         }
     }
 
-    /// Accounts for a submitter's wait for room.
-    pub(crate) fn add_wait_for_room(&mut self, waited_ns: u64) {
-        self.room_waited_ns += waited_ns;
+    /// Accounts for a wait of a submitter, or of the source, for admission.
+    pub(crate) fn add_wait_for_admission(&mut self, waited_ns: u64) {
+        self.admission_waited_ns += waited_ns;
     }
 
-    pub(crate) fn room_waited_ns(&self) -> u64 {
-        self.room_waited_ns
+    pub(crate) fn admission_waited_ns(&self) -> u64 {
+        self.admission_waited_ns
     }
 
     pub(crate) fn start(&mut self, now: u64) {
