@@ -66,7 +66,7 @@ impl State {
 
     /// The waits of the stage's units, longest first.
     fn waited_for(&self, stage: &StageState) -> Vec<WaitedFor> {
-        let Waits { for_resources, for_memory, for_room, for_worker: (queued, units) } = stage.waits();
+        let Waits { for_resources, for_memory, for_room, in_queue: (queued, units) } = stage.waits();
         let named =
             |resource: &str, (total_ns, units): (u64, u64)| WaitedFor { resource: resource.into(), total_ns, units };
         let resources = self.grants.specs().zip(for_resources).map(|(spec, &waited)| named(&spec.name, waited));

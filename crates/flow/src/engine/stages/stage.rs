@@ -40,7 +40,8 @@ pub(crate) struct Waits<'a> {
     pub(crate) for_resources: &'a [(u64, u64)],
     pub(crate) for_memory: (u64, u64),
     pub(crate) for_room: (u64, u64),
-    pub(crate) for_worker: (u64, u64),
+    /// All the time in the queue, that in line for resources and for room included.
+    pub(crate) in_queue: (u64, u64),
 }
 
 /// A stage as the scheduler sees it.
@@ -689,8 +690,8 @@ impl StageState {
     }
 
     pub(crate) fn waits(&self) -> Waits<'_> {
-        let StageStats { waited, waited_memory, waited_room, waited_worker, .. } = &self.stats;
-        Waits { for_resources: waited, for_memory: *waited_memory, for_room: *waited_room, for_worker: *waited_worker }
+        let StageStats { waited, waited_memory, waited_room, queued, .. } = &self.stats;
+        Waits { for_resources: waited, for_memory: *waited_memory, for_room: *waited_room, in_queue: *queued }
     }
 
     /// The stage's own part of its snapshot; what its units wait for is left empty.

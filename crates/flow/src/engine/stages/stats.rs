@@ -25,7 +25,8 @@ pub(crate) struct StageStats {
     pub(super) waited: Vec<(u64, u64)>,
     pub(super) waited_memory: (u64, u64),
     pub(super) waited_room: (u64, u64),
-    pub(super) waited_worker: (u64, u64),
+    /// The time in the queue, in line for resources and for room included, and the number of units.
+    pub(super) queued: (u64, u64),
 }
 
 impl StageStats {
@@ -45,7 +46,7 @@ impl StageStats {
             waited: vec![(0, 0); resources],
             waited_memory: (0, 0),
             waited_room: (0, 0),
-            waited_worker: (0, 0),
+            queued: (0, 0),
         }
     }
 
@@ -64,8 +65,8 @@ impl StageStats {
     /// Records that `n` units were in the queue for `ns` each.
     pub(super) fn waited_in_queue(&mut self, ns: u64, n: u64) {
         self.wait.record(ns, n);
-        self.waited_worker.0 = self.waited_worker.0.saturating_add(ns.saturating_mul(n));
-        self.waited_worker.1 += n;
+        self.queued.0 = self.queued.0.saturating_add(ns.saturating_mul(n));
+        self.queued.1 += n;
     }
 
     pub(super) fn waited_for_resource(&mut self, resource: u16, ns: u64) {
