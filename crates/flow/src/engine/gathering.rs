@@ -96,7 +96,7 @@ impl State {
             self.end_rest(holder, number, false, now);
         }
         if let Some((parent, holders)) = closed {
-            self.children_left(parent, holders, 0, now);
+            self.children_departed(parent, holders, 0, now);
         }
     }
 

@@ -72,16 +72,16 @@ impl State {
                 self.weigh(row, base);
             }
         }
-        let left: u64 = settlement.retired_early.iter().map(|(_, units)| units).sum();
-        self.stages.at_mut(stage).count_units(rows.len() as u64 + left);
-        self.ledger.retire(left);
-        self.intake.budget_mut().subtract_units(left);
+        let retired: u64 = settlement.retired_early.iter().map(|(_, units)| units).sum();
+        self.stages.at_mut(stage).count_units(rows.len() as u64 + retired);
+        self.ledger.depart(retired, Parting::Retired);
+        self.intake.budget_mut().subtract_units(retired);
         for (admitted_ns, units) in settlement.retired_early.drain(..) {
             self.ledger.record_latency(admitted_ns, units, now);
         }
         match settlement.to {
-            NO_STAGE => self.part(rows, Parting::Retired, settlement.plain, now),
-            GATHERED => self.part(rows, Parting::Gathered, settlement.plain, now),
+            NO_STAGE => self.depart(rows, Parting::Retired, settlement.plain, now),
+            GATHERED => self.depart(rows, Parting::Gathered, settlement.plain, now),
             to => self.stages.enqueue_all(rows, settlement.plain, to, self.units.spares(), now),
         }
         for note in settlement.groups.drain(..) {
@@ -135,9 +135,9 @@ impl State {
         others
     }
 
-    /// Lets units leave that need no settlement beyond that.
-    pub(super) fn part(&mut self, mut rows: VecDeque<Row>, parting: Parting, plain: bool, now: u64) {
-        self.ledger.part(rows.len() as u64, parting);
+    /// Lets units leave that hold nothing: counts them, and frees their rows.
+    pub(super) fn depart(&mut self, mut rows: VecDeque<Row>, parting: Parting, plain: bool, now: u64) {
+        self.ledger.depart(rows.len() as u64, parting);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
         // Units that were admitted together have the same latency, and those that were split together one parent.
         let (mut admitted_ns, mut together) = (0, 0);
@@ -147,7 +147,7 @@ impl State {
                 let record = self.units.record(row);
                 self.intake.budget_mut().subtract_bytes(record.bytes());
                 if let Some(parent) = record.parent() {
-                    siblings.add(parent.row, |parent, children| self.children_left(parent, children, 0, now));
+                    siblings.add(parent.row, |parent, children| self.children_departed(parent, children, 0, now));
                 }
                 self.units.record(row).clear();
             }
@@ -161,7 +161,7 @@ impl State {
         self.ledger.record_latency(admitted_ns, together, now);
         self.units.free_rows(rows.drain(..));
         self.units.keep_list(rows);
-        siblings.end(|parent, children| self.children_left(parent, children, 0, now));
+        siblings.end(|parent, children| self.children_departed(parent, children, 0, now));
     }
 }
 
@@ -296,9 +296,9 @@ impl State {
         self.follow_family(effect, now);
     }
 
-    /// Accounts for children that have left, with the number of units among them and their descendants that failed for
+    /// Accounts for children that have departed, with the number of units among them and their descendants that failed for
     /// good.
-    pub(super) fn children_left(&mut self, parent: u32, children: u64, dead: u64, now: u64) {
+    pub(super) fn children_departed(&mut self, parent: u32, children: u64, dead: u64, now: u64) {
         let effect = self.units.families().remove_children(parent, children, dead);
         self.follow_family(effect, now);
     }
@@ -322,10 +322,10 @@ impl State {
         self.note_rest();
     }
 
-    /// Counts a unit as left, and frees its row.
+    /// Counts a unit as departed, and frees its row.
     fn free(&mut self, mut row: Row, parting: Parting, now: u64) {
         self.units.record(&mut row).clear();
-        self.ledger.part(1, parting);
+        self.ledger.depart(1, parting);
         self.ledger.record_latency(self.units.stamp(&row).admitted_ns(), 1, now);
         self.intake.budget_mut().subtract_units(1);
         self.units.free_rows(std::iter::once(row));
@@ -339,19 +339,19 @@ struct Siblings {
 }
 
 impl Siblings {
-    /// Counts a child. Hands the children before it to `left` if they are another parent's.
-    fn add(&mut self, parent: u32, left: impl FnOnce(u32, u64)) {
+    /// Counts a child. Hands the children before it to `departed` if they are another parent's.
+    fn add(&mut self, parent: u32, departed: impl FnOnce(u32, u64)) {
         match &mut self.of {
             Some((of, children)) if *of == parent => *children += 1,
             of => {
                 let before = of.replace((parent, 1));
-                before.map(|(parent, children)| left(parent, children)).unwrap_or_default();
+                before.map(|(parent, children)| departed(parent, children)).unwrap_or_default();
             }
         }
     }
 
-    /// Hands the last children to `left`.
-    fn end(self, left: impl FnOnce(u32, u64)) {
-        self.of.map(|(parent, children)| left(parent, children)).unwrap_or_default();
+    /// Hands the last children to `departed`.
+    fn end(self, departed: impl FnOnce(u32, u64)) {
+        self.of.map(|(parent, children)| departed(parent, children)).unwrap_or_default();
     }
 }

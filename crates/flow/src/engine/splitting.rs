@@ -122,7 +122,7 @@ impl State {
     /// Sends children to their first stage.
     fn send_children(&mut self, rows: VecDeque<Row>, to: u16, now: u64) {
         if to == NO_STAGE {
-            self.part(rows, Parting::Retired, false, now);
+            self.depart(rows, Parting::Retired, false, now);
         } else {
             self.stages.enqueue_all(rows, false, to, self.units.spares(), now);
         }

@@ -145,10 +145,10 @@ impl State {
 
     /// Takes all units that no worker has out of the queues, when a flow is abandoned.
     pub(crate) fn empty_queues(&mut self) -> Vec<Row> {
-        let mut left = self.units.take_left_behind();
-        self.stages.empty(&mut left);
-        self.grants.empty(&mut left);
-        left.extend(self.timers.clear());
-        left
+        let mut remaining = self.units.take_left_behind();
+        self.stages.empty(&mut remaining);
+        self.grants.empty(&mut remaining);
+        remaining.extend(self.timers.clear());
+        remaining
     }
 }

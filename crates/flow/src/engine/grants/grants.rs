@@ -107,19 +107,19 @@ impl Grants {
         self.instances[instance as usize].line.push_front(waiter);
     }
 
-    /// Moves all units in all lines to `left`.
-    pub(crate) fn empty(&mut self, left: &mut Vec<Row>) {
+    /// Moves all units in all lines to `remaining`.
+    pub(crate) fn empty(&mut self, remaining: &mut Vec<Row>) {
         for instance in &mut self.instances {
-            left.extend(std::mem::take(&mut instance.line).into_iter().filter_map(|waiter| match waiter.party {
+            remaining.extend(std::mem::take(&mut instance.line).into_iter().filter_map(|waiter| match waiter.party {
                 Party::Unit { row, .. } => Some(row),
                 Party::Stage(_) => None,
             }));
         }
         for resource in &mut self.resources {
-            left.extend(resource.key_waiters.drain(..).map(|waiter| waiter.row));
+            remaining.extend(resource.key_waiters.drain(..).map(|waiter| waiter.row));
         }
-        left.extend(self.memory.drain());
-        left.extend(self.room.drain());
+        remaining.extend(self.memory.drain());
+        remaining.extend(self.room.drain());
     }
 
     /// Snapshots of the resources; `waiters` says how many units wait for each.

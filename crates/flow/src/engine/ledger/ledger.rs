@@ -1,8 +1,9 @@
 //! The counts of units that came and left.
 //!
-//! Every admission and every end of a unit is counted by one verb here, under the scheduler's mutex. Plain units are
-//! counted by the batch, after they have retired (see `run::settlement::retire_early`): a listener that must see each
-//! unit leave, such as a journal, needs a place there, too.
+//! A unit comes into flight by [`admit`](Ledger::admit) or [`split`](Ledger::split), and leaves it by
+//! [`depart`](Ledger::depart): no other code counts units, and each is called under the scheduler's mutex. Plain units
+//! are counted by the batch, after they have retired (see `run::settlement::retire_early`): a listener that must see
+//! each unit leave, such as a journal, needs a place there, too.
 
 use crate::engine::histogram::Times;
 use crate::engine::units::families::Parting;
@@ -49,6 +50,7 @@ impl Ledger {
         }
     }
 
+    /// Counts units that are admitted.
     #[inline]
     pub(crate) fn admit(&mut self, units: u64) {
         self.admitted += units;
@@ -59,13 +61,9 @@ impl Ledger {
         self.split += units;
     }
 
-    #[inline]
-    pub(crate) fn retire(&mut self, units: u64) {
-        self.retired += units;
-    }
-
     /// Counts units that leave in the same way.
-    pub(crate) fn part(&mut self, units: u64, parting: Parting) {
+    #[inline]
+    pub(crate) fn depart(&mut self, units: u64, parting: Parting) {
         match parting {
             Parting::Retired => self.retired += units,
             Parting::Skipped => {
@@ -120,8 +118,8 @@ impl Ledger {
     /// Asserts that every unit that came is in flight or was counted when it left.
     #[inline]
     pub(crate) fn assert_conserved(&self, in_flight: u64) {
-        let left = self.retired + self.dead_lettered + self.gathered;
-        assert_eq!(self.admitted + self.split, left + in_flight, "a unit was lost or counted twice");
+        let departed = self.retired + self.dead_lettered + self.gathered;
+        assert_eq!(self.admitted + self.split, departed + in_flight, "a unit was lost or counted twice");
     }
 }
 
@@ -134,9 +132,8 @@ mod tests {
         let mut ledger = Ledger::new();
         ledger.admit(3);
         ledger.split(4);
-        ledger.retire(1);
-        let partings = [(1, Parting::Skipped), (1, Parting::Dead), (1, Parting::Retired), (2, Parting::Gathered)];
-        partings.into_iter().for_each(|(units, parting)| ledger.part(units, parting));
+        let partings = [(1, Parting::Skipped), (1, Parting::Dead), (2, Parting::Retired), (2, Parting::Gathered)];
+        partings.into_iter().for_each(|(units, parting)| ledger.depart(units, parting));
         ledger.assert_conserved(1);
         let Counts { admitted, split, retired, skipped, dead_lettered, gathered } = ledger.counts();
         assert_eq!((admitted, split, retired, skipped, dead_lettered, gathered), (3, 4, 3, 1, 1, 2));
@@ -147,7 +144,7 @@ mod tests {
     fn a_lost_unit_is_noticed() {
         let mut ledger = Ledger::new();
         ledger.admit(2);
-        ledger.retire(1);
+        ledger.depart(1, Parting::Retired);
         ledger.assert_conserved(0);
     }
 

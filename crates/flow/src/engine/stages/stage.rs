@@ -601,12 +601,12 @@ impl StageState {
         self.running + self.in_turns > 0 || self.batches.iter().any(|batch| self.is_ripe(batch, now))
     }
 
-    /// Moves all units that no worker has to `left`. Workers settle the units in their hands themselves.
-    pub(super) fn empty(&mut self, left: &mut Vec<Row>) {
-        left.extend(self.waiting.drain());
-        let granted = left.len();
-        left.extend(self.batches.drain(..).flat_map(|batch| batch.rows));
-        self.granted -= left.len() - granted;
+    /// Moves all units that no worker has to `remaining`. Workers settle the units in their hands themselves.
+    pub(super) fn empty(&mut self, remaining: &mut Vec<Row>) {
+        remaining.extend(self.waiting.drain());
+        let granted = remaining.len();
+        remaining.extend(self.batches.drain(..).flat_map(|batch| batch.rows));
+        self.granted -= remaining.len() - granted;
         self.parked.fill(0);
         self.parked_units = 0;
         self.for_room = 0;

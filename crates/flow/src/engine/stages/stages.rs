@@ -252,9 +252,9 @@ impl Stages {
         !self.list.iter().any(|stage| stage.moves(now))
     }
 
-    /// Moves all units that no worker has to `left`.
-    pub(crate) fn empty(&mut self, left: &mut Vec<Row>) {
-        self.list.iter_mut().for_each(|stage| stage.empty(left));
+    /// Moves all units that no worker has to `remaining`.
+    pub(crate) fn empty(&mut self, remaining: &mut Vec<Row>) {
+        self.list.iter_mut().for_each(|stage| stage.empty(remaining));
     }
 }
 
