@@ -193,7 +193,7 @@ impl<In: Send> Gate for TypedGate<In> {
         let waiting_bytes = self.waiting_bytes();
         let mut arrivals = state.units.take_list();
         let (mut bytes, mut plain, mut admitted) = (0, true, 0);
-        if !far_end.holds_unit() && state.has_room_for_all(units, waiting_bytes) {
+        if !far_end.has_first() && state.has_room_for_all(units, waiting_bytes) {
             // The common case needs one check for all of them.
             for (candidate, unit) in far_end.take_many(units) {
                 admitted += 1;
@@ -205,14 +205,14 @@ impl<In: Send> Gate for TypedGate<In> {
                 && let Some((candidate, unit)) = far_end.take_next()
             {
                 if !state.has_room(candidate.bytes()) {
-                    far_end.hold((candidate, unit));
+                    far_end.put_back((candidate, unit));
                     break;
                 }
                 admitted += 1;
                 bytes += candidate.bytes();
                 plain &= self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
             }
-            self.note_held(&far_end);
+            self.publish_put_back(&far_end);
         }
         self.give_bytes_back(bytes);
         state.intake.count_left_the_gate(admitted);
@@ -227,7 +227,7 @@ impl<In: Send> Gate for TypedGate<In> {
         while let Some((candidate, unit)) = far_end.take_last() {
             self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
         }
-        self.note_held(&far_end);
+        self.publish_put_back(&far_end);
         state.enter(arrivals, false, now);
     }
 

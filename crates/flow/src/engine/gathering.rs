@@ -21,7 +21,7 @@ use super::units::groups::{GroupNote, GroupRules, Holder};
 
 impl State {
     /// Lets a unit that has opened a group rest until the group is closed.
-    pub(super) fn hold(&mut self, mut row: Row, stage: u16, number: u64, now: u64) {
+    pub(super) fn rest(&mut self, mut row: Row, stage: u16, number: u64, now: u64) {
         self.release_where(&mut row, now, |_| true);
         let record = self.units.record(&mut row);
         record.rest();

@@ -228,9 +228,9 @@ impl State {
                 self.stages.at_mut(stage).count_units(1);
                 self.leave(row, Parting::Retired, now);
             }
-            Verdict::Hold { group } => {
+            Verdict::Rest { group } => {
                 self.stages.at_mut(stage).count_units(1);
-                self.hold(row, stage, group, now);
+                self.rest(row, stage, group, now);
             }
             Verdict::Join => {
                 self.stages.at_mut(stage).count_units(1);

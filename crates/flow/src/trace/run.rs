@@ -74,7 +74,7 @@ impl End {
             Verdict::AwaitMemory { .. } => End::AwaitMemory,
             Verdict::Unfold { .. } => End::Unfold,
             Verdict::Unfolded => End::Unfolded,
-            Verdict::Hold { .. } => End::Hold,
+            Verdict::Rest { .. } => End::Hold,
             Verdict::Join => End::Join,
             Verdict::LeftBehind => End::Left,
         }

@@ -47,8 +47,8 @@ pub(crate) struct TypedGate<In> {
     sender: Sender<Sent<In>, Multi, Single>,
     /// The far end of the ring. Except for `close`, only the holder of the flow's mutex uses it.
     far_end: Mutex<FarEnd<In>>,
-    /// Whether the far end holds a unit; written under the flow's mutex.
-    held: AtomicUsize,
+    /// 1 if a unit was put back to the far end, else 0; written under the flow's mutex.
+    put_back: AtomicUsize,
     bytes: AtomicU64,
     settings: Arc<LiveSettings>,
     /// The time that senders have waited for a place since it was last read.
@@ -59,7 +59,7 @@ pub(crate) struct TypedGate<In> {
 pub(crate) struct FarEnd<In> {
     receiver: Receiver<Sent<In>, Multi, Single>,
     /// The first unit, while there is no room for it.
-    held: Option<Sent<In>>,
+    first: Option<Sent<In>>,
     /// Memory for units on their way.
     taken: Vec<Sent<In>>,
 }
@@ -79,8 +79,8 @@ impl<In: Send> TypedGate<In> {
         TypedGate {
             entry,
             sender,
-            far_end: Mutex::new(FarEnd { receiver, held: None, taken: Vec::new() }),
-            held: AtomicUsize::new(0),
+            far_end: Mutex::new(FarEnd { receiver, first: None, taken: Vec::new() }),
+            put_back: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
             settings,
             waited_ns: AtomicU64::new(0),
@@ -154,7 +154,7 @@ impl<In: Send> TypedGate<In> {
     /// mutex.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
-        self.sender.len() + self.held.load(Ordering::Relaxed)
+        self.sender.len() + self.put_back.load(Ordering::Relaxed)
     }
 
     /// At least the bytes of all units that [`waiting`](Self::waiting) has counted.
@@ -172,10 +172,10 @@ impl<In: Send> TypedGate<In> {
         }
     }
 
-    /// Publishes whether the far end holds a unit.
-    pub(crate) fn note_held(&self, far_end: &FarEnd<In>) {
+    /// Publishes whether a unit was put back to the far end.
+    pub(crate) fn publish_put_back(&self, far_end: &FarEnd<In>) {
         // Relaxed: ordered by the flow's mutex.
-        self.held.store(usize::from(far_end.held.is_some()), Ordering::Relaxed);
+        self.put_back.store(usize::from(far_end.first.is_some()), Ordering::Relaxed);
     }
 
     /// The time that senders have waited for a place since the last call.
@@ -186,8 +186,8 @@ impl<In: Send> TypedGate<In> {
 
 impl<In: Send> FarEnd<In> {
     /// Whether a unit waits at the far end because there was no room for it.
-    pub(crate) fn holds_unit(&self) -> bool {
-        self.held.is_some()
+    pub(crate) fn has_first(&self) -> bool {
+        self.first.is_some()
     }
 
     /// Takes up to `units` units at once.
@@ -201,12 +201,12 @@ impl<In: Send> FarEnd<In> {
 
     /// Takes the next unit.
     pub(crate) fn take_next(&mut self) -> Option<Sent<In>> {
-        self.held.take().or_else(|| self.receiver.try_recv().ok())
+        self.first.take().or_else(|| self.receiver.try_recv().ok())
     }
 
     /// Puts back the unit that was taken last.
-    pub(crate) fn hold(&mut self, unit: Sent<In>) {
-        self.held = Some(unit);
+    pub(crate) fn put_back(&mut self, unit: Sent<In>) {
+        self.first = Some(unit);
     }
 
     /// Closes the ring: a sender that comes later gets its unit back.
@@ -217,8 +217,8 @@ impl<In: Send> FarEnd<In> {
     /// Takes the next unit of a closed ring, and waits for a sender that has claimed its place and is about to put its
     /// unit there. Returns `None` when all units have left.
     pub(crate) fn take_last(&mut self) -> Option<Sent<In>> {
-        if let Some(held) = self.held.take() {
-            return Some(held);
+        if let Some(first) = self.first.take() {
+            return Some(first);
         }
         loop {
             match self.receiver.try_recv() {

@@ -331,7 +331,7 @@ where
         drop(shard);
         self.drop_input(row);
         self.end_ticket(row, &unit);
-        Ok(Ended::As(Verdict::Hold { group: number }))
+        Ok(Ended::As(Verdict::Rest { group: number }))
     }
 
     fn begin(&self, number: u64) -> Box<Group<G>> {

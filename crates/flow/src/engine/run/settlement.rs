@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
     /// The unit was split, and leaves when its children have.
     Unfolded,
     /// The unit has opened the group of this number, and rests until it is closed.
-    Hold { group: u64 },
+    Rest { group: u64 },
     /// The unit has joined a group, and leaves.
     Join,
     /// The flow was abandoned, and leaves the unit behind.
