@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::claims::GrantList;
-use super::crew::in_hand::{BatchNote, UnitNote};
+use super::crew::notes::{BatchNote, UnitNote};
 use super::crew::post::Post;
 use super::crew::turn_slot::{DispatchedBatch, NoteId, TakenBack, TurnSlot};
 use super::stages::batch::TakenBatch;
@@ -122,7 +122,7 @@ impl State {
                 held: record.held().iter().copied().collect(),
             });
         }
-        self.crew.in_hand_mut().note(note)
+        self.crew.notes_mut().note(note)
     }
 
     /// Marks the stage's queue, if it has units, after a worker has taken batches. A turn of more units than the worker
@@ -140,19 +140,19 @@ impl State {
     pub(super) fn take_turns_back(&mut self, watched_ns: u64, now: u64) {
         for worker in 0..self.crew.turns() {
             let Some((turn, taken)) = self.crew.take_turn_back(worker, watched_ns) else { continue };
-            let TakenBack { counted, in_hand, pending, finished } = taken;
+            let TakenBack { counted, units_in_hand, pending, finished } = taken;
             // Each goes to the front, so the last one comes first.
             for DispatchedBatch { stage, rows, plain, permits, note, .. } in pending.into_iter().rev() {
-                note.into_iter().for_each(|note| self.crew.in_hand_mut().forget(note));
+                note.into_iter().for_each(|note| self.crew.notes_mut().forget(note));
                 self.stages.at_mut(stage).take_back(rows, plain, permits);
             }
             for (mut batch, mut settlement) in finished {
                 self.settle_units(&mut batch, &mut settlement, now);
                 if batch.leads {
                     // The worker stays busy: from now on it stands for the batch in hand.
-                    let settled = turn.count_one_in_hand(in_hand);
-                    self.stages.at_mut(counted).exchange_running(settled, in_hand);
-                    self.stages.at_mut(batch.stage).end_in_turn(in_hand);
+                    let settled = turn.count_one_in_hand(units_in_hand);
+                    self.stages.at_mut(counted).exchange_running(settled, units_in_hand);
+                    self.stages.at_mut(batch.stage).end_in_turn(units_in_hand);
                 } else {
                     self.end_run(&batch);
                 }

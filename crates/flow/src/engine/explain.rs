@@ -6,7 +6,7 @@
 //! seen, and a unit that was not seen is looked for once more.
 
 use super::claims::{Grant, GrantList, InstanceId, NO_STAGE, Want};
-use super::crew::in_hand::BatchNote;
+use super::crew::notes::BatchNote;
 use super::stages::stage::StageState;
 use super::state::State;
 use super::units::column::Row;
@@ -119,7 +119,7 @@ impl State {
             search.at = at;
             return Stepped::GoesOn;
         }
-        for batch in self.crew.in_hand().batches() {
+        for batch in self.crew.notes().batches() {
             for unit in batch.units() {
                 search.see(unit.id);
             }
@@ -147,7 +147,7 @@ impl State {
     /// The number after those that units have had, and the number of units in workers' hands that have no note.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand: u64 = self.stages.iter().map(StageState::in_hand).sum();
-        let noted: u64 = self.crew.in_hand().batches().map(BatchNote::len).sum();
+        let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
         (self.intake.budget().next_id(), in_hand.saturating_sub(noted))
     }
 
@@ -363,7 +363,7 @@ impl State {
     }
 
     fn holders_in_hand(&self, search: &mut HolderSearch, instance: InstanceId, now: u64) {
-        for batch in self.crew.in_hand().batches() {
+        for batch in self.crew.notes().batches() {
             let of_batch = amount_of(batch.held(), instance);
             search.count(of_batch);
             let stage = self.stages.at(batch.stage());

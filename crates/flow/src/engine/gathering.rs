@@ -48,7 +48,7 @@ impl State {
     }
 
     /// Takes in a note about a group.
-    pub(super) fn take_note(&mut self, note: GroupNote, now: u64) {
+    pub(super) fn take_group_note(&mut self, note: GroupNote, now: u64) {
         match note {
             GroupNote::Joined { group, bytes, full } => {
                 let bytes = self.units.groups_mut().join(group, bytes);

@@ -50,11 +50,11 @@ impl State {
         // happens in between: `grant_all` sees all that the batch gave back at once.
         let first = batch.stage;
         if let Some(note) = batch.note.take() {
-            self.crew.in_hand_mut().forget(note);
+            self.crew.notes_mut().forget(note);
         }
         let (units, mut rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
-        let stage = self.note_stage_runs(units, settlement).unwrap_or(first);
+        let stage = self.count_stage_runs(units, settlement).unwrap_or(first);
         // Children come before their parents' verdicts, so that a parent which ends has its children counted.
         if let Some(brood) = batch.brood.take() {
             self.take_in(*brood, first, now);
@@ -85,7 +85,7 @@ impl State {
             to => self.stages.enqueue_all(rows, settlement.plain, to, self.units.spares(), now),
         }
         for note in settlement.groups.drain(..) {
-            self.take_note(note, now);
+            self.take_group_note(note, now);
         }
         self.stages.mark(stage);
         debug_assert!({
@@ -95,7 +95,7 @@ impl State {
     }
 
     /// Adds a batch's runs to the statistics of each stage it went through. Returns the last stage.
-    fn note_stage_runs(&mut self, units: usize, settlement: &mut Settlement) -> Option<u16> {
+    fn count_stage_runs(&mut self, units: usize, settlement: &mut Settlement) -> Option<u16> {
         let mut timings = settlement.timings.drain(..);
         let (mut timed, mut last) = (0, None);
         for stage_run in settlement.stage_runs.drain(..) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::in_hand::InHand;
+use super::notes::BatchNotes;
 use super::post::{Post, Threads};
 use super::turn_slot::{Move, TakenBack, TurnSlot};
 use super::watch::Watch;
@@ -20,7 +20,7 @@ pub(crate) struct Crew {
     of_stage: Vec<Threads>,
     /// The turns of each shared worker.
     turns: Vec<Arc<TurnSlot>>,
-    in_hand: InHand,
+    notes: BatchNotes,
     /// Shared workers that run a batch or pull the source.
     busy: usize,
     /// The busy shared workers that are expected back soon.
@@ -39,7 +39,7 @@ impl Crew {
             shared: Threads::default(),
             of_stage: (0..stages).map(|_| Threads::default()).collect(),
             turns: Vec::new(),
-            in_hand: InHand::default(),
+            notes: BatchNotes::default(),
             busy: 0,
             busy_soon: 0,
             watch: Watch::default(),
@@ -153,12 +153,12 @@ impl Crew {
 
 impl Crew {
     /// The notes of batches that last.
-    pub(crate) fn in_hand(&self) -> &InHand {
-        &self.in_hand
+    pub(crate) fn notes(&self) -> &BatchNotes {
+        &self.notes
     }
 
-    pub(crate) fn in_hand_mut(&mut self) -> &mut InHand {
-        &mut self.in_hand
+    pub(crate) fn notes_mut(&mut self) -> &mut BatchNotes {
+        &mut self.notes
     }
 }
 

@@ -5,13 +5,13 @@
 //! | `post` | kinds of workers; of each, the threads alive, asleep, polling, woken |
 //! | `turn_slot` | a worker's turn: its batches, and where it is |
 //! | `watch` | the check that workers which are expected soon come |
-//! | `in_hand` | notes of the units in batches that last |
+//! | `notes` | notes of the units in batches that last |
 //! | `wakeups` | the plan of whom to wake |
 //! | `crew` | the part's face |
 
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]
 pub(crate) mod crew;
-pub(crate) mod in_hand;
+pub(crate) mod notes;
 pub(crate) mod post;
 pub(crate) mod turn_slot;
 pub(crate) mod wakeups;

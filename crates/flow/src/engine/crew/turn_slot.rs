@@ -27,7 +27,7 @@ use crate::engine::run::brood::Brood;
 use crate::engine::run::settlement::Settlement;
 use crate::engine::units::column::Row;
 
-/// The number of the note of a batch (see `in_hand`): the same until the batch is settled.
+/// The number of the note of a batch (see `notes`): the same until the batch is settled.
 pub(crate) type NoteId = u32;
 
 /// A batch that a worker has taken: it waits in the worker's turn, runs, or was run and awaits settlement.
@@ -89,7 +89,7 @@ struct Batches {
     /// Batches that the worker has run, unless the timekeeper has settled them.
     finished: Vec<Finished>,
     /// The number of units in the batch that left `pending` last.
-    in_hand: usize,
+    units_in_hand: usize,
 }
 
 /// A batch that was run, with its settlement; `None` if that is settled, and only the batch's worker is still to be
@@ -136,7 +136,7 @@ impl TurnSlot {
         let next = batches.pending.pop_front();
         if let Some(batch) = &next {
             batches.finished.push(finished);
-            batches.in_hand = batch.units;
+            batches.units_in_hand = batch.units;
             // The lock makes this one step with the removal from `pending`: see `follow`.
             self.go(batch.stage);
         } else {
@@ -177,15 +177,15 @@ impl TurnSlot {
         let lasts = watched_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
         let counted = self.counted().filter(|_| lasts)?;
         let mut batches = self.batches();
-        let (in_hand, (pending, finished)) = (batches.in_hand, batches.take_back());
-        Some(TakenBack { counted, in_hand, pending, finished })
+        let (units_in_hand, (pending, finished)) = (batches.units_in_hand, batches.take_back());
+        Some(TakenBack { counted, units_in_hand, pending, finished })
     }
 
     /// Counts the batch in hand as running, because the turn's first batch is settled. Returns the number of units that
     /// counted so far.
-    pub(crate) fn count_one_in_hand(&self, in_hand: usize) -> usize {
+    pub(crate) fn count_one_in_hand(&self, units: usize) -> usize {
         self.of_one_in_hand.store(true, Ordering::Relaxed);
-        self.units.swap(in_hand as u32, Ordering::Relaxed) as usize
+        self.units.swap(units as u32, Ordering::Relaxed) as usize
     }
 
     /// Brings the counted stage up to date. Returns the former one, the present one and the number of units, if they
@@ -206,7 +206,7 @@ pub(crate) struct TakenBack {
     /// The stage whose counts include the turn's worker.
     pub(crate) counted: u16,
     /// The number of units in the batch that the worker runs.
-    pub(crate) in_hand: usize,
+    pub(crate) units_in_hand: usize,
     /// Batches that have not begun, in the order in which the worker would have run them.
     pub(crate) pending: VecDeque<DispatchedBatch>,
     /// Batches that were run and await settlement.
@@ -267,8 +267,8 @@ mod tests {
         assert!(in_hand.units == 2 && results.is_empty());
         assert!(turn.take_back(TURN_LASTS_NS).is_none(), "it has not lasted too long yet");
         let taken = turn.take_back(TURN_LASTS_NS + 1).unwrap();
-        assert_eq!((taken.in_hand, taken.pending.len(), taken.finished.len()), (2, 1, 1));
-        assert_eq!(turn.count_one_in_hand(taken.in_hand), 2);
+        assert_eq!((taken.units_in_hand, taken.pending.len(), taken.finished.len()), (2, 1, 1));
+        assert_eq!(turn.count_one_in_hand(taken.units_in_hand), 2);
         assert!(turn.next((in_hand, Some(Settlement::default())), &mut results).is_none());
         assert!(results[0].1.is_none() && results[1].1.is_some(), "the first batch is settled and only counts");
         assert_eq!(turn.end(), Some((1, 2, true)));

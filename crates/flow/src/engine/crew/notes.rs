@@ -106,12 +106,12 @@ impl BatchNote {
 
 /// The notes of all batches in hand that have one.
 #[derive(Default)]
-pub(crate) struct InHand {
+pub(crate) struct BatchNotes {
     notes: Vec<Option<BatchNote>>,
     free: Vec<NoteId>,
 }
 
-impl InHand {
+impl BatchNotes {
     pub(crate) fn note(&mut self, batch: BatchNote) -> NoteId {
         match self.free.pop() {
             Some(id) => {
@@ -141,17 +141,17 @@ mod tests {
 
     #[test]
     fn a_note_knows_each_of_its_units_and_is_forgotten_with_its_batch() {
-        let mut in_hand = InHand::default();
+        let mut notes = BatchNotes::default();
         let mut batch = BatchNote::new(3, None, GrantList::new(), 9);
         [7, 8, 9, 20].into_iter().for_each(|id| batch.add_plain(id, 5));
         batch.add_plain(21, 6);
         assert_eq!((batch.plain.len(), batch.len(), batch.stage()), (3, 5, 3));
         assert_eq!(batch.units().map(|unit| unit.id).collect::<Vec<_>>(), [7, 8, 9, 20, 21]);
         assert!(batch.unit(8).is_some_and(|unit| unit.admitted_ns == 5) && batch.unit(10).is_none());
-        let note = in_hand.note(batch);
-        assert_eq!(in_hand.batches().count(), 1);
-        in_hand.forget(note);
-        assert_eq!(in_hand.batches().count(), 0);
-        assert_eq!(in_hand.note(BatchNote::new(0, None, GrantList::new(), 0)), note, "numbers are used again");
+        let note = notes.note(batch);
+        assert_eq!(notes.batches().count(), 1);
+        notes.forget(note);
+        assert_eq!(notes.batches().count(), 0);
+        assert_eq!(notes.note(BatchNote::new(0, None, GrantList::new(), 0)), note, "numbers are used again");
     }
 }
