@@ -3,8 +3,8 @@
 //! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most
 //! for units that were in flight before it, each of which frees its bytes when it leaves. That may take long when none
 //! of them runs: they pause between attempts, wait for tokens of a rate, or for their batch to fill. The first unit in
-//! line, once it has waited for [`PATIENCE_NS`], therefore goes on beyond the budget at such a moment. The next one
-//! does so when the budget is kept again, or another [`PATIENCE_NS`] later, because the first could wait for something
+//! line, once it has waited for [`MEMORY_PATIENCE_NS`], therefore goes on beyond the budget at such a moment. The next one
+//! does so when the budget is kept again, or another [`MEMORY_PATIENCE_NS`] later, because the first could wait for something
 //! that the next one holds. If nothing else in the flow can ever move, the first unit goes on at once, because only
 //! finishing frees memory.
 
@@ -15,7 +15,7 @@ use crate::engine::units::column::Row;
 use crate::engine::units::walk::{See, Sight, Walk};
 
 /// The time that a unit waits before it may exceed the budget at a moment when no unit runs.
-const PATIENCE_NS: u64 = 100_000_000;
+const MEMORY_PATIENCE_NS: u64 = 100_000_000;
 
 #[derive(Default)]
 pub(crate) struct MemoryLine {
@@ -64,7 +64,7 @@ impl MemoryLine {
         if self.timer_set {
             return;
         }
-        let ends = |waiter: &MemoryWaiter| waiter.since_ns.max(self.exceeded_ns).saturating_add(PATIENCE_NS);
+        let ends = |waiter: &MemoryWaiter| waiter.since_ns.max(self.exceeded_ns).saturating_add(MEMORY_PATIENCE_NS);
         let next = self.line.partition_point(|waiter| ends(waiter) <= now);
         if let Some(at) = self.line.get(next).map(ends) {
             self.timer_set = true;
@@ -89,7 +89,7 @@ impl MemoryLine {
     pub(crate) fn head_is_due(&self, kept: bool, now: u64) -> bool {
         self.line.front().is_some_and(|head| {
             let rested = now.saturating_sub(head.since_ns.max(self.exceeded_ns));
-            rested >= PATIENCE_NS || (head.waited_ns(now) >= PATIENCE_NS && kept)
+            rested >= MEMORY_PATIENCE_NS || (head.waited_ns(now) >= MEMORY_PATIENCE_NS && kept)
         })
     }
 
@@ -135,19 +135,19 @@ mod tests {
     #[test]
     fn one_timer_serves_the_line() {
         let (mut line, mut timers) = parked(&[5, 7]);
-        assert_eq!(timers.next_at(), 5 + PATIENCE_NS);
-        assert!(timers.next_due(5 + PATIENCE_NS).is_some() && timers.next_at() == u64::MAX);
-        line.timer_fired(&mut timers, 5 + PATIENCE_NS);
-        assert_eq!(timers.next_at(), 7 + PATIENCE_NS);
+        assert_eq!(timers.next_at(), 5 + MEMORY_PATIENCE_NS);
+        assert!(timers.next_due(5 + MEMORY_PATIENCE_NS).is_some() && timers.next_at() == u64::MAX);
+        line.timer_fired(&mut timers, 5 + MEMORY_PATIENCE_NS);
+        assert_eq!(timers.next_at(), 7 + MEMORY_PATIENCE_NS);
     }
 
     #[test]
     fn after_one_unit_exceeds_the_budget_the_next_one_waits() {
         let (mut line, mut timers) = parked(&[0, 0]);
-        assert!(!line.head_is_due(true, PATIENCE_NS - 1) && line.head_is_due(false, PATIENCE_NS));
-        assert!(line.pop(true, &mut timers, PATIENCE_NS).is_some());
-        assert!(!line.head_is_due(false, PATIENCE_NS + 1), "the first one may wait for it");
-        assert!(line.head_is_due(true, PATIENCE_NS + 1), "the budget is kept again");
-        assert!(line.head_is_due(false, 2 * PATIENCE_NS));
+        assert!(!line.head_is_due(true, MEMORY_PATIENCE_NS - 1) && line.head_is_due(false, MEMORY_PATIENCE_NS));
+        assert!(line.pop(true, &mut timers, MEMORY_PATIENCE_NS).is_some());
+        assert!(!line.head_is_due(false, MEMORY_PATIENCE_NS + 1), "the first one may wait for it");
+        assert!(line.head_is_due(true, MEMORY_PATIENCE_NS + 1), "the budget is kept again");
+        assert!(line.head_is_due(false, 2 * MEMORY_PATIENCE_NS));
     }
 }
