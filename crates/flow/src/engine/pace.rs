@@ -29,6 +29,9 @@ pub(crate) const STALL_NS: u64 = 4_000_000;
 /// The time for which a granted batch may be passed over in favour of stages nearer the exit.
 pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 
+/// A worker without work polls for this long before it sleeps, if some is likely to come.
+pub(crate) const ALERT_NS: u64 = 10_000;
+
 /// A backlog worth less than this does not pay for a wake-up, which itself takes a good part of that time.
 pub(crate) const WAKE_NS: u64 = 40_000;
 

@@ -15,15 +15,13 @@ use crate::engine::crew::wakeups::Call;
 use crate::engine::dispatch::Job;
 use crate::engine::intake::source::PullOrder;
 use crate::engine::intake::staging::Staging;
+use crate::engine::pace::ALERT_NS;
 use crate::engine::run::settlement::{Run, Settlement};
 use crate::engine::state::State;
 use crate::engine::threads::clock::fire;
 use crate::engine::threads::shared::{Locked, Shared};
 use crate::engine::units::column::Row;
 use crate::report::Report;
-
-/// A worker that finds no work polls for this long before it sleeps, as threads do (see `threads/sleep`).
-const ALERT_NS: u64 = 10_000;
 
 /// The machine that a run is simulated on.
 #[derive(Debug, Clone, Copy)]

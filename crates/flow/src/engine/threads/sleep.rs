@@ -7,12 +7,10 @@ use millstream_sync::eventcount::{SpinPolicy, Waited};
 
 use super::shared::{Locked, Shared};
 use crate::engine::crew::post::Post;
+use crate::engine::pace::ALERT_NS;
 
 /// A thread of a blocking stage ends after this time without work.
 const MAX_IDLE: Duration = Duration::from_secs(5);
-
-/// A worker polls for work for this long before it sleeps, if some is likely to come.
-const ALERT_NS: u64 = 10_000;
 
 /// The number of pauses between two looks at the clock while polling.
 const ALERT_SPINS: u32 = 8;
