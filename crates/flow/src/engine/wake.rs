@@ -17,7 +17,7 @@ impl State {
     /// flow could be over.
     pub(super) fn plan_wakeups(&self, gate_is_empty: impl FnOnce() -> bool, now: u64) -> Wakeups {
         let mut wakeups = Wakeups { entrance: self.plan_entrance(), ..Wakeups::default() };
-        if self.crew.threads(Post::Shared).looking(self.crew.busy()) == 0 && self.wants_shared_thread(now) {
+        if self.crew.threads(Post::Shared).looking(self.crew.shared_busy()) == 0 && self.wants_shared_thread(now) {
             wakeups.acts_on_watch = true;
             wakeups.workers.extend(self.call(Post::Shared));
         }

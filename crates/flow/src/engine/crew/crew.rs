@@ -22,9 +22,9 @@ pub(crate) struct Crew {
     turns: Vec<Arc<TurnSlot>>,
     notes: BatchNotes,
     /// Shared workers that run a batch or pull the source.
-    busy: usize,
+    shared_busy: usize,
     /// The busy shared workers that are expected back soon.
-    busy_soon: usize,
+    shared_busy_soon: usize,
     watch: Watch,
     /// The time until which the timekeeper sleeps; `u64::MAX` if it does not sleep.
     clock_until: u64,
@@ -40,8 +40,8 @@ impl Crew {
             of_stage: (0..stages).map(|_| Threads::default()).collect(),
             turns: Vec::new(),
             notes: BatchNotes::default(),
-            busy: 0,
-            busy_soon: 0,
+            shared_busy: 0,
+            shared_busy_soon: 0,
             watch: Watch::default(),
             clock_until: u64::MAX,
             spawning_paused: false,
@@ -81,46 +81,46 @@ impl Crew {
 impl Crew {
     /// Shared workers that run a batch or pull the source.
     #[inline]
-    pub(crate) fn busy(&self) -> usize {
-        self.busy
+    pub(crate) fn shared_busy(&self) -> usize {
+        self.shared_busy
     }
 
     /// Whether a shared worker is expected back soon.
     #[inline]
     pub(crate) fn expects_one_soon(&self) -> bool {
-        self.busy_soon > 0
+        self.shared_busy_soon > 0
     }
 
     /// Whether a worker will come by the gate soon.
     #[inline]
     pub(crate) fn attends_gate(&self) -> bool {
-        self.busy_soon > 0 || self.shared.has_signals()
+        self.shared_busy_soon > 0 || self.shared.has_signals()
     }
 
     /// Counts a shared worker that begins to run a batch, or to pull.
     #[inline]
     pub(crate) fn begin(&mut self, soon: bool) {
-        self.busy += 1;
-        self.busy_soon += usize::from(soon);
+        self.shared_busy += 1;
+        self.shared_busy_soon += usize::from(soon);
     }
 
     /// Counts a shared worker that has ended a pull.
     pub(crate) fn end_pull(&mut self, soon: bool) {
-        self.busy -= 1;
-        self.busy_soon -= usize::from(soon);
+        self.shared_busy -= 1;
+        self.shared_busy_soon -= usize::from(soon);
     }
 
     /// Counts a shared worker that has ended a turn.
     #[inline]
     pub(crate) fn end_turn(&mut self, soon: bool) {
-        self.busy -= 1;
-        self.busy_soon -= usize::from(soon);
+        self.shared_busy -= 1;
+        self.shared_busy_soon -= usize::from(soon);
         self.watch.count_turn();
     }
 
     /// Stops counting on a busy worker to be back soon.
     pub(crate) fn expect_no_longer(&mut self) {
-        self.busy_soon -= 1;
+        self.shared_busy_soon -= 1;
     }
 }
 
@@ -168,7 +168,7 @@ impl Crew {
     /// Sets a timer at which the timekeeper looks at the work left to workers that are expected soon.
     #[inline]
     pub(crate) fn watch(&mut self, timers: &mut Timers, now: u64) {
-        let all_busy = self.busy >= self.shared_workers;
+        let all_busy = self.shared_busy >= self.shared_workers;
         self.watch.set(if all_busy { STALL_NS } else { WATCH_NS }, timers, now);
     }
 
@@ -252,7 +252,7 @@ mod tests {
         let mut crew = Crew::new(2, 0);
         assert!(!crew.attends_gate());
         crew.begin(true);
-        assert!(crew.attends_gate() && crew.busy() == 1);
+        assert!(crew.attends_gate() && crew.shared_busy() == 1);
         crew.expect_no_longer();
         assert!(!crew.attends_gate());
         crew.threads_mut(Post::Shared).count_start();
