@@ -102,7 +102,7 @@ impl State {
 
     /// Closes groups if nothing else in the flow can move. `gate_is_empty` is asked only then.
     pub(super) fn close_if_stuck(&mut self, gate_is_empty: impl FnOnce() -> bool, now: u64) {
-        if self.units.groups().resting() == 0 || !self.life.dispatches() || !self.is_stuck() {
+        if self.units.groups().at_rest() == 0 || !self.life.dispatches() || !self.is_stuck() {
             return;
         }
         let stages = 0..self.stages.iter().len() as u16;
@@ -158,9 +158,9 @@ impl State {
         self.stages.enqueue(row, stage, self.units.spares(), now);
     }
 
-    /// Tells the budget how many units wait for others alone.
+    /// Tells the budget how many units are at rest.
     #[inline]
     pub(super) fn note_rest(&mut self) {
-        self.intake.budget_mut().set_waiting(self.units.at_rest());
+        self.intake.budget_mut().set_at_rest(self.units.at_rest());
     }
 }

@@ -6,9 +6,9 @@ pub(crate) struct Budget {
     /// The number of stages that split units.
     splits: u64,
     in_flight: u64,
-    /// Units in flight that wait for other units alone: holders of open groups, and parents whose own work has ended.
+    /// Units at rest, which wait for other units alone: holders of open groups, and parents whose own work has ended.
     /// They hold nothing, and the cap does not count them.
-    waiting: u64,
+    at_rest: u64,
     /// Room that running splits have taken for children: units and bytes.
     reserved: (u64, u64),
     /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
@@ -28,7 +28,7 @@ impl Budget {
             max_bytes,
             splits: 0,
             in_flight: 0,
-            waiting: 0,
+            at_rest: 0,
             reserved: (0, 0),
             bytes: 0,
             next_id: 0,
@@ -95,13 +95,13 @@ impl Budget {
     /// The number of units in flight that the cap counts.
     #[inline]
     fn active(&self) -> u64 {
-        self.in_flight - self.waiting
+        self.in_flight - self.at_rest
     }
 
-    /// Notes the number of units that wait for other units alone.
+    /// Notes the number of units at rest.
     #[inline]
-    pub(crate) fn set_waiting(&mut self, waiting: u64) {
-        self.waiting = waiting;
+    pub(crate) fn set_at_rest(&mut self, units: u64) {
+        self.at_rest = units;
         self.peak_in_flight = self.peak_in_flight.max(self.active());
     }
 
@@ -254,7 +254,7 @@ mod tests {
         budget.add_units(2);
         budget.admit_bytes(90);
         assert_eq!(budget.room(), 0);
-        budget.set_waiting(2);
+        budget.set_at_rest(2);
         assert!(budget.room() == 2 && budget.has_room(1000), "nothing else is in flight");
         budget.add_units(1);
         assert!(budget.room() == 1 && !budget.has_room(1000) && budget.has_room(10));

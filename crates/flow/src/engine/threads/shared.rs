@@ -179,7 +179,7 @@ impl Shared {
     #[inline]
     pub(crate) fn finish_change(&self, state: &mut State) -> Wakeups {
         self.serve_unattended_gate(state);
-        if state.units.groups().resting() > 0 {
+        if state.units.groups().at_rest() > 0 {
             state.close_if_stuck(|| self.gate.is_empty(), self.now());
         }
         if state.source_needs_watch() {

@@ -48,8 +48,8 @@ pub(crate) enum Effect {
 #[derive(Default)]
 pub(crate) struct Families {
     parents: HashMap<u32, Family>,
-    /// The number of parents that wait for their children.
-    waiting: u64,
+    /// The number of parents at rest: their own work has ended, and they wait for their children.
+    at_rest: u64,
 }
 
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl Families {
             return Effect::Leaves(Departure { row, parting, dead });
         }
         family.waits = Some((row, parting));
-        self.waiting += 1;
+        self.at_rest += 1;
         family.gathered()
     }
 
@@ -127,7 +127,7 @@ impl Families {
         let dead = family.unanswered();
         match family.waits.take() {
             Some((row, parting)) => {
-                self.waiting -= 1;
+                self.at_rest -= 1;
                 self.parents.remove(&parent);
                 Effect::Leaves(Departure { row, parting, dead })
             }
@@ -140,10 +140,10 @@ impl Families {
         }
     }
 
-    /// The number of parents that wait for their children.
+    /// The number of parents at rest, which wait for their children.
     #[inline]
-    pub(crate) fn waiting(&self) -> u64 {
-        self.waiting
+    pub(crate) fn at_rest(&self) -> u64 {
+        self.at_rest
     }
 
     /// Shows the parents that wait for their children.
@@ -215,9 +215,9 @@ mod tests {
         families.add_children(2, 3);
         assert_eq!(families.remove_children(2, 2, 0), Effect::Nothing);
         assert_eq!(families.end(row(2), Parting::Dead), Effect::Nothing);
-        assert_eq!(families.waiting(), 1);
+        assert_eq!(families.at_rest(), 1);
         assert_eq!(leaves(families.remove_children(2, 1, 0)), Some((2, Parting::Dead, 1)));
-        assert_eq!(families.waiting(), 0);
+        assert_eq!(families.at_rest(), 0);
     }
 
     #[test]

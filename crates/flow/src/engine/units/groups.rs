@@ -84,7 +84,7 @@ pub(crate) struct Groups {
 impl Groups {
     /// The number of holders at rest.
     #[inline]
-    pub(crate) fn resting(&self) -> u64 {
+    pub(crate) fn at_rest(&self) -> u64 {
         self.places.len() as u64
     }
 
@@ -203,7 +203,7 @@ mod tests {
         groups.rest(1, Holder { family: Some(3), ..holder(1) });
         assert_eq!((groups.oldest_in(0), groups.in_stage(0), groups.in_stage(1)), (Some(7), vec![7, 5, 9], vec![]));
         assert!(groups.wake(7).is_some() && groups.wake(7).is_none());
-        assert_eq!((groups.oldest_in(0), groups.resting(), groups.bytes()), (Some(5), 3, 2));
+        assert_eq!((groups.oldest_in(0), groups.at_rest(), groups.bytes()), (Some(5), 3, 2));
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(groups.join(4, 10), 10);
         assert!(groups.fill(4).is_none(), "its holder is still in a worker's hands");
         assert!(groups.rest(4, holder(4)).is_some());
-        assert_eq!((groups.end(4, 1), groups.resting(), groups.groups.len()), (10, 0, 0));
+        assert_eq!((groups.end(4, 1), groups.at_rest(), groups.groups.len()), (10, 0, 0));
     }
 
     #[test]

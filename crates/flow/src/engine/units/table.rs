@@ -144,10 +144,10 @@ impl Units {
         &mut self.groups
     }
 
-    /// The number of units that wait for other units alone: holders at rest, and parents whose own work has ended.
+    /// The number of units at rest, which wait for other units alone: holders at rest, and parents whose own work has ended.
     #[inline]
     pub(crate) fn at_rest(&self) -> u64 {
-        self.groups.resting() + self.families.waiting()
+        self.groups.at_rest() + self.families.at_rest()
     }
 
     /// Shows the units that wait for other units alone.
