@@ -269,13 +269,13 @@ impl State {
             let elsewhere = grant.from == stage && grant.until != next && state.is_place(grant.instance);
             grant.until == stage || grant.until == NO_STAGE || elsewhere
         };
-        units.record(row).give_back(passed, |grant| grants.release(grant, timers, now));
+        units.record(row).release(passed, |grant| grants.release(grant, timers, now));
     }
 
     /// Gives back the grants that `which` selects.
     pub(super) fn release_where(&mut self, row: &mut Row, now: u64, which: impl Fn(&Grant) -> bool) {
         let State { units, grants, timers, .. } = self;
-        units.record(row).give_back(which, |grant| grants.release(grant, timers, now));
+        units.record(row).release(which, |grant| grants.release(grant, timers, now));
     }
 
     /// Accounts for another weight of the unit.

@@ -324,7 +324,7 @@ impl Record {
     }
 
     /// Hands the grants that `which` selects to `take`; the unit holds them no longer.
-    pub(crate) fn give_back(&mut self, which: impl Fn(&Grant) -> bool, mut take: impl FnMut(Grant)) {
+    pub(crate) fn release(&mut self, which: impl Fn(&Grant) -> bool, mut take: impl FnMut(Grant)) {
         let Some(needs) = &mut self.needs else { return };
         needs.held.retain(|grant| {
             let gives = which(grant);
@@ -527,8 +527,8 @@ mod tests {
         let mut record = Record::default();
         record.hold([grant(1, 0, NO_STAGE), grant(2, 0, 3), grant(3, 1, 3)]);
         let mut given = Vec::new();
-        record.give_back(|grant| grant.from == 0, |grant| given.push(grant.instance));
-        record.give_back(|_| true, |grant| given.push(grant.instance));
+        record.release(|grant| grant.from == 0, |grant| given.push(grant.instance));
+        record.release(|_| true, |grant| given.push(grant.instance));
         assert_eq!(given, [1, 2, 3]);
     }
 

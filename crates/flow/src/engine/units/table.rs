@@ -144,7 +144,8 @@ impl Units {
         &mut self.groups
     }
 
-    /// The number of units at rest, which wait for other units alone: holders at rest, and parents whose own work has ended.
+    /// The number of units at rest, which wait for other units alone: holders of open groups, and parents whose own work
+    /// has ended.
     #[inline]
     pub(crate) fn at_rest(&self) -> u64 {
         self.groups.at_rest() + self.families.at_rest()
