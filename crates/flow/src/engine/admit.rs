@@ -17,8 +17,8 @@ use super::units::table::Units;
 /// The gate, its payload type hidden.
 pub(crate) trait Gate: Send + Sync {
     /// Admits units in the order of their arrival, as long as there is room and no submitter at the entrance came
-    /// before them. Unless `surely` is set, checks without the gate's mutex first.
-    fn admit_from_gate(&self, state: &mut State, now: u64, surely: bool);
+    /// before them. A caller that comes often asks [`is_empty`](Gate::is_empty) first, which takes no lock.
+    fn admit_from_gate(&self, state: &mut State, now: u64);
     /// Closes the gate and admits all units when a flow ends, whether or not there is room: they are counted as left.
     fn admit_all(&self, state: &mut State, now: u64);
     /// Closes the gate, and tells the senders that wait.
@@ -75,8 +75,8 @@ impl State {
     /// Admits units that wait at the gate, if more units would keep workers busier.
     #[inline]
     pub(super) fn admit_from_gate_if_wanted(&mut self, gate: &dyn Gate, now: u64) {
-        if self.wants_more() {
-            gate.admit_from_gate(self, now, false);
+        if self.wants_more() && !gate.is_empty() {
+            gate.admit_from_gate(self, now);
         }
     }
 
@@ -178,10 +178,7 @@ impl<In: Send> TypedGate<In> {
 }
 
 impl<In: Send> Gate for TypedGate<In> {
-    fn admit_from_gate(&self, state: &mut State, now: u64, surely: bool) {
-        if !surely && self.is_empty() {
-            return;
-        }
+    fn admit_from_gate(&self, state: &mut State, now: u64) {
         state.ledger.add_wait_for_admission(self.take_waited_ns());
         let mut far_end = self.far_end();
         // A closed flow admits no submitter from the entrance, so those still in line there hold nothing up.
@@ -246,7 +243,7 @@ impl State {
     /// Whether the submitter at `place` (`None`: a newcomer) is the next to be admitted, and there is room for its unit.
     /// Units that came to the gate before are admitted first.
     pub(crate) fn may_enter(&mut self, gate: &dyn Gate, place: Option<u64>, bytes: u64, now: u64) -> bool {
-        gate.admit_from_gate(self, now, true);
+        gate.admit_from_gate(self, now);
         self.grant_all(now);
         self.intake.is_turn(place, gate.len()) && self.has_room(bytes)
     }

@@ -44,7 +44,9 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             hands.lend_pocket(&mut state);
             hands.read_clock();
             // The wake-up may be for units at the gate alone.
-            shared.gate().admit_from_gate(&mut state, hands.now(), false);
+            if !shared.gate().is_empty() {
+                shared.gate().admit_from_gate(&mut state, hands.now());
+            }
             continue;
         };
 

@@ -234,7 +234,9 @@ impl Drive<'_> {
         let mut state = shared.lock();
         if was_asleep {
             state.has_woken(self.workers[worker].post, polled);
-            shared.gate().admit_from_gate(&mut state, self.now, false);
+            if !shared.gate().is_empty() {
+                shared.gate().admit_from_gate(&mut state, self.now);
+            }
         }
         self.turn(worker, state);
     }

@@ -276,7 +276,7 @@ impl Shared {
         }
         if ends || (!attended && !self.gate.is_empty()) {
             let now = self.now();
-            self.gate.admit_from_gate(state, now, ends);
+            self.gate.admit_from_gate(state, now);
             state.grant_all(now);
         }
     }

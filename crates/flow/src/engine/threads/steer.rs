@@ -25,7 +25,7 @@ impl Shared {
         let mut state = self.lock();
         let now = self.now();
         // Units that wait at the gate for the next worker are shown in the queue that they will enter.
-        self.gate().admit_from_gate(&mut state, now, true);
+        self.gate().admit_from_gate(&mut state, now);
         state.follow_turns();
         state.grant_all(now);
         let snapshot = state.snapshot(self.site().name(), now);
