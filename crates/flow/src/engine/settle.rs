@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::claims::{GATHERED, Grant, NO_STAGE};
+use super::claims::{GATHERED, Grant, NO_STAGE, UNDECIDED};
 use super::crew::turn_slot::DispatchedBatch;
 use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
@@ -82,6 +82,10 @@ impl State {
         match settlement.to {
             NO_STAGE => self.depart(rows, Parting::Retired, settlement.plain, now),
             GATHERED => self.depart(rows, Parting::Gathered, settlement.plain, now),
+            UNDECIDED => {
+                debug_assert!(rows.is_empty(), "a unit without an exception has no destination");
+                self.units.keep_list(rows);
+            }
             to => self.stages.enqueue_all(rows, settlement.plain, to, self.units.spares(), now),
         }
         for note in settlement.groups.drain(..) {

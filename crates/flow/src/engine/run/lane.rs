@@ -10,7 +10,7 @@ use super::front::{Front, late};
 use super::settlement::{Run, StageRun, Verdict};
 use crate::contain::{Contained, contain, drop_panic};
 use crate::cx::Cx;
-use crate::engine::claims::NO_STAGE;
+use crate::engine::claims::{NO_STAGE, UNDECIDED};
 use crate::engine::units::column::Row;
 use crate::engine::units::groups::GroupRules;
 use crate::engine::units::record::UnitRef;
@@ -352,9 +352,6 @@ enum Ended {
     /// The unit ended with another outcome.
     As(Verdict),
 }
-
-/// No unit of the batch has decided yet where the batch goes.
-pub(super) const UNDECIDED: u16 = NO_STAGE - 1;
 
 /// The progress of a batch, kept outside of the frames that a panic unwinds.
 struct Progress {

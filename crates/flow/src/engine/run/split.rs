@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use super::brood::{Brood, Newborn};
 use super::front::{Front, late};
-use super::lane::{Code, Lane, UNDECIDED};
+use super::lane::{Code, Lane};
 use super::settlement::{Run, StageRun, Verdict};
 use crate::contain::{contain, drop_panic};
 use crate::cx::Cx;
-use crate::engine::claims::NO_STAGE;
+use crate::engine::claims::{NO_STAGE, UNDECIDED};
 use crate::engine::pace::{PULL_NS, nanos};
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::record::{Parent, UnitRef};
