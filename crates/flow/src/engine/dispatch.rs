@@ -16,8 +16,8 @@ use super::units::column::Row;
 pub(super) enum Job {
     /// Run the first granted batch of this stage.
     Batch(u16),
-    /// Pull the source, in a shared worker's place (`seated`) or beside the shared workers.
-    Pull { seated: bool },
+    /// Pull the source, in a shared worker's place (`in_place`) or beside the shared workers.
+    Pull { in_place: bool },
 }
 
 impl State {
@@ -34,13 +34,13 @@ impl State {
     }
 
     fn choose_shared(&self, now: u64) -> Option<Job> {
-        let seats_taken = self.stages.busy_beyond_floors() + self.intake.seated_pulls();
-        let spare = seats_taken < self.crew.shared_workers();
+        let taken = self.stages.busy_beyond_floors() + self.intake.pulls_in_place();
+        let spare = taken < self.crew.shared_workers();
         let choice = self.stages.choose(spare, now);
         let batch = choice.stage.map(Job::Batch);
         let Some(source) = self.intake.source().filter(|_| !choice.below_floor) else { return batch };
-        let pull = Job::Pull { seated: spare };
-        // Without a spare seat the source is pulled only if no worker has come by for a while: a source that waits for
+        let pull = Job::Pull { in_place: spare };
+        // Without a spare place the source is pulled only if no worker has come by for a while: a source that waits for
         // busy workers would starve the stages that have threads of their own.
         if !spare {
             return (self.crew.is_stalled() && self.wants_more() && self.can_pull()).then_some(pull);

@@ -106,8 +106,8 @@ impl State {
             return;
         }
         let stages = 0..self.stages.iter().len() as u16;
-        // A pull that blocks has lost its seat, and the end of the flow does not wait for it.
-        let can_come = self.intake.has_pulled() || self.intake.seated_pulls() > 0;
+        // A pull that blocks has lost its worker's place, and the end of the flow does not wait for it.
+        let can_come = self.intake.has_pulled() || self.intake.pulls_in_place() > 0;
         if self.is_closed() && !can_come && gate_is_empty() {
             // What these groups become may join those of later stages. Groups by family close when their members are
             // there: the members of those that rest are in other groups.

@@ -22,11 +22,11 @@ impl State {
         &mut self,
         rows: &mut Vec<Row>,
         staging: &Arc<Staging>,
-        seated: bool,
+        in_place: bool,
         now: u64,
     ) -> Option<PullOrder> {
         let batch = self.stages.at(self.intake.entry()).batch_target();
-        let (pull, chunk) = self.intake.source_mut()?.begin(staging, seated, batch, now);
+        let (pull, chunk) = self.intake.source_mut()?.begin(staging, in_place, batch, now);
         self.crew.begin(pull.is_soon());
         // The rows and the numbers are taken beforehand, so the puller needs no lock for them.
         let places = self.intake.entry_place().map_or(usize::MAX, |place| self.grants.units_for(place.into(), 1));
@@ -133,9 +133,9 @@ impl State {
         self.enter(arrivals, false, now);
     }
 
-    /// Takes the place of a pull that lasts, so that other workers go on without it.
-    pub(super) fn unseat_long_pull(&mut self, now: u64) {
-        if self.intake.source_mut().is_some_and(|source| source.unseat(now)) {
+    /// Takes a pull that lasts out of its worker's place, so that another worker gets it.
+    pub(super) fn displace_long_pull(&mut self, now: u64) {
+        if self.intake.source_mut().is_some_and(|source| source.displace(now)) {
             self.crew.expect_no_longer();
         }
     }
@@ -147,7 +147,7 @@ impl State {
         if self.crew.is_watched() {
             return false;
         }
-        if source.is_pulling() { source.is_seated() } else { !self.crew.is_stalled() && self.can_pull() }
+        if source.is_pulling() { source.is_in_place() } else { !self.crew.is_stalled() && self.can_pull() }
     }
 
     /// Sets a timer at which the timekeeper checks that workers come by the source.
@@ -155,7 +155,7 @@ impl State {
         self.crew.watch_source(self.intake.is_pulling(), &mut self.timers, now);
     }
 
-    /// The time for which the end of the flow should still wait for a pull that has lost its seat.
+    /// The time for which the end of the flow should still wait for a pull that has lost its worker's place.
     pub(super) fn pull_grace_remaining(&self, now: u64) -> Option<Duration> {
         let source = self.intake.source().filter(|_| !self.life.is_abandoned())?;
         source.grace_remaining(now)

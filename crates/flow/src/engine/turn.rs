@@ -111,8 +111,8 @@ impl<'a> Hands<'a> {
         let now = self.now;
         let stage = match state.choose(self.post, now)? {
             Job::Batch(stage) => stage,
-            Job::Pull { seated } => {
-                return state.begin_pull(&mut self.rows, &self.staging, seated, now).map(Task::Pull);
+            Job::Pull { in_place } => {
+                return state.begin_pull(&mut self.rows, &self.staging, in_place, now).map(Task::Pull);
             }
         };
         let lead = state.dispatch(stage, self.turn.as_ref(), true, now)?;

@@ -64,12 +64,12 @@ impl State {
     }
 
     /// Whether the flow has ended, whatever waits at the gate: nothing further can happen. A pull that blocks loses its
-    /// seat soon; the end of the flow waits a little longer for it.
+    /// worker's place soon; the end of the flow waits a little longer for it.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed()
             && self.intake.budget().in_flight() == 0
             && !self.intake.has_pulled()
-            && self.intake.seated_pulls() == 0
+            && self.intake.pulls_in_place() == 0
     }
 
     /// Notes what the plan promises, and fills in what it takes out of the state.
@@ -150,7 +150,7 @@ impl State {
                 TimerAction::Rate(instance) => self.grants.rate_timer_fired(instance, at_ns),
                 TimerAction::Watch => {
                     if self.crew.end_watch(at_ns) {
-                        self.unseat_long_pull(now);
+                        self.displace_long_pull(now);
                         self.take_turns_back(at_ns, now);
                         self.follow_turns();
                     }

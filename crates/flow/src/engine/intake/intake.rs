@@ -86,8 +86,8 @@ impl Intake {
 
     /// The number of pulls that take a shared worker's place: 0 or 1.
     #[inline]
-    pub(crate) fn seated_pulls(&self) -> usize {
-        usize::from(self.source.as_ref().is_some_and(SourceState::is_seated))
+    pub(crate) fn pulls_in_place(&self) -> usize {
+        usize::from(self.source.as_ref().is_some_and(SourceState::is_in_place))
     }
 
     /// Whether a worker may pull if the flow has room. A pull must not pass a waiting submitter.

@@ -41,7 +41,7 @@ pub(crate) struct Pulling {
     /// The pull will end soon.
     pub(super) soon: bool,
     /// The pull takes a shared worker's place.
-    pub(super) seated: bool,
+    pub(super) in_place: bool,
 }
 
 impl Pulling {
@@ -91,8 +91,8 @@ impl SourceState {
 
     /// Whether a pull takes a shared worker's place.
     #[inline]
-    pub(crate) fn is_seated(&self) -> bool {
-        self.pulling.as_ref().is_some_and(|pull| pull.seated)
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.pulling.as_ref().is_some_and(|pull| pull.in_place)
     }
 
     /// Whether a worker may pull if the flow has room: no pull goes on, and the units of the last one are admitted.
@@ -121,7 +121,7 @@ impl SourceState {
 
     /// Begins a pull that pushes to `staging`. Returns it, and the number of units that it should bring: as many as take
     /// about [`PULL_NS`], and at most four batches.
-    pub(crate) fn begin(&mut self, staging: &Arc<Staging>, seated: bool, batch: usize, now: u64) -> (Pulling, u64) {
+    pub(crate) fn begin(&mut self, staging: &Arc<Staging>, in_place: bool, batch: usize, now: u64) -> (Pulling, u64) {
         // The staging of the pull before is empty, or `is_ready` would have refused this one.
         self.staging = staging.clone();
         self.staging.calm_down();
@@ -130,7 +130,7 @@ impl SourceState {
             0 => 1,
             unit_ns => (PULL_NS / unit_ns).clamp(1, (4 * batch).min(Staging::CAPACITY) as u64),
         };
-        let pull = Pulling { since_ns: now, soon: seated && self.unit_ns > 0, seated };
+        let pull = Pulling { since_ns: now, soon: in_place && self.unit_ns > 0, in_place };
         self.pulling = Some(pull);
         (pull, chunk)
     }
@@ -163,7 +163,7 @@ impl SourceState {
     /// Whether [`close`](Self::close) would do nothing.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        !self.open && (self.told || self.is_seated())
+        !self.open && (self.told || self.is_in_place())
     }
 
     /// Ends the source, after the flow was closed. Returns whether the listener is to be told now: a pull in progress
@@ -172,22 +172,22 @@ impl SourceState {
         if std::mem::take(&mut self.open) && self.pulling.is_some() {
             self.staging.hurry_up();
         }
-        !self.is_seated() && !std::mem::replace(&mut self.told, true)
+        !self.is_in_place() && !std::mem::replace(&mut self.told, true)
     }
 
-    /// Takes the place of a pull that lasts, so that other workers go on without it. Returns whether the pull was
+    /// Takes a pull that lasts out of its worker's place, so that another worker gets it. Returns whether the pull was
     /// expected to end soon until now.
-    pub(crate) fn unseat(&mut self, now: u64) -> bool {
+    pub(crate) fn displace(&mut self, now: u64) -> bool {
         let Some(pull) = self.pulling.as_mut().filter(|pull| now.saturating_sub(pull.since_ns) > TURN_LASTS_NS) else {
             return false;
         };
-        pull.seated = false;
+        pull.in_place = false;
         let was_soon = std::mem::take(&mut pull.soon);
         self.staging.hurry_up();
         was_soon
     }
 
-    /// The time for which the end of the flow should still wait for a pull that has lost its seat. Perhaps its thread
+    /// The time for which the end of the flow should still wait for a pull that has lost its place. Perhaps its thread
     /// was only kept from running, and the units it has taken from the source would be lost.
     pub(crate) fn grace_remaining(&self, now: u64) -> Option<Duration> {
         let pull = self.pulling.as_ref()?;
@@ -223,7 +223,7 @@ mod tests {
     fn the_first_pull_brings_one_unit_and_later_ones_a_chunk() {
         let (mut source, staging) = (SourceState::new(), Arc::new(Staging::new()));
         let (pull, chunk) = source.begin(&staging, true, 64, 0);
-        assert!(chunk == 1 && !pull.is_soon() && source.is_seated() && !source.is_ready());
+        assert!(chunk == 1 && !pull.is_soon() && source.is_in_place() && !source.is_ready());
         source.end(true, 10_000);
         let (pull, chunk) = source.begin(&staging, true, 64, 20_000);
         assert!(chunk == PULL_NS / 10_000 && pull.is_soon());
@@ -231,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pull_that_lasts_loses_its_seat_and_is_told_to_hurry() {
+    fn a_pull_that_lasts_loses_its_place_and_is_told_to_hurry() {
         let (mut source, staging) = pulled(1_000);
         source.begin(&staging, true, 64, 10_000);
-        assert!(!source.unseat(10_000 + TURN_LASTS_NS), "it has a little longer");
-        assert!(source.unseat(10_001 + TURN_LASTS_NS) && !source.is_seated() && !source.pull_ends_soon());
+        assert!(!source.displace(10_000 + TURN_LASTS_NS), "it has a little longer");
+        assert!(source.displace(10_001 + TURN_LASTS_NS) && !source.is_in_place() && !source.pull_ends_soon());
         // SAFETY: this test makes one row of each number.
         assert!(staging.push(unsafe { crate::engine::units::column::Row::new(0) }, true), "the puller hears of it");
-        assert!(!source.unseat(10_002 + TURN_LASTS_NS), "the seat is lost once");
+        assert!(!source.displace(10_002 + TURN_LASTS_NS), "the place is lost once");
     }
 
     #[test]

@@ -259,9 +259,9 @@ impl Drive<'_> {
                 }
                 batch.map(Ok)
             }
-            Some(Job::Pull { seated }) => {
+            Some(Job::Pull { in_place }) => {
                 let Worker { rows, staging, .. } = &mut self.workers[worker];
-                state.begin_pull(rows, staging, seated, now).map(Err)
+                state.begin_pull(rows, staging, in_place, now).map(Err)
             }
         };
         match taken {
