@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::intake::pull::SourceState;
 use super::intake::source::PullOrder;
+use super::intake::source_state::SourceState;
 use super::intake::staging::Staging;
 use super::state::State;
 use super::units::column::Row;

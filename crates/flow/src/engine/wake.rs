@@ -7,7 +7,7 @@
 
 use super::crew::post::Post;
 use super::crew::wakeups::{Call, EntranceCall, Wakeups};
-use super::intake::pull::SourceState;
+use super::intake::source_state::SourceState;
 use super::pace::WAKE_NS;
 use super::state::State;
 use super::timers::TimerAction;

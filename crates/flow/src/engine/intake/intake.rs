@@ -2,7 +2,7 @@
 
 use super::budget::Budget;
 use super::entrance::{Entering, Entrance, Wake};
-use super::pull::SourceState;
+use super::source_state::SourceState;
 
 pub(crate) struct Intake {
     budget: Budget,

@@ -7,7 +7,7 @@
 //! | `gate` | the ring before admission, while a worker is about to come by |
 //! | `entrance` | the line of submitters that wait for room |
 //! | `waking`, `crossing` | waking them; workers that wait for room in another flow |
-//! | `source`, `staging`, `pull` | the source, its rows on their way, and the scheduler's view of it |
+//! | `source`, `staging`, `source_state` | the source, its rows on their way, and the scheduler's view of it |
 //! | `intake` | the part's face |
 
 pub(crate) mod budget;
@@ -17,7 +17,7 @@ pub(crate) mod entrance;
 pub(crate) mod gate;
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]
 pub(crate) mod intake;
-pub(crate) mod pull;
 pub(crate) mod source;
+pub(crate) mod source_state;
 pub(crate) mod staging;
 pub(crate) mod waking;

@@ -7,7 +7,7 @@
 //!
 //! A source may block at any unit. The units it gave before must not wait for that, and it must not keep a worker's
 //! place. Pulled rows therefore lie in the [`Staging`], where the holder of the flow's mutex can admit them. When a
-//! pull lasts for a timer's tick (see `pull`), another worker gets its place and the puller is told to
+//! pull lasts for a timer's tick (see `source_state`), another worker gets its place and the puller is told to
 //! [hurry](Staging::hurry): from then on it hands over every unit at once.
 //!
 //! When all workers are busy with long units, an additional thread pulls, so that other stages do not starve.
