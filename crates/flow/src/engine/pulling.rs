@@ -73,7 +73,7 @@ impl State {
         let staging = source.staging();
         let staged = staging.len();
         let mut left = staged;
-        if source.stamps_hold() && self.has_room_for_all(staged as usize, 0) {
+        if source.stamps_hold(now) && self.has_room_for_all(staged as usize, 0) {
             left -= self.admit_plain_rows(staging, staged, now);
         }
         let mut arrivals = self.units.take_list();

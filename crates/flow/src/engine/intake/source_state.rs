@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::staging::Staging;
 use crate::engine::pace::{PULL_NS, TURN_LASTS_NS};
 
-/// Units of a pull that lasts longer than this get a new stamp when they are admitted.
+/// Units get a new stamp when they are admitted if their pull lasted longer than this, or does so by then.
 const SLOW_NS: u64 = 400_000;
 
 /// A pull that lasts longer than this is blocked, and the end of the flow does not wait for it.
@@ -28,7 +28,7 @@ pub(crate) struct SourceState {
     next_id: u64,
     /// The listener was told of the source's end, or is about to be.
     told: bool,
-    /// The last pull took so long that the time of its beginning is not the time of its units' admission.
+    /// The last pull that has ended took so long that its units get new stamps.
     slow: bool,
     /// The time since which there has been no room for the source's units.
     held_up_since: Option<u64>,
@@ -114,9 +114,10 @@ impl SourceState {
         }
     }
 
-    /// The units of the last pull have the time of its beginning as the time of their admission.
-    pub(crate) fn stamps_hold(&self) -> bool {
-        !self.slow
+    /// Whether the staged units may keep the time of their pull's beginning as the time of their admission: it is not
+    /// long ago. They are those of the pull in progress or, without one, of the last pull.
+    pub(crate) fn stamps_hold(&self, now: u64) -> bool {
+        self.pulling.as_ref().map_or(!self.slow, |pull| now.saturating_sub(pull.since_ns) <= SLOW_NS)
     }
 
     /// Begins a pull that pushes to `staging`. Returns it, and the number of units that it should bring: as many as take
@@ -239,6 +240,19 @@ mod tests {
         // SAFETY: this test makes one row of each number.
         assert!(staging.push(unsafe { crate::engine::units::column::Row::new(0) }, true), "the puller hears of it");
         assert!(!source.displace(10_002 + TURN_LASTS_NS), "the place is lost once");
+    }
+
+    #[test]
+    fn units_of_a_pull_that_lasts_get_new_stamps_before_it_ends_and_after() {
+        let (mut source, staging) = (SourceState::new(), Arc::new(Staging::new()));
+        source.begin(&staging, true, 64, 0);
+        assert!(source.stamps_hold(SLOW_NS) && !source.stamps_hold(SLOW_NS + 1), "the pull blocks");
+        source.end(true, SLOW_NS + 1);
+        assert!(!source.stamps_hold(SLOW_NS + 2), "the units that it left were pulled long ago");
+        source.begin(&staging, true, 64, 2 * SLOW_NS);
+        assert!(source.stamps_hold(2 * SLOW_NS + 1), "its units are its own, however long the pull before it took");
+        source.end(true, 2 * SLOW_NS + 1);
+        assert!(source.stamps_hold(9 * SLOW_NS));
     }
 
     #[test]
