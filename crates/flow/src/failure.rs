@@ -228,7 +228,7 @@ impl<E: std::error::Error> From<E> for Failure {
 
 /// A unit that failed for good, with everything needed to understand it or to run it again.
 pub struct DeadLetter {
-    /// The unit's number in its flow, counted from 0 in order of admission.
+    /// The unit's number in its flow (see [`Cx::unit`](crate::Cx::unit)).
     pub unit: u64,
     /// The number of the unit that it was split from.
     pub parent: Option<u64>,

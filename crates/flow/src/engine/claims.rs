@@ -4,7 +4,7 @@
 //! | form | meaning | made by |
 //! | --- | --- | --- |
 //! | [`Need`](crate::need::Need) | the program's declaration for a stage: resource, amount, key function, hold | the flow's builder |
-//! | [`Ask`] | a need of one unit, where it differs by unit: the amount and the key are computed | the stage's entry, on the unit's arrival |
+//! | [`Ask`] | a need of one unit, where it differs by unit: the amount and the key are computed | the stage's entry, before the unit comes there |
 //! | [`Want`] | a need whose instance (the resource, or one key of it) is known | the build, where it is constant; the look-up of keys |
 //! | [`Step`] | a need of a unit that acquires its needs one after the other | a unit that missed its moment too often |
 //! | [`Grant`] | the right that a unit or a batch holds | taking a want |

@@ -5,13 +5,13 @@
 //! | **admit** | units from the gate enter their first queue, as long as there is room | `admit` |
 //! | **grant** | each unit in a queue or in a line gets all that it needs, or waits; pulled units are admitted | `grant` (pulled: `pulling`) |
 //! | **dispatch** | the worker takes a granted batch, or the right to pull the source | `dispatch`, `turn` |
+//! | **wake** | other threads hear of the work that is left to them | `wake` |
 //! | **run** | the stage's code runs on the batch, or the source is pulled; plain units that are done retire | `run/lane` (a pull: `threads/source_slot`, `intake/source`) |
 //! | **settle** | each unit of the batch goes on, is retried, or leaves; plain ones are counted | `settle` |
-//! | **wake** | other threads hear of what the turn made possible | `wake` |
 //!
-//! A turn is one way round. The worker holds the mutex from settling one batch until it has taken the next one. Wherever
-//! it gives the mutex up, the plan of wake-ups is made before and sent after, so other workers run what it leaves while
-//! it runs what it took.
+//! A turn is one way round. The worker holds the mutex from settling one batch until it has taken the next one, except
+//! where the source has ended, whose listener it tells in between. Wherever it gives the mutex up, the plan of wake-ups is
+//! made before and sent after, so other workers run what it leaves while it runs what it took.
 
 use std::sync::Arc;
 

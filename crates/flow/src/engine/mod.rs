@@ -1,7 +1,9 @@
 //! The engine: a scheduler that is a plain state machine, and the threads that drive it.
 //!
 //! Read [`cycle`] first: a worker's loop, in the order of a unit's way. Its steps are `admit` or `pulling`, `grant` (with
-//! `in_order`), `splitting`, `dispatch` and `turn`, `run`, `settle`, `gathering`, and `wake`. The steps sequence the verbs of the parts:
+//! `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Two ways of a unit go through several of them:
+//! `splitting` acts in grant, dispatch and settle, `gathering` in settle and wake. The steps sequence the verbs of the
+//! parts:
 //!
 //! | part | keeps |
 //! | --- | --- |
@@ -15,9 +17,10 @@
 //! | `life` | the phase of the flow |
 //!
 //! A part's fields are its own, and no part imports a step. `state` composes the parts. `run` is what happens without the
-//! mutex; `explain` and `observe` look and change nothing; `crew` knows its `settlement`, because a worker's turn keeps what its batches bring back. `threads` drives
-//! everything in real time, and holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`,
-//! `histogram` and `identity` are words that several parts use.
+//! mutex; of the parts, only `crew` knows its `brood` and `settlement`, because a worker's turn keeps what its batches take
+//! along and bring back. `explain` and `observe` look and change nothing. `threads` drives everything in real time, and
+//! holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`, `histogram` and `identity` are
+//! words that several parts use.
 
 mod admit;
 pub(crate) mod claims;

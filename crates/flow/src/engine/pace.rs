@@ -16,7 +16,9 @@ pub(crate) const SOON_NS: u64 = 200_000;
 /// The time for which the scheduler relies on workers that are expected soon, while others could take their place.
 pub(crate) const WATCH_NS: u64 = 1_000_000;
 
-/// A turn or a pull that has taken this long is held up: it was meant to take a twentieth of that, or less.
+/// A turn or a pull that has taken this long counts as held up: a pull is meant to take a twentieth of that, and
+/// several batches of a turn a hundredth, in their first stage. A healthy turn whose batches go on through further stages
+/// may last as long, too; it then loses the batches that it has not begun, which other workers can take.
 pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 
 /// A chain older than this ends with its present stage.

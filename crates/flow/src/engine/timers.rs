@@ -1,4 +1,5 @@
-//! Timers: the moments at which the timekeeper acts. Of the other parts they know only the rows of `units`.
+//! Timers: the moments at which the timekeeper acts. Of the other parts they know only `units`: its rows, and the walk
+//! over them.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -29,9 +29,6 @@ pub(crate) struct Brood {
 }
 
 impl Brood {
-    /// The maximum number of children of one run.
-    pub(crate) const MAX: u64 = 256;
-
     /// A brood of at most as many children as there are rows, the first with the stamp `first`, that is full when its
     /// children weigh `max_bytes`.
     pub(crate) fn new(rows: Vec<Row>, first: Stamp, max_bytes: u64) -> Self {

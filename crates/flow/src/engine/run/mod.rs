@@ -1,4 +1,4 @@
-//! The run of a batch: a stage's code with its types, on a worker that holds no lock of the engine.
+//! The run of a batch: a stage's code with its types, on a worker that does not hold the flow's mutex.
 //!
 //! | file | idea |
 //! | --- | --- |

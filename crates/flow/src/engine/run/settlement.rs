@@ -53,27 +53,30 @@ pub(crate) struct StageRun {
 /// The results that a worker brings back from one batch.
 #[derive(Default)]
 pub(crate) struct Settlement {
-    /// The stages that the batch went through. The fields below speak of the last one, except `timings`.
+    // The whole way of the batch:
+    /// The stages that the batch went through.
     pub(crate) stage_runs: Vec<StageRun>,
+    /// Service times of all its stages, as pairs of nanoseconds per unit and number of units.
+    pub(crate) timings: Vec<(u64, u64)>,
+    /// Some units weigh less than is accounted to them.
+    pub(crate) lighter: bool,
+    /// A number for the key of each unit's group, if a stage gathers by keys and the flow has a witness.
+    pub(crate) keys: Vec<u64>,
+    /// Units that have retired already (see [`retire_early`]), as pairs of admission time and number of units.
+    pub(crate) retired_early: SmallVec<[(u64, u64); 4]>,
+    /// The time at which the batch ended.
+    pub(crate) ended_ns: u64,
+    // Its last stage:
     /// The destination of all units without an exception; [`NO_STAGE`](crate::engine::claims::NO_STAGE): they retire;
-    /// [`GATHERED`](crate::engine::claims::GATHERED): they have joined groups, and leave.
+    /// [`GATHERED`](crate::engine::claims::GATHERED): they have joined groups, and leave;
+    /// [`UNDECIDED`](crate::engine::claims::UNDECIDED): all units are exceptions.
     pub(crate) to: u16,
     /// The units without an exception are plain (see `Record`).
     pub(crate) plain: bool,
-    /// Some units weigh less than is accounted to them.
-    pub(crate) lighter: bool,
     /// The exceptions: a unit's position in the batch and its verdict, in ascending order.
     pub(crate) exceptions: Vec<(u32, Verdict)>,
     /// Notes about groups that members have joined, or that have ended.
     pub(crate) groups: Vec<GroupNote>,
-    /// A number for the key of each unit's group, if the stage gathers by keys and the flow has a witness.
-    pub(crate) keys: Vec<u64>,
-    /// Units that have retired already (see [`retire_early`]), as pairs of admission time and number of units.
-    pub(crate) retired_early: SmallVec<[(u64, u64); 4]>,
-    /// Service times of all stages the batch went through, as pairs of nanoseconds per unit and number of units.
-    pub(crate) timings: Vec<(u64, u64)>,
-    /// The time at which the batch ended.
-    pub(crate) ended_ns: u64,
 }
 
 /// The run of one batch on one worker.

@@ -9,7 +9,6 @@ use super::queue::{Queue, Taken};
 use super::stats::StageStats;
 use crate::engine::claims::{Grant, GrantList, InstanceId, NO_STAGE, Wants};
 use crate::engine::pace::{CHAIN_NS, OWN_NS, SOON_NS, TURN_BATCHES, TURN_NS, nanos};
-use crate::engine::run::brood::Brood;
 use crate::engine::settings::Workers;
 use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
@@ -18,6 +17,9 @@ use crate::engine::units::pocket::Spares;
 use crate::engine::units::walk::{See, Sight, Walk};
 use crate::policy::Batch;
 use crate::snapshot::StageSnapshot;
+
+/// The maximum number of children of one run.
+const MAX_BROOD: u64 = 256;
 
 /// The builder's description of a stage.
 pub(crate) struct StageSetup {
@@ -322,7 +324,8 @@ impl StageState {
         !self.waiting.is_empty()
     }
 
-    /// The number of units in the queue, whatever they wait for.
+    /// The number of units in the queue, whatever they wait for: those in lines, the granted ones, and those that workers
+    /// have taken but not begun (`in_turns`).
     pub(crate) fn queued(&self) -> u64 {
         (self.waiting.len() + self.granted + self.parked_units + self.for_room) as u64
     }
@@ -401,7 +404,7 @@ impl StageState {
     /// many next time, so that short children share the cost of a run, and slow ones do not wait for one another.
     pub(crate) fn size_brood(&mut self, most: u64, born: u64) {
         let wish = if born >= most { self.brood.max(2 * born) } else { (2 * born).max(self.brood / 2) };
-        self.brood = wish.clamp(1, Brood::MAX);
+        self.brood = wish.clamp(1, MAX_BROOD);
     }
 
     /// The number of units that wait for the resource.

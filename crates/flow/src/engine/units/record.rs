@@ -7,9 +7,10 @@ use crate::engine::claims::{Ask, Grant, GrantList, NO_STAGE, Step, Want};
 
 /// The engine's record of a unit that is not *plain*.
 ///
-/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed; units that arrive
-/// together in a queue are plain together. Their records are as [`clear`](Record::clear) leaves them, and the engine
-/// never reads them: a million plain units touch a million payloads and nothing else.
+/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed; its record is as
+/// [`clear`](Record::clear) leaves it. Whether units are plain is a flag of the list that they are in, an arrival in a
+/// queue or a batch: `plain` says that all of them are, and without it any of them may be. The engine never reads the
+/// records of a list with the flag: a million plain units touch a million payloads and nothing else.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// The time at which the unit entered its present queue; the queue keeps it until the unit's needs are looked at.

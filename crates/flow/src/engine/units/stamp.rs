@@ -1,4 +1,8 @@
-//! The stamp of a unit: its number, and the time of its admission or, if a worker pulled it, of the pull.
+//! The stamp of a unit: its number, and the time from which its latency counts.
+//!
+//! That is the time of its admission; for a child, the time at which its parent's run began, and for a pulled unit, the
+//! time at which its pull began. A pulled unit gets the time of its admission instead if its pull lasted long, or if
+//! there was not room for it and all that were pulled with it (see `pulling`).
 
 use std::num::NonZeroU64;
 

@@ -16,7 +16,8 @@ pub(crate) struct Units {
     stamps: Arc<Column<Stamp>>,
     /// Free rows that are in no worker's pocket.
     free: Vec<Row>,
-    /// The pocket of the worker that holds the mutex; empty if the holder has none.
+    /// The pocket of the worker that holds the mutex. All other holders, such as submitters and the timekeeper, share the
+    /// pocket that is here meanwhile.
     pocket: Pocket,
     /// The number of rows that exist.
     made: u32,
