@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `run`, `started` | the run (flow and process id) and the moment it began, in seconds since 1970 |
 //! | `time` | the moment the unit was given up on, in seconds since 1970 |
-//! | `unit` | the unit's number in order of admission, from 0 |
+//! | `unit` | the unit's number, from 0; numbers ascend in the order in which units come |
 //! | `stage`, `attempts`, `cause`, `message` | where, after how many attempts, and why |
 //! | `path` or `line` | the unit: a file that was walked to, or a line or argument |
 //! | `path_hex` or `line_hex` | only if that is not UTF-8: its bytes in hexadecimal (the text is then only readable) |
