@@ -4,11 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::claims::{Ask, NO_STAGE};
+use crate::engine::claims::NO_STAGE;
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::record::UnitRef;
+use crate::entry::Entry;
 use crate::inlet::Inlet;
-use crate::need::{Hold, MAX_AMOUNT, Need};
 use crate::ticket::Sink;
 
 /// The way out of a flow whose retired units yield `R`.
@@ -84,95 +84,6 @@ pub struct Select<T, F> {
 impl<T, F> fmt::Debug for Select<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Select").field("exits", &self.exits).finish_non_exhaustive()
-    }
-}
-
-/// The receiving side of a stage: the column of its payloads, and their needs there.
-///
-/// The thread that hands a unit over (the worker that finished the stage before, or the submitter) computes what the
-/// unit weighs and needs here, and never under the flow's mutex.
-pub(crate) struct Entry<T> {
-    pub(crate) index: u16,
-    pub(crate) column: Arc<Column<T>>,
-    pub(crate) needs: OnceLock<EntryNeeds<T>>,
-}
-
-pub(crate) struct EntryNeeds<T> {
-    /// The needs that differ by unit.
-    pub(crate) dynamic: Vec<Need<T>>,
-    /// The names of their resources.
-    pub(crate) resources: Vec<String>,
-    pub(crate) bytes: Option<BytesFn<T>>,
-}
-
-/// A function that weighs a payload.
-pub(crate) type BytesFn<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
-
-impl<T> Entry<T> {
-    fn needs(&self) -> &EntryNeeds<T> {
-        self.needs.get().expect("build() checks that every stage is defined")
-    }
-
-    /// Computes the weight of `value` here, if the stage has a function for it, and the needs. Runs the user's
-    /// functions.
-    ///
-    /// An `Err` names the number that is more than [`MAX_AMOUNT`].
-    #[inline]
-    pub(crate) fn demand(&self, value: &T, asks: &mut Vec<Ask>) -> Result<Option<u64>, Box<str>> {
-        let EntryNeeds { dynamic, bytes, .. } = self.needs();
-        if !dynamic.is_empty() {
-            self.ask(value, asks)?;
-        }
-        let Some(weigh) = bytes else { return Ok(None) };
-        match weigh(value) {
-            bytes if bytes > MAX_AMOUNT => {
-                Err(format!("it weighs {bytes} bytes: at most {MAX_AMOUNT} are possible").into())
-            }
-            bytes => Ok(Some(bytes)),
-        }
-    }
-
-    /// Notes what `value` needs here in its unit's `next_asks`, or why this stage can't run it; what it weighs, if the stage says
-    /// how. Runs the user's functions.
-    #[inline]
-    pub(crate) fn demand_of(&self, value: &T, unit: &mut UnitRef<'_>) -> Option<u64> {
-        let mut none = Vec::new();
-        let asks = if self.is_dynamic() { unit.change().next_asks() } else { &mut none };
-        self.demand(value, asks).unwrap_or_else(|refused| {
-            unit.change().refuse_next(refused);
-            None
-        })
-    }
-
-    fn ask(&self, value: &T, asks: &mut Vec<Ask>) -> Result<(), Box<str>> {
-        asks.clear();
-        let EntryNeeds { dynamic, resources, .. } = self.needs();
-        for (need, resource) in dynamic.iter().zip(resources) {
-            let amount = need.amount_with.as_ref().map_or(need.amount, |amount| amount(value));
-            // The build has compared a constant with the capacity.
-            if amount > MAX_AMOUNT && need.amount_with.is_some() {
-                asks.clear();
-                return Err(format!("it needs {amount} of `{resource}`: at most {MAX_AMOUNT} are possible").into());
-            }
-            if amount > 0 {
-                asks.push(Ask {
-                    resource: need.resource.index,
-                    until: if let Hold::Until(stage) = need.hold { stage } else { NO_STAGE },
-                    amount,
-                    key: need.key.as_ref().map(|key| key(value).into_boxed_str()),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether units need and weigh nothing of their own here.
-    pub(crate) fn is_plain(&self) -> bool {
-        !self.is_dynamic() && self.needs().bytes.is_none()
-    }
-
-    pub(crate) fn is_dynamic(&self) -> bool {
-        !self.needs().dynamic.is_empty()
     }
 }
 
@@ -262,7 +173,7 @@ impl<T: Send + 'static> Route<T> for ToStage<T> {
 
     #[inline]
     fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim {
-        Aim { stage: self.0.index, bytes: self.0.demand_of(value, unit), branch: 0 }
+        Aim { stage: self.0.index, bytes: self.0.note_demand(value, unit), branch: 0 }
     }
 
     #[inline]

@@ -57,6 +57,7 @@ mod control;
 mod cx;
 mod draft;
 mod engine;
+mod entry;
 mod exit;
 mod explain;
 mod failure;

@@ -33,7 +33,7 @@ use super::candidate::Candidate;
 use super::crossing::Crossing;
 use super::waking::wake_before_blocking;
 use crate::engine::settings::LiveSettings;
-use crate::exit::Entry;
+use crate::entry::Entry;
 
 /// The maximum number of units that wait before the gate.
 pub(crate) const MAX_AT_GATE: usize = 1024;

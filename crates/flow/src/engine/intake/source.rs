@@ -23,7 +23,7 @@ use super::staging::Staging;
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::record::Record;
 use crate::engine::units::stamp::Stamp;
-use crate::exit::Entry;
+use crate::entry::Entry;
 
 /// The way in which a source ended.
 pub enum SourceEnd {

@@ -9,7 +9,7 @@ use crate::contain::contain;
 use crate::engine::pace::nanos;
 use crate::engine::units::column::Row;
 use crate::engine::units::record::UnitRef;
-use crate::exit::Entry;
+use crate::entry::Entry;
 use crate::failure::{DeadLetter, Failure, Requeue};
 use crate::policy::AfterFailure;
 use crate::ticket::{TicketBook, Unfinished};
@@ -93,7 +93,7 @@ impl<In: Send + 'static> Front<In> {
     /// came here. Runs user functions.
     fn requeue(&self, failure: &Failure, mut unit: UnitRef<'_>, row: &mut Row) -> Verdict {
         let input = self.cell(row).as_ref().expect("a running unit has its payload");
-        let bytes = self.entry.demand_of(input, &mut unit);
+        let bytes = self.entry.note_demand(input, &mut unit);
         Verdict::Requeue { bytes, pause_ns: nanos(failure.pause()) }
     }
 }
