@@ -3,21 +3,18 @@
 use std::collections::VecDeque;
 
 use super::claims::{Grant, NO_STAGE};
-use super::grants::instance::Party;
 use super::intake::candidate::Candidate;
 use super::intake::entrance::Wake;
 use super::intake::gate::TypedGate;
 use super::state::State;
 use super::units::column::Row;
-use super::units::families::Parting;
-use super::units::record::Record;
 use super::units::stamp::Stamp;
-use super::units::table::Units;
 
 /// The gate, its payload type hidden.
 pub(crate) trait Gate: Send + Sync {
     /// Admits units in the order of their arrival, as long as there is room and no submitter at the entrance came
-    /// before them. A caller that comes often asks [`is_empty`](Gate::is_empty) first, which takes no lock.
+    /// before them. A caller that comes often asks [`is_empty`](Gate::is_empty) first, which does not
+    /// lock the gate.
     fn admit_from_gate(&self, state: &mut State, now: u64);
     /// Closes the gate and admits all units when a flow ends, whether or not there is room: they are counted as left.
     fn admit_all(&self, state: &mut State, now: u64);
@@ -276,66 +273,5 @@ impl State {
     /// Accounts for a submitter's wait for admission.
     pub(crate) fn add_wait_for_admission(&mut self, waited_ns: u64) {
         self.ledger.add_wait_for_admission(waited_ns);
-    }
-
-    /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::site::Growth)).
-    pub(crate) fn grow(&mut self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
-        // The unit grows beyond the budget where waiting could not help: it is privileged, it is alone in the flow, or
-        // its code must not run twice.
-        let budget = self.intake.budget_mut();
-        let before = record.bytes();
-        let fits = budget.fits((total_bytes - before).into());
-        let grows = fits || record.is_privileged() || budget.in_flight() == 1 || !may_wait;
-        if grows {
-            budget.grow(before, total_bytes);
-            record.reweigh(total_bytes);
-        }
-        grows
-    }
-
-    /// Takes the unit that has waited longest in the entry stage's queue, if its departure makes room for `bytes`. The
-    /// unit is still in flight until [`discard`](Self::discard).
-    pub(crate) fn drop_oldest(&mut self, bytes: u64, now: u64) -> Option<Row> {
-        let State { units, stages, grants, intake, timers, .. } = self;
-        let entry = intake.entry();
-        let no_memory_line = grants.memory().is_empty();
-        let makes_room = |units: &Units, row: &mut Row| {
-            no_memory_line && intake.budget().has_room_instead_of(units.record(row).bytes(), bytes)
-        };
-        // The oldest unit is the first in one of the lines for the stage's needs, or the first in the queue itself.
-        let in_line = grants.heads().filter(|&(_, _, stage)| stage == entry);
-        let in_line = in_line.map(|(instance, row, _)| (units.record(row).queued_ns(), instance)).min();
-        let in_queue = stages.at(entry).oldest_waiting_ns();
-        match in_line.filter(|(since, _)| in_queue.is_none_or(|oldest| *since <= oldest)) {
-            Some((_, instance)) => {
-                let mut waiter = grants.pull_head(instance)?;
-                if let Party::Unit { row, .. } = &mut waiter.party
-                    && !makes_room(units, row)
-                {
-                    grants.put_back_head(instance, waiter);
-                    return None;
-                }
-                let waited_ns = now.saturating_sub(waiter.since_ns);
-                let Party::Unit { row, .. } = waiter.party else { return None };
-                stages.at_mut(entry).unpark(grants.resource_of(instance), waited_ns);
-                grants.drop_user(instance, timers, now);
-                Some(row)
-            }
-            None => {
-                let (mut row, queued_ns) = stages.at_mut(entry).pop_waiting(units.spares())?;
-                if makes_room(units, &mut row) {
-                    return Some(row);
-                }
-                stages.at_mut(entry).push_front(row, queued_ns, units.spares());
-                None
-            }
-        }
-    }
-
-    /// Ends a unit that was given up on outside of a worker.
-    pub(crate) fn discard(&mut self, row: Row, now: u64) {
-        self.stages.at_mut(self.intake.entry()).count_dead_letter();
-        self.leave(row, Parting::Dead, now);
-        self.grant_all(now);
     }
 }

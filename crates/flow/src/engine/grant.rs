@@ -400,27 +400,6 @@ impl State {
     pub(super) fn is_stuck(&self) -> bool {
         !self.timers.brings_work() && self.stages.nothing_is_granted_or_runs()
     }
-
-    /// Lets the first unit in the line for bytes go on if it may. Returns whether it does.
-    #[inline]
-    fn serve_memory(&mut self, now: u64) -> bool {
-        let Some(head) = self.grants.memory_mut().head() else { return false };
-        let budget = self.intake.budget();
-        let grows = head.wants_bytes.saturating_sub(self.units.record(&mut head.row).bytes());
-        let fits = budget.fits(grows.into());
-        // If nothing else in the flow can ever move, waiting frees no byte.
-        let is_stuck = || self.is_stuck();
-        let is_due = || self.grants.memory().head_is_due(budget.fits(0), now) && self.stages.nothing_moves(now);
-        if !fits && !is_stuck() && !is_due() {
-            return false;
-        }
-        let Some(mut waiter) = self.grants.memory_mut().pop(!fits, &mut self.timers, now) else { return false };
-        self.units.record(&mut waiter.row).reserve(grows, !fits);
-        self.intake.budget_mut().add_bytes(grows);
-        self.stages.at_mut(waiter.stage).count_wait_for_memory(waiter.waited_ns(now));
-        self.stages.enqueue(waiter.row, waiter.stage, self.units.spares(), now);
-        true
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The engine: a scheduler that is a plain state machine, and the threads that drive it.
 //!
 //! Read [`cycle`] first: a worker's loop, in the order of a unit's way. Its steps are `admit` or `pulling`, `grant` (with
-//! `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Two ways of a unit go through several of them:
-//! `splitting` acts in grant, dispatch and settle, `gathering` in settle and wake. The steps sequence the verbs of the
-//! parts:
+//! `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Some ways of a unit go through several of
+//! them: `splitting` acts in grant, dispatch and settle, `gathering` in settle and wake, `growing` in run and grant;
+//! `dropping` stands beside admit. The steps sequence the verbs of the parts:
 //!
 //! | part | keeps |
 //! | --- | --- |
@@ -27,10 +27,12 @@ pub(crate) mod claims;
 mod crew;
 mod cycle;
 mod dispatch;
+mod dropping;
 mod explain;
 mod gathering;
 mod grant;
 mod grants;
+mod growing;
 mod histogram;
 mod identity;
 mod in_order;

@@ -2,7 +2,7 @@
 //!
 //! The state is a plain state machine that knows neither threads nor clocks: every method takes the time as an
 //! argument, so tests drive it step by step. It only composes: each of its parts keeps its own fields to itself, and the
-//! steps of a unit's way (`admit`, `pulling`, `grant`, `dispatch`, `settle`, `wake`) sequence the verbs of several parts.
+//! steps of a unit's way (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) sequence the verbs of several parts.
 //! Each step costs O(units it moves + stages), however many units wait elsewhere. Two verbs look at the head of every
 //! line, and so at all resources and keys: `snapshot`, and `drop_oldest` of a flow that drops units when it is full.
 //!

@@ -1,0 +1,44 @@
+//! Growing: a unit weighs more while it runs, or waits for the bytes and runs again.
+//!
+//! A unit that there are no bytes for is cancelled, and stands in the line for bytes (see `grants/memory`).
+
+use super::state::State;
+use super::units::record::Record;
+
+impl State {
+    /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::site::Growth)).
+    pub(crate) fn grow(&mut self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
+        // The unit grows beyond the budget where waiting could not help: it is privileged, it is alone in the flow, or
+        // its code must not run twice.
+        let budget = self.intake.budget_mut();
+        let before = record.bytes();
+        let fits = budget.fits((total_bytes - before).into());
+        let grows = fits || record.is_privileged() || budget.in_flight() == 1 || !may_wait;
+        if grows {
+            budget.grow(before, total_bytes);
+            record.reweigh(total_bytes);
+        }
+        grows
+    }
+
+    /// Lets the first unit in the line for bytes go on if it may. Returns whether it does.
+    #[inline]
+    pub(super) fn serve_memory(&mut self, now: u64) -> bool {
+        let Some(head) = self.grants.memory_mut().head() else { return false };
+        let budget = self.intake.budget();
+        let grows = head.wants_bytes.saturating_sub(self.units.record(&mut head.row).bytes());
+        let fits = budget.fits(grows.into());
+        // If nothing else in the flow can ever move, waiting frees no byte.
+        let is_stuck = || self.is_stuck();
+        let is_due = || self.grants.memory().head_is_due(budget.fits(0), now) && self.stages.nothing_moves(now);
+        if !fits && !is_stuck() && !is_due() {
+            return false;
+        }
+        let Some(mut waiter) = self.grants.memory_mut().pop(!fits, &mut self.timers, now) else { return false };
+        self.units.record(&mut waiter.row).reserve(grows, !fits);
+        self.intake.budget_mut().add_bytes(grows);
+        self.stages.at_mut(waiter.stage).count_wait_for_memory(waiter.waited_ns(now));
+        self.stages.enqueue(waiter.row, waiter.stage, self.units.spares(), now);
+        true
+    }
+}
