@@ -115,17 +115,17 @@ impl Grants {
     }
 
     /// Counts one more user of a key.
-    pub(crate) fn add_user(&mut self, instance: InstanceId) {
-        self.instances[instance as usize].users += 1;
+    pub(crate) fn add_user(&mut self, id: InstanceId) {
+        self.instances[id as usize].users += 1;
     }
 
     /// Counts one user of a key fewer; the key is forgotten with its last user.
-    pub(crate) fn drop_user(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
-        let state = &mut self.instances[instance as usize];
-        if state.key.is_some() {
-            debug_assert!(state.users > 0, "a key was forgotten once too often");
-            state.users = state.users.saturating_sub(1);
-            self.forget_if_unused(instance, timers, now);
+    pub(crate) fn drop_user(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
+        let instance = &mut self.instances[id as usize];
+        if instance.key.is_some() {
+            debug_assert!(instance.users > 0, "a key loses a user that it does not have");
+            instance.users = instance.users.saturating_sub(1);
+            self.forget_if_unused(id, timers, now);
         }
     }
 
@@ -134,26 +134,27 @@ impl Grants {
         wants.for_each(|want| self.drop_user(want.instance, timers, now));
     }
 
-    pub(super) fn forget_if_unused(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
-        let state = &mut self.instances[instance as usize];
-        if state.key.is_none() || state.users > 0 || !state.line.is_empty() || state.timer_set_ns.is_some() {
+    pub(super) fn forget_if_unused(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
+        let instance = &mut self.instances[id as usize];
+        if instance.key.is_none() || instance.users > 0 || !instance.line.is_empty() || instance.timer_set_ns.is_some()
+        {
             return;
         }
-        let resource = &mut self.resources[usize::from(state.resource)];
-        if state.full_at_ns > now {
+        let resource = &mut self.resources[usize::from(instance.resource)];
+        if instance.full_at_ns > now {
             // A key that is forgotten while it owes tokens would be made again with a full burst.
-            if !std::mem::replace(&mut state.listed_idle, true) {
-                resource.idle_rates.push_back(instance);
-                resource.idle_until_ns = resource.idle_until_ns.min(state.full_at_ns);
-                let resource = state.resource;
+            if !std::mem::replace(&mut instance.listed_idle, true) {
+                resource.idle_rates.push_back(id);
+                resource.idle_until_ns = resource.idle_until_ns.min(instance.full_at_ns);
+                let resource = instance.resource;
                 self.set_keys_timer(resource, timers, now);
             }
-        } else if !state.listed_idle
-            && let Some(key) = state.key.take()
+        } else if !instance.listed_idle
+            && let Some(key) = instance.key.take()
         {
             resource.keys.remove(&key);
-            self.keys_freed.push(state.resource);
-            self.free.push(instance);
+            self.keys_freed.push(instance.resource);
+            self.free.push(id);
         }
     }
 

@@ -9,23 +9,23 @@ use crate::engine::units::column::Row;
 use crate::resource::Supply;
 
 impl Grants {
-    fn supply_of(&self, instance: InstanceId) -> Supply {
-        let resource = self.instances[instance as usize].resource;
+    fn supply_of(&self, id: InstanceId) -> Supply {
+        let resource = self.instances[id as usize].resource;
         self.resources[usize::from(resource)].spec.supply
     }
 
     /// Whether a newcomer may take the amount: there is enough, and no other unit waits for it in line.
-    pub(crate) fn is_free(&self, instance: InstanceId, amount: u64, woken_at: Option<InstanceId>, now: u64) -> bool {
-        let state = &self.instances[instance as usize];
-        (state.line.is_empty() || woken_at == Some(instance)) && state.has(self.supply_of(instance), amount, now)
+    pub(crate) fn is_free(&self, id: InstanceId, amount: u64, woken_at: Option<InstanceId>, now: u64) -> bool {
+        let instance = &self.instances[id as usize];
+        (instance.line.is_empty() || woken_at == Some(id)) && instance.has(self.supply_of(id), amount, now)
     }
 
     /// The number of newcomers that may have `amount` tokens each now.
-    pub(crate) fn units_for(&self, instance: InstanceId, amount: u64) -> usize {
-        let state = &self.instances[instance as usize];
-        match self.supply_of(instance) {
-            Supply::Tokens(capacity) if state.line.is_empty() && amount > 0 => {
-                (capacity.saturating_sub(state.in_use) / amount) as usize
+    pub(crate) fn units_for(&self, id: InstanceId, amount: u64) -> usize {
+        let instance = &self.instances[id as usize];
+        match self.supply_of(id) {
+            Supply::Tokens(capacity) if instance.line.is_empty() && amount > 0 => {
+                (capacity.saturating_sub(instance.in_use) / amount) as usize
             }
             // Rates, instances with a line, and amounts above what is left are decided unit by unit.
             _ => 0,
@@ -34,21 +34,21 @@ impl Grants {
 
     /// Takes an amount that [`is_free`](Self::is_free) found; a rate's tokens are spent, so the unit holds nothing.
     pub(crate) fn take(&mut self, grant: Grant, timers: &mut Timers, now: u64) -> Option<Grant> {
-        let state = &mut self.instances[grant.instance as usize];
-        let resource = &mut self.resources[usize::from(state.resource)];
+        let instance = &mut self.instances[grant.instance as usize];
+        let resource = &mut self.resources[usize::from(instance.resource)];
         match resource.spec.supply {
             Supply::Tokens(_) => {
-                state.in_use += grant.amount;
+                instance.in_use += grant.amount;
                 resource.in_use += u128::from(grant.amount);
                 // The peak is that of one key, where there are several.
-                let peak = state.in_use;
+                let peak = instance.in_use;
                 resource.peak_in_use = resource.peak_in_use.max(peak);
                 Some(grant)
             }
             Supply::Rate(rate) => {
                 let spent = (grant.amount as f64 * rate.period_ns()) as u64;
-                state.full_at_ns = state.full_at_ns.max(now).saturating_add(spent);
-                let debt = (state.full_at_ns - now) as f64 / rate.period_ns();
+                instance.full_at_ns = instance.full_at_ns.max(now).saturating_add(spent);
+                let debt = (instance.full_at_ns - now) as f64 / rate.period_ns();
                 resource.peak_in_use = resource.peak_in_use.max(debt.round() as u64);
                 self.drop_user(grant.instance, timers, now);
                 None
@@ -58,11 +58,11 @@ impl Grants {
 
     /// Gives back a grant.
     pub(crate) fn release(&mut self, grant: Grant, timers: &mut Timers, now: u64) {
-        let state = &mut self.instances[grant.instance as usize];
-        state.in_use -= grant.amount;
-        self.resources[usize::from(state.resource)].in_use -= u128::from(grant.amount);
+        let instance = &mut self.instances[grant.instance as usize];
+        instance.in_use -= grant.amount;
+        self.resources[usize::from(instance.resource)].in_use -= u128::from(grant.amount);
         // Only a line makes work of it: an instance without waiters costs nothing more.
-        if !state.line.is_empty() {
+        if !instance.line.is_empty() {
             self.to_serve.push(grant.instance);
         }
         self.drop_user(grant.instance, timers, now);
@@ -78,9 +78,9 @@ impl Grants {
         self.stand_in_line(permit.instance, Party::Stage(stage), permit.amount, timers, now);
     }
 
-    fn stand_in_line(&mut self, instance: InstanceId, party: Party, amount: u64, timers: &mut Timers, now: u64) {
-        self.instances[instance as usize].line.push_back(Waiter { party, amount, since_ns: now });
-        self.set_rate_timer(instance, timers, now);
+    fn stand_in_line(&mut self, id: InstanceId, party: Party, amount: u64, timers: &mut Timers, now: u64) {
+        self.instances[id as usize].line.push_back(Waiter { party, amount, since_ns: now });
+        self.set_rate_timer(id, timers, now);
     }
 
     /// Takes an instance whose line may now be served.
@@ -91,42 +91,42 @@ impl Grants {
 
     /// Takes the head of the line if its amount is there. A line that is empty, or whose head must wait on, is left so
     /// that nothing else need look at it: with a timer, or forgotten.
-    pub(crate) fn next_in_line(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) -> Option<Waiter> {
-        let supply = self.supply_of(instance);
-        let state = &mut self.instances[instance as usize];
-        match state.line.front() {
+    pub(crate) fn next_in_line(&mut self, id: InstanceId, timers: &mut Timers, now: u64) -> Option<Waiter> {
+        let supply = self.supply_of(id);
+        let instance = &mut self.instances[id as usize];
+        match instance.line.front() {
             None => {
-                self.forget_if_unused(instance, timers, now);
+                self.forget_if_unused(id, timers, now);
                 None
             }
-            Some(head) if state.has(supply, head.amount, now) => state.line.pop_front(),
+            Some(head) if instance.has(supply, head.amount, now) => instance.line.pop_front(),
             Some(_) => {
-                self.set_rate_timer(instance, timers, now);
+                self.set_rate_timer(id, timers, now);
                 None
             }
         }
     }
 
     /// Sets a timer for the moment at which a rate has the tokens that the head of its line waits for.
-    fn set_rate_timer(&mut self, instance: InstanceId, timers: &mut Timers, now: u64) {
-        let Supply::Rate(rate) = self.supply_of(instance) else { return };
-        let state = &mut self.instances[instance as usize];
-        let Some(head) = state.line.front() else { return };
-        let at = state.ready_at(rate, head.amount).max(now + 1);
+    fn set_rate_timer(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
+        let Supply::Rate(rate) = self.supply_of(id) else { return };
+        let instance = &mut self.instances[id as usize];
+        let Some(head) = instance.line.front() else { return };
+        let at = instance.ready_at(rate, head.amount).max(now + 1);
         // A timer that is set for a later time (the rate was raised since) does not count.
-        if state.timer_set_ns.is_none_or(|set| set > at) {
-            state.timer_set_ns = Some(at);
-            timers.set(at, TimerAction::Rate(instance));
+        if instance.timer_set_ns.is_none_or(|set| set > at) {
+            instance.timer_set_ns = Some(at);
+            timers.set(at, TimerAction::Rate(id));
         }
     }
 
     /// Serves the line of a rate whose timer has fired.
-    pub(crate) fn rate_timer_fired(&mut self, instance: InstanceId, at_ns: u64) {
-        let set = &mut self.instances[instance as usize].timer_set_ns;
+    pub(crate) fn rate_timer_fired(&mut self, id: InstanceId, at_ns: u64) {
+        let set = &mut self.instances[id as usize].timer_set_ns;
         // A timer that was set for another time, or for an earlier key with this number, is stale.
         if *set == Some(at_ns) {
             *set = None;
-            self.to_serve.push(instance);
+            self.to_serve.push(id);
         }
     }
 

@@ -68,8 +68,8 @@ impl Grants {
     }
 
     /// The key of an instance.
-    pub(crate) fn key_of(&self, instance: InstanceId) -> Option<&str> {
-        self.instances[instance as usize].key.as_deref()
+    pub(crate) fn key_of(&self, id: InstanceId) -> Option<&str> {
+        self.instances[id as usize].key.as_deref()
     }
 
     /// Up to `most` keys of a resource, in no order, and the number of all.
@@ -79,23 +79,25 @@ impl Grants {
     }
 
     /// An instance and its line, with the first `most` units there.
-    pub(crate) fn sight_of(&self, instance: InstanceId, most: usize) -> LineSight<'_> {
-        let state = &self.instances[instance as usize];
-        let units = state.line.iter().filter_map(|Waiter { party, amount, since_ns }| match party {
+    pub(crate) fn sight_of(&self, id: InstanceId, most: usize) -> LineSight<'_> {
+        let instance = &self.instances[id as usize];
+        let units = instance.line.iter().filter_map(|Waiter { party, amount, since_ns }| match party {
             Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
             Party::Stage(_) => None,
         });
         // A stage stands in a line of permits at most once.
-        let stages = self.resources.len().min(state.line.len());
-        let stages = state.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
+        let stages = self.resources.len().min(instance.line.len());
+        let stages = instance.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
         LineSight {
-            in_use: state.in_use,
-            waiters: (state.line.len() - stages) as u64,
-            oldest_ns: state.line.front().map(|waiter| waiter.since_ns),
+            in_use: instance.in_use,
+            waiters: (instance.line.len() - stages) as u64,
+            oldest_ns: instance.line.front().map(|waiter| waiter.since_ns),
             first: units.take(most).collect(),
-            ready_ns: match self.resources[usize::from(state.resource)].spec.supply {
+            ready_ns: match self.resources[usize::from(instance.resource)].spec.supply {
                 Supply::Tokens(_) => None,
-                Supply::Rate(rate) => Some(state.ready_at(rate, state.line.front().map_or(1, |head| head.amount))),
+                Supply::Rate(rate) => {
+                    Some(instance.ready_at(rate, instance.line.front().map_or(1, |head| head.amount)))
+                }
             },
         }
     }
