@@ -41,8 +41,8 @@ impl Cx<'_> {
         self.attempts + 1
     }
 
-    /// The unit's number in its flow, from 0. A submitted unit gets its number when it is admitted, a pulled one when its
-    /// pull begins, and a child when its parent's run begins; numbers that were not used may be left out.
+    /// The unit's number in its flow, from 0. A submitted unit gets its number when it is admitted, a pulled one when
+    /// its pull begins, and a child when its parent's run begins; numbers that were not used may be left out.
     pub fn unit(&self) -> u64 {
         self.site.stamps().id(self.unit.row())
     }

@@ -52,8 +52,8 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Notes the needs of `value` here in its unit's `next_asks`, or the reason why this stage cannot run it. Returns its
-    /// weight, if the stage has a function for it. Runs the user's functions.
+    /// Notes the needs of `value` here in its unit's `next_asks`, or the reason why this stage cannot run it. Returns
+    /// its weight, if the stage has a function for it. Runs the user's functions.
     #[inline]
     pub(crate) fn note_demand(&self, value: &T, unit: &mut UnitRef<'_>) -> Option<u64> {
         let mut none = Vec::new();

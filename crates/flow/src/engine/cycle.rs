@@ -10,8 +10,8 @@
 //! | **settle** | each unit of the batch goes on, is retried, or leaves; plain ones are counted | `settle` |
 //!
 //! A turn is one way round. The worker holds the mutex from settling one batch until it has taken the next one, except
-//! where the source has ended, whose listener it tells in between. Wherever it gives the mutex up, the plan of wake-ups is
-//! made before and sent after, so other workers run what it leaves while it runs what it took.
+//! where the source has ended, whose listener it tells in between. Wherever it gives the mutex up, the plan of wake-ups
+//! is made before and sent after, so other workers run what it leaves while it runs what it took.
 
 use std::sync::Arc;
 

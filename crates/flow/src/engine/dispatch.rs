@@ -75,8 +75,8 @@ impl State {
         let TakenBatch { mut rows, plain, permits, soon, time_each } = state.take_batch(leads, now)?;
         let units = rows.len();
         let splits = state.splits();
-        // A batch that may go on in a chain must hold nothing: it settles only at the chain's end, and its permits would be held through stages
-        // that do not need them.
+        // A batch that may go on in a chain must hold nothing: it settles only at the chain's end, and its permits
+        // would be held through stages that do not need them.
         let turn = turn.filter(|_| permits.is_empty() && splits.is_none()).cloned();
         if leads {
             if !state.is_blocking() {

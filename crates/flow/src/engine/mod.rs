@@ -16,11 +16,11 @@
 //! | `timers` | the moments at which the timekeeper acts |
 //! | `life` | the phase of the flow |
 //!
-//! A part's fields are its own, and no part imports a step. `state` composes the parts. `run` is what happens without the
-//! mutex; of the parts, only `crew` knows its `brood` and `settlement`, because a worker's turn keeps what its batches take
-//! along and bring back. `explain` and `observe` look and change nothing. `threads` drives everything in real time, and
-//! holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`, `histogram` and `identity` are
-//! words that several parts use.
+//! A part's fields are its own, and no part imports a step. `state` composes the parts. `run` is what happens without
+//! the mutex; of the parts, only `crew` knows its `brood` and `settlement`, because a worker's turn keeps what its
+//! batches take along and bring back. `explain` and `observe` look and change nothing. `threads` drives everything in
+//! real time, and holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`, `histogram`
+//! and `identity` are words that several parts use.
 
 mod admit;
 pub(crate) mod claims;

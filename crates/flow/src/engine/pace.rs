@@ -17,8 +17,8 @@ pub(crate) const SOON_NS: u64 = 200_000;
 pub(crate) const WATCH_NS: u64 = 1_000_000;
 
 /// A turn or a pull that has taken this long counts as held up: a pull is meant to take a twentieth of that, and
-/// several batches of a turn a hundredth, in their first stage. A healthy turn whose batches go on through further stages
-/// may last as long, too; it then loses the batches that it has not begun, which other workers can take.
+/// several batches of a turn a hundredth, in their first stage. A healthy turn whose batches go on through further
+/// stages may last as long, too; it then loses the batches that it has not begun, which other workers can take.
 pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 
 /// A chain older than this ends with its present stage.

@@ -300,8 +300,8 @@ impl State {
         self.follow_family(effect, now);
     }
 
-    /// Accounts for children that have departed, with the number of units among them and their descendants that failed for
-    /// good.
+    /// Accounts for children that have departed, with the number of units among them and their descendants that failed
+    /// for good.
     pub(super) fn children_departed(&mut self, parent: u32, children: u64, dead: u64, now: u64) {
         let effect = self.units.families().remove_children(parent, children, dead);
         self.follow_family(effect, now);

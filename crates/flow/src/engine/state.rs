@@ -1,10 +1,11 @@
 //! The scheduler's state: everything behind the flow's one mutex.
 //!
 //! The state is a plain state machine that knows neither threads nor clocks: every method takes the time as an
-//! argument, so tests drive it step by step. It only composes: each of its parts keeps its own fields to itself, and the
-//! steps of a unit's way (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) sequence the verbs of several parts.
-//! Each step costs O(units it moves + stages), however many units wait elsewhere. Two verbs look at the head of every
-//! line, and so at all resources and keys: `snapshot`, and `drop_oldest` of a flow that drops units when it is full.
+//! argument, so tests drive it step by step. It only composes: each of its parts keeps its own fields to itself, and
+//! the steps of a unit's way (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) sequence the verbs of several
+//! parts. Each step costs O(units it moves + stages), however many units wait elsewhere. Two verbs look at the head of
+//! every line, and so at all resources and keys: `snapshot`, and `drop_oldest` of a flow that drops units when it is
+//! full.
 //!
 //! # Why one mutex
 //! A grant looks at several resources and at the lines of each, and takes all of them or none. That needs one

@@ -1,12 +1,13 @@
 //! A worker's turn: the batches that it runs without coming back to the scheduler, and the stage where it is.
 //!
 //! # Chains
-//! A *chain* is a batch that goes through several stages on one worker. The worker serves the stage nearest the exit, so after a batch's stage it would mostly receive the same batch in the
-//! next one, since no other batch is nearer. Where that is certain enough the worker goes on at once, and takes the
-//! flow's mutex once for the whole chain. The next stage must be *open*: its units need nothing, it does not block, its
-//! ceiling lets all workers in, and the batch is not larger than the stage's own batches. The units must hold nothing,
-//! and weigh no more than before. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most; then the
-//! scheduler decides afresh, so floors and patience hold, and a unit in a queue is overtaken for no longer than that.
+//! A *chain* is a batch that goes through several stages on one worker. The worker serves the stage nearest the exit,
+//! so after a batch's stage it would mostly receive the same batch in the next one, since no other batch is nearer.
+//! Where that is certain enough the worker goes on at once, and takes the flow's mutex once for the whole chain. The
+//! next stage must be *open*: its units need nothing, it does not block, its ceiling lets all workers in, and the batch
+//! is not larger than the stage's own batches. The units must hold nothing, and weigh no more than before. A chain
+//! lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most; then the scheduler decides afresh, so floors and
+//! patience hold, and a unit in a queue is overtaken for no longer than that.
 //!
 //! # Several batches
 //! A worker may also take several short batches of a stage in one turn. The batches it has not begun are still the

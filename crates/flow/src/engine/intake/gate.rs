@@ -1,11 +1,12 @@
 //! The gate before admission: it holds units that were sent while a worker was about to come by.
 //!
 //! Admitting one unit at a time would take the flow's mutex once for each. So while the gate is *attended*,
-//! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a batch
-//! admits all that have come. The gate is attended while at least one shared worker has just been woken, or has a batch
-//! that, judged by the slowest recent unit of its stage, will end within [`SOON_NS`](crate::engine::pace::SOON_NS) there.
-//! If that worker takes longer after all, or goes on through further stages in a chain, the timekeeper comes by. In a flow
-//! of longer units the gate is never used: there the mutex costs nothing.
+//! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a
+//! batch admits all that have come. The gate is attended while at least one shared worker has just been woken, or has a
+//! batch that, judged by the slowest recent unit of its stage, will end within
+//! [`SOON_NS`](crate::engine::pace::SOON_NS) there. If that worker takes longer after all, or goes on through further
+//! stages in a chain, the timekeeper comes by. In a flow of longer units the gate is never used: there the mutex costs
+//! nothing.
 //!
 //! No unit is left behind. The sender puts its unit into the gate and *then* checks whether the gate is still attended;
 //! a worker that ends the attendance publishes that and *then* checks the gate; each has a full fence in between. The

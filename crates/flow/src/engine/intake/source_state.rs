@@ -114,8 +114,8 @@ impl SourceState {
         }
     }
 
-    /// Whether the staged units may keep the time of their pull's beginning as the time of their admission: the pull has
-    /// not lasted long. They are those of the pull in progress or, without one, of the last pull.
+    /// Whether the staged units may keep the time of their pull's beginning as the time of their admission: the pull
+    /// has not lasted long. They are those of the pull in progress or, without one, of the last pull.
     pub(crate) fn stamps_hold(&self, now: u64) -> bool {
         self.pulling.as_ref().map_or(!self.slow, |pull| now.saturating_sub(pull.since_ns) <= SLOW_NS)
     }

@@ -324,8 +324,8 @@ impl StageState {
         !self.waiting.is_empty()
     }
 
-    /// The number of units in the queue, whatever they wait for: those in lines, the granted ones, and those that workers
-    /// have taken but not begun (`in_turns`).
+    /// The number of units in the queue, whatever they wait for: those in lines, the granted ones, and those that
+    /// workers have taken beside the batch that counts as running (`in_turns`).
     pub(crate) fn queued(&self) -> u64 {
         (self.waiting.len() + self.granted + self.parked_units + self.for_room) as u64
     }

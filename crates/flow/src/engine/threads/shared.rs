@@ -1,9 +1,11 @@
 //! The flow as all its threads share it: the scheduler's state behind its mutex, and the ways to wait for it.
 //!
-//! A change that may concern other threads ends in [`Shared::unlock_and_wake`]: it plans the wake-ups, unlocks the mutex,
-//! and sends them. Other holders of the mutex drop the guard: those that only look; a thread that opens admission, falls
-//! back to sleep, takes its pocket's rows back, or ends; and code whose unit grows (`grow`), which only uses room up.
-//! [`Host::expel`] hands its wake-ups to its caller.
+//! A change that may concern other threads ends in [`Shared::unlock_and_wake`]: it plans the wake-ups, unlocks the
+//! mutex, and sends them. Other holders of the mutex drop the guard: those that only look; a thread that opens
+//! admission, begins to wait, falls back to sleep, gives its pocket's rows back, or ends; and code whose unit grows
+//! (`grow`), which only uses room up. [`Host::expel`] hands its wake-ups to its caller. Units that a submitter has
+//! admitted from the gate before it begins to wait are safe: the gate was attended, and the end of that is such a
+//! change, or their own sender is about to make one.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -174,8 +176,9 @@ impl Shared {
         self.send(wakeups);
     }
 
-    /// Finishes a change: publishes whether the gate is attended, and admits what waits there if it is not; closes groups
-    /// if nothing else can move; sets a watch over the source. Then plans whom to wake, and marks that in the state.
+    /// Finishes a change: publishes whether the gate is attended, and admits what waits there if it is not; closes
+    /// groups if nothing else can move; sets a watch over the source. Then plans whom to wake, and marks that in the
+    /// state.
     #[inline]
     pub(crate) fn finish_change(&self, state: &mut State) -> Wakeups {
         self.serve_unattended_gate(state);

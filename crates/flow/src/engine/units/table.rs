@@ -16,8 +16,8 @@ pub(crate) struct Units {
     stamps: Arc<Column<Stamp>>,
     /// Free rows that are in no worker's pocket.
     free: Vec<Row>,
-    /// The pocket of the worker that holds the mutex. All other holders, such as submitters and the timekeeper, share the
-    /// pocket that is here meanwhile.
+    /// The pocket of the worker that holds the mutex. All other holders, such as submitters and the timekeeper, share
+    /// the pocket that is here meanwhile.
     pocket: Pocket,
     /// The number of rows that exist.
     made: u32,
@@ -145,8 +145,8 @@ impl Units {
         &mut self.groups
     }
 
-    /// The number of units at rest, which wait for other units alone: holders of open groups, and parents whose own work
-    /// has ended.
+    /// The number of units at rest, which wait for other units alone: holders of open groups, and parents whose own
+    /// work has ended.
     #[inline]
     pub(crate) fn at_rest(&self) -> u64 {
         self.groups.at_rest() + self.families.at_rest()
