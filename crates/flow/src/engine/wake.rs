@@ -1,9 +1,9 @@
 //! Wake-ups: the threads that a change concerns.
 //!
-//! Every change ends in a plan of wake-ups. [`State::plan_wakeups`] decides and changes nothing; [`State::mark`] notes
-//! what the plan promises; the flow's threads send the wake-ups after the mutex is unlocked. The plan names at most one
-//! thread of each kind that now has work, and none where a thread of that kind already looks for work: that one will
-//! find it, and will wake the next.
+//! A change that may concern other threads ends in a plan of wake-ups. [`State::plan_wakeups`] decides and changes
+//! nothing; [`State::mark`] notes what the plan promises; the flow's threads send the wake-ups after the mutex is
+//! unlocked. The plan names at most one thread of each kind that now has work, and none where a thread of that kind
+//! already looks for work: that one will find it, and will wake the next.
 
 use super::crew::post::Post;
 use super::crew::wakeups::{Call, EntranceCall, Wakeups};
