@@ -7,11 +7,12 @@ use crate::members::Member;
 use crate::models::{self, LOOM_PACKAGES};
 use crate::msrv;
 use crate::packages;
+use crate::programs;
 use crate::promises;
 use crate::python;
 use crate::rooms;
 use crate::seeds;
-use crate::step::Step;
+use crate::step::{Invocation, Step};
 use crate::tools::Tool;
 use crate::words;
 
@@ -69,13 +70,10 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         unit(scope).narrowed().fast(),
     ];
     steps.extend(doc(scope).map(Step::narrowed));
-    steps.push(Step::partial(
-        "msrv",
-        "everything published builds with the oldest promised toolchain, and no dependency asks for more",
-        msrv::check,
-    ));
-    steps.push(Step::partial("python", "the Python package builds, and its docs and tests run", python::check));
-    steps.extend(loom(scope).map(Step::narrowed));
+    let msrv = "everything published builds with the oldest promised toolchain, and no dependency asks for more";
+    steps.push(Step::partial("msrv", msrv, msrv::check).apart());
+    steps.push(Step::partial("python", "the Python package builds, and its docs and tests run", python::check).apart());
+    steps.extend(loom(scope).map(|step| step.narrowed().apart()));
     steps
 }
 
@@ -91,23 +89,18 @@ fn clippy(scope: &Scope<'_>) -> Vec<String> {
 }
 
 fn unit(scope: &Scope<'_>) -> Step {
+    const ABOUT: &str = "unit, property and integration tests, the examples in the docs; examples compile";
     let test = |about, args: Vec<String>| Step::cargo("unit", about, ["test".to_owned()].into_iter().chain(args));
     if scope.is_fast {
         let args = [scope.packages(), fast::targets(scope.members)].concat();
         return test("unit and property tests, and the quick integration tests", args);
     }
-    let all =
-        test("unit, property and integration tests, the examples in the docs; examples compile", scope.packages());
-    if !scope.has("flow") {
-        return all;
+    if scope.is_workspace {
+        return programs::unit(scope.members, ABOUT);
     }
-    // Overflow checks are off, as in a release build, where an overflow wraps instead of panicking.
-    all.then_cargo([
-        "test",
-        "--config=profile.dev.package.millstream-flow.overflow-checks=false",
-        "--package=millstream-flow",
-        "--test=extremes",
-    ])
+    let all = test(ABOUT, scope.packages());
+    let wrapping = ["test", "--package=millstream-flow"].into_iter().chain(programs::WRAPPING);
+    if scope.has("flow") { all.then_cargo(wrapping) } else { all }
 }
 
 /// The docs of the libraries, if the scope has one.
@@ -120,16 +113,33 @@ fn doc(scope: &Scope<'_>) -> Option<Step> {
 }
 
 /// The loom models of the scope, if it has some; they have their own target folder, as `--cfg loom` rebuilds everything.
+///
+/// A model explores on one thread and maps a stack for each thread of each execution. Two models in one process keep
+/// interrupting each other's core for every stack that is unmapped, so each lane is a process with one model at a time.
 fn loom(scope: &Scope<'_>) -> Option<Step> {
-    let chosen = LOOM_PACKAGES.iter().filter(|models| scope.has(models.folder));
-    let mut packages = chosen.map(|models| {
-        let args = ["test", "--profile=loom", "--target-dir=target/loom", "--package", models.package, "--lib"];
-        args.into_iter().chain(models.tests.iter().flat_map(|test| ["--test", test]))
-    });
-    let flags = ("RUSTFLAGS", "--cfg loom");
-    let about = "loom explores every interleaving of the models";
-    let first = Step::cargo("loom", about, packages.next()?).env(flags.0, flags.1);
-    Some(packages.fold(first, |step, args| step.then_cargo(args).env(flags.0, flags.1)))
+    let chosen: Vec<_> = LOOM_PACKAGES.iter().filter(|models| scope.has(models.folder)).collect();
+    let packages: Vec<String> = chosen.iter().map(|models| format!("--package={}", models.package)).collect();
+    let programs: Vec<String> =
+        chosen.iter().flat_map(|models| models.tests).map(|test| format!("--test={test}")).collect();
+    let test = |targets: &[String]| {
+        let args = ["test", "--profile=loom", "--target-dir=target/loom"].map(str::to_owned);
+        let invocation = Invocation::new(args.iter().chain(&packages).chain(targets).cloned());
+        invocation.env("RUSTFLAGS", "--cfg loom")
+    };
+    let lane = |targets: &[String]| vec![test(targets).env("RUST_TEST_THREADS", "1")];
+    let library = |words: &[&str]| ["--lib"].iter().chain(words).map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    // The largest models go first.
+    let mut lanes = vec![];
+    if scope.has("ring") {
+        lanes.push(lane(&library(&["--", "model::channel"])));
+    }
+    lanes.push(lane(&library(&["--", "--skip", "model::channel"])));
+    if !programs.is_empty() {
+        lanes.push(lane(&programs));
+    }
+    let build = test(&[library(&["--no-run"]), programs].concat());
+    let step = Step::lanes("loom", "loom explores the interleavings of the models", build, vec![lanes]);
+    (!chosen.is_empty()).then_some(step)
 }
 
 #[cfg(test)]
@@ -171,11 +181,13 @@ mod tests {
         assert_eq!(lines(&steps, "fmt"), ["cargo fmt --check --package=millstream-ring"]);
         assert_eq!(lines(&steps, "unit"), ["cargo test --package=millstream-ring"]);
         assert_eq!(lines(&steps, "clippy"), ["cargo clippy --package=millstream-ring --all-targets -- -D warnings"]);
-        assert_eq!(lines(&steps, "loom").len(), 1);
+        assert_eq!(lines(&steps, "loom").len(), 3);
+        assert_eq!(lines(&steps_of(&["fiber"], false), "loom").len(), 2);
         assert_eq!(lines(&steps_of(&["flow"], false), "unit").len(), 2);
         assert!(lines(&steps_of(&["flow"], false), "loom").is_empty());
         assert!(lines(&steps_of(&["xtask"], false), "doc").is_empty());
-        assert_eq!(lines(&steps_of(&[], false), "loom").len(), LOOM_PACKAGES.len());
+        let loom = lines(&steps_of(&[], false), "loom").remove(0);
+        assert!(LOOM_PACKAGES.iter().all(|models| loom.contains(models.package)), "{loom}");
     }
 
     #[test]

@@ -6,7 +6,9 @@
 mod bare;
 mod checks;
 mod choice;
+mod companion;
 mod fast;
+mod lanes;
 mod links;
 mod measured;
 mod members;
@@ -16,6 +18,7 @@ mod msrv;
 mod names;
 mod notices;
 mod packages;
+mod programs;
 mod promises;
 mod prose;
 mod python;
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         None | Some("help" | "--help" | "-h") => help(),
         Some("test") if rest.iter().any(|arg| arg == "--help" || arg == "-h") => help(),
         Some("test") => Choice::parse(&rest, root()).and_then(|choice| choice.run(root())),
+        Some(companion::COMMAND) => companion::serve(&rest, root()),
         Some("setup") => tools::setup(&rest, root()),
         Some("bench") => bench(rest),
         Some("soak") => soak::soak(&rest, root()),
@@ -86,7 +90,8 @@ fn help() -> Result<(), String> {
     let minutes = |name| minutes::of(name).map_or(String::new(), |minutes| format!("{minutes:4.1} min"));
     print!("{HELP}\nSteps of `test`, in order, on {}:\n", minutes::MEASURED_ON);
     for step in choice::every_step(&members) {
-        println!("  {:<9} {}  {}", step.name, minutes(step.name), step.about);
+        let beside = if step.is_apart { "; beside the other steps" } else { "" };
+        println!("  {:<9} {}  {}{beside}", step.name, minutes(step.name), step.about);
     }
     println!("  {:<9} {}", "all", minutes("all"));
     println!("  {:<9} {}  after a build", "--fast", minutes("fast"));
@@ -101,7 +106,8 @@ fn bench(mut args: Vec<String>) -> Result<(), String> {
         args.remove(place);
         return measured::write(root(), &args);
     }
-    let mut command = ["run", "--profile=dist", "--package=millstream-benches", "--"].map(str::to_owned).to_vec();
+    let mut command = measured::PROGRAM.map(str::to_owned).to_vec();
+    command.push("--".to_owned());
     command.extend(args);
     Step::cargo("bench", "ours beside its peers", command).run(root()).map(drop)
 }

@@ -25,6 +25,10 @@ const WORKLOADS: [&str; 12] = [
     "history",
 ];
 
+/// The words that tell cargo the bench program, with every peer.
+pub(crate) const PROGRAM: [&str; 4] =
+    ["run", "--profile=dist", "--package=millstream-benches", "--features=millstream-benches/allocators"];
+
 const PAGE: &str = "docs/measured.md";
 
 const OPENING: &str = "\
@@ -67,9 +71,9 @@ pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
 
 /// Runs the bench program, shows its output as it arrives, and returns it.
 fn run(root: &Path, workload: &str, options: &[String]) -> Result<String, String> {
-    let args = ["run", "--profile=dist", "--quiet", "--package=millstream-benches", "--", workload];
     let mut child = Command::new(cargo())
-        .args(args)
+        .args(PROGRAM)
+        .args(["--quiet", "--", workload])
         .args(options)
         .current_dir(root)
         .stdout(Stdio::piped())

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::companion::Companion;
+use crate::lanes;
 use crate::tools::Tool;
 
 /// A named check.
@@ -17,6 +19,8 @@ pub(crate) struct Step {
     pub(crate) is_fast: bool,
     /// Whether the step narrows to single packages.
     pub(crate) narrows: bool,
+    /// Whether the step has its own target folder, and may run beside the other steps at low priority.
+    pub(crate) is_apart: bool,
     needs: Option<Tool>,
     work: Work,
 }
@@ -24,13 +28,20 @@ pub(crate) struct Step {
 enum Work {
     /// `cargo` invocations, run in order.
     Cargo(Vec<Invocation>),
+    /// An invocation that builds, and those that run what it built.
+    Lanes(Invocation, Vec<Phase>),
     /// A check in Rust, given the workspace root.
     Inspect(fn(&Path) -> Result<(), String>),
     /// A check in Rust, which may lack a tool.
     Partial(fn(&Path) -> Result<Passed, String>),
 }
 
-struct Invocation {
+/// Lanes of invocations that run beside each other; a lane runs its own in order.
+pub(crate) type Phase = Vec<Vec<Invocation>>;
+
+/// One `cargo` command.
+#[derive(Debug)]
+pub(crate) struct Invocation {
     args: Vec<String>,
     env: Vec<(&'static str, String)>,
 }
@@ -52,6 +63,11 @@ impl Step {
         Self::new(name, about, Work::Cargo(Vec::new())).then_cargo(args)
     }
 
+    /// A step that builds with one invocation, and runs what it built in phases.
+    pub(crate) fn lanes(name: &'static str, about: &'static str, build: Invocation, phases: Vec<Phase>) -> Self {
+        Self::new(name, about, Work::Lanes(build, phases))
+    }
+
     /// A step that inspects the tree itself.
     pub(crate) fn inspect(name: &'static str, about: &'static str, check: fn(&Path) -> Result<(), String>) -> Self {
         Self::new(name, about, Work::Inspect(check))
@@ -63,7 +79,7 @@ impl Step {
     }
 
     fn new(name: &'static str, about: &'static str, work: Work) -> Self {
-        Self { name, about, is_fast: false, narrows: false, needs: None, work }
+        Self { name, about, is_fast: false, narrows: false, is_apart: false, needs: None, work }
     }
 
     /// Includes the step in `--fast`.
@@ -76,6 +92,11 @@ impl Step {
         Self { narrows: true, ..self }
     }
 
+    /// Lets the step run beside the others.
+    pub(crate) fn apart(self) -> Self {
+        Self { is_apart: true, ..self }
+    }
+
     /// Makes the step fail, and name the tool's command, where the tool is missing.
     pub(crate) fn needs(self, tool: Tool) -> Self {
         Self { needs: Some(tool), ..self }
@@ -84,16 +105,16 @@ impl Step {
     /// Appends a `cargo` invocation to this step.
     ///
     /// # Panics
-    /// Panics if the step is an inspection.
+    /// Panics if the step has other work than `cargo` invocations in order.
     pub(crate) fn then_cargo(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.invocations().push(Invocation { args: args.into_iter().map(Into::into).collect(), env: Vec::new() });
+        self.invocations().push(Invocation::new(args));
         self
     }
 
     /// Sets an environment variable for the last invocation added.
     ///
     /// # Panics
-    /// Panics if the step is an inspection.
+    /// Panics if the step has other work than `cargo` invocations in order.
     pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
         let last = self.invocations().last_mut();
         last.expect("a cargo step has at least one invocation").env.push((name, value.into()));
@@ -103,7 +124,7 @@ impl Step {
     fn invocations(&mut self) -> &mut Vec<Invocation> {
         match &mut self.work {
             Work::Cargo(invocations) => invocations,
-            Work::Inspect(_) | Work::Partial(_) => panic!("step `{}` is an inspection", self.name),
+            _ => panic!("step `{}` does not run its commands one after the other", self.name),
         }
     }
 
@@ -112,6 +133,10 @@ impl Step {
     pub(crate) fn lines(&self) -> Vec<String> {
         match &self.work {
             Work::Cargo(invocations) => invocations.iter().map(Invocation::shell_line).collect(),
+            Work::Lanes(build, phases) => {
+                let runs = phases.iter().flatten().flatten();
+                std::iter::once(build).chain(runs).map(Invocation::shell_line).collect()
+            }
             Work::Inspect(_) | Work::Partial(_) => Vec::new(),
         }
     }
@@ -125,19 +150,38 @@ impl Step {
             Work::Inspect(check) => check(root).map(|()| Passed::Whole),
             Work::Partial(check) => check(root),
             Work::Cargo(invocations) => invocations.iter().try_for_each(|i| i.run(root)).map(|()| Passed::Whole),
+            Work::Lanes(build, phases) => {
+                build.run(root)?;
+                phases.iter().try_for_each(|lanes| lanes::run(lanes, root)).map(|()| Passed::Whole)
+            }
         }
     }
 }
 
 impl Invocation {
-    fn run(&self, root: &Path) -> Result<(), String> {
+    pub(crate) fn new(args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { args: args.into_iter().map(Into::into).collect(), env: Vec::new() }
+    }
+
+    /// Sets an environment variable.
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
+        self
+    }
+
+    /// The command, and the folder that it runs in.
+    pub(crate) fn command(&self, root: &Path) -> Command {
         let mut command = Command::new(cargo());
         command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value))).current_dir(root);
-        run_as(&mut command, &self.shell_line())
+        command
+    }
+
+    pub(crate) fn run(&self, root: &Path) -> Result<(), String> {
+        run_as(&mut self.command(root), &self.shell_line())
     }
 
     /// The invocation as a shell command, to repeat it by hand.
-    fn shell_line(&self) -> String {
+    pub(crate) fn shell_line(&self) -> String {
         let mut line = String::new();
         for (name, value) in &self.env {
             let _ = write!(line, "{name}='{value}' ");
@@ -170,9 +214,20 @@ fn run_as(command: &mut Command, line: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
 }
 
-/// Runs `steps` in order, prints each with its time, and stops at the first failure; `chosen` are the arguments of
-/// `cargo xtask test` that repeat a step with the same packages.
-pub(crate) fn run_all(steps: &[Step], chosen: &str, root: &Path) -> Result<(), String> {
+/// Runs `steps`, those that may run apart beside the others, and stops at the first failure; `chosen` are the arguments
+/// of `cargo xtask test` that repeat a step with the same packages.
+pub(crate) fn run_all(steps: Vec<Step>, chosen: &str, root: &Path) -> Result<(), String> {
+    let (apart, steps): (Vec<Step>, Vec<Step>) = steps.into_iter().partition(|step| step.is_apart);
+    if steps.is_empty() {
+        return run_in_order(&apart, chosen, None, root);
+    }
+    let names: Vec<&str> = apart.iter().map(|step| step.name).collect();
+    let companion = if names.is_empty() { None } else { Some(Companion::start(chosen, &names, root)?) };
+    run_in_order(&steps, chosen, companion, root)
+}
+
+/// Runs `steps` in order, prints each with its time, and waits for the companion at the end.
+fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, root: &Path) -> Result<(), String> {
     let began = Instant::now();
     let mut times = Vec::with_capacity(steps.len());
     let mut left_out = Vec::new();
@@ -197,6 +252,12 @@ pub(crate) fn run_all(steps: &[Step], chosen: &str, root: &Path) -> Result<(), S
             }
         }
         times.push((step.name, took));
+        if let Some(companion) = &mut companion {
+            companion.check()?;
+        }
+    }
+    if let Some(companion) = companion {
+        companion.finish()?;
     }
     println!("== all {} steps passed in {}", steps.len(), shown(began.elapsed()));
     for (name, took) in times {
@@ -231,7 +292,7 @@ mod tests {
         }
         let steps =
             [Step::inspect("first", "", pass), Step::inspect("second", "", fail), Step::inspect("third", "", pass)];
-        let error = run_all(&steps, "ring ", Path::new(".")).unwrap_err();
+        let error = run_all(steps.into(), "ring ", Path::new(".")).unwrap_err();
         assert!(error.contains("`second` failed"), "{error}");
         assert!(error.contains("the reason"), "{error}");
         assert!(error.contains("1 step(s) not run; `cargo xtask test ring second`"), "{error}");
@@ -243,7 +304,7 @@ mod tests {
         fn partial(_: &Path) -> Result<Passed, String> {
             Ok(Passed::Without("a tool is missing".to_owned()))
         }
-        run_all(&[Step::partial("only", "", partial)], "", Path::new(".")).unwrap();
+        run_all(vec![Step::partial("only", "", partial)], "", Path::new(".")).unwrap();
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+#[cfg(feature = "allocators")]
 use mimalloc::MiMalloc;
+#[cfg(feature = "allocators")]
 use tikv_jemallocator::Jemalloc;
 
 use super::heap::{Global, Listed, Local, Private, Published, slab};
@@ -39,14 +41,24 @@ pub fn run(args: &Args) -> Result<(), Error> {
         match name {
             "slab, private" => sample(time, || Private(cache())),
             "slab, published" => sample(time, || Published(cache())),
+            #[cfg(feature = "allocators")]
             "mimalloc" => sample(time, || Global(MiMalloc)),
+            #[cfg(feature = "allocators")]
             "jemalloc" => sample(time, || Global(Jemalloc)),
             "one list, wide CAS" => sample(time, || Listed(&list)),
             _ => sample(time, || Nothing),
         }
     };
-    let names =
-        ["nothing: the clock alone", "slab, private", "slab, published", "mimalloc", "jemalloc", "one list, wide CAS"];
+    let names = [
+        "nothing: the clock alone",
+        "slab, private",
+        "slab, published",
+        #[cfg(feature = "allocators")]
+        "mimalloc",
+        #[cfg(feature = "allocators")]
+        "jemalloc",
+        "one list, wide CAS",
+    ];
     let rounds: Vec<_> = (0..args.rounds).map(|_| names.map(one)).collect();
     let medians: Vec<(&str, Quantiles)> = (0..names.len())
         .map(|competitor| {

@@ -3,6 +3,9 @@
 //! The peers differ in their promises. mimalloc, jemalloc and glibc give memory to the threads of one process, and
 //! the memory goes with the process. The lists share memory between processes, and lose the objects of a process that
 //! is killed. The slab shares it and loses nothing.
+//!
+//! mimalloc and jemalloc are C libraries that take long to build: the feature `allocators`, which `cargo xtask bench` turns
+//! on, adds them.
 
 pub mod crew;
 pub mod heap;

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 
 use millstream_slab::RawSlab;
+#[cfg(feature = "allocators")]
 use mimalloc::MiMalloc;
+#[cfg(feature = "allocators")]
 use tikv_jemallocator::Jemalloc;
 
 use super::crew::together;
@@ -61,7 +63,9 @@ fn competitors(threads: usize, batch: usize, n: u64) -> Vec<Competitor<'static>>
         ours("slab, published", |slab, threads, batch, n| {
             pairs(threads, batch, n, |_| Published(slab.cache().expect("there are enough caches")))
         }),
+        #[cfg(feature = "allocators")]
         Competitor::new("mimalloc", Role::Peer, move || Ok(pairs(threads, batch, n, |_| Global(MiMalloc)))),
+        #[cfg(feature = "allocators")]
         Competitor::new("jemalloc", Role::Peer, move || Ok(pairs(threads, batch, n, |_| Global(Jemalloc)))),
         Competitor::new("glibc", Role::Peer, move || Ok(pairs(threads, batch, n, |_| Global(std::alloc::System)))),
         Competitor::new("list a thread, as uslab", Role::Peer, move || {

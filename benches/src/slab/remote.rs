@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use millstream_ring::shared::{Consumer, Producer};
 use millstream_slab::{Handle, RawCache, RawParcel, RawSlab};
+#[cfg(feature = "allocators")]
 use mimalloc::MiMalloc;
+#[cfg(feature = "allocators")]
 use tikv_jemallocator::Jemalloc;
 
 use super::heap::{Global, Local, OBJECT_BYTES, Published, slab};
@@ -69,7 +71,9 @@ fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
         Competitor::new("slab, parcels to and fro", Role::Ours, move || by_parcel(RawParcel::clear)),
         Competitor::new("slab, by parcel", Role::Ours, move || by_parcel(RawParcel::free)),
         Competitor::new("slab, published", Role::Ours, move || nothing_left(one_by_one(n, || Published(cache())))),
+        #[cfg(feature = "allocators")]
         Competitor::new("jemalloc", Role::Peer, move || Ok(one_by_one(n, || Global(Jemalloc)))),
+        #[cfg(feature = "allocators")]
         Competitor::new("mimalloc", Role::Peer, move || Ok(one_by_one(n, || Global(MiMalloc)))),
     ]
 }

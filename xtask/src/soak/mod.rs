@@ -5,6 +5,7 @@ mod fuzz;
 mod minimal;
 mod mutants;
 mod package;
+mod peers;
 mod python;
 mod randomised;
 mod sanitizer;
@@ -66,8 +67,14 @@ impl Bench<'_> {
 
 /// Every part, in the order they run.
 fn all(root: &Path) -> Result<Vec<Part>, String> {
-    let mut parts =
-        vec![randomised::part(root)?, sanitizer::part(), package::part(root)?, python::part(root), minimal::part()];
+    let mut parts = vec![
+        randomised::part(root)?,
+        sanitizer::part(),
+        package::part(root)?,
+        python::part(root),
+        minimal::part(),
+        peers::part(),
+    ];
     parts.extend(fuzz::parts());
     parts.extend(mutants::parts(root)?);
     Ok(parts)

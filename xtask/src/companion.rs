@@ -1,0 +1,88 @@
+//! Steps that run beside the others: the same program again, as a process of its own with low priority, so that it takes
+//! the time in which tests wait and builds have work for one core alone.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::thread;
+
+use crate::choice::Choice;
+
+/// The word on the command line, for [`Companion`] alone.
+pub(crate) const COMMAND: &str = "companion";
+
+/// The steps beside, their output, and the pipe whose end is theirs.
+pub(crate) struct Companion {
+    child: Child,
+    log: PathBuf,
+    names: String,
+    /// Closed when this process ends, however it ends: the companion stops then.
+    _alive: Option<ChildStdin>,
+}
+
+impl Companion {
+    /// Starts the steps `names` with the arguments `chosen` of `cargo xtask test`.
+    ///
+    /// # Errors
+    /// A process that cannot be started, or a log that cannot be written.
+    pub(crate) fn start(chosen: &str, names: &[&str], root: &Path) -> Result<Self, String> {
+        let log = root.join("target/xtask/companion.log");
+        let failed = |error: io::Error| format!("cannot run {} beside the other steps: {error}", names.join(", "));
+        fs::create_dir_all(root.join("target/xtask")).map_err(failed)?;
+        let file = File::create(&log).map_err(failed)?;
+        let mut command = Command::new("nice");
+        command.args(["-n", "10"]).arg(std::env::current_exe().map_err(failed)?).arg(COMMAND);
+        command.args(chosen.split_whitespace()).args(names).current_dir(root);
+        command.stdin(Stdio::piped()).stdout(file.try_clone().map_err(failed)?).stderr(file).process_group(0);
+        let mut child = command.spawn().map_err(failed)?;
+        println!("   beside the steps below: {} (output in {})", names.join(", "), log.display());
+        Ok(Self { _alive: child.stdin.take(), child, log, names: names.join(", ") })
+    }
+
+    /// Fails if the companion has failed already.
+    ///
+    /// # Errors
+    /// The failure; its output has been printed.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(Some(status)) if !status.success() => self.outcome(status),
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("the steps {}: {error}", self.names)),
+        }
+    }
+
+    /// Waits for the companion, and prints its output.
+    ///
+    /// # Errors
+    /// The failure of a step.
+    pub(crate) fn finish(mut self) -> Result<(), String> {
+        let status = self.child.wait().map_err(|error| format!("the steps {}: {error}", self.names))?;
+        self.outcome(status)
+    }
+
+    fn outcome(&self, status: ExitStatus) -> Result<(), String> {
+        let output = fs::read(&self.log).map_err(|error| format!("{}: {error}", self.log.display()))?;
+        println!("== beside: {}\n{}", self.names, String::from_utf8_lossy(&output).trim_end());
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("one of the steps {} failed: its output is above", self.names))
+        }
+    }
+}
+
+/// The companion's side: runs the steps, and ends its process group when standard input ends.
+///
+/// # Errors
+/// The failure of a step.
+pub(crate) fn serve(args: &[String], root: &Path) -> Result<(), String> {
+    thread::spawn(|| {
+        // An error ends the input as well.
+        drop(io::stdin().read_to_end(&mut Vec::new()));
+        // The shell's own command: no program to find. It ends this process, too.
+        drop(Command::new("sh").args(["-c", "kill -KILL 0"]).status());
+    });
+    Choice::parse(args, root)?.run(root)
+}

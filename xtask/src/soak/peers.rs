@@ -1,0 +1,19 @@
+//! The comparison with peers, whose build takes longer than its tests.
+
+use std::process::Command;
+
+use super::Part;
+use crate::step::cargo;
+
+pub(super) fn part() -> Part {
+    Part {
+        name: "peers".to_owned(),
+        group: "peers",
+        about: "every workload of the bench program runs to its end with every peer",
+        tools: Vec::new(),
+        work: Box::new(|bench| {
+            let test = ["test", "--package=millstream-benches", "--features=millstream-benches/allocators"];
+            bench.run(Command::new(cargo()).args(test))
+        }),
+    }
+}
