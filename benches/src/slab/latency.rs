@@ -13,7 +13,7 @@ use mimalloc::MiMalloc;
 #[cfg(feature = "allocators")]
 use tikv_jemallocator::Jemalloc;
 
-use super::heap::{Global, Listed, Local, Private, Published, slab};
+use super::heap::{Listed, Local, Private, Published, slab};
 use super::list::Shared;
 use crate::args::Args;
 use crate::compare;
@@ -42,9 +42,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
             "slab, private" => sample(time, || Private(cache())),
             "slab, published" => sample(time, || Published(cache())),
             #[cfg(feature = "allocators")]
-            "mimalloc" => sample(time, || Global(MiMalloc)),
+            "mimalloc" => sample(time, || super::heap::Global(MiMalloc)),
             #[cfg(feature = "allocators")]
-            "jemalloc" => sample(time, || Global(Jemalloc)),
+            "jemalloc" => sample(time, || super::heap::Global(Jemalloc)),
             "one list, wide CAS" => sample(time, || Listed(&list)),
             _ => sample(time, || Nothing),
         }

@@ -17,7 +17,7 @@ use mimalloc::MiMalloc;
 #[cfg(feature = "allocators")]
 use tikv_jemallocator::Jemalloc;
 
-use super::heap::{Global, Local, OBJECT_BYTES, Published, slab};
+use super::heap::{Local, OBJECT_BYTES, Published, slab};
 use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
@@ -72,9 +72,9 @@ fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
         Competitor::new("slab, by parcel", Role::Ours, move || by_parcel(RawParcel::free)),
         Competitor::new("slab, published", Role::Ours, move || nothing_left(one_by_one(n, || Published(cache())))),
         #[cfg(feature = "allocators")]
-        Competitor::new("jemalloc", Role::Peer, move || Ok(one_by_one(n, || Global(Jemalloc)))),
+        Competitor::new("jemalloc", Role::Peer, move || Ok(one_by_one(n, || super::heap::Global(Jemalloc)))),
         #[cfg(feature = "allocators")]
-        Competitor::new("mimalloc", Role::Peer, move || Ok(one_by_one(n, || Global(MiMalloc)))),
+        Competitor::new("mimalloc", Role::Peer, move || Ok(one_by_one(n, || super::heap::Global(MiMalloc)))),
     ]
 }
 
