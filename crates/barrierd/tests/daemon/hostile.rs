@@ -76,31 +76,40 @@ fn a_client_that_asks_seldom_is_served_at_once_beside_another_users_flood() {
         return println!("skipped: this user can't become another one");
     }
     for with in [With::Bpf, With::FallBacks] {
-        let Some(daemon) = reachable(with, &[]) else { continue };
-        let (over, rested) = (AtomicBool::new(false), AtomicU64::new(0));
-        thread::scope(|scope| {
-            let _end = Ends(&over);
-            let (over, rested) = (&over, &rested);
-            let hostile: Client = as_user(0, || daemon.client());
-            scope.spawn(move || {
-                while !over.load(Relaxed) {
-                    hostile.ask(hostile.now());
-                    rested.fetch_add(u64::from(hostile.rests()), Relaxed);
-                }
-            });
-            let seldom: Client = as_user(1, || daemon.client());
-            let begun = Instant::now();
-            let mut asked = 0;
-            while asked < 12 || rested.load(Relaxed) == 0 {
-                assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is served without end");
-                // So seldom that its part of the share pays for it, with a wide margin.
-                thread::sleep(Duration::from_millis(100));
-                assert!(!seldom.rests(), "{with:?}: {asked} requests");
-                pass(&seldom);
-                asked += 1;
+        // Where other programs take the daemon's core, a request may cost more than its part of the share.
+        let is_served = || reachable(with, &[]).is_none_or(|daemon| is_served_beside_a_flood(&daemon, with));
+        assert!((0..5).any(|_| is_served()), "{with:?}: a client that asks seldom was put to rest each time");
+    }
+}
+
+/// Whether the daemon never rests for a client that asks seldom, while another user's client asks without end.
+fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
+    let (over, rested) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let _end = Ends(&over);
+        let (over, rested) = (&over, &rested);
+        let hostile: Client = as_user(0, || daemon.client());
+        scope.spawn(move || {
+            while !over.load(Relaxed) {
+                hostile.ask(hostile.now());
+                rested.fetch_add(u64::from(hostile.rests()), Relaxed);
             }
         });
-    }
+        let seldom: Client = as_user(1, || daemon.client());
+        let begun = Instant::now();
+        let mut asked = 0;
+        while asked < 12 || rested.load(Relaxed) == 0 {
+            assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is served without end");
+            // So seldom that its part of the share pays for it, with a wide margin.
+            thread::sleep(Duration::from_millis(100));
+            if seldom.rests() {
+                return false;
+            }
+            pass(&seldom);
+            asked += 1;
+        }
+        true
+    })
 }
 
 /// When set, promises that nothing else runs on this machine.
