@@ -39,7 +39,7 @@ pub(crate) fn unit(members: &[Member], about: &'static str) -> Step {
     let named = |programs: &[String]| test(&programs.iter().map(|name| format!("--test={name}")).collect::<Vec<_>>());
     let [alone, waiting, others] = groups(members);
     let beside: Phase =
-        vec![vec![named(&waiting)], vec![words(&["--lib", "--bins"]), words(&["--doc"])], vec![named(&others)]];
+        vec![vec![named(&waiting), words(&["--doc"])], vec![words(&["--lib", "--bins"])], vec![named(&others)]];
     // With the packages of the other invocations, whose builds of what the engine depends on then serve here, too.
     let phases = vec![beside, vec![vec![named(&alone)]], vec![vec![words(&WRAPPING)]]];
     Step::lanes("unit", about, words(&["--no-run"]), phases)
