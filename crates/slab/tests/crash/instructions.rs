@@ -1,14 +1,15 @@
-//! Kills a child at every instruction of a scene; a traced run of another child yields the instructions.
+//! Kills a child in every state that an instruction of a scene leaves behind; a traced run of another child yields the
+//! instructions and the states.
 
 use millstream_verify_random::stress;
 
 use crate::scenes::{ALL, RECOVERIES, Recovery, Scene};
 use crate::stage::{Death, Stage, Survivor, aftermath};
-use crate::tracer::{Child, Point, points, spread};
+use crate::tracer::{Child, Moment, Point, Step, distinct, points, spread};
 use crate::workers::Job;
 
-/// The number of points at which each recovery is killed, times the stress; or all points, if it has fewer.
-const RECOVERY_POINTS: usize = 270;
+/// The number of first deaths for each recovery, times the stress.
+const DEATHS: usize = 6;
 
 /// All selected scenes, and all selected recoveries from them; the long ones first.
 pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
@@ -37,10 +38,16 @@ pub(crate) fn begin(scene: &Scene) -> (Stage, Child) {
     (stage, child)
 }
 
-/// Kills a child at every instruction of a scene; returns the number of kills.
+/// The instructions of a scene.
+pub(crate) fn trace(scene: &Scene) -> Vec<Step> {
+    let (stage, child) = begin(scene);
+    child.trace(&stage.file())
+}
+
+/// Kills a child in every state that an instruction of a scene leaves behind; returns the number of kills.
 fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
-    let trace = begin(scene).1.trace();
-    let points = points(&trace);
+    let trace = trace(scene);
+    let points = distinct(points(&trace));
     for &point in points.iter().chain(&[Point::End]) {
         let (stage, child) = begin(scene);
         child.kill_at(point);
@@ -52,14 +59,14 @@ fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
     points.len() + 1
 }
 
-/// Kills a child in the middle of a scene, and another one at every instruction of the recovery from that; returns the
-/// number of kills.
+/// Kills a child in the middle of a scene, and another one in every state that an instruction of the recovery from that
+/// leaves behind; returns the number of kills.
 fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
-    let trace = begin(scene).1.trace();
-    // A few points of the first death, and for each all points of the recovery.
-    let deaths = spread(&points(&trace), 6);
+    let trace = trace(scene);
+    // A few points of the first death, and for each every state of the recovery.
+    let deaths = spread(&points(&trace), DEATHS * stress() as usize);
     let (mut instructions, mut killed) = (0, 0);
-    for death in deaths {
+    for Moment { point: death, .. } in deaths {
         let fallen = || {
             let (mut stage, child) = begin(scene);
             child.kill_at(death);
@@ -68,11 +75,11 @@ fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
         };
         let trace = {
             let stage = fallen();
-            Child::start(|mark| (recovery.play)(&stage, mark)).trace()
+            Child::start(|mark| (recovery.play)(&stage, mark)).trace(&stage.file())
         };
         instructions = instructions.max(trace.len());
         for &survivor in recovery.survivors {
-            for point in spread(&points(&trace), RECOVERY_POINTS * stress() as usize / recovery.survivors.len()) {
+            for point in distinct(points(&trace)) {
                 let stage = fallen();
                 Child::start(|mark| (recovery.play)(&stage, mark)).kill_at(point);
                 let context = format!("{name}, first killed at {death:?}, then at {point:?}, {survivor:?}");

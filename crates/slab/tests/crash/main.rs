@@ -2,13 +2,13 @@
 //!
 //! A *stage* is a slab with a survivor that uses it. A child is forked, plays a *scene* on it, and is killed in the
 //! middle. Then the survivor works on, recovers, and checks that every object is in exactly one pair of hands; or the
-//! survivor dies, too, and a process that opens the slab afterwards checks.
+//! survivor dies, too, and a process that opens the slab afterwards checks. What a killed process leaves behind is the
+//! file and the effects of its system calls, so of the instructions between two changes of these, one kill stands for all.
 //!
 //! Other children are stopped instead of killed, and continue later; and power fails, so that a file has only the data
 //! that reached its device.
 //!
-//! `MILLSTREAM_STRESS=n` multiplies the number of random kills, and that of points in recoveries up to all of them, by
-//! n. `MILLSTREAM_CRASH=text` runs only the scenes whose name contains the text.
+//! `MILLSTREAM_STRESS=n` multiplies the number of random kills, of power failures, and of deaths before a recovery by n. `MILLSTREAM_CRASH=text` runs only the scenes whose name contains the text.
 
 #[cfg(not(loom))]
 mod harness;

@@ -34,7 +34,7 @@ pub(crate) struct Recovery {
 }
 
 fn open(stage: &Stage, mark: &dyn Fn()) {
-    let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+    let file = stage.file();
     mark();
     Slab::<[u64; 2]>::open_file(file).unwrap();
     mark();

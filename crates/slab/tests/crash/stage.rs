@@ -1,6 +1,7 @@
 //! A slab with a survivor, and the properties that must hold after a death.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
@@ -64,9 +65,14 @@ impl Stage {
         }
     }
 
+    /// The file of the slab.
+    pub(crate) fn file(&self) -> File {
+        File::from(self.slab.raw().file().unwrap().try_clone_to_owned().unwrap())
+    }
+
     /// Pretends that the machine has booted again: every earlier process is dead.
     pub(crate) fn reboot(&self) {
-        let file = std::fs::File::from(self.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
+        let file = self.file();
         let mut boot = [0; 8];
         file.read_exact_at(&mut boot, 8 * 17).unwrap();
         file.write_all_at(&boot.map(|byte| !byte), 8 * 17).unwrap();
@@ -108,8 +114,7 @@ pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, cont
         }
         Survivor::Dies => {
             stage.leave();
-            let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
-            Slab::open_file(file).unwrap_or_else(|error| panic!("{context}: {error}"))
+            Slab::open_file(stage.file()).unwrap_or_else(|error| panic!("{context}: {error}"))
         }
     };
     let report = slab.raw().verify();

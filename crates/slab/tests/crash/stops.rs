@@ -3,10 +3,10 @@
 use millstream_slab::{Error, Slab, Work};
 use millstream_verify_random::stress;
 
-use crate::instructions::begin;
+use crate::instructions::{begin, trace};
 use crate::scenes::{ALL, RECOVERIES, Recovery, Scene};
 use crate::stage::{Contents, Death, Stage, aftermath, contents};
-use crate::tracer::{Child, Point, points, spread};
+use crate::tracer::{Child, Moment, Point, points, spread};
 use crate::workers::Job;
 
 /// The number of points at which each recovery is stopped, times the stress.
@@ -29,9 +29,9 @@ pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
 /// Kills a child in the middle of a scene, and stops another one at instructions of the recovery from that; returns the
 /// number of stops.
 fn stopped_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
-    let trace = begin(scene).1.trace();
+    let trace = trace(scene);
     let mut stopped = 0;
-    for death in spread(&points(&trace), 2) {
+    for Moment { point: death, .. } in spread(&points(&trace), 2) {
         let fallen = || {
             let (mut stage, child) = begin(scene);
             child.kill_at(death);
@@ -39,8 +39,11 @@ fn stopped_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
             stage
         };
         let start = |stage: &Stage| Child::start(|mark| (recovery.play)(stage, mark));
-        let trace = start(&fallen()).trace();
-        for point in spread(&points(&trace), POINTS * stress() as usize) {
+        let trace = {
+            let stage = fallen();
+            start(&stage).trace(&stage.file())
+        };
+        for Moment { point, .. } in spread(&points(&trace), POINTS * stress() as usize) {
             let stage = fallen();
             let child = start(&stage);
             let context = format!("{name}, first killed at {death:?}, then stopped at {point:?}");
@@ -60,8 +63,7 @@ fn stopped_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
 
 /// Opens the slab, makes a cache, fills the slab, and recovers.
 fn used_beside(stage: &Stage, stopped: &Child, recovery: &Recovery, context: &str) {
-    let file = std::fs::File::from(stage.slab.raw().file().unwrap().try_clone_to_owned().unwrap());
-    let slab = match Slab::<Contents>::open_file(file) {
+    let slab = match Slab::<Contents>::open_file(stage.file()) {
         Ok(slab) => slab,
         Err(Error::Busy { pid, work: Work::Rebuilding, is_stopped: true, .. })
             if recovery.rebuilds && pid == stopped.pid() =>

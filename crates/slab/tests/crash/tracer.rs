@@ -1,6 +1,8 @@
 //! A child that is stopped, traced and killed, by ptrace(2).
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use crate::workers::fork;
 
@@ -13,6 +15,20 @@ pub(crate) enum Point {
     },
     /// After the last instruction.
     End,
+}
+
+/// An instruction of a trace. Equal states mean that a process killed before either instruction leaves the same behind:
+/// in between, the file stayed as it was, and the kernel was not called.
+pub(crate) struct Step {
+    address: u64,
+    state: usize,
+}
+
+/// A point of a trace, and the state that a process killed there leaves behind.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) point: Point,
+    state: usize,
 }
 
 /// A forked process that has stopped where its scene begins.
@@ -36,10 +52,23 @@ impl Child {
         child
     }
 
-    /// The address of each instruction up to the end of the scene, which is the end of the child.
-    pub(crate) fn trace(self) -> Vec<u64> {
+    /// Each instruction up to the end of the scene, which is the end of the child; `file` is all that it shares.
+    pub(crate) fn trace(self, file: &File) -> Vec<Step> {
+        const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let mut trace = Vec::new();
-        self.follow(|registers| trace.push(registers.rip));
+        let (mut state, mut calls) = (0, false);
+        let (mut before, mut now) = (Vec::new(), Vec::new());
+        self.follow(|registers| {
+            now.resize(file.metadata().unwrap().len() as usize, 0);
+            file.read_exact_at(&mut now, 0).unwrap();
+            if calls || now != before {
+                state += 1;
+                std::mem::swap(&mut before, &mut now);
+            }
+            // SAFETY: the child is a fork of this process and has its program at the same address.
+            calls = unsafe { (registers.rip as *const [u8; 2]).read_unaligned() } == SYSCALL;
+            trace.push(Step { address: registers.rip, state });
+        });
         trace
     }
 
@@ -141,21 +170,27 @@ fn stop() {
 }
 
 /// Every instruction of a trace, on its first, second and last run.
-pub(crate) fn points(trace: &[u64]) -> Vec<Point> {
+pub(crate) fn points(trace: &[Step]) -> Vec<Moment> {
     let mut hits: HashMap<u64, usize> = HashMap::new();
-    trace.iter().for_each(|&address| *hits.entry(address).or_default() += 1);
+    trace.iter().for_each(|step| *hits.entry(step.address).or_default() += 1);
     let mut seen: HashMap<u64, usize> = HashMap::new();
     let mut points = Vec::new();
-    for &address in trace {
+    for &Step { address, state } in trace {
         let hit = seen.entry(address).and_modify(|hit| *hit += 1).or_insert(1);
         if *hit <= 2 || *hit == hits[&address] {
-            points.push(Point::At { address, hit: *hit });
+            points.push(Moment { point: Point::At { address, hit: *hit }, state });
         }
     }
     points
 }
 
 /// About `most` of them, evenly spread.
-pub(crate) fn spread(points: &[Point], most: usize) -> Vec<Point> {
+pub(crate) fn spread(points: &[Moment], most: usize) -> Vec<Moment> {
     points.iter().step_by(points.len().div_ceil(most).max(1)).copied().collect()
+}
+
+/// The first point in each state: a process killed at another one leaves the same behind.
+pub(crate) fn distinct(mut points: Vec<Moment>) -> Vec<Point> {
+    points.dedup_by_key(|moment| moment.state);
+    points.into_iter().map(|moment| moment.point).collect()
 }
