@@ -4,6 +4,8 @@
 //! cargo run --release -p millstream-flow --features trace --example predict
 //! ```
 //!
+//! At the end, the replay stands beside mean value analysis, the bottleneck law and the rule of three.
+//!
 //! Each row is a flow, a change, and the medians of several pairs: the prediction from a trace of the run before the change beside the
 //! run with it. Run it on a quiet machine.
 
@@ -216,6 +218,54 @@ fn summary(errors: &[f64]) -> String {
     format!("{:.1} / {:.1}", at(0.5), at(0.9))
 }
 
+/// The time of units that wait for servers, one after the other, with so many in flight, by three rules that need no trace:
+/// mean value analysis, the bottleneck law, and the rule of three with the resource that is changed. A station has its mean
+/// service time and its servers.
+fn by_rules(stations: &[(f64, f64)], inflight: u64, units: f64, before: (f64, f64)) -> [f64; 3] {
+    // A station with several servers is one server that is as many times as fast, and a delay (Seidmann's approximation).
+    let delay: f64 = stations.iter().map(|(service, servers)| service * (servers - 1.0) / servers).sum();
+    let fast: Vec<f64> = stations.iter().map(|(service, servers)| service / servers).collect();
+    let mut queues = vec![0.0; fast.len()];
+    let mut throughput = 0.0;
+    for n in 1..=inflight {
+        let times: Vec<f64> = fast.iter().zip(&queues).map(|(service, queue)| service * (1.0 + queue)).collect();
+        throughput = n as f64 / (delay + times.iter().sum::<f64>());
+        queues = times.iter().map(|time| throughput * time).collect();
+    }
+    let slowest = fast.iter().copied().fold(0.0, f64::max);
+    let (wall, ratio) = before;
+    [units / throughput, units * slowest, wall / ratio]
+}
+
+/// Prints how far the replay and rules that need no trace are off, on the flow of two stages that wait.
+fn beside_rules(loops: f64) {
+    println!(
+        "\n{:<14} {:>9}   {:>8} {:>8} {:>10} {:>13}",
+        "waiting", "measured", "replay", "MVA", "bottleneck", "rule of three"
+    );
+    let (mut sizes, units) = ([const { Vec::new() }; 4], 400);
+    for (disks, inflight) in [(1, 64), (2, 64), (4, 64), (8, 64), (4, 4), (8, 8)] {
+        let (before, trace) = traced(waiting(&[], loops), units);
+        let what_if = WhatIf::default().capacity("disk", disks).inflight(inflight);
+        let replayed = trace.replay(&what_if).unwrap().report.wall_s;
+        let measured = waiting(&[Setting::Disk(disks), Setting::Inflight(inflight)], loops).run(0..units).wall_s;
+        let service = |stage| trace.service_time(stage).unwrap().as_secs_f64();
+        let stations = [(service("load"), disks as f64), (service("send"), 6.0)];
+        let rules = by_rules(&stations, inflight, units as f64, (before.wall_s, disks as f64 / 2.0));
+        let off = [replayed, rules[0], rules[1], rules[2]].map(|predicted| (predicted / measured - 1.0) * 100.0);
+        for (sizes, off) in sizes.iter_mut().zip(off) {
+            sizes.push(off / 100.0);
+        }
+        let [replay, mva, law, three] = off.map(|off| format!("{off:+.1} %"));
+        let name = format!("disk={disks} of {inflight}");
+        println!("{name:<14} {measured:>7.3} s   {replay:>8} {mva:>8} {law:>10} {three:>13}");
+    }
+    let [replay, mva, law, three] = sizes.map(|sizes| summary(&sizes));
+    println!(
+        "median / 90 % of the errors in percent: replay {replay}, MVA {mva}, bottleneck {law}, rule of three {three}"
+    );
+}
+
 fn main() {
     let loops = loops_per_ms();
     use Setting::{Disk, Host, Inflight, Rate, Workers};
@@ -278,4 +328,5 @@ fn main() {
         "bottleneck named rightly in {named} of {pairs}; {:.2} M unit-stages replayed a second",
         visits as f64 / spent.as_secs_f64() / 1e6
     );
+    beside_rules(loops);
 }

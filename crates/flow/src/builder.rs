@@ -38,6 +38,8 @@ use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
 #[cfg(feature = "trace")]
 use crate::trace::model::{Model, ModelResource, ModelStage};
+#[cfg(feature = "trace")]
+use crate::trace::present::Built;
 
 /// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
 static FLOWS: AtomicU64 = AtomicU64::new(1);
@@ -457,6 +459,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         if let Some(now) = self.simulated {
             site.simulate(now);
         }
+        #[cfg(feature = "trace")]
+        let built = Arc::new(Built { model, workers: settings.get().workers.clone() });
         let shared = Shared::new(site, settings, lanes, gate.clone(), state, start_worker);
         Ok(Flow {
             shared,
@@ -465,7 +469,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
             kept,
             plan,
             #[cfg(feature = "trace")]
-            model,
+            built,
+            #[cfg(feature = "trace")]
+            tape: std::sync::OnceLock::new(),
         })
     }
 

@@ -27,7 +27,9 @@ pub struct Flow<In, R> {
     pub(crate) kept: Arc<Mutex<Vec<DeadLetter>>>,
     pub(crate) plan: Plan,
     #[cfg(feature = "trace")]
-    pub(crate) model: crate::trace::model::Model,
+    pub(crate) built: Arc<crate::trace::present::Built>,
+    #[cfg(feature = "trace")]
+    pub(crate) tape: std::sync::OnceLock<Arc<crate::trace::tape::Tape>>,
 }
 
 impl<In, R> fmt::Debug for Flow<In, R> {

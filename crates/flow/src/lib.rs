@@ -117,4 +117,6 @@ pub use trace::events::write_events;
 #[cfg(feature = "trace")]
 pub use trace::file::TraceError;
 #[cfg(feature = "trace")]
+pub use trace::live::LiveTrace;
+#[cfg(feature = "trace")]
 pub use trace::recording::Recording;

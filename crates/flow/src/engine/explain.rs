@@ -148,7 +148,7 @@ impl State {
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand: u64 = self.stages.iter().map(StageState::in_hand).sum();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
-        (self.intake.budget().next_id(), in_hand.saturating_sub(noted))
+        (self.next_id(), in_hand.saturating_sub(noted))
     }
 
     fn found(&self, row: &Row, stage: u16, sight: &Sight<'_>, now: u64) -> Found {

@@ -84,6 +84,11 @@ impl State {
         self.stages.open_stages()
     }
 
+    /// The number of the next unit.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.intake.budget().next_id()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.life.is_closed()
     }

@@ -3,7 +3,10 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `what_if` | the settings that a replay changes |
-//! | `script` | what each unit did, read from a trace |
+//! | `script` | what each unit did |
+//! | `draft` | a script while it is read |
+//! | `window` | the whole units of a live trace |
+//! | `sample` | a part of a trace that is too long |
 //! | `stand_in` | a flow whose stages do what the script says |
 //! | `replayed` | a trace that is replayed, and what comes of it |
 //! | `bound` | the least time that the work can take |
@@ -13,10 +16,13 @@
 //! outside is a model: the machine's cores, and that a unit takes as long as it took.
 
 pub(crate) mod bound;
+mod draft;
 pub(crate) mod replayed;
+mod sample;
 pub(crate) mod script;
 pub(crate) mod stand_in;
 pub(crate) mod what_if;
+mod window;
 
 #[cfg(test)]
 mod tests;

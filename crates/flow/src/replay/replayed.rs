@@ -1,19 +1,25 @@
 //! A trace that is replayed, and what comes of it.
 
-use std::io::BufRead;
+use std::io::{BufRead, Seek};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bound;
+use super::draft::Draft;
 use super::script::Script;
 use super::stand_in::{Shade, build};
 use super::what_if::{ReplayError, WhatIf};
+use super::window::{at_pace, steady_part};
+use super::{bound, sample};
 use crate::engine::run::front::mix;
-use crate::engine::simulate::drive::{Costs, NoEnd, Pulls, simulate};
+use crate::engine::simulate::drive::{Costs, NoEnd, Pulls, Simulated, simulate};
 use crate::engine::simulate::meter::{Meter, Spent};
 use crate::report::Report;
-use crate::trace::file::{Header, Measured, TraceError};
-use crate::trace::model::{Model, ModelResource};
+use crate::trace::file::{Header, Measured, TraceError, read_trace};
+use crate::trace::model::{Model, ModelResource, ModelStage};
+use crate::trace::run::Record;
+
+/// The maximum number of runs of units in stages that are read from an input that cannot be read twice.
+const MAX_VISITS: usize = 8_000_000;
 
 /// The trace of a run, which [`Flow::record`](crate::Flow::record) has written.
 #[derive(Debug)]
@@ -21,6 +27,8 @@ pub struct Trace {
     header: Header,
     measured: Measured,
     script: Arc<Script>,
+    /// The number of units of the run for each unit of the script.
+    weight: f64,
 }
 
 /// The numbers that a traced run came to.
@@ -53,20 +61,84 @@ pub struct TracedRun {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Replayed {
-    /// The report of the simulated run.
+    /// The report of the simulated run. Of a [sample](Trace::read_or_sample) it is of the sample's units alone.
     pub report: Report,
+    /// The time that its units take at the pace of the simulated run's steady part, between the departure of the first tenth of
+    /// them and that of the last.
+    pub steady_wall: Duration,
 }
 
 impl Trace {
     /// Reads a trace.
     ///
     /// The reader holds one chunk at a time, and of each run of a unit in a stage what a replay needs: about 90 bytes.
+    /// Of a [live trace](crate::LiveTrace) it takes the newest 100,000 units that are whole.
+    ///
+    /// # Errors
+    /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.
+    pub fn read(input: impl BufRead) -> Result<Self, TraceError> {
+        let mut draft = Draft::of(MAX_VISITS);
+        let (header, mut measured) = read_trace(input, |header, _, record| {
+            let window = header.window;
+            let (Record::Run { began_ns, .. } | Record::Pull { began_ns, .. }) = record;
+            if !Draft::is_within(window, began_ns) {
+                return Ok(());
+            }
+            draft.take(header, record, |id| window.is_none_or(|window| id >= window.from_id))
+        })?;
+        if header.window.is_some() {
+            draft.keep_whole(&header, &mut measured);
+        }
+        Self::of(header, measured, draft)
+    }
+
+    /// Reads a trace; of one with more than two million runs of units in stages a sample, in bounded memory.
+    ///
+    /// A sample has whole families, about one million runs, and stands for the whole: see [`weight`](Self::weight). The
+    /// input is read twice then, and up to four times if the flow splits its units, once more for each further
+    /// generation.
     ///
     /// # Errors
     /// See [`TraceError`].
-    pub fn read(input: impl BufRead) -> Result<Self, TraceError> {
-        let (header, measured, script) = Script::read(input)?;
-        Ok(Trace { header, measured, script: Arc::new(script) })
+    pub fn read_or_sample(input: impl BufRead + Seek) -> Result<Self, TraceError> {
+        Self::sample(input, sample::WHOLE_VISITS)
+    }
+
+    /// [`read_or_sample`](Self::read_or_sample) with another number of runs from which on a trace is sampled.
+    pub(super) fn sample(input: impl BufRead + Seek, most_visits: usize) -> Result<Self, TraceError> {
+        let (header, measured, draft) = sample::read(input, most_visits)?;
+        Self::of(header, measured, draft)
+    }
+
+    fn of(header: Header, measured: Measured, draft: Draft) -> Result<Self, TraceError> {
+        let is_sample = draft.is_sample();
+        let script = draft.script(&header)?;
+        // Units that were never in a stage, because the run ended before, are in no record.
+        let (units, children) = (script.roots().len() as u64, script.children() as u64);
+        // A unit that was dropped from the first queue for a newer one was in no stage, either.
+        let is_whole = units <= measured.admitted && units + measured.dead_lettered >= measured.admitted;
+        if measured.left == 0 && !is_sample && !(is_whole && children == measured.split) {
+            return Err(TraceError::Contradiction(format!(
+                "its records have {units} units and {children} children, and its summary {} and {}",
+                measured.admitted, measured.split
+            )));
+        }
+        let weight = if is_sample { measured.admitted as f64 / units.max(1) as f64 } else { 1.0 };
+        Ok(Trace { header, measured, script: Arc::new(script), weight })
+    }
+
+    /// The number of units of the run that each unit of a replay stands for: 1, unless the trace was
+    /// [sampled](Self::read_or_sample). Times that grow with the number of units, and counts of units, are to be multiplied
+    /// by it.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// Whether the trace is a part of a run that goes on (see [`LiveTrace`](crate::LiveTrace)). What is
+    /// [measured](Self::measured) is then that of its units, and its wall time is the time for them at the pace at which they
+    /// left.
+    pub fn is_live(&self) -> bool {
+        self.header.window.is_some()
     }
 
     /// The name of the flow.
@@ -96,25 +168,29 @@ impl Trace {
 
     /// The processor time of all stages' code together, programs included.
     pub fn cpu_time(&self) -> Duration {
-        Duration::from_nanos(self.script.account().cpu_ns)
+        self.weighed(self.script.account().cpu_ns)
     }
 
     /// The time for which all stages' code together waited for something else than a processor.
     pub fn waiting_time(&self) -> Duration {
-        Duration::from_nanos(self.script.account().wait_ns)
+        self.weighed(self.script.account().wait_ns)
     }
 
     /// The time for which stages' code was ready to run and had no processor, as far as the kernel tells.
     pub fn delayed_time(&self) -> Duration {
-        Duration::from_nanos(self.script.account().delayed_ns)
+        self.weighed(self.script.account().delayed_ns)
     }
 
-    /// The number of units that the source brought.
+    fn weighed(&self, ns: u64) -> Duration {
+        Duration::from_nanos((ns as f64 * self.weight) as u64)
+    }
+
+    /// The number of units that the source brought, as far as they are replayed.
     pub fn units(&self) -> usize {
         self.script.roots().len()
     }
 
-    /// The number of runs of units in stages.
+    /// The number of runs of units in stages, as far as they are replayed.
     pub fn visits(&self) -> usize {
         self.script.visits().len()
     }
@@ -155,25 +231,49 @@ impl Trace {
     }
 
     /// The bottleneck law: the least time that the work of the run can take with these settings, whatever the order of its
-    /// units, and the name of what sets it. A replay takes at least as long.
+    /// units, and the name of what sets it. A replay of the whole run takes at least as long.
     ///
     /// # Errors
     /// As for [`replay`](Self::replay).
     pub fn at_least(&self, what_if: &WhatIf) -> Result<(Duration, String), ReplayError> {
         let (mut model, mut machine) = (self.header.model.clone(), self.header.machine);
         let factors = what_if.apply(&mut model, &mut machine)?;
-        Ok(bound::at_least(&model, &factors, machine.cores, &self.script))
+        let (least, by) = bound::at_least(&model, &factors, machine.cores, &self.script);
+        Ok((least.mul_f64(self.weight), by))
+    }
+
+    /// The mean time of a unit in a stage's code, its waits for a processor left out; `None` if there is no such stage, or no unit
+    /// was in it.
+    pub fn service_time(&self, stage: &str) -> Option<Duration> {
+        let stage = self.header.model.stage(stage)?;
+        let visits = self.script.visits().iter().filter(|visit| usize::from(visit.stage) == stage);
+        let (units, ns) = visits.fold((0u64, 0u128), |(units, ns), visit| {
+            (units + 1, ns + u128::from(visit.cpu_ns) + u128::from(visit.wait_ns))
+        });
+        (units > 0).then(|| Duration::from_nanos((ns / u128::from(units)) as u64))
+    }
+
+    /// The names of the stages whose units need the resource.
+    pub fn stages_that_need(&self, resource: &str) -> Vec<&str> {
+        let Some(resource) = self.header.model.resource(resource) else { return Vec::new() };
+        let needs = |stage: &&ModelStage| stage.needs.iter().any(|need| usize::from(need.resource) == resource);
+        self.header.model.stages.iter().filter(needs).map(|stage| &*stage.name).collect()
     }
 
     /// [`replay`](Self::replay) with units that are drawn at random from those of the run, as many as there were, each as
     /// often as it comes. Several such replays show how far an answer depends on the units that the run happened to have.
+    /// A unit whose failure ended the run keeps its place and is drawn nowhere else.
     ///
     /// # Errors
     /// As for `replay`.
     pub fn replay_resampled(&self, what_if: &WhatIf, seed: u64) -> Result<Replayed, ReplayError> {
         let roots = self.script.roots().len();
-        let draw = |nth| ((u128::from(mix(seed ^ mix(nth))) * roots as u128) >> 64) as usize;
-        self.replay_in(what_if, (0..roots as u64).map(draw).collect())
+        let ends_run = self.script.roots_that_end_it(&self.header.model);
+        let draw = |nth: usize| {
+            let drawn = ((u128::from(mix(seed ^ mix(nth as u64))) * roots as u128) >> 64) as usize;
+            if ends_run.contains(&nth) || ends_run.contains(&drawn) { nth } else { drawn }
+        };
+        self.replay_in(what_if, (0..roots).map(draw).collect())
     }
 
     /// Replays the units with these places among those of the source, in this order.
@@ -185,7 +285,7 @@ impl Trace {
         let (mut model, mut machine) = (model.clone(), *machine);
         let factors = what_if.apply(&mut model, &mut machine)?;
         let costs = Costs { cores: machine.cores, wake_ns: machine.wake_ns, start_ns: machine.start_ns };
-        play(&model, &factors, &self.script, order, costs).map(|report| Replayed { report })
+        play(&model, &factors, &self.script, order, costs)
     }
 }
 
@@ -196,19 +296,23 @@ pub(super) fn play(
     script: &Arc<Script>,
     order: Vec<usize>,
     costs: Costs,
-) -> Result<Report, ReplayError> {
+) -> Result<Replayed, ReplayError> {
     let meter = Arc::new(Meter::default());
     let flow = build(model, factors, script, &meter)?;
     let roots: Vec<Shade> = order.iter().map(|&place| Shade::new(script.roots()[place])).collect();
     flow.give_source(roots.into_iter());
     let mut pulls = ScriptedPulls { script, order: order.into_iter() };
     let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
-    simulate(&flow.shared, &meter, costs, &mut pulls, max_events).map_err(|no_end| match no_end {
+    let part = steady_part(script.units());
+    let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, part.map(|nth| nth as u64), max_events);
+    let Simulated { report, marks_ns: [first_ns, last_ns] } = simulated.map_err(|no_end| match no_end {
         NoEnd::Stuck { left, held_by } => ReplayError::NoEnd { left, held_by },
         NoEnd::TooManyEvents => {
             ReplayError::NoEnd { left: 0, held_by: format!("after {max_events} events it still goes on") }
         }
-    })
+    })?;
+    let steady_ns = at_pace(script.units(), part, last_ns.saturating_sub(first_ns));
+    Ok(Replayed { report, steady_wall: Duration::from_nanos(steady_ns) })
 }
 
 struct ScriptedPulls<'a> {

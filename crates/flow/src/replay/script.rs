@@ -1,15 +1,10 @@
 //! The script of a replay: what each unit of a traced run did, stage by stage.
 
 use std::collections::{HashMap, HashSet};
-use std::io::BufRead;
 
 use crate::engine::simulate::meter::Spent;
-use crate::trace::file::{Header, Measured, TraceError, read_trace};
-use crate::trace::model::Kind;
-use crate::trace::run::{AskedFor, Born, End, Record, UnitRun};
-
-/// The maximum number of runs of units in stages that a script keeps.
-pub(crate) const MAX_VISITS: usize = 8_000_000;
+use crate::trace::model::{After, Model};
+use crate::trace::run::{AskedFor, End};
 
 /// A unit's number in a script.
 pub(crate) type UnitIndex = u32;
@@ -25,7 +20,7 @@ pub(crate) struct Visit {
     pub(crate) delay_ns: u64,
     pub(crate) group: u64,
     /// Its needs that differ by unit, as a range of [`Script::asks`].
-    asks: (u32, u32),
+    pub(super) asks: (u32, u32),
 }
 
 impl Visit {
@@ -35,26 +30,26 @@ impl Visit {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Unit {
+pub(super) struct Unit {
     /// Its first visit; its others follow, up to the first one of the next unit.
-    first: u32,
+    pub(super) first: u32,
     /// Its children, as a range of [`Script::children`].
-    children: (u32, u32),
+    pub(super) children: (u32, u32),
 }
 
 /// The visits of all units.
 #[derive(Debug)]
 pub(crate) struct Script {
-    units: Vec<Unit>,
-    visits: Vec<Visit>,
-    asks: Vec<AskedFor>,
-    children: Vec<UnitIndex>,
+    pub(super) units: Vec<Unit>,
+    pub(super) visits: Vec<Visit>,
+    pub(super) asks: Vec<AskedFor>,
+    pub(super) children: Vec<UnitIndex>,
     /// The units that the source brought, in order.
-    roots: Vec<UnitIndex>,
+    pub(super) roots: Vec<UnitIndex>,
     /// The time that each of those took to be pulled.
-    pulls: Vec<Spent>,
-    account: Account,
-    group_sizes: GroupSizes,
+    pub(super) pulls: Vec<Spent>,
+    pub(super) account: Account,
+    pub(super) group_sizes: GroupSizes,
 }
 
 /// The numbers of members of the groups of a stage and a key, in the order in which the groups were opened.
@@ -69,25 +64,16 @@ pub(crate) struct Account {
     pub(crate) delayed_ns: u64,
 }
 
-impl Script {
-    /// Reads the script of a trace.
-    pub(crate) fn read(input: impl BufRead) -> Result<(Header, Measured, Self), TraceError> {
-        let mut draft = Draft::default();
-        let (header, measured) = read_trace(input, |header, _, record| draft.take(header, record))?;
-        let script = draft.script(&header)?;
-        // Units that were never in a stage, because the run ended before, are in no record.
-        let (units, children) = (script.roots.len() as u64, script.children.len() as u64);
-        // A unit that was dropped from the first queue for a newer one was in no stage, either.
-        let is_whole = units <= measured.admitted && units + measured.dead_lettered >= measured.admitted;
-        if measured.left == 0 && !(is_whole && children == measured.split) {
-            return Err(TraceError::Contradiction(format!(
-                "its records have {units} units and {children} children, and its summary {} and {}",
-                measured.admitted, measured.split
-            )));
+impl Account {
+    /// Leaves the part of some visits out of all.
+    pub(super) fn keep(&mut self, some: usize, all: usize) {
+        for ns in [&mut self.cpu_ns, &mut self.wait_ns, &mut self.delayed_ns] {
+            *ns = (u128::from(*ns) * some as u128 / all.max(1) as u128) as u64;
         }
-        Ok((header, measured, script))
     }
+}
 
+impl Script {
     pub(crate) fn roots(&self) -> &[UnitIndex] {
         &self.roots
     }
@@ -120,12 +106,37 @@ impl Script {
         self.group_sizes.get(&(stage, key))?.get(nth).copied()
     }
 
+    /// The places of the roots whose failure, or that of their family, ended the run.
+    pub(crate) fn roots_that_end_it(&self, model: &Model) -> HashSet<usize> {
+        let stops: Vec<bool> = model.stages.iter().map(|stage| stage.after_failure == After::StopFlow).collect();
+        if !stops.contains(&true) {
+            return HashSet::new();
+        }
+        let ends = |unit| {
+            let mut family = vec![unit];
+            while let Some(unit) = family.pop() {
+                let dies = |visit: &Visit| visit.end == End::Dead && stops[usize::from(visit.stage)];
+                if self.visits_of(unit).iter().any(dies) {
+                    return true;
+                }
+                family.extend(self.children_of(unit));
+            }
+            false
+        };
+        (0..self.roots.len()).filter(|&place| ends(self.roots[place])).collect()
+    }
+
     pub(crate) fn account(&self) -> Account {
         self.account
     }
 
     pub(crate) fn visits(&self) -> &[Visit] {
         &self.visits
+    }
+
+    /// The number of children.
+    pub(crate) fn children(&self) -> usize {
+        self.children.len()
     }
 
     pub(crate) fn units(&self) -> usize {
@@ -162,171 +173,4 @@ impl Visit {
     pub(super) fn new(stage: u16, end: End, Spent { cpu_ns, wait_ns }: Spent) -> Self {
         Visit { stage, end, cpu_ns, wait_ns, bytes: 0, delay_ns: 0, group: 0, asks: (0, 0) }
     }
-}
-
-/// A script while it is read.
-#[derive(Default)]
-struct Draft {
-    /// Each visit with its unit's number and its time.
-    visits: Vec<(u64, u64, Visit)>,
-    asks: Vec<AskedFor>,
-    born: Vec<Born>,
-    /// The number of all children together.
-    children: u64,
-    pulls: Vec<(u64, u64, u64)>,
-    account: Account,
-}
-
-impl Draft {
-    fn take(&mut self, header: &Header, record: Record) -> Result<(), TraceError> {
-        match record {
-            Record::Pull { wall_ns, first, units, .. } => self.pulls.push((first, units, wall_ns)),
-            Record::Run { stage, began_ns, cpu, units, born } => {
-                if usize::from(stage) >= header.model.stages.len() {
-                    return Err(TraceError::Contradiction(format!(
-                        "a unit ran in stage number {stage}, which there is not"
-                    )));
-                }
-                if self.visits.len() + units.len() > MAX_VISITS {
-                    return Err(TraceError::TooLong { most: MAX_VISITS });
-                }
-                for born in born {
-                    self.children = self.children.saturating_add(born.children);
-                    self.born.push(born);
-                }
-                if self.children > MAX_VISITS as u64 {
-                    return Err(TraceError::TooLong { most: MAX_VISITS });
-                }
-                let wall: u64 = units.iter().map(|unit| unit.wall_ns).fold(0, u64::saturating_add);
-                let mut at = began_ns;
-                for unit in units {
-                    let visit = self.visit(stage, &unit, cpu, wall);
-                    self.visits.push((unit.id, at, visit));
-                    at = at.saturating_add(unit.wall_ns.max(1));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn visit(&mut self, stage: u16, unit: &UnitRun, cpu: Option<(u64, u64)>, wall: u64) -> Visit {
-        let (cpu_ns, wait_ns) = match cpu {
-            None => (unit.wall_ns, 0),
-            Some((spent, delayed)) => {
-                // Units share the processor's time of their batch in proportion to their own. A wait for a processor is
-                // neither: how long it lasts is for the replay to find out.
-                let share = |ns: u64| (u128::from(ns) * u128::from(unit.wall_ns) / u128::from(wall.max(1))) as u64;
-                // A unit computes on one core: a program that had several took more processor time than time.
-                let spent = share(spent).min(unit.wall_ns);
-                (spent, unit.wall_ns.saturating_sub(spent).saturating_sub(share(delayed)))
-            }
-        };
-        let add = |sum: &mut u64, ns: u64| *sum = sum.saturating_add(ns);
-        add(&mut self.account.cpu_ns, cpu_ns);
-        add(&mut self.account.wait_ns, wait_ns);
-        add(&mut self.account.delayed_ns, unit.wall_ns.saturating_sub(cpu_ns).saturating_sub(wait_ns));
-        let first = self.asks.len() as u32;
-        self.asks.extend(&unit.asks);
-        Visit {
-            stage,
-            end: unit.end,
-            cpu_ns,
-            wait_ns,
-            bytes: unit.bytes,
-            delay_ns: unit.delay_ns,
-            group: unit.group,
-            asks: (first, self.asks.len() as u32),
-        }
-    }
-
-    /// The sizes of the groups that a stage's own code has closed.
-    fn group_sizes(&self, header: &Header) -> GroupSizes {
-        let by_code =
-            |stage: u16| matches!(header.model.stages[usize::from(stage)].kind, Kind::Gather { by_code: true, .. });
-        let mut visits: Vec<_> = self.visits.iter().filter(|(.., visit)| by_code(visit.stage)).collect();
-        visits.sort_by_key(|(unit, at, _)| (*at, *unit));
-        let mut sizes = GroupSizes::new();
-        let mut holders = HashSet::new();
-        for (unit, _, Visit { stage, end, group, .. }) in visits {
-            let of_key = sizes.entry((*stage, *group)).or_default();
-            match end {
-                End::Hold => {
-                    holders.insert((*stage, *unit));
-                    of_key.push(1);
-                }
-                End::Join => match of_key.last_mut() {
-                    Some(members) => *members += 1,
-                    None => of_key.push(1),
-                },
-                // A group of one; or a group whose holder goes on.
-                End::Go(_) | End::Retire if !holders.remove(&(*stage, *unit)) => of_key.push(1),
-                _ => {}
-            }
-        }
-        sizes
-    }
-
-    fn script(mut self, header: &Header) -> Result<Script, TraceError> {
-        let group_sizes = self.group_sizes(header);
-        self.visits.sort_unstable_by_key(|&(unit, at, _)| (unit, at));
-        let mut units: Vec<Unit> = Vec::new();
-        let mut numbers: HashMap<u64, UnitIndex> = HashMap::new();
-        let mut ids: Vec<u64> = Vec::new();
-        for (place, (id, ..)) in self.visits.iter().enumerate() {
-            if ids.last() != Some(id) {
-                numbers.insert(*id, units.len() as UnitIndex);
-                ids.push(*id);
-                units.push(Unit { first: place as u32, children: (0, 0) });
-            }
-        }
-        let visits: Vec<Visit> = self.visits.into_iter().map(|(.., visit)| visit).collect();
-        // Children that retired at once were in no stage. They count all the same.
-        let mut children = Vec::new();
-        let mut is_child = vec![false; units.len()];
-        self.born.sort_by_key(|born| (born.parent, born.first));
-        let mut born = self.born.iter().peekable();
-        while let Some(first) = born.next() {
-            let from = children.len() as u32;
-            let mut add = |born: &Born, units: &mut Vec<Unit>, is_child: &mut Vec<bool>| {
-                for id in born.first..born.first.saturating_add(born.children) {
-                    let index = *numbers.entry(id).or_insert_with(|| {
-                        units.push(Unit { first: visits.len() as u32, children: (0, 0) });
-                        is_child.push(true);
-                        (units.len() - 1) as UnitIndex
-                    });
-                    is_child[index as usize] = true;
-                    children.push(index);
-                }
-            };
-            add(first, &mut units, &mut is_child);
-            while let Some(more) = born.next_if(|more| more.parent == first.parent) {
-                add(more, &mut units, &mut is_child);
-            }
-            let Some(&parent) = numbers.get(&first.parent) else {
-                return Err(TraceError::Contradiction(format!(
-                    "unit {} has children and was in no stage",
-                    first.parent
-                )));
-            };
-            units[parent as usize].children = (from, children.len() as u32);
-        }
-        if !self.born.is_empty() && !header.model.stages.iter().any(|stage| stage.kind == Kind::Split) {
-            return Err(TraceError::Contradiction("units have children, and no stage splits".into()));
-        }
-        let roots: Vec<UnitIndex> = (0..ids.len() as UnitIndex).filter(|&unit| !is_child[unit as usize]).collect();
-        self.pulls.sort_unstable();
-        let mut pulls = Vec::with_capacity(roots.len());
-        for (_, units, wall_ns) in &self.pulls {
-            let each = wall_ns / units.max(&1);
-            let more = usize::try_from(*units).unwrap_or(usize::MAX).min(roots.len() - pulls.len());
-            pulls.extend(std::iter::repeat_n(pull_of(each), more));
-        }
-        Ok(Script { units, visits, asks: self.asks, children, roots, pulls, account: self.account, group_sizes })
-    }
-}
-
-/// A short pull computes; a long one waits for what it reads.
-fn pull_of(ns: u64) -> Spent {
-    const SHORT_NS: u64 = 50_000;
-    if ns <= SHORT_NS { Spent { cpu_ns: ns, wait_ns: 0 } } else { Spent { cpu_ns: 0, wait_ns: ns } }
 }

@@ -67,7 +67,7 @@ fn model(stages: Vec<ModelStage>, resources: &[(&str, ModelSupply)], inflight: u
 
 fn run(model: &Model, script: Script, costs: Costs) -> Report {
     let order = (0..script.roots().len()).collect();
-    play(model, &vec![1.0; model.stages.len()], &Arc::new(script), order, costs).unwrap()
+    play(model, &vec![1.0; model.stages.len()], &Arc::new(script), order, costs).unwrap().report
 }
 
 /// One stage with `servers` tokens, exponential times with the mean of a second, and exponential pauses of the source.
@@ -90,6 +90,32 @@ fn erlang_c(servers: u64, load: f64) -> f64 {
     blocked / (1.0 - load * (1.0 - blocked))
 }
 
+/// The throughput and the mean time in a queue that holds at most `room` units and pauses its source meanwhile (M/M/c/K; the pause
+/// stands for arrivals that are turned away, because the source is memoryless).
+fn with_room(servers: u64, load: f64, room: u64) -> (f64, f64) {
+    let arrivals = load * servers as f64;
+    let mut weights = vec![1.0];
+    for n in 1..=room {
+        weights.push(weights[n as usize - 1] * arrivals / n.min(servers) as f64);
+    }
+    let sum: f64 = weights.iter().sum();
+    let throughput = arrivals * (1.0 - weights[room as usize] / sum);
+    let present: f64 = (0..).zip(&weights).map(|(n, weight)| f64::from(n) * weight / sum).sum();
+    (throughput, present / throughput)
+}
+
+/// The throughput of single servers in a row with so many units on their way (exact mean value analysis).
+fn mean_value_analysis(services: &[f64], units: u64) -> f64 {
+    let mut queues = vec![0.0; services.len()];
+    let mut throughput = 0.0;
+    for n in 1..=units {
+        let times: Vec<f64> = services.iter().zip(&queues).map(|(service, queue)| service * (1.0 + queue)).collect();
+        throughput = n as f64 / times.iter().sum::<f64>();
+        queues = times.iter().map(|time| throughput * time).collect();
+    }
+    throughput
+}
+
 fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
     let off = (found - expected).abs() / expected;
     assert!(off <= tolerance, "{what}: {found:.5} for {expected:.5}, {:.2} % off", off * 100.0);
@@ -102,6 +128,52 @@ fn waits_of_markovian_queues_are_those_of_erlang() {
         let expected = 1.0 + erlang_c(servers, load) / (servers as f64 * (1.0 - load));
         assert_near(&format!("M/M/{servers} at {load}"), report.latency_ns.mean as f64 / SECOND, expected, 0.04);
     }
+}
+
+#[test]
+fn a_cap_on_units_in_flight_is_the_room_of_a_queue() {
+    for (servers, load, room) in [(1, 0.8, 3), (2, 0.9, 4), (4, 1.5, 6)] {
+        let report = markov(servers, load, 100_000, room);
+        let (throughput, time) = with_room(servers, load, room);
+        let queue = format!("M/M/{servers}/{room} at {load}");
+        assert_near(&queue, report.retired as f64 / report.wall_s, throughput, 0.02);
+        assert_near(&queue, report.latency_ns.mean as f64 / SECOND, time, 0.03);
+    }
+}
+
+#[test]
+fn a_closed_network_is_as_fast_as_mean_value_analysis_says() {
+    let means = [1.0, 0.7, 0.4];
+    for units in [1, 3, 8] {
+        let mut random = Random(11 + units);
+        let script = Script::of((0..60_000).map(|_| {
+            let mut visit =
+                |stage: u16, end| Visit::new(stage, end, waits(random.exponential(means[usize::from(stage)] * SECOND)));
+            (waits(0), vec![visit(0, End::Go(1)), visit(1, End::Go(2)), visit(2, End::Retire)])
+        }));
+        let one = |name| (name, ModelSupply::Tokens(1));
+        let stages =
+            vec![stage("a", Some(0), &[1], true), stage("b", Some(1), &[2], true), stage("c", Some(2), &[], true)];
+        let report = run(&model(stages, &[one("x"), one("y"), one("z")], units, 2), script, IDEAL);
+        let expected = mean_value_analysis(&means, units);
+        assert_near(&format!("{units} units"), report.retired as f64 / report.wall_s, expected, 0.02);
+    }
+}
+
+#[test]
+fn a_resource_that_slows_down_is_a_line_in_its_tokens() {
+    use super::what_if::WhatIf;
+    use crate::trace::file::Machine;
+    let machine = Machine { cores: 4, wake_ns: 0, start_ns: 0 };
+    let fresh = || model(vec![stage("a", Some(0), &[], true)], &[("disk", ModelSupply::Tokens(2))], 8, 2);
+    let factor = |what_if: WhatIf| what_if.apply(&mut fresh(), &mut { machine }).map(|factors| factors[0]);
+    let line = WhatIf::default().service_by_capacity("a", "disk", 0.25);
+    assert_eq!(factor(line.clone()), Ok(1.0));
+    assert_eq!(factor(line.clone().capacity("disk", 6)), Ok(2.0));
+    assert_eq!(factor(line.clone().capacity("disk", 1).service("a", 2.0)), Ok(1.5));
+    assert_eq!(factor(WhatIf::default().service_by_capacity("a", "disk", -0.9).capacity("disk", 9)), Ok(0.05));
+    assert!(factor(WhatIf::default().service_by_capacity("a", "tape", 0.1)).is_err());
+    assert!(factor(WhatIf::default().service_by_capacity("a", "disk", f64::NAN)).is_err());
 }
 
 #[test]

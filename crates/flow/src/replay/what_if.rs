@@ -7,6 +7,9 @@ use crate::trace::model::{Model, ModelResource, ModelSupply};
 /// The largest factor by which a stage's time changes.
 const MAX_FACTOR: f64 = 1e6;
 
+/// The smallest factor that a slope comes to: a straight line says nothing about what lies far away.
+const LEAST_FACTOR: f64 = 0.05;
+
 /// Settings that differ from those of the traced run. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WhatIf {
@@ -24,6 +27,7 @@ pub(crate) enum Change {
     Inflight(u64),
     Memory(u64),
     Cores(usize),
+    Slope { stage: String, resource: String, per_token: f64 },
 }
 
 /// The reason why a trace cannot be replayed as asked.
@@ -78,6 +82,13 @@ impl WhatIf {
         self.with(Change::Service { stage: stage.into(), factor })
     }
 
+    /// A stage's code takes the share `per_token` more of its time for each token that the resource has beyond those of
+    /// the traced run, and less for each below: a disk or a server that slows down under more requests at once.
+    #[must_use]
+    pub fn service_by_capacity(self, stage: impl Into<String>, resource: impl Into<String>, per_token: f64) -> Self {
+        self.with(Change::Slope { stage: stage.into(), resource: resource.into(), per_token })
+    }
+
     /// A stage has at most this many workers.
     #[must_use]
     pub fn stage_workers(self, stage: impl Into<String>, ceiling: usize) -> Self {
@@ -122,6 +133,7 @@ impl WhatIf {
     /// Applies the changes. Returns the factor by which each stage's time changes.
     pub(crate) fn apply(&self, model: &mut Model, machine: &mut Machine) -> Result<Vec<f64>, ReplayError> {
         let mut factors = vec![1.0; model.stages.len()];
+        let capacities: Vec<u64> = model.resources.iter().map(ModelResource::capacity).collect();
         for change in &self.changes {
             match change {
                 Change::Capacity { resource, tokens } => {
@@ -177,7 +189,19 @@ impl WhatIf {
                     at_least_one("cores", *cores as u64)?;
                     machine.cores = *cores;
                 }
+                // They depend on what the other changes come to.
+                Change::Slope { .. } => {}
             }
+        }
+        for change in &self.changes {
+            let Change::Slope { stage, resource, per_token } = change else { continue };
+            if !per_token.is_finite() {
+                return Err(bad(format!("the slope of `{stage}`"), per_token, "it must be a finite number"));
+            }
+            self.resource(model, resource)?;
+            let place = model.resource(resource).unwrap_or_default();
+            let more = model.resources[place].capacity() as f64 - capacities[place] as f64;
+            factors[stage_index(model, stage)?] *= (1.0 + per_token * more).clamp(LEAST_FACTOR, MAX_FACTOR);
         }
         Ok(factors)
     }

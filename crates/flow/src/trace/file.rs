@@ -29,6 +29,18 @@ pub(crate) struct Header {
     pub(crate) machine: Machine,
     /// The program's own words about the run.
     pub(crate) note: serde_json::Value,
+    /// The trace is of a part of a run that goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<Window>,
+}
+
+/// The part of a running flow that a live trace is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Window {
+    /// All records of units with this number and higher ones are there.
+    pub(crate) from_id: u64,
+    /// As far as their runs began before this moment.
+    pub(crate) until_ns: u64,
 }
 
 /// The machine of the run, as far as a replay depends on it.
@@ -42,7 +54,7 @@ pub(crate) struct Machine {
 }
 
 /// The numbers that the run came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) complete: bool,
     pub(crate) wall_ns: u64,
@@ -117,7 +129,7 @@ pub enum TraceError {
 
 impl Header {
     pub(crate) fn new(model: Model, machine: Machine, note: serde_json::Value) -> Self {
-        Header { millstream_trace: VERSION, model, machine, note }
+        Header { millstream_trace: VERSION, model, machine, note, window: None }
     }
 
     pub(super) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -4,7 +4,11 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `model` | a flow without its code |
-//! | `recording` | the listener that writes a trace while a flow runs |
+//! | `present` | the model with the settings of now |
+//! | `tape` | the listener that takes the records of all workers |
+//! | `recording` | a trace that is written while its flow runs |
+//! | `live` | the trace of the newest units of a flow that runs |
+//! | `clocks` | the processor time of a worker's runs |
 //! | `file` | the file's parts, and how they are read |
 //! | `run` | the record of a batch's run |
 //! | `bytes` | numbers as bytes |
@@ -16,9 +20,13 @@
 //! the beginning of its batch: a replay decides that again.
 
 pub(crate) mod bytes;
+mod clocks;
 pub(crate) mod costs;
 pub(crate) mod events;
 pub(crate) mod file;
+pub(crate) mod live;
 pub(crate) mod model;
+pub(crate) mod present;
 pub(crate) mod recording;
 pub(crate) mod run;
+pub(crate) mod tape;

@@ -158,6 +158,13 @@ pub(crate) struct Born {
     pub(crate) children: u64,
 }
 
+impl Born {
+    /// The numbers of the children.
+    pub(crate) fn ids(&self) -> std::ops::Range<u64> {
+        self.first..self.first.saturating_add(self.children)
+    }
+}
+
 /// A record of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Record {
@@ -183,6 +190,19 @@ pub(crate) enum Record {
 pub(crate) struct Context {
     at_ns: u64,
     id: u64,
+    /// The highest number of a unit so far, as a writer knows it.
+    most_id: u64,
+}
+
+impl Context {
+    pub(crate) fn most_id(&self) -> u64 {
+        self.most_id
+    }
+
+    /// Notes that the chunk has units with the numbers below `end`.
+    fn saw_below(&mut self, end: u64) {
+        self.most_id = self.most_id.max(end.saturating_sub(1));
+    }
 }
 
 /// Writes the run of a batch.
@@ -226,7 +246,7 @@ pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, c
         put(out, delayed);
     }
     let ids = rows.iter().map(|row| site.stamps().id(row));
-    put_ranges(out, &mut context.id, ids);
+    put_ranges(out, context, ids);
     End::of_all(settlement.to).put(out);
     if flags & EXCEPTIONS != 0 {
         put(out, settlement.exceptions.len() as u64);
@@ -252,6 +272,7 @@ pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, c
             put_difference(out, context.id, parent);
             put_difference(out, parent, first);
             put(out, children);
+            context.saw_below(first + children);
         }
     }
     if flags & GROUPS != 0 {
@@ -294,12 +315,13 @@ fn children(ran: &Ran<'_>, brood: &crate::engine::run::brood::Brood) -> Vec<Born
     born
 }
 
-fn put_ranges(out: &mut Vec<u8>, last: &mut u64, ids: impl Iterator<Item = u64>) {
+fn put_ranges(out: &mut Vec<u8>, context: &mut Context, ids: impl Iterator<Item = u64>) {
     let mut range: Option<(u64, u64)> = None;
     let mut flush = |range: (u64, u64)| {
-        put_difference(out, *last, range.0);
+        put_difference(out, context.id, range.0);
         put(out, range.1);
-        *last = range.0 + range.1;
+        context.id = range.0 + range.1;
+        context.saw_below(context.id);
     };
     for id in ids {
         match &mut range {
@@ -320,6 +342,7 @@ pub(crate) fn put_pull(out: &mut Vec<u8>, context: &mut Context, first: u64, uni
     put(out, ended_ns - began_ns);
     put_difference(out, context.id, first);
     put(out, units);
+    context.saw_below(first + units);
 }
 
 /// Reads the next record of a chunk; `None` if it is damaged.

@@ -75,6 +75,11 @@ impl Ledger {
         }
     }
 
+    /// The number of units that have left.
+    pub(crate) fn departures(&self) -> u64 {
+        self.retired + self.dead_lettered + self.gathered
+    }
+
     /// Records the time that units which were admitted together have spent in the flow.
     #[inline]
     pub(crate) fn record_latency(&mut self, admitted_ns: u64, units: u64, now: u64) {
@@ -118,8 +123,7 @@ impl Ledger {
     /// Asserts that every unit that came is in flight or was counted when it left.
     #[inline]
     pub(crate) fn assert_conserved(&self, in_flight: u64) {
-        let departed = self.retired + self.dead_lettered + self.gathered;
-        assert_eq!(self.admitted + self.split, departed + in_flight, "a unit was lost or counted twice");
+        assert_eq!(self.admitted + self.split, self.departures() + in_flight, "a unit was lost or counted twice");
     }
 }
 

@@ -116,14 +116,14 @@ impl Site {
         self.groups.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Tells running code that the flow has a witness.
+    /// Tells running code that the flow has a witness which listens.
     #[cfg(feature = "trace")]
     pub(crate) fn set_witnessed(&self) {
-        // Relaxed: threads that run code are started later.
+        // Relaxed: a thread that the witness listens to has synchronized with it since (see `trace::tape`).
         self.witnessed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the flow has a witness.
+    /// Whether the flow has a witness that listens.
     #[inline]
     pub(crate) fn is_witnessed(&self) -> bool {
         self.witnessed.load(Ordering::Relaxed)

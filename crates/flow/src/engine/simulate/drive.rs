@@ -48,15 +48,24 @@ pub(crate) enum NoEnd {
     TooManyEvents,
 }
 
+/// The outcome of a simulated run.
+pub(crate) struct Simulated {
+    pub(crate) report: Report,
+    /// The times at which the departures that were asked for happened.
+    pub(crate) marks_ns: [u64; 2],
+}
+
 /// Runs a flow in simulated time, from its first pull to the departure of its last unit. The flow has a source, no
-/// thread, and lives in the time of `meter`; it must not have been started.
+/// thread, and lives in the time of `meter`; it must not have been started. The times of two departures are noted, whose
+/// numbers `marks` has.
 pub(crate) fn simulate(
     shared: &Arc<Shared>,
     meter: &Meter,
     costs: Costs,
     pulls: &mut dyn Pulls,
+    marks: [u64; 2],
     max_events: u64,
-) -> Result<Report, NoEnd> {
+) -> Result<Simulated, NoEnd> {
     let mut drive = Drive {
         shared,
         meter,
@@ -77,12 +86,20 @@ pub(crate) fn simulate(
     state.grant_all(drive.now);
     drive.wake(&mut state);
     drop(state);
+    let mut marks_ns = [None; 2];
     for _ in 0..max_events {
+        let departures = shared.lock().ledger.departures();
+        for (mark_ns, mark) in marks_ns.iter_mut().zip(marks) {
+            if departures > mark {
+                mark_ns.get_or_insert(drive.now);
+            }
+        }
         if drive.over {
             let mut state = shared.lock();
             state.ledger.end(drive.now);
             state.life.finish();
-            return Ok(state.report(shared.site().name(), drive.now));
+            let report = state.report(shared.site().name(), drive.now);
+            return Ok(Simulated { report, marks_ns: marks_ns.map(|at| at.unwrap_or(drive.now)) });
         }
         if !drive.step() {
             let mut state = shared.lock();

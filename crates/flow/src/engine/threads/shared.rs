@@ -106,11 +106,10 @@ impl Shared {
         self.settings.get()
     }
 
-    /// Sets the listener to the flow's runs, before the flow starts. Returns whether it has none yet.
+    /// Sets the listener to the flow's runs, before the flow starts; the first one stays.
     #[cfg(feature = "trace")]
-    pub(crate) fn set_witness(&self, witness: Arc<dyn Witness>) -> bool {
-        self.site.set_witnessed();
-        self.witness.set(witness).is_ok()
+    pub(crate) fn set_witness(&self, witness: Arc<dyn Witness>) {
+        let _ = self.witness.set(witness);
     }
 
     /// A track for the calling worker, if there is a listener.

@@ -1,0 +1,132 @@
+//! The window of a live trace: the units that are whole in it, and what they came to.
+//!
+//! A unit is whole if it was admitted after the window's beginning and has left with all of its family before the
+//! window's end. The run around it goes on, so a window has no beginning and no end of a run, and its units are measured
+//! at their steady pace.
+
+use std::collections::{HashMap, HashSet};
+
+use super::draft::{Draft, Pull};
+use crate::trace::file::{Header, Measured, Window};
+use crate::trace::model::Kind;
+use crate::trace::run::End;
+
+/// The most units of the source that a window is read for, the newest.
+const MAX_UNITS: usize = 100_000;
+
+/// The departures between which the pace is steady, as a share of all.
+const FIRST: f64 = 0.1;
+const LAST: f64 = 0.9;
+
+/// The numbers of the departures between which the pace counts, of so many.
+pub(super) fn steady_part(departures: usize) -> [usize; 2] {
+    [FIRST, LAST].map(|share| (departures as f64 * share) as usize)
+}
+
+/// The time that this many departures take at the pace between two of them.
+pub(super) fn at_pace(departures: usize, [first, last]: [usize; 2], took_ns: u64) -> u64 {
+    (took_ns as f64 * departures as f64 / (last.saturating_sub(first)).max(1) as f64) as u64
+}
+
+impl Draft {
+    /// Whether a record that began then is in the window.
+    pub(super) fn is_within(window: Option<Window>, began_ns: u64) -> bool {
+        window.is_none_or(|window| began_ns < window.until_ns)
+    }
+
+    /// Leaves the whole families of a window, and notes what they came to.
+    pub(super) fn keep_whole(&mut self, header: &Header, measured: &mut Measured) {
+        self.visits.sort_unstable_by_key(|&(unit, at, _)| (unit, at));
+        self.pulls.sort_unstable();
+        let parents: HashMap<u64, u64> =
+            self.born.iter().flat_map(|born| born.ids().map(|id| (id, born.parent))).collect();
+        let root_of = |mut id: u64| {
+            while let Some(&parent) = parents.get(&id).filter(|&&parent| parent < id) {
+                id = parent;
+            }
+            id
+        };
+        let mut torn = HashSet::new();
+        let mut families: HashMap<u64, u64> = HashMap::new();
+        for visits in self.visits.chunk_by(|a, b| a.0 == b.0) {
+            let (id, _, first) = &visits[0];
+            let (_, at, last) = &visits[visits.len() - 1];
+            let (root, ended_ns) = (root_of(*id), at.saturating_add(last.cpu_ns).saturating_add(last.wait_ns));
+            let family = families.entry(root).or_default();
+            *family = ended_ns.max(*family);
+            if !has_left(last.end) || root == *id && !self.is_root(header, *id, first.stage) {
+                torn.insert(root);
+            }
+        }
+        let splits = || header.model.stages.iter().filter(|stage| stage.kind == Kind::Split);
+        if !splits().any(|stage| stage.retires) {
+            // A child that was in no stage has not come to its first one.
+            let seen: HashSet<u64> = self.visits.iter().map(|(id, ..)| *id).collect();
+            torn.extend(parents.keys().filter(|id| !seen.contains(id)).map(|id| root_of(*id)));
+        }
+        families.retain(|root, _| !torn.contains(root));
+        let mut roots: Vec<u64> = families.keys().copied().collect();
+        roots.sort_unstable();
+        let older = roots.len().saturating_sub(MAX_UNITS);
+        for root in roots.drain(..older) {
+            families.remove(&root);
+        }
+        let before = self.visits.len();
+        self.visits.retain(|(id, ..)| families.contains_key(&root_of(*id)));
+        self.born.retain(|born| families.contains_key(&root_of(born.parent)));
+        self.account.keep(self.visits.len(), before);
+        self.measure(&families, measured);
+    }
+
+    /// Whether a unit that is no child here is none at all: those of a family that began before the window are.
+    fn is_root(&self, header: &Header, id: u64, first: u16) -> bool {
+        let at = self.pulls.partition_point(|pull| pull.ended_before(id));
+        let is_pulled = self.pulls.get(at).is_some_and(|pull| pull.has(id));
+        let mut splits = header.model.stages.iter().filter(|stage| stage.kind == Kind::Split).peekable();
+        let entry = header.model.entry;
+        is_pulled || splits.peek().is_none() || first == entry && !splits.any(|stage| stage.next.contains(&entry))
+    }
+
+    /// Notes what the families came to; `ended_ns` has the end of each.
+    fn measure(&self, ended_ns: &HashMap<u64, u64>, measured: &mut Measured) {
+        let mut departures = Vec::new();
+        for visits in self.visits.chunk_by(|a, b| a.0 == b.0) {
+            let (_, at, last) = &visits[visits.len() - 1];
+            departures.push(at.saturating_add(last.cpu_ns).saturating_add(last.wait_ns));
+            match last.end {
+                End::Dead => measured.dead_lettered += 1,
+                End::Join => measured.gathered += 1,
+                _ => {}
+            }
+        }
+        departures.sort_unstable();
+        measured.admitted = ended_ns.len() as u64;
+        measured.split = self.born.iter().map(|born| born.children).sum();
+        measured.retired = (measured.admitted + measured.split)
+            .saturating_sub(measured.dead_lettered)
+            .saturating_sub(measured.gathered);
+        let part = steady_part(departures.len());
+        if let [Some(first), Some(last)] = part.map(|place| departures.get(place)) {
+            measured.wall_ns = at_pace(departures.len(), part, last - first);
+        }
+        let began = |root: &u64| {
+            let at = self.pulls.partition_point(|pull| pull.ended_before(*root));
+            let pull = self.pulls.get(at).filter(|pull| pull.has(*root)).map(Pull::ended_ns);
+            let first = self.visits.partition_point(|(id, ..)| id < root);
+            // A unit of a slow source may be in a stage before its pull ends.
+            let first = self.visits.get(first).map_or(0, |(_, at, _)| *at);
+            pull.map_or(first, |pull| pull.min(first))
+        };
+        let mut latencies: Vec<u64> = ended_ns.iter().map(|(root, end)| end.saturating_sub(began(root))).collect();
+        latencies.sort_unstable();
+        let at = |share: f64| latencies.get((latencies.len() as f64 * share) as usize).copied().unwrap_or(0);
+        (measured.latency_p50_ns, measured.latency_p99_ns) = (at(0.5), at(0.99));
+        let sum: u128 = latencies.iter().map(|&ns| u128::from(ns)).sum();
+        measured.latency_mean_ns = (sum / latencies.len().max(1) as u128) as u64;
+    }
+}
+
+/// Whether a unit whose last run ended so has left the flow.
+fn has_left(end: End) -> bool {
+    matches!(end, End::Retire | End::Skip | End::Dead | End::Join | End::Unfolded)
+}

@@ -1,0 +1,307 @@
+//! The tape: the listener that takes the records of all workers, for a file, for questions about the running flow, or for
+//! both.
+//!
+//! Each worker fills a chunk of its own. A full chunk goes to the file, and to the *ring*, which keeps the newest ones.
+//! A tape that is off takes nothing: a worker looks at the switch at the beginning of each turn. It does so after it
+//! has taken its batches under the flow's mutex, so no run of a unit that was admitted after the tape was switched on
+//! is missing.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::bytes::{checksum, put};
+use super::clocks::Clocks;
+use super::file::{CHUNK, put_frame};
+use super::run::{Context, put_pull, put_run};
+use crate::contain::contain;
+use crate::engine::run::witness::{Ran, Track, Witness};
+
+/// A worker hands its records over when it has this many bytes of them; the second is for a tape without a file, from
+/// which old records go by the chunk.
+const CHUNK_BYTES: usize = 48 << 10;
+const SMALL_CHUNK_BYTES: usize = 8 << 10;
+
+/// The most bytes of records that a ring keeps: those of some 800,000 runs of units in stages.
+pub(super) const RING_BYTES: usize = 8 << 20;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Tape {
+    on: AtomicBool,
+    out: Mutex<Option<Output>>,
+    /// The chunks of all workers that have a track. A chunk's lock is taken before the ring's.
+    chunks: Mutex<Chunks>,
+    ring: Mutex<Ring>,
+}
+
+struct Output {
+    out: Box<dyn Write + Send>,
+    failed: Option<io::Error>,
+}
+
+#[derive(Default)]
+struct Chunks {
+    /// The number of workers that ever had a track.
+    workers: u64,
+    open: Vec<Arc<Mutex<Chunk>>>,
+}
+
+/// The newest chunks.
+#[derive(Default)]
+struct Ring {
+    /// The first unit since the ring keeps chunks; `None`: it keeps none.
+    since: Option<u64>,
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    /// Of units with lower numbers, records may be missing.
+    from_id: u64,
+}
+
+#[derive(Clone)]
+struct Frame {
+    bytes: Arc<[u8]>,
+    /// The highest number of a unit in it.
+    most_id: u64,
+}
+
+/// Records that a tape has kept.
+pub(super) struct Kept {
+    pub(super) chunks: Vec<Arc<[u8]>>,
+    /// All records of units with this number and higher ones are in the chunks.
+    pub(super) from_id: u64,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tape {
+    /// Lets the tape write to `out` from now on. Returns whether it has had no output before.
+    pub(super) fn write_to(&self, out: Box<dyn Write + Send>) -> bool {
+        let mut output = lock(&self.out);
+        let is_new = output.is_none();
+        if is_new {
+            *output = Some(Output { out, failed: None });
+        }
+        is_new
+    }
+
+    /// Takes records from now on.
+    pub(super) fn switch_on(&self) {
+        // Pairs with the load in `begins`: a worker that sees the tape on also sees that the flow is witnessed.
+        self.on.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Acquire)
+    }
+
+    /// Keeps the newest chunks from now on, and none of those before; units with lower numbers than `from_id` began
+    /// earlier.
+    pub(super) fn keep_from(&self, from_id: u64) {
+        let mut ring = lock(&self.ring);
+        *ring = Ring { since: Some(from_id), from_id: from_id.max(ring.from_id), ..Ring::default() };
+    }
+
+    /// The number of the first unit since chunks are kept; `None`: they are not.
+    pub(super) fn keeps_since(&self) -> Option<u64> {
+        lock(&self.ring).since
+    }
+
+    /// The newest records, of about `most_bytes`. Workers that end a run meanwhile wait for some microseconds.
+    pub(super) fn kept(&self, most_bytes: usize) -> Kept {
+        let open = lock(&self.chunks).open.clone();
+        // All at once: a record is in its worker's chunk or in the ring, and in one of them.
+        let chunks: Vec<_> = open.iter().map(|chunk| lock(chunk)).collect();
+        let ring = lock(&self.ring);
+        let mut kept = Kept { chunks: Vec::new(), from_id: ring.from_id };
+        let mut bytes = 0;
+        for chunk in chunks.iter().filter(|chunk| !chunk.bytes.is_empty()) {
+            kept.chunks.push(chunk.bytes.as_slice().into());
+            bytes += chunk.bytes.len();
+        }
+        for frame in ring.frames.iter().rev() {
+            if bytes + frame.bytes.len() <= most_bytes {
+                bytes += frame.bytes.len();
+                kept.chunks.push(frame.bytes.clone());
+            } else {
+                bytes = most_bytes;
+                kept.from_id = kept.from_id.max(frame.most_id.saturating_add(1));
+            }
+        }
+        kept
+    }
+
+    /// Writes the rest of all chunks, and takes the output: its first error, if it has had one.
+    pub(super) fn finish(&self) -> Option<Result<Box<dyn Write + Send>, io::Error>> {
+        let open = lock(&self.chunks).open.clone();
+        for chunk in open {
+            self.flush(lock(&chunk));
+        }
+        let Output { out, failed } = lock(&self.out).take()?;
+        Some(failed.map_or(Ok(out), Err))
+    }
+
+    /// Hands a chunk's records over.
+    fn flush(&self, mut chunk: MutexGuard<'_, Chunk>) {
+        let (bytes, most_id) = chunk.take();
+        if bytes.is_empty() {
+            return;
+        }
+        let bytes: Arc<[u8]> = bytes.into();
+        lock(&self.ring).push(Frame { bytes: bytes.clone(), most_id });
+        // A file may be slow, and nobody has to wait for it but this worker.
+        drop(chunk);
+        if let Some(output) = &mut *lock(&self.out)
+            && output.failed.is_none()
+        {
+            // The output is the program's code, and runs on a worker that has units in hand.
+            let written = contain(|| put_frame(&mut output.out, CHUNK, &bytes, checksum(&bytes)));
+            let panicked = || Err(io::Error::other("the output of the trace panicked"));
+            output.failed = written.unwrap_or_else(panicked).err();
+        }
+    }
+}
+
+impl Ring {
+    fn push(&mut self, frame: Frame) {
+        if self.since.is_none() {
+            return;
+        }
+        self.bytes += frame.bytes.len();
+        self.frames.push_back(frame);
+        while self.bytes > RING_BYTES
+            && let Some(oldest) = self.frames.pop_front()
+        {
+            self.bytes -= oldest.bytes.len();
+            self.from_id = self.from_id.max(oldest.most_id.saturating_add(1));
+        }
+    }
+}
+
+impl Witness for Tape {
+    fn track(self: Arc<Self>) -> Box<dyn Track> {
+        let chunk_bytes = if lock(&self.out).is_some() { CHUNK_BYTES } else { SMALL_CHUNK_BYTES };
+        let mut chunks = lock(&self.chunks);
+        let chunk = Arc::new(Mutex::new(Chunk::of(chunks.workers)));
+        chunks.workers += 1;
+        chunks.open.push(chunk.clone());
+        drop(chunks);
+        Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks: Clocks::new(), records: false })
+    }
+}
+
+/// The records of a worker that are not handed over yet.
+struct Chunk {
+    worker: u64,
+    bytes: Vec<u8>,
+    context: Context,
+}
+
+impl Chunk {
+    fn of(worker: u64) -> Self {
+        Chunk { worker, bytes: Vec::new(), context: Context::default() }
+    }
+
+    /// The bytes and the context for the next record. A chunk begins with the number of its worker.
+    fn parts(&mut self) -> (&mut Vec<u8>, &mut Context) {
+        if self.bytes.is_empty() {
+            put(&mut self.bytes, self.worker);
+        }
+        (&mut self.bytes, &mut self.context)
+    }
+
+    /// Takes the bytes, and the highest number of a unit in them; the next record begins a chunk.
+    fn take(&mut self) -> (Vec<u8>, u64) {
+        let context = std::mem::take(&mut self.context);
+        (std::mem::take(&mut self.bytes), context.most_id())
+    }
+}
+
+/// One worker's part of the tape.
+struct WorkerTrack {
+    tape: Arc<Tape>,
+    chunk: Arc<Mutex<Chunk>>,
+    chunk_bytes: usize,
+    clocks: Clocks,
+    /// The tape was on when the turn began.
+    records: bool,
+}
+
+impl WorkerTrack {
+    fn note(&self, write: impl FnOnce(&mut Vec<u8>, &mut Context)) {
+        let mut chunk = lock(&self.chunk);
+        let (bytes, context) = chunk.parts();
+        write(bytes, context);
+        if bytes.len() >= self.chunk_bytes {
+            self.tape.flush(chunk);
+        }
+    }
+}
+
+impl Track for WorkerTrack {
+    fn begins(&mut self) {
+        if !self.tape.is_on() {
+            return;
+        }
+        if !std::mem::replace(&mut self.records, true) {
+            self.clocks.forget();
+        }
+        self.clocks.begin();
+    }
+
+    fn ran(&mut self, ran: &Ran<'_>) {
+        if self.records {
+            let cpu = self.clocks.end(ran.settlement.ended_ns.saturating_sub(ran.began_ns));
+            self.note(|out, context| put_run(out, context, ran, cpu));
+        }
+    }
+
+    fn pulled(&mut self, first_id: u64, units: u64, began_ns: u64, ended_ns: u64) {
+        if self.records {
+            self.clocks.end(ended_ns.saturating_sub(began_ns));
+            if units > 0 {
+                self.note(|out, context| put_pull(out, context, first_id, units, began_ns, ended_ns));
+            }
+        }
+    }
+}
+
+impl Drop for WorkerTrack {
+    /// The records of a worker that ends stay.
+    fn drop(&mut self) {
+        self.tape.flush(lock(&self.chunk));
+        lock(&self.tape.chunks).open.retain(|open| !Arc::ptr_eq(open, &self.chunk));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: usize, most_id: u64) -> Frame {
+        Frame { bytes: vec![0; bytes].into(), most_id }
+    }
+
+    #[test]
+    fn a_ring_keeps_the_newest_chunks_and_knows_which_units_are_whole() {
+        let tape = Tape::default();
+        lock(&tape.ring).push(frame(10, 5));
+        assert_eq!(tape.kept(RING_BYTES).chunks.len(), 0, "it keeps nothing before it is asked");
+        tape.keep_from(100);
+        for (nth, most_id) in [(1, 120), (2, 110), (3, 150)] {
+            lock(&tape.ring).push(frame(RING_BYTES / 4 * nth, most_id));
+        }
+        // The first two have gone.
+        let kept = tape.kept(RING_BYTES);
+        assert_eq!((kept.chunks.len(), kept.from_id), (1, 121));
+        lock(&tape.ring).push(frame(100, 140));
+        let newest = tape.kept(100);
+        assert_eq!((newest.chunks.len(), newest.from_id), (1, 151), "less was asked for");
+        tape.keep_from(7);
+        let kept = tape.kept(RING_BYTES);
+        assert_eq!((kept.chunks.len(), kept.from_id), (0, 121), "numbers only rise");
+    }
+}
