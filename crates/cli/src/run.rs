@@ -198,6 +198,12 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let total = exact_length(&source);
     let control = wired.flow.control();
     setting::apply_all(&args.set, &control)?;
+    for resource in control.snapshot().resources.iter().filter(|it| it.capacity == 0 && it.rate_per_s.is_none()) {
+        let resource = text::printable(&resource.name);
+        screen.warn(&format!(
+            "warning: `{resource}` has no tokens: units that need it wait until `millstream set {name} resource.{resource}=1`"
+        ));
+    }
 
     let (send, events) = channel();
     let interrupts = Interrupts::heed(send.clone(), control.clone(), letters.clone())?;
@@ -208,7 +214,8 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         let _ = asked.0.send(Event::Asked(Box::new(asked.1.snapshot())));
         asked.1.stop();
     });
-    let behind = Behind { total, causes: Arc::clone(&causes), audit: audit.clone(), drain };
+    let live = wired.flow.live_trace(trace_file::note(reads_stdin(&file)));
+    let behind = Behind { total, causes: Arc::clone(&causes), audit: audit.clone(), live: Some(live.clone()), drain };
     let server = serve(args, &name, &control, behind, &interrupts, &mut screen)?;
     let metrics = Metrics::new(&name, control.clone(), causes.clone());
     let feed =
@@ -217,7 +224,11 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         let events = send.clone();
         move |line| drop(events.send(Event::Said(line)))
     });
-    let told = Told { say, audit: audit.clone() };
+    if feed.is_some() {
+        // The page has answers as soon as it is opened.
+        live.begin();
+    }
+    let told = Told { say, audit: audit.clone(), live };
     let http = serve::start(&args.output.serve, &control, &metrics, feed.as_ref(), told, &mut screen)?;
     let metrics_file = metrics_file.map(|path| MetricsFile::start(path, &metrics)).transpose()?;
     let supervisor = supervised(&file, &mut screen);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use millstream_command::screen::shown;
 use millstream_command::writable::{self, NotWritable, Way};
 use millstream_flow::{Flow, Recording, Report, write_events};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::OutputArgs;
 use crate::leftovers;
@@ -49,10 +49,7 @@ impl TraceFile {
             (Some(path), _) => path.to_owned(),
             (None, Some(_)) => std::env::temp_dir().join(format!("millstream-{}.trace", std::process::id())),
         };
-        let args: Option<Vec<_>> = std::env::args_os().map(|arg| arg.into_string().ok()).collect();
-        let dir = std::env::current_dir().ok().and_then(|dir| dir.into_os_string().into_string().ok());
-        let note = json!({ "args": args.filter(|_| dir.is_some()), "dir": dir, "stdin": reads_stdin });
-        match create(&path).and_then(|file| flow.record(file, note)) {
+        match create(&path).and_then(|file| flow.record(file, note(reads_stdin))) {
             Ok(recording) => {
                 let events = events.map(Path::to_owned);
                 Ok(Some(TraceFile { path, recording, events, is_temporary: trace.is_none() }))
@@ -89,6 +86,13 @@ impl TraceFile {
         }
         written.map(|()| lines)
     }
+}
+
+/// The run as its traces tell of it, so that it can be started again.
+pub(super) fn note(reads_stdin: bool) -> Value {
+    let args: Option<Vec<_>> = std::env::args_os().map(|arg| arg.into_string().ok()).collect();
+    let dir = std::env::current_dir().ok().and_then(|dir| dir.into_os_string().into_string().ok());
+    json!({ "args": args.filter(|_| dir.is_some()), "dir": dir, "stdin": reads_stdin })
 }
 
 /// Checks that a file can be written at `path` and is none of the others.

@@ -5,7 +5,8 @@
 //! answer is left behind ([`response`]).
 //!
 //! The page is three files in `page/`, compiled into the command. It gets the facts of the flow and then its states as server-sent
-//! events ([`events`]) from one [`feed`]; with a [`token`], it posts settings ([`steering`]).
+//! events ([`events`]) from one [`feed`]; with a [`token`], it posts settings ([`steering`]); without one it asks what they would
+//! do ([`whatif`]).
 
 mod accept;
 pub(crate) mod args;
@@ -18,6 +19,7 @@ mod routes;
 mod server;
 mod steering;
 mod token;
+mod whatif;
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,6 +37,7 @@ use self::server::Server;
 use self::steering::Steering;
 pub(crate) use self::steering::Told;
 use self::token::Token;
+use self::whatif::WhatIfs;
 use crate::metrics::Metrics;
 use crate::screen::Screen;
 
@@ -92,8 +95,10 @@ pub(crate) fn start(
     };
     let steerable = token.is_some();
     let mut page = feed.map(|feed| {
+        // Without a thread the page has no answers, and goes on.
+        let what_ifs = WhatIfs::start(told.live.clone()).ok();
         let of = |token| Steering { token, control: control.clone(), feed: Arc::clone(feed), told };
-        Page { feed: Arc::clone(feed), streams: Streams::default(), steering: token.map(of) }
+        Page { feed: Arc::clone(feed), streams: Streams::default(), steering: token.map(of), what_ifs }
     });
     let mut servers = Vec::new();
     let mut serve =

@@ -12,6 +12,7 @@ use super::feed::Feed;
 use super::request::{Method, Request};
 use super::response::Response;
 use super::steering::Steering;
+use super::whatif::WhatIfs;
 use crate::metrics::Metrics;
 
 /// The answers of a server.
@@ -28,6 +29,7 @@ pub(super) struct Page {
     pub(super) feed: Arc<Feed>,
     pub(super) streams: Streams,
     pub(super) steering: Option<Steering>,
+    pub(super) what_ifs: Option<WhatIfs>,
 }
 
 impl Routes {
@@ -51,8 +53,14 @@ impl Routes {
                     Response::refusal(403, "this page only shows the run: --page-token-file FILE lets it change it")
                 }
             },
+            (Some(page), Method::Post) if path == "/whatif" => match &page.what_ifs {
+                Some(what_ifs) => what_ifs.answer(request),
+                None => Response::refusal(503, "the system gives no thread for answers"),
+            },
             (_, Method::Post) => Response::refusal(405, "expected GET or HEAD").header("Allow", "GET, HEAD"),
-            (Some(_), _) if path == "/settings" => Response::refusal(405, "expected POST").header("Allow", "POST"),
+            (Some(_), _) if matches!(path, "/settings" | "/whatif") => {
+                Response::refusal(405, "expected POST").header("Allow", "POST")
+            }
             (Some(_), _) if path == "/events" => Response::refusal(405, "expected GET").header("Allow", "GET"),
             _ => self.resource(path, request),
         }

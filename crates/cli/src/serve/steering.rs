@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use millstream_flow::Control;
+use millstream_flow::{Control, LiveTrace};
 use serde::Deserialize;
 
 use super::feed::Feed;
@@ -17,10 +17,11 @@ use crate::steer::setting::{self, SettingError};
 /// Tells the terminal of a run about a change.
 pub(crate) type Say = Arc<dyn Fn(String) + Send + Sync>;
 
-/// The listeners to changes from a page: the terminal, and the record of changes.
+/// The listeners to changes from a page: the terminal, the record of changes, and the live trace.
 pub(crate) struct Told {
     pub(crate) say: Say,
     pub(crate) audit: Audit,
+    pub(crate) live: LiveTrace,
 }
 
 /// The part of a page that changes the run.
@@ -84,6 +85,9 @@ impl Steering {
             Ok(changed) => {
                 let did = changed.iter().map(|line| format!("from the page: {line}"));
                 self.told.audit.note(Peer::page(), did.collect());
+                if !changed.is_empty() {
+                    self.told.live.restart();
+                }
                 for line in &changed {
                     (self.told.say)(format!("changed from the page: {line}"));
                     self.feed.tell(line.clone());
@@ -107,7 +111,7 @@ fn json(status: u16, answer: &Answer) -> Response {
 }
 
 /// Whether a request comes from a page of this server, or from a program. A browser names the origin of a page's request.
-fn is_same_origin(request: &Request) -> bool {
+pub(super) fn is_same_origin(request: &Request) -> bool {
     let origin = match (request.has("origin"), request.header("origin")) {
         (false, _) => true,
         (true, Some(origin)) => {

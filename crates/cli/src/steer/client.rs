@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use millstream_command::screen::look::Look;
 use millstream_command::screen::{out, shown, text};
 use millstream_flow::Snapshot;
@@ -28,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_secs(2);
 /// The keys of each resource that are shown.
 const KEYS: usize = 5;
+/// The number of times that a trace is asked for again, because another client's has taken its place.
+const AGAIN: u32 = 5;
 /// The pause before a run that has too many connections to take up is tried again.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -222,6 +226,37 @@ pub(crate) fn drain(run: &Run) -> Result<Vec<String>, SteerError> {
     Ok(ask_within(run, &Request::Drain, SHORT)?.changed)
 }
 
+/// A trace of the newest units that the run has finished. The first question lets the run keep them from then on.
+///
+/// # Errors
+/// As [`watch`]; or the trace is asked for by so many that none is handed over in full.
+pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
+    let foreign = |problem: &str| SteerError::Foreign { path: run.path.clone(), problem: problem.to_owned() };
+    let (mut bytes, mut number) = (Vec::new(), None);
+    let mut refused = 0;
+    loop {
+        let part = match ask(run, &Request::Trace { number, from: bytes.len() as u64 }) {
+            Ok(answer) => answer.trace.ok_or_else(|| foreign("it hands nothing over"))?,
+            // It has made room for that of another client.
+            Err(SteerError::Refused { .. }) if number.is_some() && refused < AGAIN => {
+                refused += 1;
+                (bytes, number) = (Vec::new(), None);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let more = STANDARD.decode(&part.bytes).map_err(|_| foreign("a part of its trace is not base64"))?;
+        if part.total > ANSWER_BYTES || more.is_empty() || number.is_some_and(|number| number != part.number) {
+            return Err(foreign("its trace does not fit together"));
+        }
+        number = Some(part.number);
+        bytes.extend(more);
+        if bytes.len() as u64 >= part.total {
+            return Ok(bytes);
+        }
+    }
+}
+
 fn snapshot(run: &Run, patience: Duration) -> Result<Snapshot, SteerError> {
     snapshot_in(ask_within(run, &Request::Status, patience)?.snapshot)
 }
@@ -286,6 +321,7 @@ fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
         Request::Explain { .. } => "explain",
         Request::Drain => "be drained",
         Request::Set { .. } => "be set",
+        Request::Trace { .. } => "be asked what would happen",
     };
     match error {
         // Those before `unknown` quoted their parser.

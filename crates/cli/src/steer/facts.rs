@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use millstream_flow::KeySnapshot;
+use millstream_flow::{KeySnapshot, LiveTrace};
 use serde::{Deserialize, Serialize};
 
 use crate::causes::{Causes, Groups};
@@ -110,6 +110,8 @@ pub(crate) struct Behind {
     pub(crate) total: Option<u64>,
     pub(crate) causes: Arc<Causes>,
     pub(crate) audit: Audit,
+    /// The newest units, once they are asked for.
+    pub(crate) live: Option<LiveTrace>,
     /// Closes admission: the units in flight are finished.
     pub(crate) drain: Box<dyn Fn() + Send>,
 }
@@ -118,7 +120,7 @@ impl Behind {
     /// A run without anything beside its flow.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn nothing() -> Self {
-        Self { total: None, causes: Arc::default(), audit: Audit::begin(), drain: Box::new(|| ()) }
+        Self { total: None, causes: Arc::default(), audit: Audit::begin(), live: None, drain: Box::new(|| ()) }
     }
 }
 

@@ -23,8 +23,12 @@
 //! ← {"ok":true,"snapshot":{…},"facts":{"total":20000,"keys":[…],"causes":{…},"steered":{"changes":[…]}}}
 //! → {"do":"drain"}
 //! ← {"ok":true,"changed":["admission is closed; 213 units in flight are finished"]}
+//! → {"do":"trace"}
+//! ← {"ok":true,"trace":{"number":1,"total":913224,"bytes":"eyJta…"}}
+//! → {"do":"trace","number":1,"from":262144}
+//! ← {"ok":true,"trace":{"number":1,"total":913224,"bytes":"iAEDw…"}}
 //! → {"do":"dance"}
-//! ← {"ok":false,"unknown":true,"error":"a run of millstream 0.1.0 knows no request `dance`; it knows status, watch, explain, set, drain"}
+//! ← {"ok":false,"unknown":true,"error":"a run of millstream 0.1.0 knows no request `dance`; it knows status, watch, explain, set, drain, trace"}
 //! ```
 //!
 //! Every change is recorded with the moment, the user and the process, as the system tells them ([`facts`]); `millstream top` and
@@ -38,5 +42,6 @@ pub(crate) mod protocol;
 pub(crate) mod server;
 pub(crate) mod setting;
 mod socket;
+mod window;
 
 pub(crate) use self::socket::SocketFile;

@@ -15,7 +15,7 @@ pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
 pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The names of the requests.
-pub(crate) const REQUESTS: [&str; 5] = ["status", "watch", "explain", "set", "drain"];
+pub(crate) const REQUESTS: [&str; 6] = ["status", "watch", "explain", "set", "drain", "trace"];
 
 /// The request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,26 @@ pub(crate) enum Request {
     },
     /// The end of admission: the units in flight are finished.
     Drain,
+    /// A part of a trace of the newest units. The first question lets the run keep them from then on.
+    Trace {
+        /// The number of the trace that this is a further part of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u64>,
+        /// The place of its first byte.
+        #[serde(default)]
+        from: u64,
+    },
+}
+
+/// A part of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TracePart {
+    /// The number of the trace.
+    pub number: u64,
+    /// All of its bytes.
+    pub total: u64,
+    /// Those of this part, in base64.
+    pub bytes: String,
 }
 
 /// The answer of the run. Members that do not belong to the request are absent.
@@ -56,6 +76,9 @@ pub(crate) struct Answer {
     /// To `explain`: what was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Box<Explained>>,
+    /// To `trace`: a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TracePart>,
     /// To `set` and `drain`: each setting as it is now and as it was, or what was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,

@@ -23,6 +23,7 @@ use super::facts::{Behind, Facts, Peer};
 use super::protocol::{self, Answer, REQUESTS, Request};
 use super::setting::{self, SettingError};
 use super::socket::{Socket, SocketFile};
+use super::window::Windows;
 use crate::explain;
 
 /// Connections served at once.
@@ -56,7 +57,7 @@ impl Server {
         let (wake, woken) = UnixStream::pair()?;
         let thread = thread::Builder::new()
             .name("control".to_owned())
-            .spawn(move || serve(&listener, &woken, &mut Desk { control, behind, status: None }))?;
+            .spawn(move || serve(&listener, &woken, &mut Desk::new(control, behind)))?;
         Ok(Self { socket: Some(socket), wake: Some(wake), thread: Some(thread) })
     }
 
@@ -179,10 +180,17 @@ struct Desk {
     behind: Behind,
     /// The last answer to `status`, and when it was given.
     status: Option<(Instant, Arc<[u8]>)>,
+    windows: Windows,
 }
 
 impl Desk {
+    fn new(control: Control, behind: Behind) -> Self {
+        let windows = Windows::of(behind.live.clone());
+        Self { control, behind, status: None, windows }
+    }
+
     fn answer(&mut self, line: &[u8], peer: Peer) -> Reply {
+        self.windows.tidy(Instant::now());
         match protocol::read::<Request>(line) {
             Ok(Request::Status) => Reply { line: self.status(), is_to_request: true },
             Ok(Request::Watch { keys }) => {
@@ -195,6 +203,10 @@ impl Desk {
             Ok(Request::Drain) => {
                 self.status = None;
                 Reply { line: protocol::line(&self.drain(peer)).into(), is_to_request: true }
+            }
+            Ok(Request::Trace { number, from }) => {
+                let part = self.windows.part(number, from, Instant::now());
+                Reply { line: protocol::line(&part).into(), is_to_request: true }
             }
             Ok(Request::Explain { what }) => {
                 Reply { line: protocol::line(&self.explain(&what)).into(), is_to_request: true }
@@ -254,6 +266,9 @@ impl Desk {
         match setting::apply_all(settings, &self.control) {
             Ok(changed) => {
                 self.behind.audit.note(peer, changed.clone());
+                if !changed.is_empty() {
+                    self.windows.restart();
+                }
                 Answer { ok: true, changed, ..Answer::default() }
             }
             Err(error) => {
@@ -276,8 +291,7 @@ pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
     for end in [&client, &stream] {
         end.set_nonblocking(true).expect("a socket need not block");
     }
-    let (mut desk, mut connection) =
-        (Desk { control, behind: Behind::nothing(), status: None }, Connection::new(stream, Instant::now()));
+    let (mut desk, mut connection) = (Desk::new(control, Behind::nothing()), Connection::new(stream, Instant::now()));
     let peer = Peer { user: 0, process: 1 };
     let mut answers = Vec::new();
     loop {

@@ -5,40 +5,46 @@ use serde::Serialize;
 
 /// The numbers of a run that was replayed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Answer {
-    pub(super) wall_s: f64,
+pub(crate) struct Answer {
+    pub(crate) wall_s: f64,
     /// Units that retired, a second.
-    pub(super) throughput: f64,
+    pub(crate) throughput: f64,
     /// A unit's time from its admission to its departure.
-    pub(super) p50_s: f64,
-    pub(super) p99_s: f64,
-    pub(super) retired: u64,
-    pub(super) dead_lettered: u64,
+    pub(crate) p50_s: f64,
+    pub(crate) p99_s: f64,
+    pub(crate) retired: u64,
+    pub(crate) dead_lettered: u64,
     /// The bottleneck, in words.
-    pub(super) limit: String,
+    pub(crate) limit: String,
     /// The least time that the work can take, and on what, by the bottleneck law.
-    pub(super) at_least_s: f64,
-    pub(super) at_least_by: String,
+    pub(crate) at_least_s: f64,
+    pub(crate) at_least_by: String,
 }
 
 impl Answer {
     /// The numbers of a trace that is replayed with these changes.
-    pub(super) fn to(trace: &Trace, what_if: &WhatIf) -> Result<Self, ReplayError> {
+    pub(crate) fn to(trace: &Trace, what_if: &WhatIf) -> Result<Self, ReplayError> {
         let (at_least, at_least_by) = trace.at_least(what_if)?;
-        let answer = Self::of(&trace.replay(what_if)?);
+        let answer = Self::of(trace, &trace.replay(what_if)?);
         Ok(Answer { at_least_s: at_least.as_secs_f64(), at_least_by, ..answer })
     }
 
-    pub(super) fn of(replayed: &Replayed) -> Self {
+    pub(crate) fn of(trace: &Trace, replayed: &Replayed) -> Self {
         let report = &replayed.report;
         let seconds = |ns: u64| ns as f64 / 1e9;
+        let steady_s = replayed.steady_wall.as_secs_f64();
+        // A run that goes on has neither a beginning nor an end, and a sample has those of the run beside a part of the rest.
+        let wall_s =
+            if trace.is_live() { steady_s } else { report.wall_s + steady_s * (trace.weight() - 1.0).max(0.0) };
+        let units = |units: u64| (units as f64 * trace.weight()).round() as u64;
+        let retired = units(report.retired);
         Answer {
-            wall_s: report.wall_s,
-            throughput: report.retired as f64 / report.wall_s.max(1e-9),
+            wall_s,
+            throughput: retired as f64 / wall_s.max(1e-9),
             p50_s: seconds(report.latency_ns.p50),
             p99_s: seconds(report.latency_ns.p99),
-            retired: report.retired,
-            dead_lettered: report.dead_lettered,
+            retired,
+            dead_lettered: units(report.dead_lettered),
             limit: report.bottleneck.clone(),
             at_least_s: 0.0,
             at_least_by: String::new(),

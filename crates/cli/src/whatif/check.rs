@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use libc::SIGINT;
 use millstream_command::screen::out::complain;
 use millstream_command::screen::text;
+use millstream_csm::compare::{Comparison, Paired, Smaller};
 use millstream_flow::Trace;
+use serde::Serialize;
 
 use super::answer::Answer;
 use super::{WhatIfError, read};
@@ -35,11 +37,79 @@ fn measured(trace: &Trace) -> Answer {
     }
 }
 
-/// Runs the traced command again with `settings`, and returns what was measured.
+/// The probability with which a verdict may be wrong.
+const ERROR: f64 = 0.05;
+
+/// Runs beside a prediction.
+pub(super) struct Checked {
+    /// The run with the changes whose time is the middle one.
+    pub(super) measured: Answer,
+    /// The runs without the changes and with them, if both were run.
+    pub(super) judged: Option<Judged>,
+}
+
+/// What pairs of runs show, by the sequential test of `millstream compare`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Judged {
+    pub(super) pairs: u64,
+    /// The time of a run with the changes over that of one without, and its interval; `None`: it has no upper end.
+    pub(super) ratio: f64,
+    pub(super) low: f64,
+    pub(super) high: Option<f64>,
+    /// The predicted ratio.
+    pub(super) predicted: f64,
+    /// Which is faster, if that is certain.
+    pub(super) faster: Option<&'static str>,
+}
+
+impl Judged {
+    fn of(comparison: &Comparison, predicted: f64) -> Self {
+        Judged {
+            pairs: comparison.pairs,
+            ratio: comparison.ratio.unwrap_or(1.0),
+            low: comparison.interval.low,
+            high: Some(comparison.interval.high).filter(|high| high.is_finite()),
+            predicted,
+            faster: comparison.smaller.map(|smaller| match smaller {
+                Smaller::First => "as it was",
+                Smaller::Second => "changed",
+            }),
+        }
+    }
+
+    /// Whether the predicted ratio is within the interval.
+    pub(super) fn holds(&self) -> bool {
+        self.low <= self.predicted && self.high.is_none_or(|high| self.predicted <= high)
+    }
+}
+
+/// Runs the traced command again with `settings`. With more than one pair, it runs it without them, too, in turns, until it is certain
+/// which is faster; `predicted` is the predicted ratio of their times.
 ///
 /// # Errors
 /// The command cannot be run again, or has failed.
-pub(super) fn check(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> {
+pub(super) fn check(trace: &Trace, settings: &[String], pairs: u32, predicted: f64) -> Result<Checked, WhatIfError> {
+    let refuse = |error: millstream_csm::Error| WhatIfError::Check(error.to_string());
+    let mut walls = Paired::new(ERROR, 1.0).map_err(refuse)?;
+    let mut changed = Vec::new();
+    let alone = pairs <= 1 || settings.is_empty();
+    loop {
+        let before = if alone { None } else { Some(run_again(trace, &[])?) };
+        changed.push(run_again(trace, settings)?);
+        let (Some(before), Some(after)) = (before, changed.last()) else { break };
+        let verdict = walls.observe(before.wall_s.max(1e-9), after.wall_s.max(1e-9)).map_err(refuse)?;
+        if verdict.is_some() || changed.len() >= pairs as usize {
+            break;
+        }
+    }
+    let judged = if alone { None } else { Some(Judged::of(&walls.status().map_err(refuse)?, predicted)) };
+    changed.sort_by(|a, b| a.wall_s.total_cmp(&b.wall_s));
+    let measured = changed.swap_remove(changed.len() / 2);
+    Ok(Checked { measured, judged })
+}
+
+/// Runs the traced command again with `settings`, and returns what was measured.
+fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> {
     let refuse = |why: &str| Err(WhatIfError::Check(why.to_owned()));
     let note = trace.note();
     let Some(args) = note["args"].as_array() else {
@@ -69,7 +139,8 @@ pub(super) fn check(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIf
     let dir = note["dir"].as_str().unwrap_or(".");
     command.current_dir(dir);
     let words: Vec<_> = rest.iter().map(|word| text::printable(word)).collect();
-    complain(format!("runs again in {}: millstream run {}", text::printable(dir), words.join(" ")));
+    let with = settings.iter().fold(String::new(), |with, setting| with + "--set " + &text::printable(setting) + " ");
+    complain(format!("runs again in {}: millstream run {with}{}", text::printable(dir), words.join(" ")));
     // The keys of the terminal reach the run, too, which ends in its own way.
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, interrupted.clone()).map_err(failed)?;

@@ -7,24 +7,25 @@ use millstream_command::screen::text;
 use millstream_flow::Trace;
 
 use super::answer::Answer;
+use super::live;
 
 /// The largest miss of a replay that is believed.
 const MAX_MISS: f64 = 0.05;
 
 /// A replay of the run itself beside the run.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Doubt {
-    pub(super) replayed_s: f64,
-    pub(super) measured_s: f64,
+pub(crate) struct Doubt {
+    pub(crate) replayed_s: f64,
+    pub(crate) measured_s: f64,
     /// The number of units that end in another way than they did.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     units: u64,
     /// Things that the replay may lack, the likeliest first.
-    pub(super) reasons: Vec<String>,
+    pub(crate) reasons: Vec<String>,
 }
 
 impl Doubt {
-    pub(super) fn of(trace: &Trace, as_it_was: &Answer) -> Self {
+    pub(crate) fn of(trace: &Trace, as_it_was: &Answer) -> Self {
         let measured_s = trace.measured().wall.as_secs_f64();
         let run = trace.measured();
         let lost = as_it_was.retired.abs_diff(run.retired).max(as_it_was.dead_lettered.abs_diff(run.dead_lettered));
@@ -43,17 +44,17 @@ impl Doubt {
     }
 
     /// How far the replay is off, as a share of the measured time.
-    pub(super) fn miss(&self) -> f64 {
+    pub(crate) fn miss(&self) -> f64 {
         if self.measured_s > 0.0 { self.replayed_s / self.measured_s - 1.0 } else { 0.0 }
     }
 
     /// Whether the replay misses the run by more than it may, or loses units.
-    pub(super) fn is_serious(&self) -> bool {
+    pub(crate) fn is_serious(&self) -> bool {
         self.miss().abs() > MAX_MISS || self.loses()
     }
 
     /// Whether more than one unit in a hundred ends in another way. (How many groups there are may depend on the moment.)
-    pub(super) fn loses(&self) -> bool {
+    pub(crate) fn loses(&self) -> bool {
         self.lost > self.units / 100
     }
 }
@@ -61,6 +62,13 @@ impl Doubt {
 fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
     let mut reasons = Vec::new();
     let span = |time: Duration| text::span(time.as_nanos() as u64);
+    if live::is_short(trace) {
+        reasons.push(format!(
+            "the window is short: {} have come in and left, and {} may be in flight at once; ask again later",
+            text::counted(trace.units() as u64, "unit"),
+            text::count(trace.measured().inflight)
+        ));
+    }
     if trace.measured().was_steered {
         reasons.push("settings were changed while it ran, and a replay has those of its beginning".to_owned());
     }

@@ -1,44 +1,51 @@
-//! `millstream whatif`: what a run would have come to under other settings, from its trace.
+//! `millstream whatif`: what a run would have come to under other settings, from its trace; or comes to, if it goes on.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | `setting` | `KEY=VALUE` as a change of a replay, and the settings that there are |
 //! | `answer` | the numbers of a replay |
 //! | `check` | the run again, to see whether a prediction holds |
+//! | `live` | a run that goes on, in the place of a trace |
 //! | `doubt` | whether a replay of the run itself comes to what was measured, and what may be missing if not |
 //! | `search` | replays with one setting after the other: what helps, how a setting tells, what reaches a goal |
+//! | `replays` | the replays of a search, told of and bounded in time |
+//! | `slope` | a second run, which shows how a stage's time depends on a resource |
 //! | `page` | the answers as tables |
 
 mod answer;
 mod check;
 mod doubt;
 mod goal;
+mod live;
 mod page;
+mod replays;
 mod search;
 mod setting;
+mod slope;
 
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use millstream_command::screen::out::{self, complain};
-use millstream_command::screen::{shown, text};
-use millstream_flow::{ReplayError, Trace, TraceError, WhatIf};
+use millstream_command::screen::shown;
+use millstream_flow::{Trace, TraceError, WhatIf};
 
-use self::answer::Answer;
-use self::doubt::Doubt;
+pub(crate) use self::answer::Answer;
+pub(crate) use self::doubt::Doubt;
 pub(crate) use self::goal::Goal;
+use self::replays::{NoReplay, Replays};
 use self::setting::SettingError;
+pub(crate) use self::setting::changes;
+use self::slope::Slope;
 use crate::args::WhatIfArgs;
 use crate::run::{NOT_WRITTEN, WRONG};
+use crate::steer::client::SteerError;
+use crate::steer::place::NoRun;
 
 /// The replay misses the run, or no setting reaches the goal.
 const NO_ANSWER: u8 = 1;
-
-/// A replay that takes longer is announced, since a search may need a hundred of them.
-const SLOW: Duration = Duration::from_secs(1);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -49,8 +56,19 @@ enum WhatIfError {
     Setting(#[from] SettingError),
     #[error("--check: {0}")]
     Check(String),
+    #[error("{0}: No such file or directory, and {1}")]
+    Neither(String, NoRun),
+    #[error(transparent)]
+    Run(#[from] SteerError),
+    #[error(
+        "{run} has finished {units} of those that came in since it keeps them, and an answer needs {fewest}: it goes on \
+         keeping them, so ask again later"
+    )]
+    TooFew { run: String, units: String, fewest: usize },
+    #[error("--with {0}: {1}")]
+    With(String, String),
     #[error("{0}")]
-    Replay(#[from] ReplayError),
+    Replay(#[from] NoReplay),
 }
 
 /// Replays a trace, and prints what comes of it.
@@ -71,29 +89,52 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> ExitCode {
     }
 }
 
+/// Reads the trace of a file.
 fn read(path: &Path) -> Result<Trace, WhatIfError> {
     let named = |error| WhatIfError::Trace(shown::path(path).to_string(), error);
     let file = File::open(path).map_err(|error| named(error.into()))?;
-    Trace::read(BufReader::new(file)).map_err(named)
+    Trace::read_or_sample(BufReader::new(file)).map_err(named)
+}
+
+/// Reads the trace of a file, or of a run that goes on.
+fn read_any(path: &Path) -> Result<Trace, WhatIfError> {
+    if live::is_file(path).unwrap_or(true) {
+        return read(path);
+    }
+    live::read(path).map_err(|error| match error {
+        WhatIfError::Run(SteerError::NoRun(no_run)) => WhatIfError::Neither(shown::path(path).to_string(), no_run),
+        error => error,
+    })
+}
+
+/// The dependence of stages' times on a resource that a second run shows.
+fn slope_with(trace: &Trace, with: &Path) -> Result<Slope, WhatIfError> {
+    let other = read(with)?;
+    Slope::between(trace, &other).map_err(|why| WhatIfError::With(shown::path(with).to_string(), why))
 }
 
 fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
-    let trace = read(&args.trace)?;
+    let trace = read_any(&args.trace)?;
+    if trace.is_live() && args.check.is_some() {
+        return Err(WhatIfError::Check(
+            "the run goes on: `millstream set` changes it, and shows what comes of it".into(),
+        ));
+    }
     let changed = setting::changes(&args.settings, &trace)?;
     let sweep = args.sweep.as_deref().map(|sweep| setting::sweep(sweep, &trace)).transpose()?;
-    let began = Instant::now();
-    let as_it_was = Answer::to(&trace, &WhatIf::default())?;
-    if began.elapsed() > SLOW {
-        let span = text::span(began.elapsed().as_nanos() as u64);
-        complain(format!("one replay of this trace takes {span}, and a search takes many; ^C ends it"));
-    }
+    let slope = args.with.as_deref().map(|with| slope_with(&trace, with)).transpose()?;
+    let replays = Replays::of(&trace, args.within);
+    let as_it_was = replays.to(&WhatIf::default())?;
     let doubt = Doubt::of(&trace, &as_it_was);
     if doubt.is_serious() && !args.anyway {
         return Ok((if args.json { page::json_doubt(&trace, &doubt) } else { page::doubt(&trace, &doubt) }, NO_ANSWER));
     }
+    let with_slope = |what_if: WhatIf| slope.as_ref().map_or(what_if.clone(), |slope| slope.apply(what_if));
+    let changes = with_slope(changed.clone());
     let mut found = search::Found {
         trace: &trace,
         doubt,
+        slope: slope.clone(),
         as_it_was,
         changed: None,
         checked: None,
@@ -102,18 +143,19 @@ fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
         goal: None,
     };
     if !changed.is_empty() {
-        found.changed = Some(search::changed(&trace, &changed, &args.settings)?);
+        found.changed = Some(search::changed(&replays, &changes, &args.settings)?);
     }
-    if args.check {
-        found.checked = Some(check::check(&trace, &args.settings)?);
+    if let Some(pairs) = args.check {
+        let predicted = found.changed.as_ref().map_or(1.0, |changed| changed.answer.wall_s / found.as_it_was.wall_s);
+        found.checked = Some(check::check(&trace, &args.settings, pairs, predicted)?);
     }
     if let Some(sweep) = sweep {
-        found.sweep = Some(search::sweep(&trace, &changed, &sweep)?);
+        found.sweep = Some(search::sweep(&replays, &changes, &sweep)?);
     }
     if let Some(goal) = &args.goal {
-        found.goal = Some(search::reach(&trace, &changed, goal)?);
-    } else if found.changed.is_none() && found.sweep.is_none() && !args.check {
-        found.helps = Some(search::helps(&trace, &found.as_it_was)?);
+        found.goal = Some(search::reach(&replays, &changes, goal)?);
+    } else if found.changed.is_none() && found.sweep.is_none() && args.check.is_none() {
+        found.helps = Some(search::helps(&replays, &with_slope(WhatIf::default()), &found.as_it_was)?);
     }
     let missed = found.goal.as_ref().is_some_and(|goal| !goal.is_reached);
     let page = if args.json { page::json(&found) } else { page::page(&found) };

@@ -7,6 +7,7 @@ use millstream_flow::Trace;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
+use super::check::{Checked, Judged};
 use super::doubt::Doubt;
 use super::search::{Changed, Found, Help, Reached};
 
@@ -15,24 +16,39 @@ const BAR: usize = 24;
 
 /// The page that says why there is no answer.
 pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
-    let mut page = itself(doubt);
+    let mut page = part(trace) + &itself(trace, doubt);
     let what = if doubt.loses() { "loses units" } else { "misses the run by more than 5 %" };
     let _ = writeln!(page, "\nThe replay {what}, so its answers would be worth nothing.");
     for reason in &doubt.reasons {
         let _ = writeln!(page, "  perhaps {reason}");
     }
-    let _ = writeln!(
-        page,
-        "Record another run of `{}` on a quiet machine, or ask with --anyway.",
-        text::printable(trace.flow())
-    );
+    let flow = text::printable(trace.flow());
+    let _ = if trace.is_live() {
+        writeln!(page, "Ask again when `{flow}` has run on for a while, or ask with --anyway.")
+    } else {
+        writeln!(page, "Record another run of `{flow}` on a quiet machine, or ask with --anyway.")
+    };
     page
 }
 
+/// The line that says which part of a run the answer is from, if it is not from the whole.
+fn part(trace: &Trace) -> String {
+    let units = text::counted(trace.units() as u64, "unit");
+    if trace.is_live() {
+        let pace = text::seconds(trace.measured().wall.as_secs_f64());
+        return format!("window: the newest {units} that came in and left, at a pace of {pace} for as many\n");
+    }
+    if trace.weight() > 1.0 {
+        return format!("sample: {units}, each for {:.1} of the run, with all of their families\n", trace.weight());
+    }
+    String::new()
+}
+
 /// The line that compares a replay of the run itself with the run.
-fn itself(doubt: &Doubt) -> String {
+fn itself(trace: &Trace, doubt: &Doubt) -> String {
     format!(
-        "replay of the run itself: {} against {} measured ({})\n",
+        "replay of the {} itself: {} against {} measured ({})\n",
+        if trace.is_live() { "window" } else { "run" },
         text::seconds(doubt.replayed_s),
         text::seconds(doubt.measured_s),
         signed(doubt.miss())
@@ -48,12 +64,15 @@ fn signed(share: f64) -> String {
 
 /// The page of all that was found.
 pub(super) fn page(found: &Found<'_>) -> String {
-    let mut page = itself(&found.doubt);
+    let mut page = part(found.trace) + &itself(found.trace, &found.doubt);
     if found.doubt.is_serious() {
         page.push_str("It misses by more than it may: what follows is a guess.\n");
         for reason in &found.doubt.reasons {
             let _ = writeln!(page, "  perhaps {reason}");
         }
+    }
+    if let Some(slope) = &found.slope {
+        page.push_str(&slope.page());
     }
     page.push('\n');
     match &found.changed {
@@ -124,7 +143,8 @@ fn beside(before: &Answer, changed: &Changed) -> String {
 }
 
 /// A prediction beside the run that was started to check it.
-fn check(predicted: &Answer, measured: &Answer) -> String {
+fn check(predicted: &Answer, checked: &Checked) -> String {
+    let Checked { measured, judged } = checked;
     let mut page = format!("\n{:<14}{:<14}{:<14}off\n", "", "predicted", "measured");
     let of = |answer: &Answer| [answer.wall_s, answer.throughput, answer.p50_s, answer.p99_s];
     let numbers = rows(predicted).into_iter().zip(rows(measured)).zip(of(predicted).into_iter().zip(of(measured)));
@@ -132,7 +152,26 @@ fn check(predicted: &Answer, measured: &Answer) -> String {
         let _ = writeln!(page, "{name:<14}{said:<14}{is:<14}{}", signed(predicted / measured.max(1e-9) - 1.0));
     }
     let _ = writeln!(page, "limited by    {}", text::printable(&measured.limit));
+    if let Some(judged) = judged {
+        page.push_str(&verdict(judged));
+    }
     page
+}
+
+/// What pairs of runs show beside what was predicted.
+fn verdict(judged: &Judged) -> String {
+    let Judged { pairs, ratio, low, high, predicted, faster } = judged;
+    let high = high.map_or("any".to_owned(), |high| format!("{high:.2}"));
+    let pairs = text::counted(*pairs, "pair");
+    let certain = match faster {
+        Some(faster) => format!("it is certain that {faster} is faster"),
+        None => "it is not certain which is faster: --check=PAIRS runs more".to_owned(),
+    };
+    let holds = if judged.holds() { "within" } else { "outside of" };
+    format!(
+        "\n{pairs} of runs, in turns: changed takes {ratio:.2} times as long ({low:.2} … {high}), and {certain}\n\
+         predicted were {predicted:.2} times, {holds} that interval\n"
+    )
 }
 
 fn help(helps: &[Help], before: &Answer) -> String {
@@ -191,9 +230,21 @@ fn goal(reached: &Reached) -> String {
 
 fn assumes(found: &Found<'_>) -> String {
     let cores = text::counted(found.trace.cores() as u64, "core");
+    let fast = match &found.slope {
+        None => "a disk or a server answers as fast to more requests as to fewer".to_owned(),
+        Some(slope) => format!(
+            "{} answers in a time that is a straight line through both runs, and all else as fast as here",
+            text::printable(&slope.resource)
+        ),
+    };
+    let steady = if found.trace.is_live() {
+        format!(";\n{:9}the run goes on as in the window: units come as they came, and are such units", "")
+    } else {
+        String::new()
+    };
     format!(
-        "\nassumes  each unit takes the time that it took: a disk or a server answers as fast to more requests as to fewer;\n\
-         {:9}what computes shares {cores}, and nothing else runs\n",
+        "\nassumes  each unit takes the time that it took: {fast};\n\
+         {:9}what computes shares {cores}, and nothing else runs{steady}\n",
         ""
     )
 }
@@ -202,9 +253,19 @@ fn itself_json(doubt: &Doubt) -> Value {
     json!({ "replayed_s": doubt.replayed_s, "measured_s": doubt.measured_s, "miss": doubt.miss(), "perhaps": doubt.reasons })
 }
 
+/// [`part`] as JSON.
+fn add_part(object: &mut Value, trace: &Trace) {
+    if trace.is_live() || trace.weight() > 1.0 {
+        let name = if trace.is_live() { "window" } else { "sample" };
+        object[name] = json!({ "units": trace.units(), "weight": trace.weight() });
+    }
+}
+
 /// [`doubt()`] as JSON.
 pub(super) fn json_doubt(trace: &Trace, doubt: &Doubt) -> String {
-    format!("{}\n", json!({ "flow": trace.flow(), "itself": itself_json(doubt), "refused": true }))
+    let mut object = json!({ "flow": trace.flow(), "itself": itself_json(doubt), "refused": true });
+    add_part(&mut object, trace);
+    format!("{object}\n")
 }
 
 /// [`page()`] as JSON.
@@ -214,12 +275,19 @@ pub(super) fn json(found: &Found<'_>) -> String {
         "itself": itself_json(&found.doubt),
         "as_it_was": found.as_it_was,
     });
+    add_part(&mut object, found.trace);
     let mut add = |key: &str, value: Value| object[key] = value;
     if let Some(Changed { settings, answer, wall_s, p99_s }) = &found.changed {
         add("changed", json!({ "settings": settings, "answer": answer, "wall_s": wall_s, "p99_s": p99_s }));
     }
     if let Some(checked) = &found.checked {
-        add("checked", json!(checked));
+        add("checked", json!(checked.measured));
+        if let Some(judged) = &checked.judged {
+            add("judged", json!(judged));
+        }
+    }
+    if let Some(slope) = &found.slope {
+        add("slope", json!(slope));
     }
     if let Some(helps) = &found.helps {
         let help = |help: &Help| {

@@ -1,11 +1,14 @@
 //! Searches: replays with one setting after the other.
 
-use millstream_flow::{ReplayError, Trace, WhatIf};
+use millstream_flow::{Trace, WhatIf};
 
 use super::answer::Answer;
+use super::check::Checked;
 use super::doubt::Doubt;
 use super::goal::Goal;
+use super::replays::{NoReplay, Replays};
 use super::setting::{Knob, Sweep, knobs};
+use super::slope::Slope;
 
 /// The number of replays with resampled units that give an answer its range.
 const RESAMPLES: u64 = 9;
@@ -20,10 +23,11 @@ const MAX_FACTOR: u64 = 64;
 pub(super) struct Found<'a> {
     pub(super) trace: &'a Trace,
     pub(super) doubt: Doubt,
+    pub(super) slope: Option<Slope>,
     pub(super) as_it_was: Answer,
     pub(super) changed: Option<Changed>,
-    /// The numbers of a run with the changes.
-    pub(super) checked: Option<Answer>,
+    /// Runs with the changes.
+    pub(super) checked: Option<Checked>,
     pub(super) helps: Option<Vec<Help>>,
     pub(super) sweep: Option<(Knob, Vec<(u64, Answer)>)>,
     pub(super) goal: Option<Reached>,
@@ -57,17 +61,13 @@ pub(super) struct Reached {
     pub(super) answer: Answer,
 }
 
-fn replay(trace: &Trace, what_if: &WhatIf) -> Result<Answer, ReplayError> {
-    Answer::to(trace, what_if)
-}
-
 /// Answers what the changes come to.
-pub(super) fn changed(trace: &Trace, what_if: &WhatIf, settings: &[String]) -> Result<Changed, ReplayError> {
-    let answer = replay(trace, what_if)?;
+pub(super) fn changed(replays: &Replays<'_>, what_if: &WhatIf, settings: &[String]) -> Result<Changed, NoReplay> {
+    let answer = replays.to(what_if)?;
     let (mut wall_s, mut p99_s) = ((answer.wall_s, answer.wall_s), (answer.p99_s, answer.p99_s));
     let widen = |range: &mut (f64, f64), value: f64| *range = (range.0.min(value), range.1.max(value));
     for seed in 0..RESAMPLES {
-        let resampled = Answer::of(&trace.replay_resampled(what_if, seed)?);
+        let resampled = replays.resampled(what_if, seed)?;
         widen(&mut wall_s, resampled.wall_s);
         widen(&mut p99_s, resampled.p99_s);
     }
@@ -75,15 +75,15 @@ pub(super) fn changed(trace: &Trace, what_if: &WhatIf, settings: &[String]) -> R
 }
 
 /// The settings that make the run faster when they are doubled, the best first.
-pub(super) fn helps(trace: &Trace, as_it_was: &Answer) -> Result<Vec<Help>, ReplayError> {
+pub(super) fn helps(replays: &Replays<'_>, what_if: &WhatIf, as_it_was: &Answer) -> Result<Vec<Help>, NoReplay> {
     let mut helps = Vec::new();
-    for (knob, was) in knobs(trace) {
+    for (knob, was) in knobs(replays.trace) {
         let to = was.saturating_mul(2);
-        let Ok(answer) = replay(trace, &knob.turn(WhatIf::default(), to)) else { continue };
+        let Some(answer) = replays.tried(&knob.turn(what_if.clone(), to))? else { continue };
         if !gains(as_it_was, &answer) {
             continue;
         }
-        let (enough, at_enough) = enough(trace, &WhatIf::default(), &knob, was)?;
+        let (enough, at_enough) = enough(replays, what_if, &knob, was)?;
         helps.push(Help { knob, was, to, answer, enough, at_enough });
     }
     helps.sort_by(|a, b| a.answer.wall_s.total_cmp(&b.answer.wall_s));
@@ -96,22 +96,22 @@ fn gains(before: &Answer, after: &Answer) -> bool {
 }
 
 /// The most that a setting can be raised to, and the answer with it.
-fn raised(trace: &Trace, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), ReplayError> {
+fn raised(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), NoReplay> {
     let mut factor = MAX_FACTOR;
     loop {
         let most = was.saturating_mul(factor);
-        match replay(trace, &knob.turn(what_if.clone(), most)) {
-            Err(_) if factor > 2 => factor /= 2,
+        match replays.to(&knob.turn(what_if.clone(), most)) {
+            Err(NoReplay::Not(_)) if factor > 2 => factor /= 2,
             answered => return answered.map(|answer| (most, answer)),
         }
     }
 }
 
 /// The least value of a setting above which more of it gives nothing.
-fn enough(trace: &Trace, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), ReplayError> {
-    let at = |value: u64| replay(trace, &knob.turn(what_if.clone(), value));
+fn enough(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), NoReplay> {
+    let at = |value: u64| replays.to(&knob.turn(what_if.clone(), value));
     // A setting has limits of its own.
-    let (most, best) = raised(trace, what_if, knob, was)?;
+    let (most, best) = raised(replays, what_if, knob, was)?;
     let is_enough = |answer: &Answer| answer.wall_s <= best.wall_s * (1.0 + WORTH_IT);
     let (mut too_few, mut enough, mut answer) = (was, most, best.clone());
     while enough - too_few > 1 + too_few / 16 {
@@ -127,13 +127,17 @@ fn enough(trace: &Trace, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64
 }
 
 /// Answers what each value of a setting comes to.
-pub(super) fn sweep(trace: &Trace, what_if: &WhatIf, sweep: &Sweep) -> Result<(Knob, Vec<(u64, Answer)>), ReplayError> {
+pub(super) fn sweep(
+    replays: &Replays<'_>,
+    what_if: &WhatIf,
+    sweep: &Sweep,
+) -> Result<(Knob, Vec<(u64, Answer)>), NoReplay> {
     let mut answers = Vec::new();
     for &value in &sweep.values {
-        match replay(trace, &sweep.knob.turn(what_if.clone(), value)) {
+        match replays.to(&sweep.knob.turn(what_if.clone(), value)) {
             Ok(answer) => answers.push((value, answer)),
             // Beyond a setting's own limit there is nothing to show.
-            Err(_) if !answers.is_empty() => break,
+            Err(NoReplay::Not(_)) if !answers.is_empty() => break,
             Err(error) => return Err(error),
         }
     }
@@ -142,13 +146,14 @@ pub(super) fn sweep(trace: &Trace, what_if: &WhatIf, sweep: &Sweep) -> Result<(K
 
 /// Looks for settings that reach a goal: doubles the one that brings it nearest until it is reached or nothing helps, and
 /// then takes back what is not needed.
-pub(super) fn reach(trace: &Trace, what_if: &WhatIf, goal: &Goal) -> Result<Reached, ReplayError> {
-    let mut knobs: Vec<(Knob, u64, u64)> = knobs(trace).into_iter().map(|(knob, was)| (knob, was, was)).collect();
+pub(super) fn reach(replays: &Replays<'_>, what_if: &WhatIf, goal: &Goal) -> Result<Reached, NoReplay> {
+    let mut knobs: Vec<(Knob, u64, u64)> =
+        knobs(replays.trace).into_iter().map(|(knob, was)| (knob, was, was)).collect();
     let with = |knobs: &[(Knob, u64, u64)]| {
         let turned = knobs.iter().filter(|(_, was, to)| to != was);
         turned.fold(what_if.clone(), |what_if, (knob, _, to)| knob.turn(what_if, *to))
     };
-    let mut answer = replay(trace, &with(&knobs))?;
+    let mut answer = replays.to(&with(&knobs))?;
     while !goal.is_reached(&answer) {
         let mut best: Option<(usize, u64, Answer)> = None;
         for place in 0..knobs.len() {
@@ -160,7 +165,7 @@ pub(super) fn reach(trace: &Trace, what_if: &WhatIf, goal: &Goal) -> Result<Reac
                 }
                 let mut tried = knobs.clone();
                 tried[place].2 = raised;
-                let Ok(found) = replay(trace, &with(&tried)) else { continue };
+                let Some(found) = replays.tried(&with(&tried))? else { continue };
                 if best.as_ref().is_none_or(|(.., best)| goal.distance(&found) < goal.distance(best) * (1.0 - WORTH_IT))
                 {
                     best = Some((place, raised, found));
@@ -183,8 +188,8 @@ pub(super) fn reach(trace: &Trace, what_if: &WhatIf, goal: &Goal) -> Result<Reac
                 let middle = too_few + (enough - too_few) / 2;
                 let mut tried = knobs.clone();
                 tried[place].2 = middle;
-                match replay(trace, &with(&tried)) {
-                    Ok(found) if goal.is_reached(&found) => (enough, answer) = (middle, found),
+                match replays.tried(&with(&tried))? {
+                    Some(found) if goal.is_reached(&found) => (enough, answer) = (middle, found),
                     _ => too_few = middle,
                 }
             }

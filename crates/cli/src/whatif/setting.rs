@@ -7,7 +7,7 @@ use millstream_flow::{Trace, WhatIf};
 
 /// Why a setting is not understood.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SettingError {
+pub(crate) enum SettingError {
     /// There is no such setting.
     #[error("there is no setting `{key}`; there are {known}")]
     Unknown { key: String, known: String },
@@ -94,7 +94,7 @@ pub(super) fn knobs(trace: &Trace) -> Vec<(Knob, u64)> {
 }
 
 /// The changes that the command line asks for.
-pub(super) fn changes(settings: &[String], trace: &Trace) -> Result<WhatIf, SettingError> {
+pub(crate) fn changes(settings: &[String], trace: &Trace) -> Result<WhatIf, SettingError> {
     settings.iter().try_fold(WhatIf::default(), |what_if, setting| change(what_if, setting, trace))
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::http::{Answer, address, connect, exchange, get};
 use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, ended, until};
+use crate::whatif::{busy, let_end};
 
 const TOKEN: &str = "0123456789abcdef-token";
 
@@ -329,4 +330,67 @@ fn the_states_of_60_stages_with_hostile_names_are_small_and_text() {
     drop(input);
     let (status, ..) = running.end();
     assert_eq!(status.code(), Some(1));
+}
+
+/// Asks what settings would do, with further headers.
+fn what_if(server: SocketAddr, headers: &str, body: &str) -> Answer {
+    let length = body.len();
+    let head = format!("POST /whatif HTTP/1.1\r\nHost: {server}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");
+    exchange(server, head.as_bytes())
+}
+
+#[test]
+fn the_page_asks_what_would_happen_without_a_token() {
+    let (room, mut running) = busy(&["--page"]);
+    let server = address(&mut running, "page");
+    let json = "Content-Type: application/json\r\n";
+    let ask = |settings: &str| what_if(server, json, &format!(r#"{{"client":"a","settings":[{settings}]}}"#));
+    let mut answer = Value::Null;
+    until("units have come in and left", || {
+        let response = ask("\"resource.disk=3\"");
+        assert_eq!(response.status, 200, "{}", response.body);
+        answer = serde_json::from_str(&response.body).unwrap();
+        answer["ok"] == true
+    });
+    let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
+    let gain = pace(&answer["after"]) / pace(&answer["before"]);
+    assert!((2.0..3.3).contains(&gain), "{answer}");
+    assert!(answer["units"].as_u64() >= Some(20) && answer["before"]["limit"].as_str().unwrap().starts_with("disk"));
+    let unknown: Value = serde_json::from_str(&ask("\"resource.dsk=3\"").body).unwrap();
+    assert!(unknown["error"].as_str().unwrap().contains("resource.disk"), "{unknown}");
+
+    assert_eq!(get(server, "/whatif", "").status, 405);
+    assert_eq!(what_if(server, json, "{}").status, 400);
+    assert_eq!(what_if(server, "", "{}").status, 415);
+    let many = vec!["\"workers=1\""; 65].join(",");
+    assert_eq!(ask(&many).status, 413);
+    for stranger in ["Origin: http://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
+        assert_eq!(what_if(server, &format!("{json}{stranger}"), r#"{"client":"a","settings":[]}"#).status, 403);
+    }
+    assert_eq!(room.status("busy")["resources"][0]["capacity"], 1, "nothing has changed");
+    let_end(&room, running);
+}
+
+#[test]
+fn fifty_clients_that_ask_get_their_share_and_no_more() {
+    let (room, mut running) = busy(&["--page"]);
+    let server = address(&mut running, "page");
+    let json = "Content-Type: application/json\r\n";
+    let began = Instant::now();
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..50)
+            .map(|client| {
+                scope.spawn(move || {
+                    let body = format!(r#"{{"client":"{client}","settings":["resource.disk={}"]}}"#, client + 2);
+                    what_if(server, json, &body).status
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    assert!(statuses.contains(&200), "{statuses:?}");
+    assert!(statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert_eq!(get(server, "/healthz", "").status, 200);
+    let_end(&room, running);
 }

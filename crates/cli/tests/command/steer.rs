@@ -46,7 +46,7 @@ pub(crate) fn stop(room: &Room, running: Running, expected: i32) {
 }
 
 /// Asks the socket and reads one line.
-fn ask(stream: &mut UnixStream, request: &[u8]) -> Value {
+pub(crate) fn ask(stream: &mut UnixStream, request: &[u8]) -> Value {
     // The run stops reading a request that is too long, but answers it.
     let _ = stream.write_all(request);
     let mut line = String::new();

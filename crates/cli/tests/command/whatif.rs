@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Room, code, text};
+use crate::support::{Room, Running, code, ended, text, until};
 
 /// Two stages of programs that sleep; the first one is held up by its disk.
 const NAPS: &str = r#"
@@ -94,7 +94,8 @@ fn a_sweep_shows_each_value_and_a_goal_the_least_setting() {
 #[test]
 fn a_prediction_is_checked_by_the_run_with_that_setting() {
     let room = traced();
-    let found = json(&room, &["resource.disk=4", "--check"]);
+    let found = json(&room, &["resource.disk=4", "--check=1"]);
+    assert!(found["judged"].is_null(), "one run is no test: {found}");
     let (predicted, measured) = (&found["changed"]["answer"], &found["checked"]);
     assert_eq!(measured["retired"], 24, "{found}");
     let ratio = predicted["wall_s"].as_f64().unwrap() / measured["wall_s"].as_f64().unwrap();
@@ -102,6 +103,52 @@ fn a_prediction_is_checked_by_the_run_with_that_setting() {
     assert!(ratio < 1.3, "{found}");
     // The letters of the run that was traced stay as they are, and so does all else.
     assert!(!room.path("naps.dead-letters.jsonl").exists());
+}
+
+#[test]
+fn a_prediction_is_judged_by_runs_with_the_setting_and_without_in_turns() {
+    let room = traced();
+    let output = room.run(&["whatif", "run.trace", "--anyway", "--json", "resource.disk=4", "--check=2"]);
+    let said = text(&output.stderr);
+    assert_eq!(said.matches("runs again in").count(), 4, "{said}");
+    assert_eq!(said.matches("--set resource.disk=4").count(), 2, "{said}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let judged = &found["judged"];
+    assert_eq!((&judged["pairs"], &judged["faster"]), (&2.into(), &Value::Null), "two pairs decide nothing: {found}");
+    let number = |name: &str| judged[name].as_f64().unwrap();
+    assert!(number("ratio") < 1.0 && number("predicted") < 0.6, "{found}");
+    assert!(number("low") <= number("ratio"), "{found}");
+}
+
+#[test]
+fn two_runs_show_how_a_disk_slows_down() {
+    let room = traced();
+    let slower = ["0.05"; 12];
+    let other = &["run", "flow.toml", "--trace", "two.trace", "--set", "resource.disk=2"][..];
+    ended(&room.run(&[other, &slower].concat()), 0);
+    let alone = json(&room, &["resource.disk=3"]);
+    let fitted = json(&room, &["--with", "two.trace", "resource.disk=3"]);
+    let line = &fitted["slope"]["stages"][0];
+    assert_eq!((&fitted["slope"]["resource"], &line["stage"]), (&"disk".into(), &"load".into()), "{fitted}");
+    assert!(line["per_token"].as_f64().unwrap() > 0.3, "{fitted}");
+    let wall = |found: &Value| found["changed"]["answer"]["wall_s"].as_f64().unwrap();
+    assert!(wall(&fitted) > wall(&alone) * 1.3, "{fitted}");
+    assert_eq!(fitted["as_it_was"], alone["as_it_was"], "what is as it was stays so");
+    let same = room.run(&["whatif", "run.trace", "--with", "run.trace"]);
+    assert_eq!(code(same.status), 2);
+    assert!(text(&same.stderr).contains("both runs had the same resources"), "{}", text(&same.stderr));
+}
+
+#[test]
+fn a_run_that_begins_without_tokens_says_how_it_goes_on() {
+    let (room, running) = busy(&["--set", "resource.disk=0"]);
+    ended(&room.run(&["set", "busy", "resource.disk=1"]), 0);
+    until("units retire", || room.status("busy")["retired"].as_u64() > Some(0));
+    room.write("open", "");
+    running.signal(libc::SIGINT);
+    let id = running.child.id();
+    let (_, _, said) = running.end();
+    assert!(said.contains(&format!("`millstream set busy-{id} resource.disk=1`")), "{said}");
 }
 
 #[test]
@@ -148,6 +195,96 @@ fn a_run_can_begin_with_a_setting() {
         "{}",
         text(&wrong.stderr)
     );
+}
+
+/// Many short programs that wait for one disk, until there is a file `open`.
+pub(crate) const BUSY: &str = r#"
+    name = "busy"
+    inflight = 8
+    [resources]
+    disk = 1
+    api = { rate = "5000/s", burst = 10 }
+    [source]
+    lines = "{input}"
+    [[stage]]
+    name = "load"
+    op = "exec"
+    exec = ["sh", "-c", "[ -e open ] || sleep 0.01"]
+    needs = { disk = 1, api = 1 }
+"#;
+
+/// A run of [`BUSY`] that goes on.
+pub(crate) fn busy(args: &[&str]) -> (Room, Running) {
+    let room = Room::new(BUSY);
+    room.write("in", (0..4000).map(|n| format!("{n}\n")).collect::<String>());
+    let running = room.start(&[&["run", "flow.toml", "in"], args].concat());
+    (room, running)
+}
+
+pub(crate) fn let_end(room: &Room, running: Running) {
+    room.write("open", "");
+    running.signal(libc::SIGINT);
+    let (status, _, err) = running.end();
+    assert!(matches!(code(status), 0 | 1 | 3 | 130), "{status:?}: {err}");
+}
+
+#[test]
+fn a_run_that_goes_on_is_asked_like_a_trace() {
+    let (room, running) = busy(&[]);
+    until("units retire", || room.status("busy")["retired"].as_u64() > Some(3));
+    let ask = |args: &[&str]| {
+        let output = room.run(&[&["whatif", "busy", "--anyway", "--json"][..], args].concat());
+        assert_eq!(code(output.status), 0, "{}", text(&output.stderr));
+        (serde_json::from_slice::<Value>(&output.stdout).unwrap(), text(&output.stderr))
+    };
+    let (found, said) = ask(&["resource.disk=3"]);
+    assert!(said.contains("keeps its newest units from now on"), "{said}");
+    assert!(found["window"]["units"].as_u64() >= Some(20), "{found}");
+    let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
+    let gain = pace(&found["changed"]["answer"]) / pace(&found["as_it_was"]);
+    assert!((2.0..3.3).contains(&gain), "{found}");
+    let page = room.run(&["whatif", &format!("busy-{}", running.child.id()), "--anyway"]);
+    let page = text(&page.stdout);
+    for line in
+        ["window: the newest ", "replay of the window itself: ", "resource.disk=2", "the run goes on as in the window"]
+    {
+        assert!(page.contains(line), "{page}");
+    }
+
+    // A window is of one setting: it begins again with the next one.
+    ended(&room.run(&["set", "busy", "resource.disk=2"]), 0);
+    let (changed, _) = ask(&["resource.disk=1"]);
+    assert!(changed["window"]["units"].as_u64() < Some(4000), "{changed}");
+    let loss = pace(&changed["changed"]["answer"]) / pace(&changed["as_it_was"]);
+    assert!((0.4..0.7).contains(&loss), "{changed}");
+
+    let check = room.run(&["whatif", "busy", "resource.disk=4", "--check"]);
+    assert_eq!(code(check.status), 2);
+    assert!(text(&check.stderr).contains("the run goes on"), "{}", text(&check.stderr));
+    let_end(&room, running);
+    let gone = room.run(&["whatif", "busy"]);
+    assert_eq!(code(gone.status), 2);
+    assert!(text(&gone.stderr).contains("there is no run busy"), "{}", text(&gone.stderr));
+}
+
+#[test]
+fn a_trace_is_handed_over_in_parts_and_only_as_it_was_taken() {
+    use base64::Engine as _;
+    let (room, running) = busy(&[]);
+    let mut stream = std::os::unix::net::UnixStream::connect(&running.control).unwrap();
+    let mut ask = |request: &str| -> Value { crate::steer::ask(&mut stream, format!("{request}\n").as_bytes()) };
+    let first = ask(r#"{"do":"trace"}"#);
+    assert_eq!(first["ok"], true, "{first}");
+    let number = first["trace"]["number"].as_u64().unwrap();
+    let bytes = base64::prelude::BASE64_STANDARD.decode(first["trace"]["bytes"].as_str().unwrap()).unwrap();
+    assert!(bytes.starts_with(b"{\"millstream_trace\":1"));
+    let rest = ask(&format!(r#"{{"do":"trace","number":{number},"from":{}}}"#, bytes.len() - 10));
+    assert_eq!(rest["trace"]["total"], first["trace"]["total"], "{rest}");
+    let behind = ask(&format!(r#"{{"do":"trace","number":{number},"from":18446744073709551615}}"#));
+    assert_eq!(behind["trace"]["bytes"], "", "{behind}");
+    let other = ask(r#"{"do":"trace","number":77}"#);
+    assert!(other["error"].as_str().unwrap().contains("from its beginning"), "{other}");
+    let_end(&room, running);
 }
 
 #[test]

@@ -370,6 +370,146 @@ async function unlock(event) {
   });
 }
 
+// ---- What if ----
+// Sliders for the settings; each answer is a replay of the newest units by the run. One question is on its way at a time, and the
+// newest one waits for its answer.
+
+const QUIET_MS = 120;
+const STEPS = 33;
+const client = String(Math.random()).slice(2);
+const unlocked = () => !byId('caps').hidden;
+let sliders = [];
+let asking = false;
+let askAgain = false;
+let quiet = 0;
+
+/** The values of a slider, from a few up to several times the present one, which is among them. */
+function choices(value, least, most) {
+  const top = Math.min(most, Math.max(4 * value, 8));
+  if (top - least < STEPS) return Array.from({ length: top - least + 1 }, (_, i) => least + i);
+  const low = Math.max(least, value / 8);
+  const all = Array.from({ length: STEPS }, (_, i) => Math.round(low * (top / low) ** (i / (STEPS - 1))));
+  return [...new Set([...all, value])].sort((a, b) => a - b);
+}
+function rates(value) {
+  const all = Array.from({ length: STEPS }, (_, i) => Number((value * 8 ** (i / 16 - 1)).toPrecision(3)));
+  return [...new Set([...all.filter((n) => n > 0), value])].sort((a, b) => a - b);
+}
+
+function buildSliders() {
+  const of = (key, now, list, unit = '') => ({ key, now, list, unit });
+  sliders = [];
+  flow.resources.forEach(({ name, kind }, i) => {
+    if (kind === 'pool') return;
+    const isRate = now.resources[i].rate !== null;
+    sliders.push(isRate ? of('resource.' + name, () => now.resources[i].rate, rates, '/s')
+      : of('resource.' + name, () => now.resources[i].cap, (n) => choices(n, 1, 1e6)));
+  });
+  sliders.push(of('workers', () => now.totals.workers, (n) => choices(n, 1, 1024)));
+  sliders.push(of('inflight', () => now.totals.inflight_cap, (n) => choices(n, 1, 1e6)));
+  const rows = sliders.map((slider, i) => {
+    slider.input = el('input', { type: 'range', id: 'slider-' + i, min: '0', step: '1' });
+    slider.shown = el('output', { for: 'slider-' + i });
+    slider.input.addEventListener('input', () => {
+      showSlider(slider);
+      clearTimeout(quiet);
+      quiet = setTimeout(ask, QUIET_MS);
+    });
+    return [el('label', { for: 'slider-' + i }, slider.key), slider.input, slider.shown];
+  });
+  byId('sliders').replaceChildren(...rows.flat());
+  resetSliders();
+}
+
+/** Puts a slider on the setting as it is now. */
+function restSlider(slider) {
+  slider.from = slider.now();
+  slider.values = slider.list(Math.max(slider.from, slider.unit ? 1e-9 : 1));
+  slider.input.max = String(slider.values.length - 1);
+  slider.input.value = String(Math.max(0, slider.values.indexOf(slider.from)));
+  showSlider(slider);
+}
+const chosen = (slider) => slider.values[Number(slider.input.value)];
+const isMoved = (slider) => chosen(slider) !== slider.from;
+function showSlider(slider) {
+  const text = count(chosen(slider)) + slider.unit;
+  say(slider.shown, isMoved(slider) ? `${text} (is ${count(slider.from)}${slider.unit})` : text);
+  slider.shown.className = isMoved(slider) ? 'moved' : '';
+  slider.input.setAttribute('aria-valuetext', text);
+}
+function resetSliders() {
+  sliders.forEach(restSlider);
+  say(byId('whatif-said'), 'Move a slider.');
+  for (const id of ['whatif-answer', 'whatif-reset', 'whatif-do']) byId(id).hidden = true;
+  say(byId('whatif-command'), '');
+}
+
+/** The settings that the sliders ask for. */
+const wanted = () => sliders.filter(isMoved).map((slider) => `${slider.key}=${chosen(slider)}${slider.unit}`);
+
+async function ask() {
+  if (asking) {
+    askAgain = true;
+    return;
+  }
+  const settings = wanted();
+  if (!settings.length) return resetSliders();
+  asking = true;
+  let answer;
+  try {
+    const response = await fetch('whatif', {
+      method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ client, settings }),
+    });
+    const text = await response.text();
+    answer = response.ok ? JSON.parse(text) : { ok: false, error: text };
+  } catch (error) {
+    answer = { ok: false, error: 'the run does not answer' };
+  }
+  asking = false;
+  if (!over) showAnswer(answer, settings);
+  if (askAgain && !over) {
+    askAgain = false;
+    ask();
+  }
+}
+
+function showAnswer(answer, settings) {
+  byId('whatif-answer').hidden = !answer.ok;
+  byId('whatif-reset').hidden = false;
+  byId('whatif-do').hidden = !answer.ok || !unlocked();
+  say(byId('whatif-command'), answer.ok && !unlocked() ? ['millstream set', flow.run, ...settings].join(' ') : '');
+  if (!answer.ok) return say(byId('whatif-said'), 'No answer: ' + answer.error.trim() + '.');
+  const miss = Math.abs(answer.miss) * 100;
+  const doubt = miss > 5 ? ` The replay misses the pace that was measured by ${miss.toFixed(0)} %: this is a guess.` : '';
+  say(byId('whatif-said'), `A replay of the newest ${count(answer.units)} units, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt}`);
+  const lines = [['throughput', 'throughput', rate], ['latency p50', 'p50_s', span], ['latency p99', 'p99_s', span], ['limited by', 'limit', String]];
+  const row = ([name, member, words]) => {
+    const [before, after] = [answer.before[member], answer.after[member]];
+    const change = typeof before === 'number' && before > 0 ? ((100 * after) / before - 100).toFixed(0).replace('-', '−') + ' %' : '';
+    return el('tr', {}, el('th', { scope: 'row' }, name), el('td', { class: 'text' }, words(before)), el('td', { class: 'text' }, words(after)), el('td', {}, change));
+  };
+  const head = el('tr', {}, ...['', 'as it is', 'then', 'change'].map((name, i) => el('th', { scope: 'col', class: i === 3 ? '' : 'text' }, name)));
+  byId('whatif-answer').replaceChildren(el('thead', {}, head), el('tbody', {}, ...lines.map(row)));
+}
+
+async function doIt() {
+  const answer = await steer(wanted());
+  if (!answer.ok) return say(byId('whatif-said'), answer.error);
+  say(byId('whatif-said'), 'Done: ' + answer.changed.join(', ') + '.');
+  for (const id of ['whatif-answer', 'whatif-reset', 'whatif-do']) byId(id).hidden = true;
+}
+
+/** Lets sliders that were not moved follow the run. */
+function followRun() {
+  if (!sliders.length || byId('sliders').contains(document.activeElement)) return;
+  for (const slider of sliders) {
+    const moved = isMoved(slider) ? chosen(slider) : null;
+    if (slider.now() === slider.from || (moved !== null && moved !== slider.now())) continue;
+    restSlider(slider);
+  }
+}
+// ---- End of: What if ----
+
 // ---- Events ----
 
 function receive(state) {
@@ -382,6 +522,10 @@ function receive(state) {
   if (state.causes) showList('causes', state.causes, (c) => [el('b', {}, count(c.units) + '×'), c.stage + ': ' + c.message]);
   if (state.letters) showList('letters', state.letters, (l) => [el('b', {}, l.stage), l.unit + ' – ' + l.message]);
   if (state.changes) showList('changes', state.changes, (line) => [line]);
+  if (!sliders.length && !over) {
+    byId('whatif-section').hidden = false;
+    buildSliders();
+  } else if (state.totals || state.resources) followRun();
   const last = lanes.length ? lanes[lanes.length - 1][0] : -LANE_STEP_S;
   if (now.totals.wall_s >= last + LANE_STEP_S) {
     lanes.push([now.totals.wall_s, now.stages.map((s) => s.waiting), now.stages.map((s) => s.rate)]);
@@ -392,6 +536,7 @@ function receive(state) {
 
 function end() {
   over = true;
+  byId('whatif-section').hidden = true;
   events.close();
   byId('steer-section').hidden = true;
   showRun();
@@ -399,6 +544,8 @@ function end() {
 }
 
 byId('unlock').addEventListener('submit', unlock);
+byId('whatif-reset').addEventListener('click', resetSliders);
+byId('whatif-do').addEventListener('click', doIt);
 byId('change-cancel').addEventListener('click', () => byId('change').close());
 byId('change-apply').addEventListener('click', (event) => {
   event.preventDefault();
@@ -414,6 +561,7 @@ events.addEventListener('flow', (event) => {
   say(byId('flow'), flow.flow);
   say(byId('run'), flow.run);
   byId('steer-section').hidden = !flow.steerable;
+  sliders = [];
   buildTables();
   drawGraph();
   showLanes();

@@ -1,0 +1,336 @@
+//! The page's what-if: replays of the newest units under other settings.
+//!
+//! A question changes nothing and needs no token, so the answers are bounded instead: one thread gives them, one after the
+//! other; a client has one question at a time, and few wait; a replay is of as many units as take about [`REPLAY`]; and
+//! all of them together get a quarter of a core, after the first second of it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use millstream_flow::{LiveTrace, Trace, WhatIf};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::request::Request;
+use super::response::Response;
+use super::steering::is_same_origin;
+use crate::whatif::{Answer, Doubt, changes};
+
+/// The time that one replay may take; an answer takes two of them, or three beside new units.
+const REPLAY: Duration = Duration::from_millis(70);
+/// The visits that a replay begins with, before it is known how many this machine replays in a second, and the bounds on them.
+const VISITS: f64 = 20_000.0;
+const VISITS_RANGE: (f64, f64) = (2_000.0, 200_000.0);
+/// The bytes of a visit, before they are known.
+const VISIT_BYTES: f64 = 10.0;
+/// A window with fewer units tells nothing.
+const FEWEST_UNITS: usize = 20;
+/// So old may the units be.
+const FRESH: Duration = Duration::from_secs(3);
+/// Questions that wait at once, beside the one that is being answered.
+const MAX_WAITING: usize = 8;
+/// The time after which a client hears that its question is not answered.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The thread's share of a core in the long run, and what it may use at once.
+const SHARE: f64 = 0.25;
+const CREDIT: Duration = Duration::from_secs(1);
+/// Bounds on a question.
+const MAX_CLIENT_BYTES: usize = 64;
+const MAX_SETTINGS: usize = 64;
+const MAX_SETTING_BYTES: usize = 512;
+/// Answers that are remembered until there are new units.
+const MAX_REMEMBERED: usize = 64;
+
+/// See the [module](self). Its thread ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct WhatIfs {
+    desk: Arc<Desk>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: VecDeque<Question>,
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Question {
+    client: String,
+    settings: Vec<String>,
+    answer: SyncSender<Value>,
+}
+
+/// The body of a request.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    /// A name that the client has chosen: a newer question of the same client takes the place of one that waits.
+    client: String,
+    settings: Vec<String>,
+}
+
+impl WhatIfs {
+    /// Starts the thread that answers from this trace.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(live: LiveTrace) -> std::io::Result<Self> {
+        let desk = Arc::<Desk>::default();
+        let theirs = Arc::clone(&desk);
+        let thread = thread::Builder::new().name("what-if".to_owned()).spawn(move || serve(&theirs, live))?;
+        Ok(Self { desk, thread: Some(thread) })
+    }
+
+    /// Answers a request, which may wait for others.
+    pub(super) fn answer(&self, request: &Request) -> Response {
+        if !is_same_origin(request) {
+            return Response::refusal(403, "only this server's own page asks, and this request is of another one");
+        }
+        let media_type = request.header("content-type").unwrap_or_default();
+        if media_type.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json")) {
+            return Response::refusal(415, "expected a body of type application/json");
+        }
+        let Body { client, settings } = match serde_json::from_slice(&request.body) {
+            Ok(body) => body,
+            Err(error) => return Response::refusal(400, format!("not understood: {error}")),
+        };
+        if client.len() > MAX_CLIENT_BYTES
+            || settings.len() > MAX_SETTINGS
+            || settings.iter().any(|setting| setting.len() > MAX_SETTING_BYTES)
+        {
+            let most = format!(
+                "a client's name has at most {MAX_CLIENT_BYTES} bytes, and a question {MAX_SETTINGS} settings of \
+                 {MAX_SETTING_BYTES} bytes"
+            );
+            return Response::refusal(413, most);
+        }
+        let (answer, answered) = sync_channel(1);
+        if !self.desk.put(Question { client, settings, answer }) {
+            let refusal = Response::refusal(503, format!("{MAX_WAITING} questions wait already; ask again"));
+            return refusal.header("Retry-After", "1");
+        }
+        match answered.recv_timeout(PATIENCE) {
+            Ok(answer) => Response::of("application/json", answer.to_string().into_bytes()),
+            Err(RecvTimeoutError::Timeout) => Response::refusal(503, "others asked first; ask again"),
+            Err(RecvTimeoutError::Disconnected) => {
+                Response::refusal(409, "a newer question of this client took the place of this one, or the run is over")
+            }
+        }
+    }
+}
+
+impl Drop for WhatIfs {
+    fn drop(&mut self) {
+        let mut inner = self.desk.inner();
+        inner.over = true;
+        inner.waiting.clear();
+        drop(inner);
+        self.desk.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Desk {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a question in line, in the place of one of the same client; whether there was room.
+    fn put(&self, question: Question) -> bool {
+        let mut inner = self.inner();
+        if inner.over {
+            return false;
+        }
+        let is_full = inner.waiting.len() == MAX_WAITING;
+        match inner.waiting.iter_mut().find(|waiting| waiting.client == question.client) {
+            Some(older) => *older = question,
+            None if is_full => return false,
+            None => inner.waiting.push_back(question),
+        }
+        self.changed.notify_all();
+        true
+    }
+
+    /// Takes the next question; `None` at the end.
+    fn take(&self) -> Option<Question> {
+        let waits = |inner: &mut Inner| inner.waiting.is_empty() && !inner.over;
+        let mut inner = self.changed.wait_while(self.inner(), waits).unwrap_or_else(PoisonError::into_inner);
+        inner.waiting.pop_front().filter(|_| !inner.over)
+    }
+
+    /// Waits for a time, or for the end.
+    fn pause(&self, time: Duration) {
+        let goes_on = |inner: &mut Inner| !inner.over;
+        drop(self.changed.wait_timeout_while(self.inner(), time, goes_on).unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn serve(desk: &Desk, live: LiveTrace) {
+    let mut replays = Replays::of(live);
+    let mut purse = Purse::full(Instant::now());
+    while let Some(Question { settings, answer, .. }) = desk.take() {
+        let began = Instant::now();
+        // A client that has gone is none the worse for it.
+        let _ = answer.try_send(replays.answer(&settings, began));
+        desk.pause(purse.pay(began, Instant::now()));
+    }
+}
+
+/// The time that the thread may use.
+#[derive(Debug)]
+struct Purse {
+    credit_s: f64,
+    at: Instant,
+}
+
+impl Purse {
+    fn full(now: Instant) -> Self {
+        Self { credit_s: CREDIT.as_secs_f64(), at: now }
+    }
+
+    /// Pays for the time since `began`, and says for how long the next question has to wait.
+    fn pay(&mut self, began: Instant, now: Instant) -> Duration {
+        let earned = now.saturating_duration_since(self.at).as_secs_f64() * SHARE;
+        self.credit_s = (self.credit_s + earned).min(CREDIT.as_secs_f64());
+        self.credit_s -= now.saturating_duration_since(began).as_secs_f64();
+        self.at = now;
+        Duration::from_secs_f64((-self.credit_s / SHARE).max(0.0))
+    }
+}
+
+/// The units that answers are from, and how fast this machine replays them.
+#[derive(Debug)]
+struct Replays {
+    live: LiveTrace,
+    /// Visits that are replayed within [`REPLAY`].
+    visits: f64,
+    visit_bytes: f64,
+    window: Option<Window>,
+}
+
+#[derive(Debug)]
+struct Window {
+    taken: Instant,
+    /// The first unit since the settings changed.
+    since: Option<u64>,
+    trace: Trace,
+    before: Answer,
+    miss: f64,
+    remembered: HashMap<Vec<String>, Value>,
+}
+
+impl Replays {
+    fn of(live: LiveTrace) -> Self {
+        Self { live, visits: VISITS, visit_bytes: VISIT_BYTES, window: None }
+    }
+
+    fn answer(&mut self, settings: &[String], now: Instant) -> Value {
+        self.try_answer(settings, now).unwrap_or_else(|error| json!({ "ok": false, "error": error }))
+    }
+
+    fn try_answer(&mut self, settings: &[String], now: Instant) -> Result<Value, String> {
+        let since = self.live.first_unit();
+        let is_fresh = |window: &Window| window.since == since && now < window.taken + FRESH;
+        if !self.window.as_ref().is_some_and(is_fresh) {
+            self.window = None;
+            self.window = Some(self.take_window(since, now)?);
+        }
+        let Some(window) = &mut self.window else { return Err("there are no units".to_owned()) };
+        if let Some(answer) = window.remembered.get(settings) {
+            return Ok(answer.clone());
+        }
+        let what_if = changes(settings, &window.trace).map_err(|error| error.to_string())?;
+        let after = Answer::to(&window.trace, &what_if).map_err(|error| error.to_string())?;
+        let answer = json!({
+            "ok": true,
+            "units": window.trace.units(),
+            "miss": window.miss,
+            "before": window.before,
+            "after": after,
+            "took_ms": now.elapsed().as_millis() as u64,
+        });
+        if window.remembered.len() < MAX_REMEMBERED {
+            window.remembered.insert(settings.to_vec(), answer.clone());
+        }
+        Ok(answer)
+    }
+
+    /// Takes the newest units, as many as are replayed in time.
+    fn take_window(&mut self, since: Option<u64>, now: Instant) -> Result<Window, String> {
+        let bytes = self.live.window((self.visits * self.visit_bytes) as usize);
+        let trace = Trace::read(&*bytes).map_err(|error| error.to_string())?;
+        if trace.units() < FEWEST_UNITS {
+            let units = trace.units();
+            return Err(format!(
+                "{units} of the {FEWEST_UNITS} units that an answer needs have come in and left so far"
+            ));
+        }
+        let visits = trace.visits() as f64;
+        self.visit_bytes = (bytes.len() as f64 / visits).clamp(1.0, 1000.0);
+        let began = Instant::now();
+        let before = Answer::to(&trace, &WhatIf::default()).map_err(|error| error.to_string())?;
+        let in_time = visits * REPLAY.as_secs_f64() / began.elapsed().as_secs_f64().max(1e-6);
+        // Half-way, since one replay may have been held up.
+        self.visits = ((self.visits + in_time) / 2.0).clamp(VISITS_RANGE.0, VISITS_RANGE.1);
+        let miss = Doubt::of(&trace, &before).miss();
+        Ok(Window { taken: now, since, trace, before, miss, remembered: HashMap::new() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(client: &str) -> (Question, std::sync::mpsc::Receiver<Value>) {
+        let (answer, answered) = sync_channel(1);
+        (Question { client: client.to_owned(), settings: Vec::new(), answer }, answered)
+    }
+
+    #[test]
+    fn a_client_has_one_question_in_line_and_the_line_has_an_end() {
+        let desk = Desk::default();
+        let (first, replaced) = question("a");
+        let (second, _answered) = question("a");
+        assert!(desk.put(first) && desk.put(second));
+        assert!(replaced.recv().is_err(), "its sender is gone");
+        let mut kept = Vec::new();
+        for client in 1..MAX_WAITING {
+            let (question, answered) = question(&client.to_string());
+            assert!(desk.put(question));
+            kept.push(answered);
+        }
+        assert!(!desk.put(question("z").0));
+        assert_eq!(desk.take().unwrap().client, "a");
+        assert!(desk.put(question("z").0));
+    }
+
+    #[test]
+    fn many_questions_get_a_share_of_a_core() {
+        let start = Instant::now();
+        let mut purse = Purse::full(start);
+        let (mut now, mut used) = (start, Duration::ZERO);
+        while now < start + Duration::from_secs(100) {
+            let began = now;
+            now += Duration::from_millis(200);
+            used += Duration::from_millis(200);
+            now += purse.pay(began, now);
+        }
+        let share = used.as_secs_f64() / 100.0;
+        assert!((0.2..0.3).contains(&share), "{share}");
+        let mut purse = Purse::full(start);
+        let first = start + Duration::from_millis(300);
+        assert_eq!(purse.pay(start, first), Duration::ZERO, "a client that asks now and then does not wait");
+    }
+}

@@ -1,0 +1,73 @@
+//! The live trace of a run, handed over in parts.
+//!
+//! One trace is held at a time: clients that ask within a moment get the same one, and one that comes back for
+//! a further part of a trace which is no longer held begins again.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use millstream_flow::LiveTrace;
+
+use super::protocol::{Answer, TracePart};
+
+/// The bytes of a part.
+const PART_BYTES: usize = 256 << 10;
+/// So old may a trace be that is begun to be handed over once more.
+const FRESH: Duration = Duration::from_millis(200);
+/// A trace is given up after this time without a request for a part of it.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Windows {
+    live: Option<LiveTrace>,
+    held: Option<Held>,
+    /// The number of traces so far.
+    taken: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    number: u64,
+    taken: Instant,
+    asked: Instant,
+    bytes: Vec<u8>,
+}
+
+impl Windows {
+    pub(super) fn of(live: Option<LiveTrace>) -> Self {
+        Self { live, held: None, taken: 0 }
+    }
+
+    /// Forgets the units so far: settings have changed.
+    pub(super) fn restart(&self) {
+        if let Some(live) = &self.live {
+            live.restart();
+        }
+    }
+
+    /// Gives up a trace that has not been asked for in a while.
+    pub(super) fn tidy(&mut self, now: Instant) {
+        self.held.take_if(|held| now > held.asked + KEPT);
+    }
+
+    /// The part that begins with byte `from` of the trace with this number, or of a new one.
+    pub(super) fn part(&mut self, number: Option<u64>, from: u64, now: Instant) -> Answer {
+        let Some(live) = &self.live else { return Answer::error("this run keeps no trace") };
+        if number.is_none() && self.held.as_ref().is_none_or(|held| now > held.taken + FRESH) {
+            live.begin();
+            self.taken += 1;
+            let bytes = live.window(live.most_bytes());
+            self.held = Some(Held { number: self.taken, taken: now, asked: now, bytes });
+        }
+        let Some(held) = self.held.as_mut().filter(|held| number.is_none_or(|number| number == held.number)) else {
+            return Answer::error("the trace has made room for a newer one: ask from its beginning");
+        };
+        held.asked = now;
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(held.bytes.len());
+        let part = &held.bytes[from..(from + PART_BYTES).min(held.bytes.len())];
+        let part = TracePart { number: held.number, total: held.bytes.len() as u64, bytes: STANDARD.encode(part) };
+        Answer { ok: true, trace: Some(part), ..Answer::default() }
+    }
+}

@@ -1,0 +1,78 @@
+//! A run that goes on, in the place of a trace: the newest units that it has finished.
+
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_command::screen::out::complain;
+use millstream_command::screen::text;
+use millstream_flow::Trace;
+
+use super::WhatIfError;
+use crate::steer::client;
+use crate::steer::place::{self, Run};
+
+/// The number of units that are waited for, beside several times those in flight.
+const UNITS: u64 = 200;
+/// A window with fewer units tells nothing.
+const FEWEST: usize = 20;
+/// The multiple of the units in flight from which on a window is long enough for a steady pace.
+const ROUNDS: u64 = 4;
+/// The time for which a run is given to finish these units, and the pause between two looks.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Reads the window of the run with this name, number or socket. A run that has kept nothing so far begins to, and is given
+/// some time.
+///
+/// # Errors
+/// There is no such run, or it does not answer, or has finished too few units.
+pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
+    let run = place::find(path).map_err(client::SteerError::from)?;
+    let end = Instant::now() + PATIENCE;
+    let mut told = false;
+    loop {
+        let trace = window(&run)?;
+        let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
+        if trace.units() as u64 >= enough || Instant::now() >= end {
+            return if trace.units() < FEWEST { Err(too_few(&run, &trace)) } else { Ok(trace) };
+        }
+        if !std::mem::replace(&mut told, true) {
+            let name = text::printable(&run.name);
+            complain(format!(
+                "{name} keeps its newest units from now on; waits up to {} s for some",
+                PATIENCE.as_secs()
+            ));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn window(run: &Run) -> Result<Trace, WhatIfError> {
+    let bytes = client::trace(run)?;
+    Trace::read(&*bytes).map_err(|error| WhatIfError::Trace(text::printable(&run.name).into_owned(), error))
+}
+
+fn too_few(run: &Run, trace: &Trace) -> WhatIfError {
+    WhatIfError::TooFew {
+        run: text::printable(&run.name).into_owned(),
+        units: text::counted(trace.units() as u64, "unit"),
+        fewest: FEWEST,
+    }
+}
+
+/// Whether a window is too short for the pace to be steady.
+pub(super) fn is_short(trace: &Trace) -> bool {
+    trace.is_live() && (trace.units() as u64) < trace.measured().inflight.saturating_mul(ROUNDS)
+}
+
+/// Whether the path leads to a file that is no socket; `Ok(false)` if there is none.
+pub(super) fn is_file(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::FileTypeExt as _;
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(!found.file_type().is_socket()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

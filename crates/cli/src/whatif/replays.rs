@@ -1,0 +1,91 @@
+//! The replays of a search: counted, told of while they last, and bounded in time.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use millstream_command::screen::out::complain;
+use millstream_command::screen::text;
+use millstream_flow::{ReplayError, Trace, WhatIf};
+use rustix::stdio::stderr;
+use rustix::termios::isatty;
+
+use super::answer::Answer;
+
+/// A search that takes longer is told of; on a terminal again whenever it has taken twice as long.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Why there is no answer to a setting.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoReplay {
+    /// It cannot be replayed.
+    #[error(transparent)]
+    Not(#[from] ReplayError),
+    /// The search has had its time.
+    #[error("the search has made {replays} in {}, which is its limit: --within TIME gives it more", text::span(within.as_nanos() as u64))]
+    Late { replays: String, within: Duration },
+}
+
+/// See the [module](self).
+pub(super) struct Replays<'a> {
+    pub(super) trace: &'a Trace,
+    within: Duration,
+    began: Instant,
+    done: Cell<u64>,
+    /// The time after which it is told of next.
+    tells_after: Cell<Duration>,
+}
+
+impl<'a> Replays<'a> {
+    /// Replays of a trace, within a time from now.
+    pub(super) fn of(trace: &'a Trace, within: Duration) -> Self {
+        Replays { trace, within, began: Instant::now(), done: Cell::new(0), tells_after: Cell::new(SLOW) }
+    }
+
+    /// The answer to the changes.
+    ///
+    /// # Errors
+    /// See [`NoReplay`].
+    pub(super) fn to(&self, what_if: &WhatIf) -> Result<Answer, NoReplay> {
+        self.counted(|| Answer::to(self.trace, what_if))
+    }
+
+    /// The answer to the changes; `None` if a setting has limits of its own and refuses them.
+    ///
+    /// # Errors
+    /// The search has had its time.
+    pub(super) fn tried(&self, what_if: &WhatIf) -> Result<Option<Answer>, NoReplay> {
+        match self.to(what_if) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(NoReplay::Not(_)) => Ok(None),
+            Err(late) => Err(late),
+        }
+    }
+
+    /// The answer of a replay with resampled units.
+    ///
+    /// # Errors
+    /// See [`NoReplay`].
+    pub(super) fn resampled(&self, what_if: &WhatIf, seed: u64) -> Result<Answer, NoReplay> {
+        self.counted(|| self.trace.replay_resampled(what_if, seed).map(|replayed| Answer::of(self.trace, &replayed)))
+    }
+
+    fn counted(&self, replay: impl FnOnce() -> Result<Answer, ReplayError>) -> Result<Answer, NoReplay> {
+        let elapsed = self.began.elapsed();
+        if elapsed > self.within && self.done.get() > 0 {
+            let replays = text::counted(self.done.get(), "replay");
+            return Err(NoReplay::Late { replays, within: self.within });
+        }
+        if elapsed > self.tells_after.get() {
+            self.tell(elapsed);
+        }
+        self.done.set(self.done.get() + 1);
+        Ok(replay()?)
+    }
+
+    fn tell(&self, elapsed: Duration) {
+        self.tells_after.set(if isatty(stderr()) { elapsed * 2 } else { Duration::MAX });
+        let done = text::counted(self.done.get(), "replay");
+        let (spent, within) = (text::span(elapsed.as_nanos() as u64), text::span(self.within.as_nanos() as u64));
+        complain(format!("{done} in {spent}; the search goes on for at most {within}, and ^C ends it"));
+    }
+}
