@@ -218,7 +218,7 @@ fn summary(errors: &[f64]) -> String {
     format!("{:.1} / {:.1}", at(0.5), at(0.9))
 }
 
-/// The time of units that wait for servers, one after the other, with so many in flight, by three rules that need no trace:
+/// The time of units that wait for servers, one after the other, with a cap on those in flight, by three rules that need no trace:
 /// mean value analysis, the bottleneck law, and the rule of three with the resource that is changed. A station has its mean
 /// service time and its servers.
 fn by_rules(stations: &[(f64, f64)], inflight: u64, units: f64, before: (f64, f64)) -> [f64; 3] {

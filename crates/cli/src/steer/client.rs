@@ -229,7 +229,7 @@ pub(crate) fn drain(run: &Run) -> Result<Vec<String>, SteerError> {
 /// A trace of the newest units that the run has finished. The first question lets the run keep them from then on.
 ///
 /// # Errors
-/// As [`watch`]; or the trace is asked for by so many that none is handed over in full.
+/// As [`watch`]; or the traces of other clients take its place again and again.
 pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     let foreign = |problem: &str| SteerError::Foreign { path: run.path.clone(), problem: problem.to_owned() };
     let (mut bytes, mut number) = (Vec::new(), None);

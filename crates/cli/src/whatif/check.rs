@@ -48,7 +48,7 @@ pub(super) struct Checked {
     pub(super) judged: Option<Judged>,
 }
 
-/// What pairs of runs show, by the sequential test of `millstream compare`.
+/// The verdict of pairs of runs, by the sequential test of `millstream compare`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Judged {
     pub(super) pairs: u64,

@@ -158,7 +158,7 @@ fn check(predicted: &Answer, checked: &Checked) -> String {
     page
 }
 
-/// What pairs of runs show beside what was predicted.
+/// The verdict of pairs of runs beside the prediction.
 fn verdict(judged: &Judged) -> String {
     let Judged { pairs, ratio, low, high, predicted, faster } = judged;
     let high = high.map_or("any".to_owned(), |high| format!("{high:.2}"));

@@ -104,7 +104,7 @@ fn with_room(servers: u64, load: f64, room: u64) -> (f64, f64) {
     (throughput, present / throughput)
 }
 
-/// The throughput of single servers in a row with so many units on their way (exact mean value analysis).
+/// The throughput of single servers in a row with `units` on their way (exact mean value analysis).
 fn mean_value_analysis(services: &[f64], units: u64) -> f64 {
     let mut queues = vec![0.0; services.len()];
     let mut throughput = 0.0;
@@ -133,11 +133,11 @@ fn waits_of_markovian_queues_are_those_of_erlang() {
 #[test]
 fn a_cap_on_units_in_flight_is_the_room_of_a_queue() {
     for (servers, load, room) in [(1, 0.8, 3), (2, 0.9, 4), (4, 1.5, 6)] {
-        let report = markov(servers, load, 100_000, room);
+        let report = markov(servers, load, 40_000, room);
         let (throughput, time) = with_room(servers, load, room);
         let queue = format!("M/M/{servers}/{room} at {load}");
-        assert_near(&queue, report.retired as f64 / report.wall_s, throughput, 0.02);
-        assert_near(&queue, report.latency_ns.mean as f64 / SECOND, time, 0.03);
+        assert_near(&queue, report.retired as f64 / report.wall_s, throughput, 0.03);
+        assert_near(&queue, report.latency_ns.mean as f64 / SECOND, time, 0.05);
     }
 }
 
@@ -146,7 +146,7 @@ fn a_closed_network_is_as_fast_as_mean_value_analysis_says() {
     let means = [1.0, 0.7, 0.4];
     for units in [1, 3, 8] {
         let mut random = Random(11 + units);
-        let script = Script::of((0..60_000).map(|_| {
+        let script = Script::of((0..20_000).map(|_| {
             let mut visit =
                 |stage: u16, end| Visit::new(stage, end, waits(random.exponential(means[usize::from(stage)] * SECOND)));
             (waits(0), vec![visit(0, End::Go(1)), visit(1, End::Go(2)), visit(2, End::Retire)])
@@ -156,7 +156,7 @@ fn a_closed_network_is_as_fast_as_mean_value_analysis_says() {
             vec![stage("a", Some(0), &[1], true), stage("b", Some(1), &[2], true), stage("c", Some(2), &[], true)];
         let report = run(&model(stages, &[one("x"), one("y"), one("z")], units, 2), script, IDEAL);
         let expected = mean_value_analysis(&means, units);
-        assert_near(&format!("{units} units"), report.retired as f64 / report.wall_s, expected, 0.02);
+        assert_near(&format!("{units} units"), report.retired as f64 / report.wall_s, expected, 0.04);
     }
 }
 

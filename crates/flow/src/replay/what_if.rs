@@ -8,7 +8,7 @@ use crate::trace::model::{Model, ModelResource, ModelSupply};
 const MAX_FACTOR: f64 = 1e6;
 
 /// The smallest factor that a slope comes to: a straight line says nothing about what lies far away.
-const LEAST_FACTOR: f64 = 0.05;
+const MIN_FACTOR: f64 = 0.05;
 
 /// Settings that differ from those of the traced run. The default changes nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -201,7 +201,7 @@ impl WhatIf {
             self.resource(model, resource)?;
             let place = model.resource(resource).unwrap_or_default();
             let more = model.resources[place].capacity() as f64 - capacities[place] as f64;
-            factors[stage_index(model, stage)?] *= (1.0 + per_token * more).clamp(LEAST_FACTOR, MAX_FACTOR);
+            factors[stage_index(model, stage)?] *= (1.0 + per_token * more).clamp(MIN_FACTOR, MAX_FACTOR);
         }
         Ok(factors)
     }

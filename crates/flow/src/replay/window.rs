@@ -18,7 +18,7 @@ const MAX_UNITS: usize = 100_000;
 const FIRST: f64 = 0.1;
 const LAST: f64 = 0.9;
 
-/// The numbers of the departures between which the pace counts, of so many.
+/// The numbers of the two departures between which the pace counts.
 pub(super) fn steady_part(departures: usize) -> [usize; 2] {
     [FIRST, LAST].map(|share| (departures as f64 * share) as usize)
 }

@@ -152,7 +152,7 @@ impl Tape {
         }
         let bytes: Arc<[u8]> = bytes.into();
         lock(&self.ring).push(Frame { bytes: bytes.clone(), most_id });
-        // A file may be slow, and nobody has to wait for it but this worker.
+        // A file may be slow, and only this worker has to wait for it.
         drop(chunk);
         if let Some(output) = &mut *lock(&self.out)
             && output.failed.is_none()
