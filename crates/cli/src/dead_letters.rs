@@ -24,7 +24,8 @@
 //!
 //! The file holds the letters of one run. That of an earlier run becomes `FILE.old` before the first unit enters, and one
 //! that a live run writes to is left to it: this run's letters then go to `FILE.RUN`. The file is made when the first letter
-//! comes, for its owner alone to read. A letter that cannot be written (a full disk) goes to standard error instead; a part of
+//! comes, for its owner alone to read. Letters that are run again while the run goes on are set apart in `FILE.RUN.again-N` until it
+//! is over. A letter that cannot be written (a full disk) goes to standard error instead; a part of
 //! it that cannot be taken back either becomes a blank line, which a retry passes over.
 
 use std::borrow::Cow;
@@ -173,6 +174,35 @@ impl DeadLetters {
         self.given_up.store(true, Ordering::Relaxed);
     }
 
+    /// Sets the letters so far apart, to be run again: those that come from now on are in a new file. `None`: there are none.
+    ///
+    /// # Errors
+    /// The letters cannot be set apart, and stay where they are.
+    pub(crate) fn set_apart(&self) -> Result<Option<Apart>, Failure> {
+        let mut file = self.file.take(self)?;
+        let Some(open) = file.take() else { return Ok(None) };
+        let path = self.path();
+        let failed = |error: io::Error| Failure::msg(format!("cannot set {} apart: {error}", shown::path(&path)));
+        let moved =
+            (1..).map(|n| with_suffix(&path, &format!(".{}.again-{n}", self.run))).find(|apart| !apart.exists());
+        let apart = moved.expect("a folder does not hold all numbers");
+        let renamed = match fs::metadata(&path) {
+            Ok(_) if !open.is_in_place() => Err(io::Error::other("it is not the file that this run writes to")),
+            Ok(found) if found.is_file() => fs::rename(&path, &apart),
+            Ok(_) => Err(io::Error::other("it is not a regular file")),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = renamed {
+            *file = Some(open);
+            return Err(failed(error));
+        }
+        self.state().tally.written = 0;
+        open.close().map_err(failed)?;
+        let locked = File::open(&apart).map_err(failed)?;
+        lock(&locked).map_err(failed)?;
+        Ok(Some(Apart { path: apart, _locked: locked }))
+    }
+
     fn write(&self, line: &[u8]) {
         let Err(failure) = self.append(line) else {
             self.state().tally.written += 1;
@@ -261,6 +291,13 @@ impl DeadLetters {
         let line = serde_json::to_string(&line).expect("a letter has only string keys and plain values");
         shown::json(&line).into_owned() + "\n"
     }
+}
+
+/// Letters that were set apart in a file of their own, which other runs leave alone as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    pub(crate) path: PathBuf,
+    _locked: File,
 }
 
 /// The members of a line, in their order.

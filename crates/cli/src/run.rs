@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use millstream_command::program::live;
+use millstream_command::program;
 use millstream_command::program::supervise::{Supervisor, unsupervised};
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::{shown, text};
@@ -49,23 +49,25 @@ use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
 use crate::metrics::Metrics;
 use crate::metrics::file::MetricsFile;
+use crate::metrics::otlp::{OtlpError, Push};
 use crate::ops::{Gathered, RunEnd};
 use crate::printer::Printer;
 use crate::record::Record;
 use crate::retry::letters::Letters;
+use crate::retry::live::{self, Marks, Parts, Readmission};
 use crate::retry::origin::Origin;
 use crate::screen::report_file::{ReportFile, ReportFileError};
 use crate::screen::run_report::RunReport;
 use crate::screen::throughput::Sample;
 use crate::screen::{Beside, Screen};
 use crate::serve::feed::Feed;
-use crate::serve::{self, NotServed, Told};
+use crate::serve::{self, NotServed, Say, Told};
 use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::facts::{Audit, Behind};
 use crate::steer::place;
 use crate::steer::server::Server;
 use crate::steer::setting::{self, SettingError};
-use crate::wire::{Ops, wire};
+use crate::wire::{OnRetire, Ops, wire};
 
 /// Why a flow was not run. No unit was admitted.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +101,9 @@ pub(crate) enum RunError {
     /// The metrics file could not be written.
     #[error("--metrics-file: {0}")]
     MetricsFile(NotWritable),
+    /// Metrics cannot be pushed as it was asked for.
+    #[error(transparent)]
+    Otlp(#[from] OtlpError),
     /// The run cannot be watched as it was asked for.
     #[error(transparent)]
     Serve(#[from] NotServed),
@@ -164,36 +169,37 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     };
     let letters = Arc::new(DeadLetters::check(letters_path, name.clone(), origin)?);
     let halt = Arc::new(Halt::new(args.halt.or(file.halt)));
+    let marks = Arc::new(Marks::default());
     let identity = Identity::new(&name, &file, args);
     let causes = Arc::new(Causes::default());
     descriptors::raise(&file);
     let left_out = Arc::new(LeftOut::default());
-    let (wired, source) = match again {
-        None => {
-            let wired =
-                wire(&file, take(letters.clone(), causes.clone(), halt.clone(), |_| (), |_| ()), None, halt.word())?;
-            (wired, source::open(&file, &args.input, &left_out)?)
-        }
+    let [died, retired] = [(); 2].map(|()| {
+        let marks = Arc::clone(&marks);
+        move |letter| marks.settle(letter)
+    });
+    // Of a unit that comes without a letter, its end tells nothing.
+    let may_have_letters = again.is_some() || live::refusal(&file).is_none();
+    let on_retire = may_have_letters
+        .then(|| -> OnRetire { Box::new(move |record: Record| record.settled_letters().for_each(&retired)) });
+    let missing = again.map(Letters::missing);
+    let missed = move |letter| missing.iter().for_each(|missing| missing(letter));
+    let wired = wire(&file, take(letters.clone(), causes.clone(), halt.clone(), died, missed), on_retire, halt.word())?;
+    let source = match again {
+        None => source::open(&file, &args.input, &left_out)?,
         Some(again) => {
-            let (died, retired) = (again.marker(), again.marker());
-            let on_retire = Box::new(move |record: Record| record.settled_letters().for_each(&retired));
-            let wired = wire(
-                &file,
-                take(letters.clone(), causes.clone(), halt.clone(), died, again.missing()),
-                Some(on_retire),
-                halt.word(),
-            )?;
-            (wired, source::again(&file, &args.input, again.source(gathers_families(&file))?, again.units()))
+            marks.add(again);
+            source::again(&file, &args.input, again.source(gathers_families(&file))?, again.units())
         }
     };
     wired.printer.on_trouble({
         let halt = Arc::clone(&halt);
         move |trouble| halt.halt(Reason::Output(trouble.clone()))
     });
-    let source = if file.stages.iter().any(|stage| stage.op.is_ordered()) {
-        in_order(source, Arc::clone(&wired.printer))
-    } else {
-        source
+    let in_order = file.stages.iter().any(|stage| stage.op.is_ordered()).then(|| Arc::clone(&wired.printer));
+    let source = match &in_order {
+        Some(printer) => with_places(source, Arc::clone(printer)),
+        None => source,
     };
     let total = exact_length(&source);
     let control = wired.flow.control();
@@ -215,22 +221,38 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         asked.1.stop();
     });
     let live = wired.flow.live_trace(trace_file::note(reads_stdin(&file)));
-    let behind = Behind { total, causes: Arc::clone(&causes), audit: audit.clone(), live: Some(live.clone()), drain };
-    let server = serve(args, &name, &control, behind, &interrupts, &mut screen)?;
-    let metrics = Metrics::new(&name, control.clone(), causes.clone());
-    let feed =
-        args.output.serve.page.map(|_| Feed::new(&name, &file, &control.snapshot(), causes.clone())).map(Arc::new);
-    let say = Arc::new({
+    let say: Say = Arc::new({
         let events = send.clone();
         move |line| drop(events.send(Event::Said(line)))
     });
-    if feed.is_some() {
+    let readmission = Readmission::new(Parts {
+        file: file.clone(),
+        inputs: args.input.clone(),
+        letters: letters.clone(),
+        marks,
+        control: control.clone(),
+        printer: in_order,
+        say: Arc::clone(&say),
+    });
+    let retry = Box::new({
+        let readmission = readmission.clone();
+        move || readmission.begin()
+    });
+    let behind =
+        Behind { total, causes: Arc::clone(&causes), audit: audit.clone(), retry, live: Some(live.clone()), drain };
+    let server = serve(args, &name, &control, behind, &interrupts, &mut screen)?;
+    let metrics = Metrics::new(&name, control.clone(), causes.clone());
+    let beside = serve::feed::Beside { causes: causes.clone(), audit: audit.clone(), readmission: readmission.clone() };
+    let has_page = args.output.serve.page.is_some();
+    let feed = Arc::new(Feed::new(&name, &file, &control.snapshot(), has_page, beside));
+    if has_page {
         // The page has answers as soon as it is opened.
         live.begin();
     }
     let told = Told { say, audit: audit.clone(), live };
-    let http = serve::start(&args.output.serve, &control, &metrics, feed.as_ref(), told, &mut screen)?;
+    let http = serve::start(&args.output.serve, &control, &metrics, &feed, &readmission, told, &mut screen)?;
     let metrics_file = metrics_file.map(|path| MetricsFile::start(path, &metrics)).transpose()?;
+    let push = args.output.serve.otlp.as_deref().map(|url| Push::start(url, &name, &metrics)).transpose()?;
     let supervisor = supervised(&file, &mut screen);
     if typed {
         screen.say("units are read from this terminal: type lines, ^D ends them");
@@ -243,25 +265,27 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     letters.begin()?;
     halt.attach(control.clone(), send.clone());
     let service = wired.flow.start_from(source, move |end| drop(send.send(Event::Fed(end))));
-    let mut ending =
-        watch(&control, &events, &mut screen, total, &waits, feed.as_deref(), move || drainer.drain(service));
+    readmission.open(service.submitter());
+    let total = || total.map(|total| total.saturating_add(readmission.sent()));
+    let mut ending = watch(&control, &events, &mut screen, &total, &waits, &feed, move || drainer.drain(service));
     print_out(&wired.printer, &events, &mut screen, &mut ending);
     // What no worker has ended, for it was given up on first.
-    live::end();
+    program::live::end();
     if let Some(supervisor) = supervisor {
         supervisor.dismiss();
     }
     drop(server);
-    if let Some(feed) = feed {
-        feed.end(&control.snapshot());
-    }
+    let report = ending.report.take().unwrap_or_else(|| Box::new(unfinished(&control.snapshot())));
+    let complete = ending.whole && report.left == 0;
+    let ran_again = readmission.finish(complete);
+    feed.end(&control.snapshot());
     drop(http);
     drop(interrupts);
+    push.into_iter().for_each(Push::finish);
     let metrics_kept = metrics_file.map_or(Ok(()), MetricsFile::finish);
     let metrics_kept = metrics_kept.inspect_err(|error| complain(format!("error: --metrics-file: {error}"))).is_ok();
 
     let mut throughput = ending.throughput;
-    let report = ending.report.unwrap_or_else(|| Box::new(unfinished(&control.snapshot())));
     let (retired, dead_lettered) = (report.retired, report.dead_lettered);
     let traced = trace.map_or(Ok(Vec::new()), |trace| trace.finish(&report));
     match &traced {
@@ -272,7 +296,6 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     throughput.end(Sample { at_s: report.wall_s, retired, dead_lettered });
     let causes = causes.groups();
     let steered = audit.steered();
-    let complete = ending.whole && report.left == 0;
     let kept = again.map_or(Ok(0), |again| keep_rest(again, complete, &letters));
     let all_kept =
         kept.inspect_err(|error| complain(format!("error: letters not retried are lost from the file: {error}")));
@@ -283,7 +306,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
             complete,
             admitted: report.admitted,
             retired: report.retired,
-            dead: report.dead_lettered + kept,
+            dead: ran_again.still_dead(report.dead_lettered) + kept,
             first: again.map_or(&name, |again| &again.origin().first),
             retries: again.is_some(),
         },
@@ -295,8 +318,10 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
             throughput: &throughput,
             causes: &causes,
             steered: &steered,
+            ran_again,
             dead_letters: None,
             gathered: &gathered,
+            page: &feed.frozen(),
         },
         abandoned: ending.abandoned.as_deref(),
         interrupted: ending.interrupted,
@@ -352,7 +377,7 @@ fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
 }
 
 /// The units with their places in the order of what is printed.
-fn in_order(source: Source, printer: Arc<Printer>) -> Source {
+fn with_places(source: Source, printer: Arc<Printer>) -> Source {
     Box::new(source.map(move |mut record| {
         record.place = Some(printer.place());
         record

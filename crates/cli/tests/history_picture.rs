@@ -1,40 +1,13 @@
 //! The pictures of `millstream history check` in a browser: the script runs, draws what it should, and follows its links. Where
 //! no Chromium is found there is nothing to open them with, and the test says so.
 
+mod browser;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The first browser that starts.
-fn browser() -> Option<&'static str> {
-    let starts = |name: &&str| {
-        let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        version.is_ok_and(|status| status.success())
-    };
-    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(starts);
-    if found.is_none() {
-        println!("no Chromium here: the pictures were not opened");
-    }
-    found
-}
-
-/// The page in the browser when its script has run.
-fn opened(browser: &str, profile: &Path, page: &Path, fragment: &str) -> String {
-    let output = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--window-size=1200,700",
-            "--virtual-time-budget=2000",
-            "--dump-dom",
-        ])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}{fragment}", page.display()))
-        .output()
-        .unwrap();
-    String::from_utf8(output.stdout).unwrap()
-}
+use browser::{browser, opened};
 
 /// An attribute of the body, in which the script says what it has drawn.
 fn body(dom: &str, name: &str) -> String {

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::engine::settings::Workers;
 use crate::engine::threads::shared::Shared;
@@ -10,6 +11,7 @@ use crate::explain::{LineState, NoLine, NoUnit, UnitState};
 use crate::limits::MAX_WORKERS;
 use crate::resource::{Rate, Supply};
 use crate::snapshot::{KeySnapshot, Snapshot};
+use crate::snapshots::Snapshots;
 
 /// The reason why a setting was refused. The flow is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -55,13 +57,39 @@ impl Control {
         self.shared.snapshot()
     }
 
+    /// A snapshot now, one after each `every`, and one of the flow's last state when it is over: drained, or left behind after
+    /// [`abandon`](Self::abandon). A flow that was never started is never over.
+    ///
+    /// The iterator keeps no snapshots: one that is read late yields the state at that moment, and skips those before. An interval
+    /// below [`Snapshots::MIN_INTERVAL`] is that one. While it waits, it checks every 50 ms for the end of the flow, so the end
+    /// comes at most that late; each check takes the flow's lock for an instant.
+    ///
+    /// ```
+    /// # use millstream_flow::Flow;
+    /// # use std::time::Duration;
+    /// let mut flow = Flow::builder("watched");
+    /// let (work, done) = (flow.inlet("work"), flow.retire());
+    /// flow.stage(work, |n: &mut u64, _| Ok(*n)).to(done);
+    /// let service = flow.build(work)?.start();
+    /// let snapshots = service.control().snapshots(Duration::from_millis(10));
+    /// let watcher = std::thread::spawn(move || snapshots.inspect(|now| println!("{}", now.held_by())).last());
+    /// service.send_all(0..1000).unwrap();
+    /// service.drain();
+    /// let last = watcher.join().unwrap().expect("the state at the end");
+    /// assert_eq!((last.retired, last.in_flight), (1000, 0));
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    pub fn snapshots(&self, every: Duration) -> Snapshots {
+        Snapshots::new(self.clone(), every)
+    }
+
     /// The most units that an explanation names as holders, and as the first in line.
     pub const EXPLAINED: usize = 10;
 
     /// Explains a unit in flight: where it is, since when, what it waits for, and the holders of that.
     ///
     /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 100,000 units under the
-    /// flow's lock. Units that a worker has in a batch which ends within a fraction of a millisecond are not found, as a
+    /// flow's lock; the example `watching` prints what others notice of that. Units that a worker has in a batch which ends within a fraction of a millisecond are not found, as a
     /// look at them would find them gone.
     ///
     /// ```

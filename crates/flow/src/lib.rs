@@ -32,7 +32,7 @@
 //! | run all units of a source | [`Flow::run`], [`Report`] |
 //! | take requests from many threads, or from async code | [`Flow::start`], [`Service`], [`Ticket`] |
 //! | retry, dead-letter, limit the time of failing work | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`] |
-//! | see or change a flow while it runs | [`Control`], [`Snapshot`] |
+//! | see or change a flow while it runs | [`Control`], [`Snapshot`], [`Snapshots`] |
 //! | record a run, and predict what a change would give | `Flow::record`, `Trace` (feature `trace`) |
 //! | export its numbers as metrics | [`metrics`], [`Snapshot::write_metrics`] |
 //! | ask why a unit does not move | [`Control::explain_unit`], [`Control::explain_line`] |
@@ -76,6 +76,7 @@ mod report;
 mod resource;
 mod service;
 mod snapshot;
+mod snapshots;
 mod stage;
 mod stage_builder;
 mod ticket;
@@ -109,6 +110,7 @@ pub use report::{Outcome, Report, ResourceReport, StageReport};
 pub use resource::{Pool, PoolObject, Rate, Resource};
 pub use service::{Service, SubmitError, SubmitFuture, Submitter};
 pub use snapshot::{KeySnapshot, Phase, Quantiles, ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting};
+pub use snapshots::Snapshots;
 pub use stage::Stage;
 pub use stage_builder::StageBuilder;
 pub use ticket::{Ticket, Unfinished};

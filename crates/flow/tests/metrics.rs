@@ -3,8 +3,6 @@
 #[path = "support/openmetrics.rs"]
 mod openmetrics;
 
-use std::time::Instant;
-
 use millstream_flow::metrics::{Exposition, Format};
 use millstream_flow::{Failure, Flow, Need, Rate, Retry, Snapshot};
 use openmetrics::{Sample, open_metrics, prometheus};
@@ -152,27 +150,4 @@ fn the_reader_refuses_texts_that_are_no_metrics() {
     }
     assert!(open_metrics("# TYPE a counter\na 1\n# EOF\n").is_err(), "a counter without its ending");
     assert!(open_metrics("").is_err(), "no end");
-}
-
-/// Prints what a scrape costs: `cargo test --release -p millstream-flow --test metrics -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn measure_a_scrape_of_60_stages_and_100_000_keys() {
-    crowded(|snapshot| {
-        let mut times: Vec<_> = (0..101)
-            .map(|_| {
-                let start = Instant::now();
-                let snapshot = snapshot();
-                let taken = start.elapsed();
-                let bytes = text(&snapshot, Format::OpenMetrics).len();
-                (start.elapsed(), taken, bytes)
-            })
-            .collect();
-        times.sort();
-        let (median, snapshot, bytes) = times[50];
-        println!(
-            "a scrape of {bytes} bytes: median {median:?}, of it the snapshot {snapshot:?}; slowest {:?}",
-            times[100].0
-        );
-    });
 }

@@ -1,6 +1,7 @@
 //! The metrics of a run: those of its flow, and what the command adds.
 
 pub(crate) mod file;
+pub(crate) mod otlp;
 
 use std::sync::Arc;
 

@@ -12,11 +12,11 @@
 //!
 //! Only a file system that does not answer can block a worker here.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, Write};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -112,6 +112,15 @@ impl LineFile {
             unlock(&self.file);
         }
         written.map_err(|error| self.failed(&error))
+    }
+
+    /// Whether its path still leads to it.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let place = |found: &Metadata| (found.dev(), found.ino());
+        match (self.file.metadata(), fs::metadata(&self.path)) {
+            (Ok(own), Ok(there)) => place(&own) == place(&there),
+            _ => false,
+        }
     }
 
     /// Takes back a part of a line that could not be written, and closes the file.

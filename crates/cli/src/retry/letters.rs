@@ -126,6 +126,18 @@ impl Letters {
     /// # Errors
     /// [`LettersError`].
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, LettersError> {
+        Self::read(path, true)
+    }
+
+    /// The same for a file that this process keeps others from.
+    ///
+    /// # Errors
+    /// [`LettersError`].
+    pub(crate) fn open_own(path: &Path) -> Result<Option<Self>, LettersError> {
+        Self::read(path, false)
+    }
+
+    fn read(path: &Path, may_be_live: bool) -> Result<Option<Self>, LettersError> {
         let unreadable = |error| LettersError::Unreadable { path: path.to_owned(), error };
         let open = || -> io::Result<File> {
             let file = File::open(path)?;
@@ -136,7 +148,8 @@ impl Letters {
         };
         let [check, source, rest] = [open(), open(), open()].map(|file| file.map_err(unreadable));
         let check = check?;
-        if flock(&check, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK) {
+        let lock = || flock(&check, FlockOperation::NonBlockingLockShared);
+        if may_be_live && lock() == Err(rustix::io::Errno::WOULDBLOCK) {
             return Err(LettersError::Live { path: path.to_owned() });
         }
         let mut first: Option<Origin> = None;
@@ -157,6 +170,11 @@ impl Letters {
         let [done, missed] = [(); 2].map(|()| (0..count).map(|_| AtomicBool::new(false)).collect());
         let (source, rest) = (source?, rest?);
         Ok(first.map(|origin| Self { source, rest, count, faults, runs, origin, done, missed }))
+    }
+
+    /// How many letters there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// How many units there are to run again.

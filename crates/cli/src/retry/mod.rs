@@ -5,6 +5,7 @@
 //! and so is what a retry that was interrupted did not come to; the file that was retried is kept beside it as `FILE.old`.
 
 pub(crate) mod letters;
+pub(crate) mod live;
 pub(crate) mod origin;
 
 use std::io;

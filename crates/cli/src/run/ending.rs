@@ -63,8 +63,15 @@ impl Closing<'_> {
             complain(format!("error: {error}"));
             written = false;
         }
-        if report.dead_lettered > 0 {
-            let (dead, path) = (text::counted(report.dead_lettered, "unit"), self.letters.path());
+        let ran_again = self.run.ran_again;
+        if ran_again.taken > 0 {
+            let (letters, were) =
+                (text::counted(ran_again.taken, "dead letter"), if ran_again.taken == 1 { "was" } else { "were" });
+            complain(format!("{letters} {were} run again"));
+        }
+        let dead = ran_again.still_dead(report.dead_lettered);
+        if dead > 0 {
+            let (dead, path) = (text::counted(dead, "unit"), self.letters.path());
             let path = shown::path(&path);
             complain(match (tally.written.saturating_sub(self.kept), tally.refused) {
                 (_, 0) => format!("{dead} dead-lettered: {path}"),
@@ -103,7 +110,7 @@ impl Closing<'_> {
             INTERRUPTED
         } else if !written {
             NOT_WRITTEN
-        } else if report.dead_lettered + self.kept > 0 || report.outcome == Outcome::StoppedByFailure {
+        } else if dead + self.kept > 0 || report.outcome == Outcome::StoppedByFailure {
             SOME_DEAD
         } else {
             ALL_RETIRED

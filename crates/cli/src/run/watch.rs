@@ -67,15 +67,15 @@ pub(super) struct Waits {
     pub(super) machine: Arc<Machine>,
 }
 
-/// Watches a flow to its end. `total` is the number of units the source will yield, if it knows; `drain` is called
+/// Watches a flow to its end. `total` tells the number of units that will be admitted, if it is known; `drain` is called
 /// once, when nothing more is to be admitted, and makes [`Event::Drained`] come when all units have left.
 pub(super) fn watch(
     control: &Control,
     events: &Receiver<Event>,
     screen: &mut Screen,
-    total: Option<u64>,
+    total: &dyn Fn() -> Option<u64>,
     waits: &Waits,
-    feed: Option<&Feed>,
+    feed: &Feed,
     drain: impl FnOnce(),
 ) -> Ending {
     let mut drain = Some(drain);
@@ -178,10 +178,8 @@ pub(super) fn watch(
         busy |= short.is_some();
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
-        let total = if ending.whole { Some(now.admitted) } else { total };
-        if let Some(feed) = feed {
-            feed.note(&now, total);
-        }
+        let total = if ending.whole { Some(now.admitted) } else { total() };
+        feed.note(&now, total);
         screen.show(&now, total);
     }
     screen.clear();

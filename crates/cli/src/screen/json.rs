@@ -9,6 +9,7 @@
 //! | `throughput` | [totals over time](super::throughput::Sample): `at_s`, `retired`, `dead_lettered` |
 //! | `dead_letter_causes` | [`groups`](crate::causes::Group), the largest first, and how many letters there are of `others` |
 //! | `steered` | the [changes from outside](crate::steer::facts::Change) while it ran: `at`, `at_s`, `user`, `process`, `did` |
+//! | `ran_again` | the number of dead letters that were run again while it went on |
 //! | `dead_letters_file` | the path of the file of dead letters, or null |
 //! | `gathered_files` | of each stage with a fresh file, whether it was `placed` |
 
@@ -29,6 +30,7 @@ pub(crate) fn json(run: &RunReport<'_>) -> String {
         members.insert("throughput".to_owned(), value!(run.throughput.samples()));
         members.insert("dead_letter_causes".to_owned(), value!(run.causes));
         members.insert("steered".to_owned(), value!(run.steered.changes));
+        members.insert("ran_again".to_owned(), run.ran_again.taken.into());
         let path = run.dead_letters.map_or(Value::Null, |path| path.to_string_lossy().into());
         members.insert("dead_letters_file".to_owned(), path);
         members.insert("gathered_files".to_owned(), run.gathered.iter().map(gathered_file).collect());
@@ -73,6 +75,7 @@ mod tests {
             assert!(!value[member].is_null(), "{member}");
         }
         assert_eq!(value["outcome"], "complete");
+        assert_eq!(value["ran_again"], 0);
         assert_eq!(value["dead_letters_file"], "d.jsonl");
         assert_eq!(value["run"]["flow_file"], "/flows/archive.toml");
         assert_eq!(value["run"]["params"]["out"], "/backup");

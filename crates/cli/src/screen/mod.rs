@@ -20,6 +20,7 @@ pub(crate) mod run_report;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod table;
+pub(crate) mod thinned;
 pub(crate) mod throughput;
 
 use std::io::Stderr;

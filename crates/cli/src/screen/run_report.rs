@@ -8,6 +8,7 @@ use millstream_flow::{Outcome, Report};
 use super::throughput::Throughput;
 use crate::causes::Groups;
 use crate::ops::Gathered;
+use crate::retry::live::RanAgain;
 use crate::run::identity::Identity;
 use crate::steer::facts::Steered;
 
@@ -24,10 +25,14 @@ pub(crate) struct RunReport<'a> {
     pub causes: &'a Groups,
     /// The changes from outside.
     pub steered: &'a Steered,
+    /// The dead letters that were run again while it went on.
+    pub ran_again: RanAgain,
     /// The file of dead letters, if one was written.
     pub dead_letters: Option<&'a Path>,
     /// The stages' gathered files, and what became of them.
     pub gathered: &'a [(String, Gathered)],
+    /// Its page's [facts and last state](crate::serve::feed::Feed::frozen).
+    pub page: &'a str,
 }
 
 /// How a run ended, in words that are not better than it was.

@@ -8,6 +8,7 @@ use millstream_flow::{
 use super::run_report::RunReport;
 use super::throughput::{Sample, Throughput};
 use crate::causes::{Group, Groups};
+use crate::retry::live::RanAgain;
 use crate::run::identity::Identity;
 use crate::steer::facts::{Change, Steered};
 
@@ -55,7 +56,17 @@ impl RunSample {
 
     pub(crate) fn of<'a>(&'a self, report: &'a Report) -> RunReport<'a> {
         let Self { identity, throughput, causes, steered } = self;
-        RunReport { report, identity, throughput, causes, steered, dead_letters: None, gathered: &[] }
+        RunReport {
+            report,
+            identity,
+            throughput,
+            causes,
+            steered,
+            ran_again: RanAgain::default(),
+            dead_letters: None,
+            gathered: &[],
+            page: r#""flow":{"flow":"archive"},"state":{"totals":{}}"#,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The state of a run as the page shows it, made at most twice a second, whatever the number of clients.
+//! The state of a run as the page shows it, made at most twice a second, whatever the number of clients; the last one is in the
+//! frozen page, too.
 //!
 //! The main loop [notes](Feed::note) its snapshots here. A state is a list of members, each rendered as JSON once; a client is sent
 //! the members that have changed since its last state. A client that does not keep up misses states in between, and nothing is kept
@@ -12,9 +13,12 @@ use millstream_flow::{Phase, Snapshot, StageSnapshot};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::history::History;
 use crate::causes::Causes;
 use crate::file::FlowFile;
+use crate::retry::live::Readmission;
 use crate::screen::meter::{Meter, Pace};
+use crate::steer::facts::Audit;
 
 /// The least time between two states.
 const EVERY_NS: u64 = 500_000_000;
@@ -26,6 +30,9 @@ const MAX_CHANGES: usize = 20;
 /// Causes of failure that are shown, the most frequent.
 const MAX_CAUSES: usize = 20;
 
+/// The most characters of a unit's text in the list of causes.
+const MAX_EXAMPLE: usize = 120;
+
 /// Members of a state: name and JSON.
 pub(super) type State = Vec<(&'static str, Arc<str>)>;
 
@@ -34,12 +41,16 @@ pub(super) type State = Vec<(&'static str, Arc<str>)>;
 pub(crate) struct Feed {
     /// The facts about the flow that do not change, without the braces around them.
     flow: String,
+    /// Whether there is a page that shows the states; without one, only the last is made.
+    is_live: bool,
     causes: Arc<Causes>,
+    audit: Audit,
+    readmission: Readmission,
     inner: Mutex<Inner>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     state: State,
     /// Counts the states.
@@ -49,7 +60,15 @@ struct Inner {
     next_ns: u64,
     /// Time, and each stage's waiting units and rate.
     lanes: VecDeque<(f64, Vec<u64>, Vec<f64>)>,
-    changes: VecDeque<String>,
+    history: History,
+}
+
+/// The parts of a run that its flow does not know.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    pub(crate) causes: Arc<Causes>,
+    pub(crate) audit: Audit,
+    pub(crate) readmission: Readmission,
 }
 
 /// A state that a client has not seen.
@@ -61,8 +80,8 @@ pub(super) struct News {
 }
 
 impl Feed {
-    /// A feed about the run of this name.
-    pub(crate) fn new(run: &str, file: &FlowFile, resources: &Snapshot, causes: Arc<Causes>) -> Self {
+    /// A feed about the run of this name; `begin` is its flow before it starts.
+    pub(crate) fn new(run: &str, file: &FlowFile, begin: &Snapshot, is_live: bool, beside: Beside) -> Self {
         let place = |name: &String| file.stages.iter().position(|stage| stage.name == *name);
         let stages: Vec<Value> = file
             .stages
@@ -74,11 +93,20 @@ impl Feed {
                 json!({ "name": stage.name, "op": stage.op.name(), "next": next })
             })
             .collect();
-        let resources: Vec<Value> =
-            resources.resources.iter().map(|r| json!({ "name": r.name, "kind": r.kind })).collect();
+        let resources: Vec<Value> = begin.resources.iter().map(|r| json!({ "name": r.name, "kind": r.kind })).collect();
         let flow = json!({ "flow": file.name, "run": run, "stages": stages, "resources": resources }).to_string();
         let flow = flow.trim_start_matches('{').trim_end_matches('}').to_owned();
-        Self { flow, causes, inner: Mutex::default(), changed: Condvar::new() }
+        let Beside { causes, audit, readmission } = beside;
+        let inner = Mutex::new(Inner {
+            state: State::new(),
+            version: 0,
+            over: false,
+            meter: Meter::default(),
+            next_ns: 0,
+            lanes: VecDeque::new(),
+            history: History::new(begin),
+        });
+        Self { flow, is_live, causes, audit, readmission, inner, changed: Condvar::new() }
     }
 
     /// Takes a snapshot of the main loop; `total` is the number of units that will have been admitted in all, if known.
@@ -86,29 +114,36 @@ impl Feed {
         let mut inner = self.inner();
         if now.wall_ns >= inner.next_ns {
             inner.next_ns = now.wall_ns + EVERY_NS;
-            self.make(&mut inner, now, total);
+            inner.history.note(now);
+            let pace = inner.meter.read(now, total);
+            if self.is_live {
+                self.make(&mut inner, now, &pace);
+            }
         }
     }
 
     /// Takes the last snapshot.
     pub(crate) fn end(&self, now: &Snapshot) {
         let mut inner = self.inner();
-        self.make(&mut inner, now, Some(now.admitted));
+        inner.history.end(now);
+        let pace = inner.meter.read(now, Some(now.admitted));
+        self.make(&mut inner, now, &pace);
         inner.over = true;
         self.changed.notify_all();
-    }
-
-    /// Tells of a change of the run.
-    pub(super) fn tell(&self, line: String) {
-        let mut inner = self.inner();
-        inner.changes.push_front(line);
-        inner.changes.truncate(MAX_CHANGES);
     }
 
     /// The facts about the flow, and its lanes so far, as JSON.
     pub(super) fn flow(&self, steerable: bool) -> String {
         let lanes = render(&self.inner().lanes);
         format!("{{{},\"steerable\":{steerable},\"lanes\":{lanes}}}", self.flow)
+    }
+
+    /// The facts, with the lanes of the whole run, and the last state, as members of a JSON object.
+    pub(crate) fn frozen(&self) -> String {
+        let inner = self.inner();
+        let state: Vec<String> = inner.state.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        let (flow, lanes) = (&self.flow, render(&inner.history.lanes()));
+        format!("\"flow\":{{{flow},\"steerable\":false,\"lanes\":{lanes}}},\"state\":{{{}}}", state.join(","))
     }
 
     /// Waits for a state after that of number `seen`; `None` if there is none in time.
@@ -120,8 +155,7 @@ impl Feed {
         (*version > seen || *over).then(|| News { state: state.clone(), version: *version, is_last: *over })
     }
 
-    fn make(&self, inner: &mut Inner, now: &Snapshot, total: Option<u64>) {
-        let pace = inner.meter.read(now, total);
+    fn make(&self, inner: &mut Inner, now: &Snapshot, pace: &Pace) {
         let due = inner.lanes.back().is_none_or(|(s, ..)| seconds(now.wall_ns) >= s + seconds(LANE_EVERY_NS));
         if due {
             let waiting = now.stages.iter().map(|stage| stage.waiting).collect();
@@ -133,14 +167,19 @@ impl Feed {
         }
         let mut causes = self.causes.groups().groups;
         causes.truncate(MAX_CAUSES);
+        causes.iter_mut().for_each(|group| shorten(&mut group.example));
+        let changes = self.audit.steered().changes;
+        let changes: Vec<_> = changes.iter().rev().take(MAX_CHANGES).collect();
         inner.state = vec![
-            ("totals", render(&totals(now, &pace)).into()),
+            ("totals", render(&totals(now, pace)).into()),
             ("stages", render(&now.stages.iter().zip(&pace.stages_per_s).map(stage).collect::<Vec<_>>()).into()),
             ("waits", render(&waits(now)).into()),
             ("resources", render(&resources(now)).into()),
+            ("history", render(&inner.history.over_time()).into()),
             ("causes", render(&causes).into()),
             ("letters", render(&self.causes.newest()).into()),
-            ("changes", render(&inner.changes).into()),
+            ("retry", render(&self.readmission.facts(now.phase)).into()),
+            ("changes", render(&changes).into()),
         ];
         inner.version += 1;
         self.changed.notify_all();
@@ -153,6 +192,14 @@ impl Feed {
 
 fn render(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("states have only string keys and plain values")
+}
+
+/// Cuts a text that a list cannot show whole.
+fn shorten(text: &mut String) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_EXAMPLE) {
+        text.truncate(end);
+        text.push('…');
+    }
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -183,6 +230,8 @@ fn totals(now: &Snapshot, pace: &Pace) -> Value {
 }
 
 fn stage((now, rate): (&StageSnapshot, &f64)) -> Value {
+    let q = &now.service_ns;
+    let service = [q.p50, q.p90, q.p99, q.max];
     json!({
         "waiting": now.waiting,
         "granted": now.granted,
@@ -191,10 +240,12 @@ fn stage((now, rate): (&StageSnapshot, &f64)) -> Value {
         "rate": (rate * 10.0).round() / 10.0,
         "failed": now.failures,
         "retried": now.retries,
+        "requeued": now.requeued,
         "dead": now.dead_lettered,
+        "busy_s": seconds(now.busy_ns),
         "oldest_s": seconds(now.oldest_ns),
         "wait": [now.wait_ns.p50 as f64 / 1e9, now.wait_ns.p99 as f64 / 1e9],
-        "service": [now.service_ns.p50 as f64 / 1e9, now.service_ns.p99 as f64 / 1e9],
+        "service": service.map(|ns| ns as f64 / 1e9),
         "busy": now.workers_busy,
         "min": now.workers_min,
         "max": now.workers_max,
@@ -219,6 +270,6 @@ fn waits(now: &Snapshot) -> Vec<(usize, &str, u64, f64)> {
 }
 
 fn resources(now: &Snapshot) -> Vec<Value> {
-    let one = |r: &millstream_flow::ResourceSnapshot| json!({ "used": r.in_use, "cap": r.capacity, "rate": r.rate_per_s, "waiting": r.waiters, "keys": r.keys });
+    let one = |r: &millstream_flow::ResourceSnapshot| json!({ "used": r.in_use, "peak": r.peak_in_use, "cap": r.capacity, "rate": r.rate_per_s, "waiting": r.waiters, "keys": r.keys });
     now.resources.iter().map(one).collect()
 }

@@ -4,15 +4,17 @@
 //! lead here from elsewhere are refused ([`host`]), requests are read within limits ([`request`]), and a peer that does not read its
 //! answer is left behind ([`response`]).
 //!
-//! The page is three files in `page/`, compiled into the command. It gets the facts of the flow and then its states as server-sent
-//! events ([`events`]) from one [`feed`]; with a [`token`], it posts settings ([`steering`]); without one it asks what they would
-//! do ([`whatif`]).
+//! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow and then its states as
+//! server-sent events ([`events`]) from one [`feed`]. With a [`token`], it posts settings and has dead letters run again
+//! ([`steering`]); without one it asks what settings would do ([`whatif`]).
 
 mod accept;
 pub(crate) mod args;
 mod events;
 pub(crate) mod feed;
+mod history;
 mod host;
+pub(crate) mod page;
 mod request;
 mod response;
 mod routes;
@@ -35,10 +37,11 @@ use self::feed::Feed;
 use self::routes::{Page, Routes};
 use self::server::Server;
 use self::steering::Steering;
-pub(crate) use self::steering::Told;
+pub(crate) use self::steering::{Say, Told};
 use self::token::Token;
 use self::whatif::WhatIfs;
 use crate::metrics::Metrics;
+use crate::retry::live::Readmission;
 use crate::screen::Screen;
 
 /// The run cannot be watched as it was asked for.
@@ -84,7 +87,8 @@ pub(crate) fn start(
     args: &ServeArgs,
     control: &Control,
     metrics: &Metrics,
-    feed: Option<&Arc<Feed>>,
+    feed: &Arc<Feed>,
+    readmission: &Readmission,
     told: Told,
     screen: &mut Screen,
 ) -> Result<Servers, NotServed> {
@@ -94,10 +98,10 @@ pub(crate) fn start(
         (None, None) => None,
     };
     let steerable = token.is_some();
-    let mut page = feed.map(|feed| {
+    let mut page = args.page.map(|_| {
         // Without a thread the page has no answers, and goes on.
         let what_ifs = WhatIfs::start(told.live.clone()).ok();
-        let of = |token| Steering { token, control: control.clone(), feed: Arc::clone(feed), told };
+        let of = |token| Steering { token, control: control.clone(), readmission: readmission.clone(), told };
         Page { feed: Arc::clone(feed), streams: Streams::default(), steering: token.map(of), what_ifs }
     });
     let mut servers = Vec::new();

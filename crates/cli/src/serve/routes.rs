@@ -9,6 +9,7 @@ use millstream_flow::{Control, Phase};
 use super::accept;
 use super::events::Streams;
 use super::feed::Feed;
+use super::page;
 use super::request::{Method, Request};
 use super::response::Response;
 use super::steering::Steering;
@@ -47,7 +48,7 @@ impl Routes {
     fn response(&self, request: &Request) -> Response {
         let path = request.path.as_str();
         match (&self.page, request.method) {
-            (Some(page), Method::Post) if path == "/settings" => match &page.steering {
+            (Some(page), Method::Post) if is_steering(path) => match &page.steering {
                 Some(steering) => steering.answer(request),
                 None => {
                     Response::refusal(403, "this page only shows the run: --page-token-file FILE lets it change it")
@@ -58,7 +59,7 @@ impl Routes {
                 None => Response::refusal(503, "the system gives no thread for answers"),
             },
             (_, Method::Post) => Response::refusal(405, "expected GET or HEAD").header("Allow", "GET, HEAD"),
-            (Some(_), _) if matches!(path, "/settings" | "/whatif") => {
+            (Some(_), _) if is_steering(path) || path == "/whatif" => {
                 Response::refusal(405, "expected POST").header("Allow", "POST")
             }
             (Some(_), _) if path == "/events" => Response::refusal(405, "expected GET").header("Allow", "GET"),
@@ -68,12 +69,10 @@ impl Routes {
 
     fn resource(&self, path: &str, request: &Request) -> Response {
         match path {
-            "/" if self.page.is_some() => Response::page(include_str!("page/index.html")),
-            "/page.css" if self.page.is_some() => {
-                Response::of("text/css; charset=utf-8", include_str!("page/page.css").as_bytes())
-            }
+            "/" if self.page.is_some() => Response::page(page::HTML),
+            "/page.css" if self.page.is_some() => Response::of("text/css; charset=utf-8", page::CSS.as_bytes()),
             "/page.js" if self.page.is_some() => {
-                Response::of("text/javascript; charset=utf-8", include_str!("page/page.js").as_bytes())
+                Response::of("text/javascript; charset=utf-8", page::SCRIPT.as_bytes())
             }
             "/healthz" => Response::text(200, "ok"),
             "/ready" => self.ready(),
@@ -100,4 +99,9 @@ impl Routes {
             Phase::Done => Response::refusal(503, "the run is over"),
         }
     }
+}
+
+/// Whether requests to this path change the run.
+fn is_steering(path: &str) -> bool {
+    matches!(path, "/settings" | "/retry")
 }

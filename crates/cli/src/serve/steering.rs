@@ -6,10 +6,10 @@ use std::sync::Arc;
 use millstream_flow::{Control, LiveTrace};
 use serde::Deserialize;
 
-use super::feed::Feed;
 use super::request::Request;
 use super::response::Response;
 use super::token::{Attempt, Token};
+use crate::retry::live::Readmission;
 use crate::steer::facts::{Audit, Peer};
 use crate::steer::protocol::Answer;
 use crate::steer::setting::{self, SettingError};
@@ -24,11 +24,16 @@ pub(crate) struct Told {
     pub(crate) live: LiveTrace,
 }
 
+/// A request without members.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
 /// The part of a page that changes the run.
 pub(super) struct Steering {
     pub(super) token: Token,
     pub(super) control: Control,
-    pub(super) feed: Arc<Feed>,
+    pub(super) readmission: Readmission,
     pub(super) told: Told,
 }
 
@@ -74,25 +79,40 @@ impl Steering {
                 return refusal.header("Retry-After", "5");
             }
         }
-        match serde_json::from_slice::<Change>(&request.body) {
-            Ok(change) => self.change(&change.settings),
-            Err(error) => json(400, &Answer::error(format!("not understood: {error}"))),
+        let done = match request.path.as_str() {
+            "/retry" => serde_json::from_slice::<Nothing>(&request.body).map(|Nothing {}| self.run_again()),
+            _ => serde_json::from_slice::<Change>(&request.body).map(|change| self.change(&change.settings)),
+        };
+        done.unwrap_or_else(|error| json(400, &Answer::error(format!("not understood: {error}"))))
+    }
+
+    /// Runs the units of all dead letters again.
+    fn run_again(&self) -> Response {
+        match self.readmission.begin() {
+            Ok(began) => json(200, &self.done(vec![began])),
+            Err(why) => json(409, &Answer::error(why)),
         }
+    }
+
+    /// Records changes, and tells the terminal of them.
+    fn done(&self, changed: Vec<String>) -> Answer {
+        if !changed.is_empty() {
+            let did = changed.iter().map(|line| format!("from the page: {line}"));
+            self.told.audit.note(Peer::page(), did.collect());
+        }
+        for line in &changed {
+            (self.told.say)(format!("changed from the page: {line}"));
+        }
+        Answer { ok: true, changed, ..Answer::default() }
     }
 
     fn change(&self, settings: &[String]) -> Response {
         match setting::apply_all(settings, &self.control) {
             Ok(changed) => {
-                let did = changed.iter().map(|line| format!("from the page: {line}"));
-                self.told.audit.note(Peer::page(), did.collect());
                 if !changed.is_empty() {
                     self.told.live.restart();
                 }
-                for line in &changed {
-                    (self.told.say)(format!("changed from the page: {line}"));
-                    self.feed.tell(line.clone());
-                }
-                json(200, &Answer { ok: true, changed, ..Answer::default() })
+                json(200, &self.done(changed))
             }
             Err(error) => {
                 let settable = match error {

@@ -218,6 +218,14 @@ pub(crate) fn change(run: &Run, settings: Vec<String>) -> Result<Vec<String>, St
     Ok(ask_within(run, &Request::Set { settings }, SHORT)?.changed)
 }
 
+/// Runs the units of a run's dead letters again. Returns what it has begun.
+///
+/// # Errors
+/// As [`watch`], or the run refuses.
+pub(crate) fn retry(run: &Run) -> Result<Vec<String>, SteerError> {
+    Ok(ask_within(run, &Request::Retry, SHORT)?.changed)
+}
+
 /// Closes the admission of a run. Returns what it does from then on.
 ///
 /// # Errors
@@ -320,6 +328,7 @@ fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
         Request::Watch { .. } => "be watched",
         Request::Explain { .. } => "explain",
         Request::Drain => "be drained",
+        Request::Retry => "run its dead letters again",
         Request::Set { .. } => "be set",
         Request::Trace { .. } => "be asked what would happen",
     };

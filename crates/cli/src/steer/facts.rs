@@ -68,7 +68,7 @@ impl Peer {
     }
 }
 
-/// The record of changes: the server writes it, the report reads it.
+/// The record of changes: servers write it, the report and the page read it.
 #[derive(Debug, Clone)]
 pub(crate) struct Audit {
     began: Instant,
@@ -110,6 +110,8 @@ pub(crate) struct Behind {
     pub(crate) total: Option<u64>,
     pub(crate) causes: Arc<Causes>,
     pub(crate) audit: Audit,
+    /// Runs the units of all dead letters again; what it has begun, or why nothing.
+    pub(crate) retry: Box<dyn Fn() -> Result<String, String> + Send>,
     /// The newest units, once they are asked for.
     pub(crate) live: Option<LiveTrace>,
     /// Closes admission: the units in flight are finished.
@@ -120,7 +122,8 @@ impl Behind {
     /// A run without anything beside its flow.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn nothing() -> Self {
-        Self { total: None, causes: Arc::default(), audit: Audit::begin(), live: None, drain: Box::new(|| ()) }
+        let retry = Box::new(|| Err("there are no dead letters to run again".to_owned()));
+        Self { total: None, causes: Arc::default(), audit: Audit::begin(), retry, live: None, drain: Box::new(|| ()) }
     }
 }
 

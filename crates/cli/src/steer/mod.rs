@@ -21,6 +21,8 @@
 //! ← {"ok":false,"error":"`resource.dsik` cannot be set in this flow","settable":["inflight=64",…]}
 //! → {"do":"watch","keys":5}
 //! ← {"ok":true,"snapshot":{…},"facts":{"total":20000,"keys":[…],"causes":{…},"steered":{"changes":[…]}}}
+//! → {"do":"retry"}
+//! ← {"ok":true,"changed":["3 dead letters are run again"]}
 //! → {"do":"drain"}
 //! ← {"ok":true,"changed":["admission is closed; 213 units in flight are finished"]}
 //! → {"do":"trace"}
@@ -28,7 +30,7 @@
 //! → {"do":"trace","number":1,"from":262144}
 //! ← {"ok":true,"trace":{"number":1,"total":913224,"bytes":"iAEDw…"}}
 //! → {"do":"dance"}
-//! ← {"ok":false,"unknown":true,"error":"a run of millstream 0.1.0 knows no request `dance`; it knows status, watch, explain, set, drain, trace"}
+//! ← {"ok":false,"unknown":true,"error":"a run of millstream 0.1.0 knows no request `dance`; it knows status, watch, explain, set, retry, drain, trace"}
 //! ```
 //!
 //! Every change is recorded with the moment, the user and the process, as the system tells them ([`facts`]); `millstream top` and

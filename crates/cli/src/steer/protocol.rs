@@ -15,7 +15,7 @@ pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
 pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The names of the requests.
-pub(crate) const REQUESTS: [&str; 6] = ["status", "watch", "explain", "set", "drain", "trace"];
+pub(crate) const REQUESTS: [&str; 7] = ["status", "watch", "explain", "set", "retry", "drain", "trace"];
 
 /// The request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub(crate) enum Request {
         /// Each `key=value`.
         settings: Vec<String>,
     },
+    /// The units of all dead letters, run again.
+    Retry,
     /// The end of admission: the units in flight are finished.
     Drain,
     /// A part of a trace of the newest units. The first question lets the run keep them from then on.
@@ -79,7 +81,7 @@ pub(crate) struct Answer {
     /// To `trace`: a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TracePart>,
-    /// To `set` and `drain`: each setting as it is now and as it was, or what was done.
+    /// To `set`, `retry` and `drain`: each setting as it is now and as it was, or what was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// The run does not know the request.

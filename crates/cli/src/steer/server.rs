@@ -200,6 +200,10 @@ impl Desk {
                 self.status = None;
                 Reply { line: protocol::line(&self.set(&settings, peer)).into(), is_to_request: true }
             }
+            Ok(Request::Retry) => {
+                self.status = None;
+                Reply { line: protocol::line(&self.retry(peer)).into(), is_to_request: true }
+            }
             Ok(Request::Drain) => {
                 self.status = None;
                 Reply { line: protocol::line(&self.drain(peer)).into(), is_to_request: true }
@@ -252,6 +256,17 @@ impl Desk {
         };
         let snapshot = Some(Box::new(self.control.snapshot()));
         Answer { ok: true, snapshot, facts: Some(Box::new(facts)), ..Answer::default() }
+    }
+
+    fn retry(&self, peer: Peer) -> Answer {
+        match (self.behind.retry)() {
+            Ok(began) => {
+                let changed = vec![began];
+                self.behind.audit.note(peer, changed.clone());
+                Answer { ok: true, changed, ..Answer::default() }
+            }
+            Err(why) => Answer::error(why),
+        }
     }
 
     fn drain(&self, peer: Peer) -> Answer {

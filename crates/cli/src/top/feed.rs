@@ -109,6 +109,7 @@ fn trouble(error: SteerError) -> Trouble {
 fn changed(run: &Run, change: Change) -> Result<String, String> {
     let done = match change {
         Change::Set { key, new, .. } => client::change(run, vec![format!("{key}={new}")]),
+        Change::Retry(_) => client::retry(run),
         Change::Drain => client::drain(run),
     };
     done.map(|lines| lines.join(", ")).map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())

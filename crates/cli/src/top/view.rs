@@ -58,7 +58,13 @@ pub(crate) enum Overlay {
 /// A change of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    Set { key: String, old: String, new: String },
+    Set {
+        key: String,
+        old: String,
+        new: String,
+    },
+    /// The units of dead letters run again; the number of units that have died.
+    Retry(u64),
     Drain,
 }
 
@@ -241,6 +247,13 @@ impl View {
                 self.overlay = Overlay::Confirm(Change::Drain);
                 Action::Nothing
             }
+            KeyCode::Char('r') if now.dead_lettered == 0 => {
+                self.say(Err("there are no dead letters to run again".to_owned()))
+            }
+            KeyCode::Char('r') => {
+                self.overlay = Overlay::Confirm(Change::Retry(now.dead_lettered));
+                Action::Nothing
+            }
             KeyCode::Char('i') => self.begin_edit("inflight", now),
             KeyCode::Char('m') => self.begin_edit("memory", now),
             KeyCode::Char('w') => self.begin_edit("workers", now),
@@ -394,6 +407,20 @@ mod tests {
 
     fn set(key: &str, old: &str, new: &str) -> Action {
         Action::Change(Change::Set { key: key.into(), old: old.into(), new: new.into() })
+    }
+
+    #[test]
+    fn dead_letters_are_run_again_only_after_a_confirmation() {
+        let mut view = View::new(Some(run()));
+        assert_eq!(press(&mut view, "r"), Action::Nothing);
+        assert_eq!(view.overlay, Overlay::Confirm(Change::Retry(2)));
+        assert_eq!(press(&mut view, "n"), Action::Nothing);
+        assert_eq!(view.message, Some(Err("nothing was changed".to_owned())));
+        assert_eq!(press(&mut view, "ry"), Action::Change(Change::Retry(2)));
+        let mut none = snapshot();
+        none.dead_lettered = 0;
+        view.key(KeyEvent::new(KeyCode::Char('r'), KeyModifiers::NONE), Some(&none), &[]);
+        assert_eq!((&view.overlay, view.message.as_ref().map(Result::is_err)), (&Overlay::None, Some(true)));
     }
 
     #[test]

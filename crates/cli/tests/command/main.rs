@@ -25,6 +25,7 @@ mod memory;
 mod metrics;
 mod ops;
 mod page;
+mod readmit;
 mod retry;
 mod run;
 mod shown;

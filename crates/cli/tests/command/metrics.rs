@@ -212,3 +212,68 @@ fn a_metrics_file_that_cannot_be_written_is_told_before_the_run() {
     );
     assert!(!room.path("made").exists());
 }
+
+/// A collector on loopback, and the requests that it gets: head and body.
+fn collector(answers: bool) -> (std::net::SocketAddr, std::sync::mpsc::Receiver<(String, String)>) {
+    use std::io::{BufRead, BufReader, Read, Write};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming().map_while(Result::ok) {
+            if !answers {
+                open.push(stream);
+                continue;
+            }
+            let mut reader = BufReader::new(stream);
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|read| read > 0) {}
+            let length = head.to_lowercase().split_once("content-length: ").map(|(_, rest)| rest.to_owned());
+            let length = length.and_then(|rest| rest.split("\r\n").next()?.parse().ok()).unwrap_or(0);
+            let mut body = vec![0; length];
+            let _ = reader.read_exact(&mut body);
+            let _ = reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}");
+            let _ = tell.send((head, String::from_utf8(body).unwrap()));
+        }
+    });
+    (address, told)
+}
+
+#[test]
+fn a_collector_gets_the_numbers_of_the_whole_run() {
+    let room = Room::new("");
+    let (address, told) = collector(true);
+    let mut command = room.command(&["each", "-j1", "--otlp", "false", ":::", "0", "1", "2"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{address}/below"));
+    command.env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=secret%20key").env("OTEL_SERVICE_NAME", "night");
+    ended(&command.output().unwrap(), 1);
+    let (head, body) = told.recv_timeout(crate::support::PATIENCE).unwrap();
+    assert!(head.starts_with("POST /below/v1/metrics HTTP/1.1\r\n"), "{head}");
+    let head = head.to_lowercase();
+    assert!(head.contains("content-type: application/json\r\n") && head.contains("api-key: secret key\r\n"), "{head}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let resource = &body["resourceMetrics"][0];
+    assert_eq!(resource["resource"]["attributes"][0]["value"]["stringValue"], "night");
+    let metrics = resource["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let of = |name: &str| metrics.iter().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!(of("millstream_units_admitted")["sum"]["dataPoints"][0]["asInt"], "3");
+    assert_eq!(of("millstream_dead_letters")["sum"]["dataPoints"][0]["asInt"], "3");
+    assert_eq!(of("millstream_build")["gauge"]["dataPoints"][0]["asInt"], "1");
+}
+
+#[test]
+fn a_collector_that_is_away_or_silent_holds_no_run_up() {
+    let room = Room::new("");
+    let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (silent, _told) = collector(false);
+    for (address, within) in [(away, 10), (silent, 20)] {
+        let began = std::time::Instant::now();
+        let url = format!("--otlp=http://{address}");
+        ended(&room.run(&["each", "-j1", &url, "true", ":::", "0"]), 0);
+        assert!(began.elapsed() < std::time::Duration::from_secs(within), "{:?}", began.elapsed());
+    }
+    let (_, err) = ended(&room.run(&["each", "--otlp=here:4318", "true", ":::", "0"]), 2);
+    assert!(err.contains("no address of a collector"), "{err}");
+}

@@ -115,7 +115,7 @@ fn a_client_gets_the_flow_then_its_states_and_at_last_the_end() {
     assert_eq!((&flow["flow"], &flow["steerable"]), (&"gate".into(), &false.into()));
     assert_eq!(flow["stages"][0]["name"], "pass");
     let first = events.expect("state");
-    for member in ["totals", "stages", "waits", "resources", "causes", "letters", "changes"] {
+    for member in ["totals", "stages", "waits", "resources", "history", "causes", "letters", "retry", "changes"] {
         assert!(!first[member].is_null(), "{member}");
     }
     let began = Instant::now();
@@ -183,6 +183,32 @@ fn fifty_clients_of_which_many_do_not_read_delay_neither_the_run_nor_each_other(
 }
 
 #[test]
+fn nothing_of_the_page_is_answered_under_a_foreign_name() {
+    let room = Room::new(GATE);
+    let mut running = gated(&room, &["--page", "--page-token", TOKEN]);
+    let server = address(&mut running, "page");
+    let body = r#"{"settings":["inflight=9"]}"#;
+    let length = body.len();
+    for host in ["evil.example", "127.0.0.1.evil.example", &format!("evil.example:{}", server.port())] {
+        for path in ["/", "/page.js", "/page.css", "/events", "/healthz"] {
+            let answer = exchange(server, format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+            assert_eq!(answer.status, 421, "{host}{path}");
+            assert!(!answer.body.contains("gate"), "{host}{path}: {}", answer.body);
+        }
+        // A page of the foreign name is of the same origin as this name: neither the origin nor the token helps it.
+        for path in ["/settings", "/retry"] {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin\r\n\
+                 Content-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+            assert_eq!(exchange(server, head.as_bytes()).status, 421, "{host}{path}");
+        }
+    }
+    assert_eq!(room.status("gate")["inflight_cap"], 4);
+    stop(&room, running, 0);
+}
+
+#[test]
 fn a_page_without_a_token_changes_nothing() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &["--page"]);
@@ -193,6 +219,7 @@ fn a_page_without_a_token_changes_nothing() {
     assert!(answer.body.contains("--page-token-file"), "{}", answer.body);
     assert_eq!(post(server, &json.replace("settings", "x"), "").status, 403);
     assert_eq!(get(server, "/settings", "").status, 405);
+    assert_eq!(get(server, "/retry", "").status, 405);
     assert_eq!(room.status("gate")["inflight_cap"], 4);
     stop(&room, running, 0);
 }
@@ -235,9 +262,9 @@ fn only_the_page_itself_with_the_right_token_changes_the_run() {
     until("the cap has changed", || room.status("gate")["inflight_cap"] == 9);
     running.line_with("changed from the page: inflight=9 (was 4)");
     let mut changes = Value::Null;
-    while changes != serde_json::json!(["inflight=9 (was 4)"]) {
+    while changes != serde_json::json!(["from the page: inflight=9 (was 4)"]) {
         let state = events.expect("state");
-        changes = if state["changes"].is_null() { changes } else { state["changes"].clone() };
+        changes = if state["changes"].is_null() { changes } else { state["changes"][0]["did"].clone() };
     }
     for (wrong, why) in [
         (r#"{"settings":["inflight=8","resource.slto=2"]}"#, "cannot be set"),

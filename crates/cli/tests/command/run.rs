@@ -118,12 +118,17 @@ fn quiet_shows_nothing_but_errors() {
 }
 
 #[test]
-fn an_html_report_is_a_page() {
+fn an_html_report_is_the_frozen_page() {
     let room = Room::new(EXIT);
     room.write("in", "0\n");
     ended(&room.run(&["run", "flow.toml", "in", "--report", "report.html"]), 0);
     let page = room.read("report.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("admitted 1 = retired 1"), "{page}");
+    let (_, data) = page.split_once("id=\"frozen\">").expect("data");
+    let data: serde_json::Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    assert_eq!(data["state"]["totals"]["phase"], "done");
+    assert_eq!((&data["state"]["totals"]["retired"], &data["report"]["retired"]), (&1.into(), &1.into()));
+    assert_eq!(data["flow"]["steerable"], false);
 }
 
 #[test]

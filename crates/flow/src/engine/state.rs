@@ -93,6 +93,10 @@ impl State {
         self.life.is_closed()
     }
 
+    pub(crate) fn is_finished(&self) -> bool {
+        self.life.is_finished()
+    }
+
     /// Whether no stage's code runs.
     pub(crate) fn no_stage_runs(&self) -> bool {
         self.stages.busy() == 0

@@ -1,10 +1,12 @@
-// The page of a run. Names of the flow and texts of units come from strangers: they enter the document as text nodes and
-// attributes alone, and never as markup.
+// The page of a run: live, or frozen with the run's last state as its report. Names of the flow and texts of units come from
+// strangers: they enter the document as text nodes and attributes alone, and never as markup.
 'use strict';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const LANE_S = 300;
 const LANE_STEP_S = 2;
+/** Colours that tell parts apart; the last one serves all that is beyond. */
+const COLOURS = 8;
 const byId = (id) => document.getElementById(id);
 
 /** An element with attributes and children; strings become text. */
@@ -45,6 +47,8 @@ function cut(text, length) {
   return all.length > length ? all.slice(0, length - 1).join('') + '…' : text;
 }
 
+/** The data of a page that is a report, and has no connection to a run. */
+const frozen = byId('frozen') ? JSON.parse(byId('frozen').textContent) : null;
 let flow = null;
 const now = {};
 let lanes = [];
@@ -58,12 +62,12 @@ const PHASES = { ready: 'not started', running: 'running', draining: 'finishing'
 function showRun() {
   const t = now.totals;
   const held = t.phase === 'ready' ? 'The run has not started.' : 'Held by ' + t.held_by + '.';
-  say(byId('limit'), over ? 'The run is over: this is its last state.' : held);
+  if (!frozen) say(byId('limit'), over ? 'The run is over: this is its last state.' : held);
   const phase = byId('phase');
   say(phase, PHASES[t.phase] || t.phase);
   phase.className = 'phase ' + t.phase;
   document.title = (over ? 'over' : rate(t.rate)) + ' – ' + flow.flow;
-  const tiles = [
+  showTiles(frozen ? reportTiles(frozen.report) : [
     ['retired', count(t.retired)],
     ['leaving now', rate(t.rate)],
     ['time left', t.left_s === null ? '–' : span(t.left_s)],
@@ -71,16 +75,54 @@ function showRun() {
     ['in flight', count(t.in_flight) + ' of ' + count(t.inflight_cap)],
     ['bytes in flight', bytes(t.bytes) + (t.memory_cap === null ? '' : ' of ' + bytes(t.memory_cap))],
     ['workers busy', count(t.workers_busy)],
-    ['dead-lettered', count(t.dead)],
-  ];
-  const list = byId('tiles');
-  if (!list.children.length) for (const [name] of tiles) list.append(el('div', {}, el('dt', {}, name), el('dd')));
-  tiles.forEach(([, value], i) => say(list.children[i].lastChild, value));
-  list.lastChild.lastChild.className = t.dead > 0 ? 'bad' : '';
+    ['dead-lettered', count(t.dead), t.dead > 0],
+  ]);
   const left = ['admitted ' + count(t.admitted)].concat(t.split ? ['split ' + count(t.split)] : []);
   const right = ['retired ' + count(t.retired), 'dead-lettered ' + count(t.dead)]
-    .concat(t.gathered ? ['gathered ' + count(t.gathered)] : [], ['in flight ' + count(t.in_flight)]);
+    .concat(t.gathered ? ['gathered ' + count(t.gathered)] : [], [(frozen ? 'left ' : 'in flight ') + count(t.in_flight)]);
   say(byId('balance'), left.join(' + ') + ' = ' + right.join(' + '));
+}
+
+/** Names and values, and whether a value is a bad one. */
+function showTiles(tiles) {
+  const list = byId('tiles');
+  if (!list.children.length) for (const [name] of tiles) list.append(el('div', {}, el('dt', {}, name), el('dd')));
+  tiles.forEach(([, value, isBad], i) => {
+    say(list.children[i].lastChild, value);
+    list.children[i].lastChild.className = isBad ? 'bad' : '';
+  });
+}
+
+// ---- The report of a run that is over ----
+
+function reportTiles(report) {
+  return [
+    ['units retired', count(report.retired)],
+    ['dead-lettered', count(report.dead_lettered), report.dead_lettered > 0],
+    ['left', count(report.left), report.left > 0],
+    ['retired, on average', rate(report.wall_s > 0 ? report.retired / report.wall_s : 0)],
+    ['in flight at most', count(report.peak_in_flight) + ' of ' + count(report.inflight_cap)],
+    ['bytes in flight at most', bytes(report.peak_bytes_in_flight) + (report.memory_cap === null ? '' : ' of ' + bytes(report.memory_cap))],
+  ];
+}
+
+/** The nodes of a message, in which backticks set names and commands off. */
+function prose(message) {
+  const parts = message.split('`');
+  const paired = parts.length - (parts.length % 2 === 0 ? 1 : 0);
+  return parts.map((part, i) => (i >= paired ? '`' + part : i % 2 === 1 ? el('code', {}, part) : part));
+}
+
+function showReport(report) {
+  document.title = flow.flow + ' – millstream report';
+  byId('limit').replaceChildren(el('b', {}, 'Bottleneck '), ...prose(report.bottleneck));
+  say(byId('phase'), report.outcome);
+  byId('phase').className = report.good ? 'phase running' : 'phase lost';
+  say(byId('run'), `in ${span(report.wall_s)}, with ${count(report.workers)} ${report.workers === 1 ? 'worker' : 'workers'} shared by its stages`);
+  const identity = byId('identity');
+  identity.hidden = false;
+  identity.replaceChildren(...report.identity.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+  byId('facts').replaceChildren(...report.facts.map((fact) => el('li', {}, fact)));
 }
 
 // ---- The graph ----
@@ -158,12 +200,15 @@ function node(stage, { x, y }) {
   const title = svg('title');
   const heat = svg('rect', { class: 'heat', x: 1, y: 1, width: 0, height: NODE.height - 2, rx: 5 });
   const lines = [24, 42, 58].map((line) => svg('text', { x: 10, y: line - 4, class: line === 24 ? 'title' : '' }));
-  const failed = svg('text', { x: NODE.width - 10, y: 54, 'text-anchor': 'end', class: 'failed' });
+  const failed = svg('text', { x: NODE.width - 10, y: 20, 'text-anchor': 'end', class: 'failed' });
   lines[0].textContent = cut(stage.name, 19);
   const group = svg('g', { class: 'node', transform: `translate(${x} ${y})`, role: 'img' }, title,
     svg('rect', { width: NODE.width, height: NODE.height, rx: 6 }), heat, ...lines, failed);
   return { group, title, heat, lines, failed };
 }
+
+/** Units done a second: now, or over the whole run if it is over. */
+const pace = (s) => (!frozen ? s.rate : now.totals.wall_s > 0 ? s.done / now.totals.wall_s : 0);
 
 function showGraph() {
   const most = now.stages.reduce((sum, s) => sum + s.waiting, 0);
@@ -172,9 +217,11 @@ function showGraph() {
     n.heat.setAttribute('width', most > 0 ? ((NODE.width - 2) * s.waiting) / most : 0);
     n.group.classList.toggle('limits', now.totals.limit === flow.stages[i].name && !over);
     say(n.lines[1], count(s.waiting) + ' waiting · ' + count(s.running) + ' running');
-    say(n.lines[2], count(s.done) + ' done · ' + rate(s.rate));
-    say(n.failed, s.dead > 0 ? count(s.dead) + ' ✗' : '');
-    const words = `${flow.stages[i].name}: ${s.waiting} waiting, ${s.running} running, ${s.done} done, ${s.failed} failed attempts, ${rate(s.rate)}`;
+    say(n.lines[2], count(s.done) + ' done · ' + rate(pace(s)));
+    const dead = s.dead > 0 ? count(s.dead) + ' ✗' : '';
+    say(n.failed, dead);
+    say(n.lines[0], cut(flow.stages[i].name, dead ? Math.max(4, 18 - dead.length) : 19));
+    const words = `${flow.stages[i].name}: ${s.waiting} waiting, ${s.running} running, ${s.done} done, ${s.failed} failed attempts, ${s.dead} dead-lettered, ${rate(pace(s))}`;
     say(n.title, words);
     if (n.group.getAttribute('aria-label') !== words) n.group.setAttribute('aria-label', words);
   });
@@ -184,39 +231,110 @@ function showGraph() {
 
 function showWaits() {
   const by = new Map();
-  const stages = new Map();
   now.waits.forEach(([stage, resource, units, s]) => {
     const bar = by.get(resource) || { s: 0, units: 0, parts: [] };
     bar.s += s;
     bar.units += units;
     bar.parts.push([stage, s]);
     by.set(resource, bar);
-    stages.set(stage, (stages.get(stage) || 0) + s);
   });
-  const bars = [...by].filter(([, bar]) => bar.s > 0 || bar.units > 0).sort((a, b) => b[1].s - a[1].s).slice(0, 8);
-  const home = byId('waits');
-  if (!bars.length) return home.replaceChildren(el('p', {}, 'No unit has waited.'));
-  const most = Math.max(bars[0][1].s, 1e-9);
-  // The stages with the longest waits have colours of their own.
-  const named = [...stages].sort((a, b) => b[1] - a[1]).slice(0, 7).map(([stage]) => stage);
-  const colour = (stage) => 'p' + (named.includes(stage) ? named.indexOf(stage) : 7);
+  const rows = [...by].filter(([, bar]) => bar.s > 0 || bar.units > 0).sort((a, b) => b[1].s - a[1].s).slice(0, 8);
+  if (!rows.length) return byId('waits').replaceChildren(el('p', {}, 'No unit has waited.'));
+  const words = (bar) => span(bar.s) + (bar.units ? ' · ' + count(bar.units) + ' now' : '');
+  bars(byId('waits'), rows.map(([name, bar]) => ({ name, words: words(bar), parts: bar.parts })), (stage) => flow.stages[stage].name, 'other stages');
+}
+
+/** Bars on one scale, with a legend: each has a name, words after it, and parts of a key and seconds. */
+function bars(home, rows, nameOf, others) {
+  const sums = new Map();
+  for (const row of rows) for (const [key, s] of row.parts) sums.set(key, (sums.get(key) || 0) + s);
+  // The keys with the longest times have colours of their own.
+  const keys = [...sums].filter(([, s]) => s > 0).sort((a, b) => b[1] - a[1]).map(([key]) => key);
+  const named = keys.slice(0, keys.length > COLOURS ? COLOURS - 1 : COLOURS);
+  const colour = (key) => 'p' + (named.includes(key) ? named.indexOf(key) : COLOURS - 1);
+  const sum = (row) => row.parts.reduce((total, [, s]) => total + s, 0);
+  const most = Math.max(1e-9, ...rows.map(sum));
   const grid = el('div', { class: 'bars' });
-  for (const [resource, bar] of bars) {
+  for (const row of rows) {
     let x = 0;
-    const words = bar.parts.map(([stage, s]) => flow.stages[stage].name + ' ' + span(s)).join(', ');
-    const picture = svg('svg', { viewBox: '0 0 1000 18', preserveAspectRatio: 'none', role: 'img', 'aria-label': resource + ': ' + words });
-    for (const [stage, s] of bar.parts.sort((a, b) => b[1] - a[1])) {
+    const words = row.parts.map(([key, s]) => nameOf(key) + ' ' + span(s)).join(', ');
+    const picture = svg('svg', { viewBox: '0 0 1000 18', preserveAspectRatio: 'none', role: 'img', 'aria-label': row.name + ': ' + words });
+    for (const [key, s] of [...row.parts].sort((a, b) => named.indexOf(b[0]) < 0 ? -1 : named.indexOf(a[0]) < 0 ? 1 : named.indexOf(a[0]) - named.indexOf(b[0]))) {
       const width = (1000 * s) / most;
-      picture.append(svg('rect', { class: colour(stage), x, width, height: 18 }, svg('title', {}, flow.stages[stage].name + ' ' + span(s))));
+      picture.append(svg('rect', { class: colour(key), x, width, height: 18 }, svg('title', {}, nameOf(key) + ' ' + span(s))));
       x += width;
     }
-    grid.append(el('span', {}, resource), picture, el('span', {}, span(bar.s) + (bar.units ? ' · ' + count(bar.units) + ' now' : '')));
+    grid.append(el('span', {}, row.name), picture, el('span', {}, row.words));
   }
-  const legend = el('div', { class: 'legend', 'aria-hidden': 'true' });
-  const key = (stage, words) => el('span', {}, svg('svg', { viewBox: '0 0 10 10' }, svg('rect', { class: colour(stage), width: 10, height: 10 })), words);
-  named.filter((stage) => stages.get(stage) > 0).forEach((stage) => legend.append(key(stage, flow.stages[stage].name)));
-  if (stages.size > named.length) legend.append(key(-1, 'other stages'));
-  home.replaceChildren(grid, legend);
+  home.replaceChildren(grid, legend(named.map((key) => [colour(key), nameOf(key)]).concat(keys.length > named.length ? [['p' + (COLOURS - 1), others]] : [])));
+}
+
+function legend(entries) {
+  const key = ([kind, words]) => el('span', {}, svg('svg', { viewBox: '0 0 10 10' }, svg('rect', { class: kind, width: 10, height: 10 })), words);
+  return el('div', { class: 'legend', 'aria-hidden': 'true' }, ...entries.map(key));
+}
+
+// ---- Where the time went, by stage ----
+
+function showTime() {
+  const parts = flow.stages.map((_, i) => [['running', now.stages[i].busy_s]]);
+  now.waits.forEach(([stage, resource, , s]) => parts[stage].push([resource, s]));
+  const rows = flow.stages.map((stage, i) => {
+    const waited = parts[i].slice(1).reduce((sum, [, s]) => sum + s, 0);
+    return { name: stage.name, words: span(parts[i][0][1]) + ' running' + (waited > 0 ? ' · ' + span(waited) + ' waiting' : ''), parts: parts[i] };
+  });
+  bars(byId('time'), rows, (key) => (key === 'running' ? key : 'waiting for ' + key), 'waiting for something else');
+}
+
+// ---- Over time ----
+
+/** Areas stacked on each other; each layer has a class and a value for each span between two times. */
+function areas(times, layers, words, unit) {
+  const end = times[times.length - 1];
+  const sums = layers.reduce((sum, { values }) => sum.map((n, i) => n + values[i]), times.slice(1).map(() => 0));
+  const most = Math.max(0, ...sums);
+  const x = (i) => ((1000 * times[i]) / end).toFixed(1);
+  const y = (n) => (100 - (100 * n) / Math.max(most, 1e-9)).toFixed(1);
+  const picture = svg('svg', { viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${words}, at most ${unit(most)}` });
+  let base = sums.map(() => 0);
+  for (const { kind, values } of layers) {
+    const top = base.map((n, i) => n + values[i]);
+    const there = top.map((n, i) => `V${y(n)}H${x(i + 1)}`).join('');
+    const back = base.map((n, i) => `V${y(n)}H${x(i)}`).reverse().join('');
+    picture.append(svg('path', { class: kind, d: `M0 ${y(base[0])}${there}${back}Z` }));
+    base = top;
+  }
+  return el('div', { class: 'chart' }, el('p', { class: 'faint' }, `${words}: at most ${unit(most)}`), picture,
+    el('p', { class: 'axis faint' }, el('span', {}, '0'), el('span', {}, span(end))));
+}
+
+function showHistory() {
+  const { names } = now.history;
+  const moments = now.history.moments.slice();
+  // The rate of a short span at the end would be chance.
+  const spanOf = (i) => moments[i][0] - moments[i - 1][0];
+  if (moments.length > 2 && spanOf(moments.length - 1) < spanOf(moments.length - 2) / 2) moments.splice(-2, 1);
+  const shown = moments.length >= 4 && moments[moments.length - 1][0] > 0;
+  byId('history-section').hidden = !shown;
+  if (!shown) return;
+  const times = moments.map(([s]) => s);
+  const perSecond = (k) => moments.slice(1).map((m, i) => (m[k] - moments[i][k]) / Math.max(1e-9, m[0] - moments[i][0]));
+  const waited = names.map((_, k) => moments.slice(1).map((m) => m[3][k]));
+  const sums = waited.map((values) => values.reduce((a, b) => a + b, 0));
+  const seen = names.map((_, k) => k).filter((k) => sums[k] > 0).sort((a, b) => sums[b] - sums[a]);
+  const named = seen.slice(0, seen.length > COLOURS ? COLOURS - 1 : COLOURS);
+  const rest = seen.slice(named.length);
+  const layers = named.map((k, i) => ({ kind: 'p' + i, values: waited[k] }));
+  if (rest.length) layers.push({ kind: 'p' + (COLOURS - 1), values: times.slice(1).map((_, i) => rest.reduce((sum, k) => sum + waited[k][i], 0)) });
+  const died = moments[moments.length - 1][2] > 0;
+  const left = [{ kind: 'done', values: perSecond(1) }].concat(died ? [{ kind: 'dead', values: perSecond(2) }] : []);
+  const nodes = [areas(times, left, 'units that left', rate)];
+  if (died) nodes.push(legend([['done', 'retired'], ['dead', 'dead-lettered']]));
+  if (seen.length) {
+    nodes.push(areas(times, layers, 'units that waited', count));
+    nodes.push(legend(named.map((k, i) => ['p' + i, 'for ' + names[k]]).concat(rest.length ? [['p' + (COLOURS - 1), 'for something else']] : [])));
+  }
+  byId('history').replaceChildren(...nodes);
 }
 
 // ---- Tables ----
@@ -235,23 +353,27 @@ function table(home, heads, names) {
 }
 
 let stageRows = [];
+let serviceRows = [];
 let resourceRows = [];
 
 function buildTables() {
-  stageRows = table(byId('stages'), [['stage'], ['last five minutes', 'text'], ['waiting'], ['for', 'text'], ['running'], ['done'], ['rate'],
-    ['failed'], ['retried'], ['dead'], ['oldest wait'], ['wait p50'], ['wait p99'], ['service p50'], ['service p99'], ['workers']], flow.stages.map((s) => s.name));
+  stageRows = table(byId('stages'), [['stage'], [frozen ? 'over the run' : 'last five minutes', 'text'], ['waiting'], ['for', 'text'], ['running'], ['done'],
+    ['rate'], ['failed'], ['retried'], ['requeued'], ['dead'], ['oldest wait'], ['wait p50'], ['wait p99'], ['busy, mean'], ['workers']], flow.stages.map((s) => s.name));
+  say(byId('curves'), `The curves are ${frozen ? 'the whole run' : 'the last five minutes'}: units waiting (area) and units done a second (line), each on its own scale.`);
   for (const { cells } of stageRows) {
     cells[0].append(svg('svg', { class: 'spark', viewBox: '0 0 150 26', role: 'img' },
       svg('path', { class: 'area' }), svg('path', { class: 'rate' })));
     cells[14].append(el('span'));
   }
-  resourceRows = table(byId('resources'), [['resource'], ['used', 'text'], ['of'], ['waiting'], ['keys'], ['kind', 'text']], flow.resources.map((r) => r.name));
+  resourceRows = table(byId('resources'), [['resource'], ['used', 'text'], ['of'], ['at most'], ['waiting'], ['keys'], ['kind', 'text']], flow.resources.map((r) => r.name));
   for (const { cells } of resourceRows) {
     cells[0].append(el('span'), svg('svg', { class: 'use', viewBox: '0 0 100 8', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
       svg('rect', { class: 'all', width: 100, height: 8, rx: 3 }), svg('rect', { class: 'part', width: 0, height: 8, rx: 3 })));
     cells[1].append(el('span'));
   }
   byId('resources-section').hidden = flow.resources.length === 0;
+  serviceRows = table(byId('service'), [['stage'], ['', 'text'], ['p50'], ['p90'], ['p99'], ['max']], flow.stages.map((s) => s.name));
+  for (const { cells } of serviceRows) cells[0].append(svg('svg', { class: 'spread', viewBox: '0 0 260 16', role: 'img' }));
 }
 
 function showStages() {
@@ -259,18 +381,45 @@ function showStages() {
   now.waits.forEach(([stage, resource, units]) => units && lack[stage].push(count(units) + ' ' + resource));
   stageRows.forEach(({ cells }, i) => {
     const s = now.stages[i];
-    [null, count(s.waiting), lack[i].join(', ') || (s.granted ? 'a worker' : ''), count(s.running), count(s.done), rate(s.rate), count(s.failed),
-      count(s.retried), count(s.dead), s.waiting ? span(s.oldest_s) : '–', span(s.wait[0]), span(s.wait[1]), span(s.service[0]), span(s.service[1])]
+    [null, count(s.waiting), lack[i].join(', ') || (s.granted ? 'a worker' : ''), count(s.running), count(s.done), rate(pace(s)), count(s.failed),
+      count(s.retried), count(s.requeued), count(s.dead), s.waiting ? span(s.oldest_s) : '–', span(s.wait[0]), span(s.wait[1]),
+      (now.totals.wall_s > 0 ? s.busy_s / now.totals.wall_s : 0).toFixed(2)]
       .forEach((text, k) => text !== null && say(cells[k], text));
-    cells[8].className = s.dead > 0 ? 'bad' : '';
-    say(cells[14].firstChild, `${s.busy} of ${s.min === s.max ? s.max : s.min + ' to ' + s.max}`);
+    cells[9].className = s.dead > 0 ? 'bad' : '';
+    say(cells[14].firstChild, frozen ? `at most ${s.max}` : `${s.busy} of ${s.min === s.max ? s.max : s.min + ' to ' + s.max}`);
   });
+}
+
+/** The spread of service times, on one logarithmic scale for all stages. */
+function showService() {
+  const run = now.stages.filter((s) => s.service[3] > 0);
+  if (!run.length) return;
+  const first = Math.floor(Math.log10(Math.max(1e-9, Math.min(...run.map((s) => s.service[0])))));
+  const last = Math.max(first + 1, Math.ceil(Math.log10(Math.max(...run.map((s) => s.service[3])))));
+  const x = (s) => Math.min(260, Math.max(0, (260 * (Math.log10(Math.max(1e-9, s)) - first)) / (last - first)));
+  serviceRows.forEach(({ cells }, i) => {
+    const times = now.stages[i].service;
+    const measured = times[3] > 0;
+    times.forEach((s, k) => say(cells[k + 1], measured ? span(s) : '–'));
+    const [picture] = cells[0].children;
+    const words = measured ? `median ${span(times[0])}, 99th percentile ${span(times[2])}; from ${span(10 ** first)} to ${span(10 ** last)}` : 'no unit has run';
+    if (picture.getAttribute('aria-label') === words) return;
+    picture.setAttribute('aria-label', words);
+    const lines = [];
+    for (let d = first; d <= last; d++) lines.push(svg('path', { class: 'grid', d: `M${x(10 ** d).toFixed(1)} 0v16` }));
+    picture.replaceChildren(svg('title', {}, words), ...lines);
+    if (!measured) return;
+    picture.append(svg('rect', { class: 'part', x: x(times[0]), y: 3, width: Math.max(2, x(times[2]) - x(times[0])), height: 10, rx: 3 }),
+      svg('rect', { class: 'slowest', x: Math.min(257, x(times[3])), y: 1, width: 3, height: 14, rx: 1 }));
+  });
+  say(byId('service').querySelectorAll('th')[1], `${span(10 ** first)} to ${span(10 ** last)}`);
 }
 
 function showLanes() {
   const end = lanes.length ? lanes[lanes.length - 1][0] : 0;
-  const shown = lanes.filter(([s]) => s > end - LANE_S);
-  const x = (s) => (150 * (1 - (end - s) / LANE_S)).toFixed(1);
+  const all = frozen ? Math.max(end, 1e-3) : LANE_S;
+  const shown = lanes.filter(([s]) => s > end - all);
+  const x = (s) => (150 * (1 - (end - s) / all)).toFixed(1);
   stageRows.forEach(({ cells }, i) => {
     const [picture] = cells[0].children;
     const line = (k) => {
@@ -282,7 +431,7 @@ function showLanes() {
     picture.children[0].setAttribute('d', `M${x(shown[0][0])} 25L${waiting.join('L')}L150 25z`);
     picture.children[1].setAttribute('d', 'M' + done.join('L'));
     const most = Math.max(...shown.map((lane) => lane[1][i]));
-    picture.setAttribute('aria-label', `at most ${count(most)} waiting in the last five minutes`);
+    picture.setAttribute('aria-label', `at most ${count(most)} waiting ${frozen ? 'in the run' : 'in the last five minutes'}`);
   });
 }
 
@@ -296,9 +445,10 @@ function showResources() {
     cells[0].children[1].toggleAttribute('hidden', r.rate !== null || keyed);
     cells[0].children[1].style.display = r.rate !== null || keyed ? 'none' : '';
     say(cells[1].firstChild, (r.rate === null ? count(r.cap) : rate(r.rate) + ', burst ' + count(r.cap)) + (keyed ? ' for each key' : ''));
-    say(cells[2], count(r.waiting));
-    say(cells[3], keyed ? count(r.keys) : '–');
-    say(cells[4], flow.resources[i].kind);
+    say(cells[2], r.rate === null ? count(r.peak) : '–');
+    say(cells[3], count(r.waiting));
+    say(cells[4], keyed ? count(r.keys) : '–');
+    say(cells[5], flow.resources[i].kind);
   });
 }
 
@@ -328,12 +478,14 @@ async function applyChange() {
   else say(byId('change-error'), answer.error);
 }
 
-async function steer(settings) {
+const steer = (settings) => post('settings', { settings });
+
+async function post(path, body) {
   try {
-    const answer = await fetch('settings', {
+    const answer = await fetch(path, {
       method: 'POST',
       headers: { Authorization: 'Bearer ' + token, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ settings }),
+      body: JSON.stringify(body),
     });
     const text = await answer.text();
     return answer.headers.get('Content-Type').startsWith('application/json') ? JSON.parse(text) : { ok: false, error: text };
@@ -357,6 +509,7 @@ async function unlock(event) {
   if (!answer.ok || !byId('caps').hidden) return;
   byId('token').value = '';
   byId('caps').hidden = false;
+  showRetry();
   const caps = [['inflight', () => String(now.totals.inflight_cap)], ['workers', () => String(now.totals.workers)],
     ['memory', () => (now.totals.memory_cap === null ? 'none' : String(now.totals.memory_cap))]];
   byId('caps').replaceChildren(...caps.map(([key, old]) => el('li', {}, el('b', {}, key), changeButton(key, old))));
@@ -509,6 +662,46 @@ function followRun() {
   }
 }
 // ---- End of: What if ----
+// ---- Dead letters, run again ----
+
+function showRetry() {
+  const r = now.retry;
+  const nodes = [];
+  if (r.again > 0) nodes.push(`${count(r.again)} dead ${r.again === 1 ? 'letter was' : 'letters were'} run again. `);
+  if (r.letters > 0) {
+    const command = el('code', { class: 'copied' }, r.command);
+    if (over) nodes.push(command, ' runs ', count(r.letters), r.letters === 1 ? ' unit' : ' units', ' again.');
+    else if (r.refused) nodes.push(r.refused + '. When the run is over, ', command, ' runs them again.');
+    else if (byId('caps').hidden) nodes.push('With the token, they can be run again here; when the run is over, with ', command, '.');
+    else nodes.push(againButton());
+  }
+  byId('letters-section').hidden = nodes.length === 0 && now.letters.length === 0;
+  byId('retry').replaceChildren(...nodes);
+}
+
+let again = null;
+function againButton() {
+  if (again) return again;
+  again = el('button', { type: 'button' }, 'Run them again');
+  again.addEventListener('click', () => {
+    say(byId('again-what'), `The units of ${count(now.retry.letters)} dead ${now.retry.letters === 1 ? 'letter' : 'letters'} start over at the first stage of this run.`);
+    say(byId('again-error'), '');
+    byId('again').showModal();
+  });
+  return again;
+}
+
+async function runAgain() {
+  const answer = await post('retry', {});
+  if (answer.ok) byId('again').close();
+  else say(byId('again-error'), answer.error);
+}
+
+byId('again-cancel').addEventListener('click', () => byId('again').close());
+byId('again-apply').addEventListener('click', (event) => {
+  event.preventDefault();
+  runAgain();
+});
 
 // ---- Events ----
 
@@ -519,28 +712,53 @@ function receive(state) {
   if (state.waits) showWaits();
   if (state.stages || state.waits) showStages();
   if (state.resources) showResources();
-  if (state.causes) showList('causes', state.causes, (c) => [el('b', {}, count(c.units) + '×'), c.stage + ': ' + c.message]);
-  if (state.letters) showList('letters', state.letters, (l) => [el('b', {}, l.stage), l.unit + ' – ' + l.message]);
-  if (state.changes) showList('changes', state.changes, (line) => [line]);
-  if (!sliders.length && !over) {
+  if (state.stages || state.waits) showTime();
+  if (state.stages) showService();
+  if (state.history) showHistory();
+  if (state.causes) showList('causes', state.causes, causeWords);
+  if (state.letters) showList('letters', state.letters, (l) => [el('b', {}, l.stage), l.unit + ' – ', ...prose(l.message)]);
+  if (state.retry || state.letters) showRetry();
+  if (state.changes) showList('changes', state.changes, (c) => [el('b', {}, 'after ' + span(Math.round(c.at_s))), c.did.join(', ') + ' ', el('span', { class: 'faint' }, 'by user ' + c.user)]);
+  if (!sliders.length && !over && !frozen) {
     byId('whatif-section').hidden = false;
     buildSliders();
   } else if (state.totals || state.resources) followRun();
   const last = lanes.length ? lanes[lanes.length - 1][0] : -LANE_STEP_S;
-  if (now.totals.wall_s >= last + LANE_STEP_S) {
+  if (!frozen && now.totals.wall_s >= last + LANE_STEP_S) {
     lanes.push([now.totals.wall_s, now.stages.map((s) => s.waiting), now.stages.map((s) => s.rate)]);
     lanes = lanes.slice(-LANE_S / LANE_STEP_S - 1);
     showLanes();
   }
 }
 
+function causeWords(c) {
+  const reason = c.cause === 'error' ? c.message : c.cause + ': ' + c.message;
+  const example = c.example ? [el('span', { class: 'faint' }, ' for example ' + cut(c.example, 120))] : [];
+  return [el('b', {}, count(c.units) + '×'), c.stage + ': ', ...prose(reason), ...example];
+}
+
+function begin(facts) {
+  flow = facts;
+  lanes = flow.lanes;
+  drawnFor = 0;
+  say(byId('flow'), flow.flow);
+  say(byId('run'), flow.run);
+  byId('steer-section').hidden = !flow.steerable;
+  sliders = [];
+  buildTables();
+  drawGraph();
+  showLanes();
+}
+
 function end() {
   over = true;
   byId('whatif-section').hidden = true;
-  events.close();
+  if (events) events.close();
   byId('steer-section').hidden = true;
+  if (!now.totals) return;
   showRun();
   showGraph();
+  showRetry();
 }
 
 byId('unlock').addEventListener('submit', unlock);
@@ -553,23 +771,19 @@ byId('change-apply').addEventListener('click', (event) => {
 });
 new ResizeObserver(drawGraph).observe(byId('graph'));
 
-const events = new EventSource('events');
-events.addEventListener('flow', (event) => {
-  flow = JSON.parse(event.data);
-  lanes = flow.lanes;
-  drawnFor = 0;
-  say(byId('flow'), flow.flow);
-  say(byId('run'), flow.run);
-  byId('steer-section').hidden = !flow.steerable;
-  sliders = [];
-  buildTables();
-  drawGraph();
-  showLanes();
-});
-events.addEventListener('state', (event) => receive(JSON.parse(event.data)));
-events.addEventListener('end', end);
-events.addEventListener('error', () => {
-  if (over) return;
-  say(byId('phase'), 'no connection');
-  byId('phase').className = 'phase lost';
-});
+const events = frozen ? null : new EventSource('events');
+if (events) {
+  events.addEventListener('flow', (event) => begin(JSON.parse(event.data)));
+  events.addEventListener('state', (event) => receive(JSON.parse(event.data)));
+  events.addEventListener('end', end);
+  events.addEventListener('error', () => {
+    if (over) return;
+    say(byId('phase'), 'no connection');
+    byId('phase').className = 'phase lost';
+  });
+} else {
+  begin(frozen.flow);
+  receive(frozen.state);
+  end();
+  showReport(frozen.report);
+}

@@ -6,13 +6,14 @@ use super::pen::{Pen, Tone};
 use crate::top::view::{Change, Overlay};
 
 /// The keys; a line begins with its keys, and the rest says what they do.
-const HELP: [(&str, &str); 16] = [
+const HELP: [(&str, &str); 17] = [
     ("up, down, PgUp, PgDn", "select a row"),
     ("Tab", "the other table: stages, resources"),
     ("Enter", "change the selected row's workers or tokens"),
     ("+ and -", "one more, one less of them"),
     ("p", "a resource's units wait: its tokens become 0"),
     ("i, m, w", "change inflight, memory, workers"),
+    ("r", "run the units of dead letters again"),
     ("d", "drain: admit no more, finish what is in flight"),
     ("s", "sort the stages: flow, waiting, oldest wait"),
     ("/", "show only names with these letters"),
@@ -51,6 +52,15 @@ pub(super) fn draw(pen: &mut Pen<'_>, overlay: &Overlay) {
                 "y changes it, any other key leaves it".to_owned(),
             ];
             boxed(pen, "change?", &lines);
+        }
+        Overlay::Confirm(Change::Retry(dead)) => {
+            let lines = [
+                "Run the units of dead letters again, from the first stage.".to_owned(),
+                format!("{} dead-lettered so far.", text::counted(*dead, "unit")),
+                String::new(),
+                "y runs them again, any other key leaves them".to_owned(),
+            ];
+            boxed(pen, "retry?", &lines);
         }
         Overlay::Confirm(Change::Drain) => {
             let lines = [

@@ -1,0 +1,346 @@
+//! Dead letters run again by the run that wrote them, while it goes on.
+//!
+//! The letters so far are [set apart](DeadLetters::set_apart) in a file of their own, and a thread sends their units into the flow
+//! beside its source. Units that die again have letters in the run's file, as any unit. When the run is over, letters whose units
+//! were not run to an end go back into that file, and the other one is removed: each unit has one letter or none. If the
+//! process is killed first, the file that was set apart stays, for `millstream retry`: a unit may then run once more than it had
+//! to, and none is lost.
+//!
+//! To start over, a unit must not be known to the flow from before. A flow that splits or gathers units, or drops those whose text
+//! it has seen, runs its letters again when it is over.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+
+use millstream_command::screen::out::complain;
+use millstream_command::screen::{shown, text};
+use millstream_flow::{Control, Phase, Submitter};
+use serde::Serialize;
+
+use super::letters::{Again, Letters};
+use crate::dead_letters::{Apart, DeadLetters};
+use crate::file::FlowFile;
+use crate::file::model::OpSpec;
+use crate::printer::Printer;
+use crate::record::Record;
+use crate::serve::Say;
+use crate::shell_word::quoted;
+use crate::source;
+
+/// Marks a letter, by its number in its file.
+type Marker = Box<dyn Fn(usize) + Send + Sync>;
+
+/// The letters whose units are in the flow, by numbers that all files of letters share.
+#[derive(Default)]
+pub(crate) struct Marks(RwLock<Vec<(usize, Marker)>>);
+
+impl Marks {
+    /// Letters that are about to be retried: the number of the first one.
+    pub(crate) fn add(&self, letters: &Letters) -> usize {
+        let mut marks = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let first = marks.last().map_or(0, |(end, _)| *end);
+        marks.push((first + letters.count(), Box::new(letters.marker())));
+        first
+    }
+
+    /// The unit of a letter was retired, or has died again.
+    pub(crate) fn settle(&self, letter: usize) {
+        let marks = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let place = marks.partition_point(|(end, _)| *end <= letter);
+        let first = place.checked_sub(1).map_or(0, |before| marks[before].0);
+        if let Some((_, mark)) = marks.get(place) {
+            mark(letter - first);
+        }
+    }
+}
+
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Marks").finish_non_exhaustive()
+    }
+}
+
+/// The reason why a flow's letters cannot be run again before it is over.
+pub(crate) fn refusal(file: &FlowFile) -> Option<String> {
+    file.stages.iter().find_map(|stage| {
+        let does = match stage.op {
+            OpSpec::Split(_) => "splits units",
+            OpSpec::Gather(_) => "gathers units",
+            OpSpec::Unique { .. } => "drops units whose text it has seen",
+            _ => return None,
+        };
+        Some(format!("stage {} {does}", text::printable(&stage.name)))
+    })
+}
+
+/// The parts of a run that its letters need to be run again.
+pub(crate) struct Parts {
+    pub(crate) file: FlowFile,
+    pub(crate) inputs: Vec<OsString>,
+    pub(crate) letters: Arc<DeadLetters>,
+    pub(crate) marks: Arc<Marks>,
+    pub(crate) control: Control,
+    /// Gives units their places, in a flow that prints in order.
+    pub(crate) printer: Option<Arc<Printer>>,
+    pub(crate) say: Say,
+}
+
+/// Runs the dead letters of a run again. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Readmission(Arc<Inner>);
+
+struct Inner {
+    parts: Parts,
+    refusal: Option<String>,
+    gate: OnceLock<Submitter<Record, Record>>,
+    /// A thread sends units.
+    busy: AtomicBool,
+    /// Letters that were set apart, and units that were sent.
+    taken: AtomicU64,
+    sent: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    thread: Option<JoinHandle<()>>,
+    batches: Vec<Batch>,
+    is_over: bool,
+}
+
+/// The letters that were set apart at once.
+struct Batch {
+    letters: Letters,
+    apart: Apart,
+    /// Every unit was sent.
+    is_whole: bool,
+}
+
+/// The letters that can be run again, as a page shows them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Facts {
+    /// Letters in the file.
+    letters: u64,
+    /// Letters that were run again.
+    again: u64,
+    /// The command that runs them again when the run is over.
+    command: String,
+    /// The reason why they cannot be run again before.
+    refused: Option<String>,
+}
+
+/// The fate of the letters that were run again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RanAgain {
+    /// Letters that were run again.
+    pub(crate) taken: u64,
+    /// Those of them whose units were not run to an end, and which are in the run's file again.
+    pub(crate) kept: u64,
+}
+
+impl RanAgain {
+    /// The number of dead units, of the number that died: a unit that ran again has died once more or is alive.
+    pub(crate) fn still_dead(self, died: u64) -> u64 {
+        (died + self.kept).saturating_sub(self.taken)
+    }
+}
+
+impl fmt::Debug for Readmission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readmission").field("refusal", &self.0.refusal).finish_non_exhaustive()
+    }
+}
+
+impl Readmission {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let refusal = refusal(&parts.file);
+        Self(Arc::new(Inner {
+            parts,
+            refusal,
+            gate: OnceLock::new(),
+            busy: AtomicBool::new(false),
+            taken: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// The flow has started, and takes units here.
+    pub(crate) fn open(&self, gate: Submitter<Record, Record>) {
+        let _ = self.0.gate.set(gate);
+    }
+
+    /// Units that have come in beside the source.
+    pub(crate) fn sent(&self) -> u64 {
+        // Relaxed: a number to be shown.
+        self.0.sent.load(Ordering::Relaxed)
+    }
+
+    /// The letters as they are now, in a run that is in this phase.
+    pub(crate) fn facts(&self, phase: Phase) -> Facts {
+        let inner = &*self.0;
+        let closed = || (phase != Phase::Running).then(|| "The run admits no more units".to_owned());
+        Facts {
+            letters: inner.parts.letters.tally().written,
+            // Relaxed: a number to be shown.
+            again: inner.taken.load(Ordering::Relaxed),
+            command: inner.command(),
+            refused: inner.refusal.clone().or_else(closed),
+        }
+    }
+
+    /// Begins to run the units of all letters again; the answer says how many there are.
+    ///
+    /// # Errors
+    /// The letters stay as they are, for the reason given.
+    pub(crate) fn begin(&self) -> Result<String, String> {
+        let inner = &self.0;
+        let later = |why: &str| Err(format!("{why}: when the run is over, `{}` runs them again", inner.command()));
+        if let Some(why) = &inner.refusal {
+            return later(why);
+        }
+        let letters = inner.parts.letters.tally().written;
+        if letters == 0 {
+            return Err("there are no dead letters to run again".to_owned());
+        }
+        let mut state = inner.state();
+        if state.is_over || inner.is_closed() {
+            drop(state);
+            return later("the run admits no more units");
+        }
+        // Acquire and release: a thread that has ended is not met by the next one.
+        if inner.busy.swap(true, Ordering::AcqRel) {
+            return Err("dead letters are being run again already".to_owned());
+        }
+        let running = Arc::clone(inner);
+        let spawned = thread::Builder::new().name("retry".to_owned()).spawn(move || {
+            running.run();
+            running.busy.store(false, Ordering::Release);
+        });
+        match spawned {
+            Ok(thread) => {
+                state.thread = Some(thread);
+                let (units, are) = (text::counted(letters, "dead letter"), if letters == 1 { "is" } else { "are" });
+                Ok(format!("{units} {are} run again"))
+            }
+            Err(error) => {
+                inner.busy.store(false, Ordering::Release);
+                Err(format!("nothing is run again: {error}"))
+            }
+        }
+    }
+
+    /// The flow is over; `complete`: every unit that it took has left it. Letters whose units were not run to an end go back into the
+    /// run's file.
+    pub(crate) fn finish(&self, complete: bool) -> RanAgain {
+        let inner = &*self.0;
+        let thread = {
+            let mut state = inner.state();
+            state.is_over = true;
+            state.thread.take()
+        };
+        if let Some(thread) = thread {
+            // The flow takes no more, so the thread ends.
+            let _ = thread.join();
+        }
+        let mut kept = 0;
+        for batch in std::mem::take(&mut inner.state().batches) {
+            kept += inner.put_back(&batch, complete);
+        }
+        // Relaxed: the thread that counts has ended.
+        RanAgain { taken: inner.taken.load(Ordering::Relaxed), kept }
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The command that runs the letters again when the run is over.
+    fn command(&self) -> String {
+        format!("millstream retry {}", quoted(self.parts.letters.path().as_os_str().as_encoded_bytes()))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.gate.get().is_none() || self.parts.control.snapshot().phase != Phase::Running
+    }
+
+    fn say(&self, line: String) {
+        (self.parts.say)(line);
+    }
+
+    /// Sets the letters apart and sends their units.
+    fn run(&self) {
+        let apart = match self.parts.letters.set_apart() {
+            Ok(Some(apart)) => apart,
+            Ok(None) => return,
+            Err(error) => return self.say(format!("dead letters are not run again: {error}")),
+        };
+        let letters = match Letters::open_own(&apart.path) {
+            Ok(Some(letters)) => letters,
+            Ok(None) => return drop(fs::remove_file(&apart.path)),
+            Err(error) => {
+                let path = shown::path(&apart.path);
+                return self.say(format!("dead letters are not run again and stay in {path}: {error}"));
+            }
+        };
+        let first = self.parts.marks.add(&letters);
+        // Relaxed: a number to be shown, and read again when this thread has ended.
+        self.taken.fetch_add(letters.count() as u64, Ordering::Relaxed);
+        let sent = letters.source(false).map(|units| self.send(units, first, letters.units()));
+        let is_whole = match sent {
+            Ok(sent) => {
+                self.say(format!("{} of dead letters came in again", text::counted(sent, "unit")));
+                sent == letters.units() as u64
+            }
+            Err(error) => {
+                self.say(format!("dead letters are not run again: {error}"));
+                false
+            }
+        };
+        self.state().batches.push(Batch { letters, apart, is_whole });
+    }
+
+    /// Sends units until the flow takes no more; their number.
+    fn send(&self, units: impl Iterator<Item = Again> + Send + 'static, first: usize, count: usize) -> u64 {
+        let Some(gate) = self.gate.get() else { return 0 };
+        let units = units.map(move |unit| Again { letter: unit.letter + first, ..unit });
+        let mut sent = 0;
+        for mut record in source::again(&self.parts.file, &self.parts.inputs, units, count) {
+            record.place = self.parts.printer.as_ref().map(|printer| printer.place());
+            if gate.send(record).is_err() {
+                break;
+            }
+            sent += 1;
+            // Relaxed: a number to be shown.
+            self.sent.fetch_add(1, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    /// Puts the letters back whose units were not run to an end; their number.
+    fn put_back(&self, batch: &Batch, complete: bool) -> u64 {
+        let letters = &self.parts.letters;
+        let refused = letters.tally().refused;
+        let mut kept = 0;
+        let stays = match batch.letters.rest(complete && batch.is_whole) {
+            Ok(rest) => {
+                for letter in rest {
+                    letters.keep(&letter);
+                    kept += 1;
+                }
+                letters.tally().refused > refused
+            }
+            Err(_) => true,
+        };
+        if stays || fs::remove_file(&batch.apart.path).is_err() {
+            complain(format!("dead letters that were run again stay in {}", shown::path(&batch.apart.path)));
+        }
+        kept
+    }
+}

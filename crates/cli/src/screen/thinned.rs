@@ -1,0 +1,59 @@
+//! Samples over the time of a run, as many as a picture shows, however long the run is.
+
+/// A sample that knows its moment.
+pub(crate) trait Timed {
+    /// Seconds since the start.
+    fn at_s(&self) -> f64;
+}
+
+/// Samples, oldest first. When there are `most` of them, every second one is dropped and the others come half as often, so that a
+/// run of a week takes no more room than one of a minute.
+#[derive(Debug, Clone)]
+pub(crate) struct Thinned<T> {
+    samples: Vec<T>,
+    most: usize,
+    /// The least time between two samples.
+    spacing_s: f64,
+}
+
+impl<T: Timed> Thinned<T> {
+    /// No samples yet, and never more than `most`.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { samples: Vec::new(), most, spacing_s: 0.0 }
+    }
+
+    /// Whether a sample of this moment is due.
+    pub(crate) fn is_due(&self, at_s: f64) -> bool {
+        self.samples.last().is_none_or(|last| at_s >= last.at_s() + self.spacing_s)
+    }
+
+    /// Takes a sample, unless the last one is too young.
+    pub(crate) fn note(&mut self, sample: T) {
+        if !self.is_due(sample.at_s()) {
+            return;
+        }
+        let length_s = sample.at_s() - self.samples.first().unwrap_or(&sample).at_s();
+        self.samples.push(sample);
+        if self.samples.len() == self.most {
+            self.spacing_s = length_s / (self.most / 2) as f64;
+            let mut odd = true;
+            self.samples.retain(|_| {
+                odd = !odd;
+                odd
+            });
+        }
+    }
+
+    /// Takes the sample of the end, whenever the last one was.
+    pub(crate) fn end(&mut self, sample: T) {
+        while self.samples.last().is_some_and(|last| last.at_s() >= sample.at_s()) {
+            self.samples.pop();
+        }
+        self.samples.push(sample);
+    }
+
+    /// The samples, oldest first.
+    pub(crate) fn samples(&self) -> &[T] {
+        &self.samples
+    }
+}

@@ -1,0 +1,55 @@
+//! The page: one file each of HTML, style and script. A server gives out the three as they are; frozen, they are one file, with the
+//! data of a run that is over in it.
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use sha2::{Digest, Sha256};
+
+/// The document.
+pub(super) const HTML: &str = include_str!("page/index.html");
+/// Its style.
+pub(super) const CSS: &str = include_str!("page/page.css");
+/// Its script.
+pub(super) const SCRIPT: &str = include_str!("page/page.js");
+
+/// The lines of the document that fetch the style and the script.
+const STYLE_LINE: &str = "<link rel=\"stylesheet\" href=\"page.css\">\n";
+const SCRIPT_LINE: &str = "<script src=\"page.js\" defer></script>\n";
+
+/// The page as one file that needs nothing beside itself and opens no connection. `data` is JSON; `plain` is the markup that a
+/// reader without scripts sees.
+pub(crate) fn frozen(data: &str, plain: &str) -> String {
+    // The browser runs the page's own script, takes its own style, and opens no connection.
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    let head = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; \
+         script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'\">\n<style>{CSS}</style>\n",
+        hash(CSS),
+        hash(SCRIPT),
+    );
+    // Within JSON, the character stands in strings alone: no text of a unit ends the element.
+    let data = data.replace('<', "\\u003c");
+    let end =
+        format!("<script type=\"application/json\" id=\"frozen\">{data}</script>\n<script>{SCRIPT}</script>\n</body>");
+    HTML.replacen(SCRIPT_LINE, "", 1)
+        .replacen(STYLE_LINE, &head, 1)
+        .replacen("<body>\n", &format!("<body>\n<noscript>{plain}</noscript>\n"), 1)
+        .replacen("</body>", &end, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frozen_page_is_one_file_whose_parts_end_where_they_should() {
+        assert!(!CSS.contains("</style") && !SCRIPT.contains("</script"));
+        assert!(HTML.contains(STYLE_LINE) && HTML.contains(SCRIPT_LINE));
+        let page = frozen("{\"a\":\"</script><script>\"}", "<p>plain</p>");
+        for fetched in ["href=\"page", "src=", "@import", "url("] {
+            assert!(!page.contains(fetched), "{fetched}");
+        }
+        assert_eq!(page.matches("<script").count(), 2);
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(page.contains("{\"a\":\"\\u003c/script>\\u003cscript>\"}") && page.ends_with("</body>\n</html>\n"));
+    }
+}

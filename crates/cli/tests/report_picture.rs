@@ -1,0 +1,90 @@
+//! The HTML report in a browser: the script runs under the page's own policy, from a file and without a connection, and shows the run.
+//! Where no Chromium is found there is nothing to open it with, and the test says so.
+
+mod browser;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use browser::{browser, opened};
+
+/// The report of a run of a flow on lines.
+fn report(folder: &Path, flow: &str, lines: &str) -> PathBuf {
+    fs::write(folder.join("flow.toml"), flow).unwrap();
+    fs::write(folder.join("in"), lines).unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .args(["run", "flow.toml", "in", "--report", "report.html"])
+        .current_dir(folder)
+        .env("XDG_RUNTIME_DIR", folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(matches!(status.code(), Some(0 | 1)), "{status}");
+    folder.join("report.html")
+}
+
+/// The part of the document of the element with this id, up to the next section.
+fn part<'a>(dom: &'a str, id: &str) -> &'a str {
+    let from = dom.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("no {id}"));
+    let rest = &dom[from..];
+    &rest[..rest.find("</section>").unwrap_or(rest.len())]
+}
+
+#[test]
+fn the_report_shows_the_run_in_a_browser_and_writes_no_markup() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let flow = r#"
+name = 'f<img src=x>'
+inflight = 4
+[resources]
+slot = 1
+[source]
+lines = "{input}"
+[[stage]]
+name = 'try & "see"'
+op = "exec"
+exec = ["sh", "-c", "case $0 in bad*) echo 'no `such` <b>thing</b>' >&2; exit 1;; esac", "{line}"]
+needs = { slot = 1 }
+[[stage]]
+name = "then"
+op = "exec"
+exec = ["true"]
+"#;
+    let page = report(folder.path(), flow, "good\nbad <i>one</i>\ngood\nfine\n");
+    assert!(fs::metadata(&page).unwrap().len() < 150_000);
+    let dom = opened(browser, &folder.path().join("profile"), &page, "");
+    assert!(dom.contains("<h1 id=\"flow\">f&lt;img src=x&gt;</h1>"), "the script has run");
+    assert!(part(&dom, "tiles").contains("<dt>units retired</dt><dd class=\"\">3</dd>"), "{}", part(&dom, "tiles"));
+    assert!(part(&dom, "graph").matches("class=\"node\"").count() == 2);
+    assert!(part(&dom, "waits").contains("slot"));
+    assert!(part(&dom, "time").contains("running"));
+    assert!(part(&dom, "service").contains("class=\"slowest\""));
+    assert!(part(&dom, "causes").contains("<code>such</code>"));
+    assert!(part(&dom, "letters").contains("bad &lt;i&gt;one&lt;/i&gt;"));
+    assert!(part(&dom, "retry").contains("millstream retry"));
+    assert!(part(&dom, "identity").contains("flow.toml"));
+    assert!(part(&dom, "balance").contains("admitted 4 = retired 3 + dead-lettered 1 + left 0"));
+    assert!(!dom.contains("<img src=x>") && !dom.contains("<i>one"));
+}
+
+#[test]
+fn a_report_of_sixty_stages_is_small_and_whole() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut flow = String::from("name = 'long'\n[source]\nlines = \"{input}\"\n");
+    for i in 0..60 {
+        let _ = write!(flow, "[[stage]]\nname = 'stage {i}'\nop = \"set\"\npayload = \"{{line}}\"\n");
+    }
+    let lines: String = (0..2000).map(|n| format!("{n}\n")).collect();
+    let page = report(folder.path(), &flow, &lines);
+    let size = fs::metadata(&page).unwrap().len();
+    assert!(size < 300_000, "{size}");
+    let dom = opened(browser, &folder.path().join("profile"), &page, "");
+    assert_eq!(part(&dom, "graph").matches("class=\"node\"").count(), 60);
+    assert_eq!(part(&dom, "stages").matches("<th scope=\"row\"").count(), 60);
+}
