@@ -146,7 +146,7 @@ impl<T: Plain> Consumer<T> {
     }
 
     /// Gives the slots of all events before `end` back, and wakes the producer.
-    fn consume(&mut self, end: u64) {
+    pub(super) fn consume(&mut self, end: u64) {
         self.store(end);
         self.segment.header().room.0.wake();
     }
@@ -157,7 +157,7 @@ impl<T: Plain> Consumer<T> {
         self.segment.header().consumed.0.store(end, Ordering::Release);
     }
 
-    fn wait(&mut self, deadline: Option<Instant>) -> bool {
+    pub(super) fn wait(&mut self, deadline: Option<Instant>) -> bool {
         let next = self.position();
         let header = self.segment.header();
         let ready = || (header.published.0.load(Ordering::Acquire) > next).then_some(());

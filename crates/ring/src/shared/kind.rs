@@ -1,5 +1,6 @@
 //! The description that a file carries of itself: it makes a new file a ring, and tells a ring from other files.
 
+use std::alloc::Layout;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,14 +24,14 @@ impl Kind {
     /// The length of the description, including the magic number.
     pub(super) const BYTES: usize = 24;
 
-    /// The description of a ring of `slots` slots for `T`, and its length in bytes.
-    pub(super) fn of<T>(slots: usize) -> Result<(Self, usize), AttachError> {
-        let event_bytes = size_of::<T>();
+    /// The description of a ring of `slots` slots, and its length in bytes.
+    pub(super) fn new(slots: usize, event: Layout) -> Result<(Self, usize), AttachError> {
+        let event_bytes = event.size();
         let too_large = AttachError::TooLarge { slots, event_bytes };
         let bytes = slots.checked_mul(event_bytes).and_then(|bytes| bytes.checked_add(size_of::<Header>()));
         // No allocation, and no offset of a pointer, exceeds `isize::MAX`.
         let bytes = bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or(too_large)?;
-        let kind = Kind { event_bytes: event_bytes as u32, event_align: align_of::<T>() as u32, slots: slots as u64 };
+        let kind = Kind { event_bytes: event_bytes as u32, event_align: event.align() as u32, slots: slots as u64 };
         Ok((kind, bytes))
     }
 

@@ -14,6 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Where the size of an event is known only at run time, as in a binding to another language, [`RawProducer`] and
+//! [`RawConsumer`] take events as bytes. Their rings are the same: one end may be raw and the other not.
+//!
 //! # The file
 //! The other process finds the file by its name, or has its descriptor: inherited, or received through a socket. Either
 //! one is opened again, as `/proc/self/fd/N`, to read and to write, since the locks belong to an open file description.
@@ -79,6 +82,8 @@ mod header;
 mod kind;
 mod producer;
 #[cfg(not(loom))]
+mod raw;
+#[cfg(not(loom))]
 mod role;
 #[cfg(not(loom))]
 mod segment;
@@ -90,6 +95,8 @@ pub use consumer::Consumer;
 #[cfg(not(loom))]
 pub use error::AttachError;
 pub use producer::Producer;
+#[cfg(not(loom))]
+pub use raw::{RawConsumer, RawProducer};
 #[cfg(not(loom))]
 use segment::Segment;
 #[cfg(loom)]

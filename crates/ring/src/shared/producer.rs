@@ -78,7 +78,7 @@ impl<T: Plain> Producer<T> {
     }
 
     /// The number of free slots.
-    fn free(&mut self) -> u64 {
+    pub(super) fn free(&mut self) -> u64 {
         let next = self.position();
         if self.limit <= next {
             // Acquire pairs with the consumer's release: it is through with these slots.
@@ -102,12 +102,17 @@ impl<T: Plain> Producer<T> {
             // SAFETY: the slot is free, and this is the only producer.
             self.segment.slot(position).with_mut(|slot| unsafe { slot.write(*event) });
         }
-        // Release pairs with the consumer's acquire, which sees the events.
-        self.segment.header().published.0.store(first + sent as u64, Ordering::Release);
+        self.release(first + sent as u64);
         sent
     }
 
-    fn wait(&mut self, deadline: Option<Instant>) -> bool {
+    /// Makes all events before `end` the consumer's, without waking it.
+    pub(super) fn release(&mut self, end: u64) {
+        // Release pairs with the consumer's acquire, which sees the events.
+        self.segment.header().published.0.store(end, Ordering::Release);
+    }
+
+    pub(super) fn wait(&mut self, deadline: Option<Instant>) -> bool {
         let (next, slots) = (self.position(), self.segment.slots());
         let header = self.segment.header();
         let room = || (header.consumed.0.load(Ordering::Acquire) + slots > next).then_some(());

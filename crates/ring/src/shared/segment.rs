@@ -1,5 +1,6 @@
 //! The mapped file: header and slots, and the role that gives the right to them.
 
+use std::alloc::Layout;
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
@@ -12,6 +13,12 @@ use super::role::{Role, RoleLock};
 use super::{AttachError, Plain};
 use crate::primitive::UnsafeCell;
 use crate::slots::check_capacity;
+
+/// The largest alignment of an event: that of the header, behind which the slots lie.
+pub(super) const MAX_ALIGN: usize = align_of::<Header>();
+
+/// The largest event, whose size the header can tell.
+pub(super) const MAX_EVENT_BYTES: usize = u32::MAX as usize;
 
 /// A mapping, and the lock by which this process holds its role.
 pub(super) struct Segment<T> {
@@ -27,9 +34,14 @@ unsafe impl<T: Plain> Send for Segment<T> {}
 
 impl<T: Plain> Segment<T> {
     pub(super) fn attach(file: &File, slots: usize, role: Role) -> Result<Self, AttachError> {
+        const { assert!(align_of::<T>() <= MAX_ALIGN && size_of::<T>() > 0 && size_of::<T>() <= MAX_EVENT_BYTES) };
+        Self::of(file, slots, Layout::new::<T>(), role)
+    }
+
+    /// Attaches to a ring whose events have this layout, which is that of `T`, or which nobody reads as a `T`.
+    pub(super) fn of(file: &File, slots: usize, event: Layout, role: Role) -> Result<Self, AttachError> {
         check_capacity(slots);
-        const { assert!(align_of::<T>() <= 128 && size_of::<T>() > 0 && size_of::<T>() <= u32::MAX as usize) };
-        let (kind, bytes) = Kind::of::<T>(slots)?;
+        let (kind, bytes) = Kind::new(slots, event)?;
         let role = RoleLock::take(file, role)?;
         let header = role.alone(|file| {
             kind.agree(file, bytes as u64)?;
@@ -48,12 +60,18 @@ impl<T: Plain> Segment<T> {
         self.slots
     }
 
+    /// The first byte of the first slot.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        // SAFETY: the header is followed by the slots, within one mapping.
+        unsafe { self.header.add(1) }.cast()
+    }
+
     /// The slot of `position`.
     pub(super) fn slot(&self, position: u64) -> &UnsafeCell<T> {
         let index = (position & (self.slots - 1)) as usize;
-        // SAFETY: the header is followed by `self.slots` slots, aligned at least as the header is. Every pattern of
-        // bits in them is a value, and a cell may change while there are references to it.
-        unsafe { self.header.add(1).cast::<UnsafeCell<T>>().add(index).as_ref() }
+        // SAFETY: there are `self.slots` slots, aligned at least as the header is. Every pattern of bits in them is a
+        // value, and a cell may change while there are references to it.
+        unsafe { self.start().cast::<UnsafeCell<T>>().add(index).as_ref() }
     }
 }
 

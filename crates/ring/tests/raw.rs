@@ -1,0 +1,124 @@
+//! Rings of events as bytes: they are the typed rings, and wrong sizes are refused.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+use std::alloc::Layout;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use millstream_ring::shared::{AttachError, Consumer, Producer, RawConsumer, RawProducer};
+
+const SLOTS: usize = 8;
+
+type Event = [u64; 3];
+
+fn event() -> Layout {
+    Layout::new::<Event>()
+}
+
+fn bytes(events: &[Event]) -> Vec<u8> {
+    events.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+fn numbered(numbers: std::ops::Range<u64>) -> Vec<Event> {
+    numbers.map(|number| [number, !number, 7]).collect()
+}
+
+#[test]
+fn either_end_may_be_raw() {
+    let file = tempfile::tempfile().unwrap();
+    let mut producer = RawProducer::attach(&file, SLOTS, event()).unwrap();
+    let mut consumer = Consumer::<Event>::attach(&file, SLOTS).unwrap();
+    for round in 0..10 {
+        // Five events in eight slots begin at each slot in turn, so most rounds go over the end of the ring.
+        let sent = numbered(5 * round..5 * round + 5);
+        assert_eq!(producer.try_send(&bytes(&sent)), 5);
+        let mut seen = Vec::new();
+        assert_eq!(consumer.try_handle_many(SLOTS, |event| seen.push(*event)), 5);
+        assert_eq!(seen, sent);
+    }
+    drop((producer, consumer));
+
+    let mut producer = Producer::<Event>::attach(&file, SLOTS).unwrap();
+    let mut consumer = RawConsumer::attach(&file, SLOTS, event()).unwrap();
+    assert_eq!(consumer.position(), 50);
+    for round in 0..10 {
+        let sent = numbered(5 * round..5 * round + 5);
+        producer.send_all(&sent);
+        let mut seen = Vec::new();
+        while seen.len() < bytes(&sent).len() {
+            let run = consumer.events().to_vec();
+            assert!(!run.is_empty());
+            seen.extend_from_slice(&run);
+            consumer.consume(run.len() / event().size());
+        }
+        assert_eq!(seen, bytes(&sent));
+    }
+}
+
+#[test]
+fn events_that_are_not_consumed_are_seen_again() {
+    let file = tempfile::tempfile().unwrap();
+    let mut producer = RawProducer::attach(&file, SLOTS, event()).unwrap();
+    producer.try_send(&bytes(&numbered(0..3)));
+    let mut consumer = RawConsumer::attach(&file, SLOTS, event()).unwrap();
+    assert_eq!(consumer.events(), bytes(&numbered(0..3)));
+    consumer.consume(1);
+    drop(consumer);
+    let mut consumer = RawConsumer::attach(&file, SLOTS, event()).unwrap();
+    assert_eq!(consumer.events(), bytes(&numbered(1..3)));
+    assert!(catch_unwind(AssertUnwindSafe(|| consumer.consume(3))).is_err(), "two events are there");
+    consumer.consume(2);
+    consumer.consume(0);
+    assert!(consumer.events().is_empty());
+}
+
+#[test]
+fn both_ends_wait_for_each_other_and_no_longer_than_their_deadline() {
+    const EVENTS: u64 = 10_000;
+    let file = tempfile::tempfile().unwrap();
+    let soon = || Some(Instant::now() + Duration::from_millis(20));
+    let mut producer = RawProducer::attach(&file, SLOTS, event()).unwrap();
+    let mut consumer = RawConsumer::attach(&file, SLOTS, event()).unwrap();
+    assert!(!consumer.wait(soon()));
+    assert_eq!(producer.send(&bytes(&numbered(0..20)), soon()), SLOTS);
+    assert_eq!(producer.try_send(&bytes(&numbered(0..1))), 0);
+    assert!(consumer.wait(None));
+    consumer.consume(SLOTS);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for number in (0..EVENTS).step_by(20) {
+                assert_eq!(producer.send(&bytes(&numbered(number..number + 20)), None), 20);
+            }
+        });
+        let mut next = 0;
+        while next < EVENTS {
+            assert!(consumer.wait(None));
+            let events = consumer.events();
+            let count = events.len() / event().size();
+            assert_eq!(events, bytes(&numbered(next..next + count as u64)));
+            consumer.consume(count);
+            next += count as u64;
+        }
+    });
+}
+
+#[test]
+fn the_wrong_size_or_alignment_is_another_ring_and_an_impossible_one_is_none() {
+    let file = tempfile::tempfile().unwrap();
+    let _producer = Producer::<Event>::attach(&file, SLOTS).unwrap();
+    for other in [Layout::new::<[u32; 6]>(), Layout::new::<[u64; 4]>()] {
+        let refused = RawConsumer::attach(&file, SLOTS, other);
+        assert!(matches!(refused, Err(AttachError::Mismatch { .. })), "{refused:?}");
+    }
+    let refused = RawProducer::attach(&file, SLOTS, event());
+    assert!(matches!(refused, Err(AttachError::Taken("producer"))), "{refused:?}");
+    for (bytes, align) in [(0, 1), (256, 256), (12, 8), (1 << 32, 8)] {
+        let layout = Layout::from_size_align(bytes, align).unwrap();
+        let fresh = tempfile::tempfile().unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| RawConsumer::attach(&fresh, SLOTS, layout))).is_err(), "{layout:?}");
+        assert_eq!(fresh.metadata().unwrap().len(), 0, "{layout:?}");
+    }
+    let mut producer = RawProducer::attach(&tempfile::tempfile().unwrap(), SLOTS, event()).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| producer.try_send(&[0; 25]))).is_err());
+}
