@@ -7,6 +7,9 @@
  * millstream_slab_...: objects of one size in shared memory, for many processes. A kill of any process at any instruction
  * loses no published object; a double free is an error, and so is the use of a freed object's handle.
  *
+ * millstream_ring_...: events of one size from one process to another, in order, through memory that both share. Either
+ * may be killed at any instruction and come back; a consumer sees every published event that no consumer was through with.
+ *
  * Conventions
  *   - A function that can fail returns a status: MILLSTREAM_OK, or another MILLSTREAM_... code. It writes through its
  *     `out` pointers only when the status is MILLSTREAM_OK. millstream_error_message() says what went wrong, what was
@@ -18,7 +21,7 @@
  *     Later versions append members to such a struct and change none, so that programs go on running with a library
  *     that is newer or older than their header. All other structs stay as they are.
  *   - Functions may be called from any thread. All threads may use a millstream_slab at once; two threads must not use
- *     any other object at once.
+ *     any other object at once. The ends of a ring, whose functions wait, refuse a second thread: MILLSTREAM_IN_USE.
  *
  * The header needs C99 or C++11. Compile with
  *   cc program.c $(pkg-config --cflags --libs millstream) -Wl,-rpath,$(pkg-config --variable=libdir millstream)
@@ -256,6 +259,31 @@
 #define MILLSTREAM_SLAB_UNTRUSTED 21
 
 /**
+ * Another process, or another object of this process, has this role at the ring.
+ */
+#define MILLSTREAM_RING_TAKEN 22
+
+/**
+ * The ring has events of another size or alignment, or another number of slots.
+ */
+#define MILLSTREAM_RING_MISMATCH 23
+
+/**
+ * The file holds something else than a ring.
+ */
+#define MILLSTREAM_RING_NOT_A_RING 24
+
+/**
+ * The operating system refused; see millstream_error_number().
+ */
+#define MILLSTREAM_RING_SYSTEM 25
+
+/**
+ * Another thread uses the object at the moment, and only one may.
+ */
+#define MILLSTREAM_IN_USE 26
+
+/**
  * Size in bytes of the longest message, with the NUL at its end; longer messages are cut and end with "...".
  */
 #define MILLSTREAM_MESSAGE_BYTES 8192
@@ -291,6 +319,18 @@ typedef struct millstream_csm_driver millstream_csm_driver;
 typedef struct millstream_csm_mean_driver millstream_csm_mean_driver;
 
 /**
+ * The receiving end of a ring, of which there is one at a time. One thread at a time uses it; another one gets
+ * MILLSTREAM_IN_USE.
+ */
+typedef struct millstream_ring_consumer millstream_ring_consumer;
+
+/**
+ * The sending end of a ring, of which there is one at a time. One thread at a time uses it; another one gets
+ * MILLSTREAM_IN_USE.
+ */
+typedef struct millstream_ring_producer millstream_ring_producer;
+
+/**
  * A slab: objects of one size in a file, shared by threads and processes. All threads may use it at once.
  */
 typedef struct millstream_slab millstream_slab;
@@ -299,6 +339,17 @@ typedef struct millstream_slab millstream_slab;
  * A thread's access to a slab. Each thread needs its own; a child must not use it after a fork.
  */
 typedef struct millstream_slab_cache millstream_slab_cache;
+
+/**
+ * Private objects on their way to another thread of this process: that thread frees them or takes them out, with its own
+ * cache. It is the cheapest way to have another thread free objects, and cheaper still if the parcel goes to and fro,
+ * filled here and cleared there. One thread at a time uses a parcel; pass it on by a queue or a join, which order the
+ * memory. To send objects to other processes, publish them.
+ *
+ * A parcel takes one of the slab's caches while it lives. If its process dies, its objects become orphans. In the child
+ * of a fork its functions return MILLSTREAM_SLAB_UNUSABLE.
+ */
+typedef struct millstream_slab_parcel millstream_slab_parcel;
 
 /**
  * An interval from `low` to `high`, both included.
@@ -585,6 +636,30 @@ typedef struct millstream_csm_power_result {
 } millstream_csm_power_result;
 
 /**
+ * The shape of a ring, on which both processes must agree:
+ * `millstream_ring_setup setup = {.struct_bytes = sizeof setup, .slots = 1024, .event_bytes = sizeof(struct event)};`
+ */
+typedef struct millstream_ring_setup {
+    /**
+     * sizeof(millstream_ring_setup), which tells the library the members that the program was compiled with.
+     */
+    uint64_t struct_bytes;
+    /**
+     * The number of events that fit, a power of two.
+     */
+    uint64_t slots;
+    /**
+     * The size of an event in bytes, at most 4294967295. Events have no pointers, and mean the same in both processes.
+     */
+    uint64_t event_bytes;
+    /**
+     * The alignment of an event, a power of two of at most 128 that divides its size: C11's _Alignof. 0: the largest
+     * of 1, 2, 4 and 8 that divides the size.
+     */
+    uint64_t event_align;
+} millstream_ring_setup;
+
+/**
  * The properties of a new slab:
  * `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes = 64, .max_objects = 1000};`
  * These three are required. Every other field may be 0, which leaves the choice to the library.
@@ -845,6 +920,21 @@ int32_t millstream_csm_driver_observe(struct millstream_csm_driver *driver,
                                       int32_t *progress);
 
 /**
+ * Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the decision
+ * in `*progress`, unless `progress` is NULL. The decision falls after exactly the trial after which
+ * millstream_csm_driver_observe would decide, and `*used` is less than `count` only after a decision or at the limit.
+ *
+ * # Safety
+ * `driver` was made by millstream_csm_driver_new; `successes` points to `count` outcomes, and may be NULL if `count` is
+ * 0; `used` points to a size_t; `progress` is NULL or points to an int32_t.
+ */
+int32_t millstream_csm_driver_observe_many(struct millstream_csm_driver *driver,
+                                           const bool *successes,
+                                           uintptr_t count,
+                                           uintptr_t *used,
+                                           int32_t *progress);
+
+/**
  * Records a set of trials that belong together, such as a batch that ran in parallel or a resampled set, and
  * evaluates the evidence once, at its end.
  *
@@ -892,6 +982,21 @@ int32_t millstream_csm_quantile_ranks(uint64_t n,
                                       struct millstream_csm_ranks *out);
 
 /**
+ * Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers of
+ * values at once except with probability `error`. An end is infinite where the values give no bound. The values need not
+ * be sorted: the function sorts a copy of them.
+ *
+ * # Safety
+ * `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a
+ * `millstream_csm_interval_result`.
+ */
+int32_t millstream_csm_quantile_interval(const double *values,
+                                         uintptr_t count,
+                                         double q,
+                                         double error,
+                                         struct millstream_csm_interval_result *out);
+
+/**
  * Makes a driver without observations.
  *
  * # Safety
@@ -918,6 +1023,22 @@ void millstream_csm_mean_driver_free(struct millstream_csm_mean_driver *driver);
 int32_t millstream_csm_mean_driver_observe(struct millstream_csm_mean_driver *driver,
                                            double value,
                                            int32_t *progress);
+
+/**
+ * Records values in their order until they decide; stores the number recorded in `*used`, and the state of the
+ * decision in `*progress`, unless `progress` is NULL. The decision falls after exactly the value after which
+ * millstream_csm_mean_driver_observe would decide. A value outside the bounds before that is refused, and none of the
+ * values is recorded then.
+ *
+ * # Safety
+ * `driver` was made by millstream_csm_mean_driver_new; `values` points to `count` numbers, and may be NULL if `count` is
+ * 0; `used` points to a size_t; `progress` is NULL or points to an int32_t.
+ */
+int32_t millstream_csm_mean_driver_observe_many(struct millstream_csm_mean_driver *driver,
+                                                const double *values,
+                                                uintptr_t count,
+                                                uintptr_t *used,
+                                                int32_t *progress);
 
 /**
  * Reports the progress of a driver.
@@ -982,6 +1103,123 @@ int32_t millstream_csm_power(const struct millstream_csm_setup *setup,
                              double rate,
                              uint64_t limit,
                              struct millstream_csm_power_result *out);
+
+/**
+ * Takes the consumer's role at the ring in the open file `fd`, as millstream_ring_producer_new takes the producer's. The
+ * consumer starts with the first event that no earlier consumer was through with.
+ *
+ * # Safety
+ * `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
+ */
+int32_t millstream_ring_consumer_new(int32_t fd,
+                                     const struct millstream_ring_setup *setup,
+                                     struct millstream_ring_consumer **out);
+
+/**
+ * Gives the consumer's role back. The events that were not consumed stay in the ring.
+ *
+ * # Safety
+ * `consumer` is NULL or was made by millstream_ring_consumer_new; neither it nor the events of millstream_ring_peek are
+ * used afterwards.
+ */
+void millstream_ring_consumer_free(struct millstream_ring_consumer *consumer);
+
+/**
+ * Waits for events, and stores in `*events` the address of those that are there and in `*count` their number. They lie
+ * one after the other, up to the ring's last slot. `*count` is 0 if none arrived within `timeout_ns` nanoseconds: a
+ * negative timeout waits as long as necessary, 0 never waits.
+ *
+ * The events stay, and may be read in place, until millstream_ring_consume gives their slots back: a consumer that
+ * crashes before that sees them again.
+ *
+ * # Safety
+ * `consumer` was made by millstream_ring_consumer_new; `events` points to a pointer; `count` points to a size_t. The
+ * events are neither written to, nor read after they were consumed or the consumer was freed.
+ */
+int32_t millstream_ring_peek(struct millstream_ring_consumer *consumer,
+                             int64_t timeout_ns,
+                             const void **events,
+                             uintptr_t *count);
+
+/**
+ * Gives the slots of the next `count` events back to the producer. Returns MILLSTREAM_OUT_OF_RANGE if fewer events are
+ * there.
+ *
+ * # Safety
+ * `consumer` was made by millstream_ring_consumer_new; the events are not read any more.
+ */
+int32_t millstream_ring_consume(struct millstream_ring_consumer *consumer,
+                                uintptr_t count);
+
+/**
+ * Waits for at least one event, copies those that are there to `events`, but at most `most`, consumes them, and stores
+ * their number in `*count`: 0 if none arrived within `timeout_ns` nanoseconds, as for millstream_ring_peek.
+ *
+ * A consumer that crashes after this call never sees the events again; where that matters, use millstream_ring_peek.
+ *
+ * # Safety
+ * `consumer` was made by millstream_ring_consumer_new; `events` points to memory for `most` events; `count` points to a
+ * size_t.
+ */
+int32_t millstream_ring_receive(struct millstream_ring_consumer *consumer,
+                                void *events,
+                                uintptr_t most,
+                                int64_t timeout_ns,
+                                uintptr_t *count);
+
+/**
+ * Returns the number of events that were consumed since the ring was made, by this consumer and all earlier ones.
+ *
+ * # Safety
+ * `consumer` was made by millstream_ring_consumer_new; `out` points to a number.
+ */
+int32_t millstream_ring_consumer_position(const struct millstream_ring_consumer *consumer,
+                                          uint64_t *out);
+
+/**
+ * Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The file stays the
+ * caller's, who may close it. It lies best in memory, /dev/shm or a memfd, and must be writable, with /proc mounted.
+ *
+ * The role ends with millstream_ring_producer_free, or with the process, however that ends; the next producer goes on
+ * where this one was. A child must neither use nor free the producer after a fork. Waits while another process attaches.
+ *
+ * # Safety
+ * `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
+ */
+int32_t millstream_ring_producer_new(int32_t fd,
+                                     const struct millstream_ring_setup *setup,
+                                     struct millstream_ring_producer **out);
+
+/**
+ * Gives the producer's role back. The events that were sent stay in the ring.
+ *
+ * # Safety
+ * `producer` is NULL or was made by millstream_ring_producer_new, and is not used afterwards.
+ */
+void millstream_ring_producer_free(struct millstream_ring_producer *producer);
+
+/**
+ * Sends `count` events, which lie one after the other, and stores in `*sent` how many were sent: less than `count` only
+ * if there was no room within `timeout_ns` nanoseconds. A negative timeout waits as long as necessary; 0 never waits. A
+ * batch costs one wake-up.
+ *
+ * # Safety
+ * `producer` was made by millstream_ring_producer_new; `events` points to `count` events, and may be NULL if `count` is
+ * 0; `sent` points to a size_t.
+ */
+int32_t millstream_ring_send(struct millstream_ring_producer *producer,
+                             const void *events,
+                             uintptr_t count,
+                             int64_t timeout_ns,
+                             uintptr_t *sent);
+
+/**
+ * Returns the number of events that were sent since the ring was made, by this producer and all earlier ones.
+ *
+ * # Safety
+ * `producer` was made by millstream_ring_producer_new; `out` points to a number.
+ */
+int32_t millstream_ring_producer_position(const struct millstream_ring_producer *producer, uint64_t *out);
 
 /**
  * Creates a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file. Returns
@@ -1185,6 +1423,111 @@ int32_t millstream_slab_sync_object(const struct millstream_slab *slab,
                                     struct millstream_slab_handle handle);
 
 /**
+ * Makes an empty parcel. Returns MILLSTREAM_SLAB_NO_CACHE if all caches of the slab are in use.
+ *
+ * # Safety
+ * `slab` came from a function that creates or opens one; `out` points to a pointer.
+ */
+int32_t millstream_slab_parcel_new(const struct millstream_slab *slab, struct millstream_slab_parcel **out);
+
+/**
+ * Frees a parcel and the objects in it.
+ *
+ * # Safety
+ * `parcel` is NULL or was made by millstream_slab_parcel_new, and neither it nor any of its objects is used afterwards.
+ */
+void millstream_slab_parcel_free(struct millstream_slab_parcel *parcel);
+
+/**
+ * Names the user of a parcel, who owns the objects in it as orphans if the process dies; see millstream_slab_set_owner.
+ *
+ * # Safety
+ * `parcel` was made by millstream_slab_parcel_new.
+ */
+int32_t millstream_slab_parcel_set_owner(const struct millstream_slab_parcel *parcel,
+                                         uint64_t owner);
+
+/**
+ * Returns the number of objects in a parcel.
+ *
+ * # Safety
+ * `parcel` was made by millstream_slab_parcel_new; `out` points to a number.
+ */
+int32_t millstream_slab_parcel_objects(const struct millstream_slab_parcel *parcel, uint64_t *out);
+
+/**
+ * Returns the number of free objects that a parcel keeps since it was cleared.
+ *
+ * # Safety
+ * `parcel` was made by millstream_slab_parcel_new; `out` points to a number.
+ */
+int32_t millstream_slab_parcel_kept(const struct millstream_slab_parcel *parcel, uint64_t *out);
+
+/**
+ * Puts a private object into a parcel; its `bytes` are NULL then. An object of another slab is freed, and the status is
+ * MILLSTREAM_SLAB_FOREIGN.
+ *
+ * # Safety
+ * `parcel` was made by millstream_slab_parcel_new; `object` came from millstream_slab_private_new,
+ * millstream_slab_private_claim or millstream_slab_parcel_pop, and the calling thread uses its cache.
+ */
+int32_t millstream_slab_parcel_push(struct millstream_slab_parcel *parcel,
+                                    struct millstream_slab_private *object);
+
+/**
+ * Allocates an object straight into a parcel, and stores the address of its bytes in `*bytes`, to be written to before
+ * the parcel is passed on. They are those of the last holder, or 0.
+ *
+ * # Safety
+ * `parcel` was made by millstream_slab_parcel_new, and `cache`, which the calling thread uses, by
+ * millstream_slab_cache_new; `bytes` points to a pointer.
+ */
+int32_t millstream_slab_parcel_alloc(struct millstream_slab_parcel *parcel,
+                                     const struct millstream_slab_cache *cache,
+                                     void **bytes);
+
+/**
+ * Takes out the object that was put in last, which is then private to `cache`. Returns MILLSTREAM_SLAB_END for an empty
+ * parcel. On failure `out->bytes` is NULL.
+ *
+ * # Safety
+ * `parcel` was made by millstream_slab_parcel_new, and `cache`, which the calling thread uses and frees after the object,
+ * by millstream_slab_cache_new; `out` points to a `millstream_slab_private`.
+ */
+int32_t millstream_slab_parcel_pop(struct millstream_slab_parcel *parcel,
+                                   const struct millstream_slab_cache *cache,
+                                   struct millstream_slab_private *out);
+
+/**
+ * Frees all objects in a parcel, into `cache`.
+ *
+ * # Safety
+ * `parcel` was made by millstream_slab_parcel_new, and `cache`, which the calling thread uses, by
+ * millstream_slab_cache_new.
+ */
+int32_t millstream_slab_parcel_delete(struct millstream_slab_parcel *parcel,
+                                      const struct millstream_slab_cache *cache);
+
+/**
+ * Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc: the objects that
+ * one thread allocates and another frees then move in the parcel only.
+ *
+ * # Safety
+ * The conditions are those of millstream_slab_parcel_delete.
+ */
+int32_t millstream_slab_parcel_clear(struct millstream_slab_parcel *parcel,
+                                     const struct millstream_slab_cache *cache);
+
+/**
+ * Gives the free objects that a parcel keeps back to the slab, where all caches find them.
+ *
+ * # Safety
+ * The conditions are those of millstream_slab_parcel_delete.
+ */
+int32_t millstream_slab_parcel_flush(struct millstream_slab_parcel *parcel,
+                                     const struct millstream_slab_cache *cache);
+
+/**
  * Allocates an object, private to the cache until it is published. Its bytes are those of the last holder, or 0. On
  * failure `out->bytes` is NULL.
  *
@@ -1284,8 +1627,8 @@ int32_t millstream_slab_recover(const struct millstream_slab *slab,
 const char *millstream_error_message(void);
 
 /**
- * Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM (ENOENT,
- * EACCES, ENOSPC, …), otherwise 0.
+ * Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM or
+ * MILLSTREAM_RING_SYSTEM (ENOENT, EACCES, ENOSPC, …), otherwise 0.
  */
 int32_t millstream_error_number(void);
 

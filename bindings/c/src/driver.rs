@@ -2,12 +2,12 @@
 
 use std::ffi::c_char;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::{Pod, Zeroable, checked};
 use millstream_csm::{Claim, Driver, Progress, Setup, Status, Verdict};
 
 use crate::extensible::{self, Extensible};
 use crate::interval::millstream_csm_interval_result;
-use crate::status::{Failure, answer, borrow, borrow_mut, release, text};
+use crate::status::{Failure, answer, borrow, borrow_mut, place, release, slice, text};
 
 /// The rate of success is more than `low`.
 pub const MILLSTREAM_CSM_AT_LEAST: i32 = 0;
@@ -176,6 +176,35 @@ pub unsafe extern "C" fn millstream_csm_driver_observe(
     unsafe {
         change(driver, progress, |driver| {
             driver.observe(success);
+            Ok(())
+        })
+    }
+}
+
+/// Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the decision
+/// in `*progress`, unless `progress` is NULL. The decision falls after exactly the trial after which
+/// millstream_csm_driver_observe would decide, and `*used` is less than `count` only after a decision or at the limit.
+///
+/// # Safety
+/// `driver` was made by millstream_csm_driver_new; `successes` points to `count` outcomes, and may be NULL if `count` is
+/// 0; `used` points to a size_t; `progress` is NULL or points to an int32_t.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_driver_observe_many(
+    driver: *mut millstream_csm_driver,
+    successes: *const bool,
+    count: usize,
+    used: *mut usize,
+    progress: *mut i32,
+) -> i32 {
+    // SAFETY: the caller guarantees that `driver`, `used` and `progress` are as `change` and `answer` require.
+    unsafe {
+        change(driver, progress, |driver| {
+            // Bytes until they are known to be 0 or 1, as every `bool` of a correct C program is.
+            let bytes = slice("successes", successes.cast::<u8>(), count)?;
+            let outcomes = checked::try_cast_slice(bytes)
+                .map_err(|_| Failure::Outcome { found: bytes.iter().copied().max().unwrap_or_default() })?;
+            let used = place("used", used)?;
+            used.write(driver.observe_slice(outcomes).0);
             Ok(())
         })
     }

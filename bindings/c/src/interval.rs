@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use millstream_csm::quantile::{self, Ranks};
 use millstream_csm::{Interval, interval};
 
-use crate::status::{Failure, answer};
+use crate::status::{Failure, answer, slice};
 
 /// The interval is valid at all times at once, so it may be shown while data come in.
 pub const MILLSTREAM_CSM_WATCHED: i32 = 0;
@@ -79,6 +79,31 @@ pub unsafe extern "C" fn millstream_csm_quantile_ranks(
     let compute = || {
         let Ranks { low, high } = quantile::ranks(n, q, error)?;
         Ok(millstream_csm_ranks { low, high })
+    };
+    // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
+    unsafe { answer(out, compute) }
+}
+
+/// Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers of
+/// values at once except with probability `error`. An end is infinite where the values give no bound. The values need not
+/// be sorted: the function sorts a copy of them.
+///
+/// # Safety
+/// `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a
+/// `millstream_csm_interval_result`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_quantile_interval(
+    values: *const f64,
+    count: usize,
+    q: f64,
+    error: f64,
+    out: *mut millstream_csm_interval_result,
+) -> i32 {
+    let compute = || {
+        // SAFETY: the caller guarantees that `values` points to `count` numbers.
+        let mut sorted = unsafe { slice("values", values, count) }?.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        Ok(quantile::interval(&sorted, q, error)?.into())
     };
     // SAFETY: the caller guarantees that `out` is NULL or valid for a write.
     unsafe { answer(out, compute) }

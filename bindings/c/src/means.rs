@@ -1,12 +1,13 @@
 //! Deciding a claim about the mean of bounded numbers as they come in.
 
 use bytemuck::{Pod, Zeroable};
+use millstream_csm::Progress;
 use millstream_csm::means::{MeanDriver, MeanSetup};
 
 use crate::driver::{claim, code, unused};
 use crate::extensible::{self, Extensible};
 use crate::interval::millstream_csm_interval_result;
-use crate::status::{answer, borrow, borrow_mut, release};
+use crate::status::{answer, borrow, borrow_mut, place, release, slice};
 
 /// A claim about a mean, and the certainty that its answer must have.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -123,6 +124,44 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_observe(
         Ok(code(driver.progress()))
     };
     // SAFETY: the caller guarantees that `progress` is NULL or valid for a write.
+    unsafe { answer(progress, compute) }
+}
+
+/// Records values in their order until they decide; stores the number recorded in `*used`, and the state of the
+/// decision in `*progress`, unless `progress` is NULL. The decision falls after exactly the value after which
+/// millstream_csm_mean_driver_observe would decide. A value outside the bounds before that is refused, and none of the
+/// values is recorded then.
+///
+/// # Safety
+/// `driver` was made by millstream_csm_mean_driver_new; `values` points to `count` numbers, and may be NULL if `count` is
+/// 0; `used` points to a size_t; `progress` is NULL or points to an int32_t.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn millstream_csm_mean_driver_observe_many(
+    driver: *mut millstream_csm_mean_driver,
+    values: *const f64,
+    count: usize,
+    used: *mut usize,
+    progress: *mut i32,
+) -> i32 {
+    let compute = || {
+        // SAFETY: the caller guarantees that `driver` is NULL or a live driver that no other thread uses.
+        let driver = &mut unsafe { borrow_mut("driver", driver) }?.driver;
+        // SAFETY: the caller guarantees that `values` points to `count` numbers, and `used` is NULL or valid for a write.
+        let (values, used) = unsafe { (slice("values", values, count)?, place("used", used)?) };
+        let mut later = driver.clone();
+        let mut seen = values.iter();
+        while later.progress() == Progress::Running
+            && let Some(&value) = seen.next()
+        {
+            later.observe(value)?;
+        }
+        used.write(count - seen.len());
+        *driver = later;
+        Ok(code(driver.progress()))
+    };
+    let mut unasked = 0;
+    let progress = if progress.is_null() { &raw mut unasked } else { progress };
+    // SAFETY: `progress` points to `unasked` above, or the caller guarantees that it is valid for a write.
     unsafe { answer(progress, compute) }
 }
 

@@ -2,10 +2,13 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CStr, OsStr, c_char};
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use bytemuck::Pod;
 use millstream_csm::Error;
+use millstream_ring::shared::AttachError;
 
 /// The call succeeded.
 pub const MILLSTREAM_OK: i32 = 0;
@@ -53,12 +56,37 @@ pub const MILLSTREAM_SLAB_SYSTEM: i32 = 20;
 /// millstream_slab_open_fd.
 pub const MILLSTREAM_SLAB_UNTRUSTED: i32 = 21;
 
+/// Another process, or another object of this process, has this role at the ring.
+pub const MILLSTREAM_RING_TAKEN: i32 = 22;
+/// The ring has events of another size or alignment, or another number of slots.
+pub const MILLSTREAM_RING_MISMATCH: i32 = 23;
+/// The file holds something else than a ring.
+pub const MILLSTREAM_RING_NOT_A_RING: i32 = 24;
+/// The operating system refused; see millstream_error_number().
+pub const MILLSTREAM_RING_SYSTEM: i32 = 25;
+/// Another thread uses the object at the moment, and only one may.
+pub const MILLSTREAM_IN_USE: i32 = 26;
+
 /// The reason for a failed call.
 pub(crate) enum Failure {
     Question(Error),
     Slab(millstream_slab::Error),
     Header(millstream_slab::Error),
+    Ring(AttachError),
     End,
+    /// A number that a function of this interface limits itself.
+    Range {
+        what: &'static str,
+        expected: &'static str,
+        found: u64,
+    },
+    /// A byte of an array of outcomes is neither 0 nor 1.
+    Outcome {
+        found: u8,
+    },
+    InUse {
+        what: &'static str,
+    },
     Null {
         what: &'static str,
     },
@@ -100,6 +128,12 @@ impl From<millstream_slab::Error> for Failure {
     }
 }
 
+impl From<AttachError> for Failure {
+    fn from(error: AttachError) -> Self {
+        Self::Ring(error)
+    }
+}
+
 impl Failure {
     fn status(&self) -> i32 {
         match self {
@@ -110,10 +144,14 @@ impl Failure {
             Self::Question(Error::UnknownMethod { .. }) | Self::Code { .. } | Self::Name { .. } | Self::Text { .. } => {
                 MILLSTREAM_UNKNOWN
             }
-            Self::StructBytes { .. } | Self::NewerStruct { .. } => MILLSTREAM_OUT_OF_RANGE,
+            Self::StructBytes { .. } | Self::NewerStruct { .. } | Self::Range { .. } | Self::Outcome { .. } => {
+                MILLSTREAM_OUT_OF_RANGE
+            }
             Self::Question(_) => MILLSTREAM_NO_ANSWER,
             Self::Slab(error) => status_of(error),
             Self::Header(_) => MILLSTREAM_SLAB_DAMAGED,
+            Self::Ring(error) => status_of_ring(error),
+            Self::InUse { .. } => MILLSTREAM_IN_USE,
             Self::End => MILLSTREAM_SLAB_END,
             Self::Null { .. } => MILLSTREAM_NULL,
         }
@@ -124,7 +162,13 @@ impl Failure {
             Self::Question(error) => error.to_string(),
             Self::Slab(error) => error.to_string(),
             Self::Header(error) => format!("the slab's header is invalid: {error}"),
+            Self::Ring(error) => error.to_string(),
             Self::End => "no further object exists".to_owned(),
+            Self::Range { what, expected, found } => format!("{what} is {found}; expected {expected}"),
+            Self::Outcome { found } => format!("an outcome is the byte {found}; expected true or false, 1 or 0"),
+            Self::InUse { what } => {
+                format!("another thread uses the {what} at the moment; give each to one thread at a time")
+            }
             Self::Null { what } => format!("{what} is NULL; pass the address of an object"),
             Self::Code { what, found } => {
                 format!("unknown {what}: found the code {found}; millstream.h lists the valid codes")
@@ -147,7 +191,8 @@ impl Failure {
     /// The system's error number, or 0 if the system was not involved.
     fn number(&self) -> i32 {
         match self {
-            Self::Slab(millstream_slab::Error::System { source, .. }) => source.raw_os_error().unwrap_or(0),
+            Self::Slab(millstream_slab::Error::System { source, .. })
+            | Self::Ring(AttachError::System { source, .. }) => source.raw_os_error().unwrap_or(0),
             _ => 0,
         }
     }
@@ -175,6 +220,16 @@ fn status_of(error: &millstream_slab::Error) -> i32 {
     }
 }
 
+fn status_of_ring(error: &AttachError) -> i32 {
+    match error {
+        AttachError::Taken(_) => MILLSTREAM_RING_TAKEN,
+        AttachError::Mismatch { .. } => MILLSTREAM_RING_MISMATCH,
+        AttachError::NotARing { .. } => MILLSTREAM_RING_NOT_A_RING,
+        AttachError::TooLarge { .. } => MILLSTREAM_OUT_OF_RANGE,
+        _ => MILLSTREAM_RING_SYSTEM,
+    }
+}
+
 /// Size in bytes of the longest message, with the NUL at its end; longer messages are cut and end with "...".
 pub const MILLSTREAM_MESSAGE_BYTES: usize = 8192;
 
@@ -194,8 +249,8 @@ pub extern "C" fn millstream_error_message() -> *const c_char {
     MESSAGE.with(|message| message.get().cast())
 }
 
-/// Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM (ENOENT,
-/// EACCES, ENOSPC, …), otherwise 0.
+/// Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM or
+/// MILLSTREAM_RING_SYSTEM (ENOENT, EACCES, ENOSPC, …), otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_error_number() -> i32 {
     NUMBER.get()
@@ -271,13 +326,25 @@ pub(crate) unsafe fn borrow_mut<'a, T>(what: &'static str, object: *mut T) -> Re
     unsafe { object.as_mut() }.ok_or(Failure::Null { what })
 }
 
+/// Borrows the place behind an `out` pointer, which is checked first.
+///
+/// # Safety
+/// `out` is NULL or valid for reads and writes for as long as the result is used, and no other code uses it meanwhile.
+pub(crate) unsafe fn place<'a, T: Copy>(what: &'static str, out: *mut T) -> Result<&'a mut MaybeUninit<T>, Failure> {
+    // SAFETY: the caller guarantees that a non-NULL `out` is valid and used by no other code; its value may be missing.
+    unsafe { out.cast::<MaybeUninit<T>>().as_mut() }.ok_or(Failure::Null { what })
+}
+
 /// Borrows the numbers behind a pointer, which may be NULL if `size` is 0.
 ///
 /// # Safety
 /// `numbers` is NULL or points to `size` numbers that do not change for as long as the result is used.
-pub(crate) unsafe fn slice<'a>(what: &'static str, numbers: *const f64, size: usize) -> Result<&'a [f64], Failure> {
+pub(crate) unsafe fn slice<'a, T: Pod>(what: &'static str, numbers: *const T, size: usize) -> Result<&'a [T], Failure> {
     if numbers.is_null() {
         return if size == 0 { Ok(&[]) } else { Err(Failure::Null { what }) };
+    }
+    if size.checked_mul(size_of::<T>()).is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+        return Err(Failure::Range { what, expected: "a size that memory can have", found: size as u64 });
     }
     // SAFETY: `numbers` is not NULL, so the caller guarantees that it points to `size` numbers that do not change.
     Ok(unsafe { std::slice::from_raw_parts(numbers, size) })

@@ -135,6 +135,84 @@ static void means(void) {
     millstream_csm_mean_driver_free(NULL);
 }
 
+static void batches(void) {
+    enum { TRIALS = 2000 };
+    bool outcomes[TRIALS];
+    double values[TRIALS];
+    for (int i = 0; i < TRIALS; i++) {
+        outcomes[i] = i % 20 != 0;
+        values[i] = 0.1 + 0.01 * (i * 7 % 10);
+    }
+    millstream_csm_setup setup = {
+        .struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.8, .error = 1e-3};
+    millstream_csm_driver *one = NULL, *many = NULL;
+    int32_t progress = MILLSTREAM_CSM_RUNNING;
+    size_t used = 99, trials = 0;
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &one) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_driver_new(&setup, 0, 0, &many) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_driver_observe_many(many, NULL, 0, &used, NULL) == MILLSTREAM_OK && used == 0);
+    while (progress == MILLSTREAM_CSM_RUNNING) {
+        EXPECT(millstream_csm_driver_observe(one, outcomes[trials++], &progress) == MILLSTREAM_OK);
+    }
+    progress = -1;
+    EXPECT(millstream_csm_driver_observe_many(many, outcomes, TRIALS, &used, &progress) == MILLSTREAM_OK);
+    EXPECT(used == trials && progress == MILLSTREAM_CSM_HOLDS);
+    EXPECT(millstream_csm_driver_observe_many(many, outcomes, TRIALS, &used, &progress) == MILLSTREAM_OK && used == 0);
+    /* A byte that is no bool is refused, and nothing is recorded. */
+    unsigned char bytes[3] = {1, 2, 0};
+    const void *no_bools = bytes;
+    used = 99, progress = -1;
+    EXPECT(millstream_csm_driver_observe_many(one, no_bools, 3, &used, &progress) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_driver_observe_many(NULL, outcomes, 1, &used, &progress) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_driver_observe_many(one, NULL, 1, &used, &progress) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_driver_observe_many(one, outcomes, SIZE_MAX, &used, &progress) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_driver_observe_many(one, outcomes, 1, NULL, &progress) == MILLSTREAM_NULL);
+    EXPECT(used == 99 && progress == -1);
+    millstream_csm_driver_free(one);
+    millstream_csm_driver_free(many);
+
+    millstream_csm_mean_setup mean = {.struct_bytes = sizeof mean,
+                                      .claim = MILLSTREAM_CSM_AT_MOST,
+                                      .high = 0.3,
+                                      .most = 1,
+                                      .error = 1e-3};
+    millstream_csm_mean_driver *first = NULL, *all = NULL;
+    EXPECT(millstream_csm_mean_driver_new(&mean, &first) == MILLSTREAM_OK);
+    EXPECT(millstream_csm_mean_driver_new(&mean, &all) == MILLSTREAM_OK);
+    for (trials = 0, progress = MILLSTREAM_CSM_RUNNING; progress == MILLSTREAM_CSM_RUNNING; trials++) {
+        EXPECT(millstream_csm_mean_driver_observe(first, values[trials], &progress) == MILLSTREAM_OK);
+    }
+    /* A batch with a value outside the bounds is refused as a whole. */
+    values[5] = 1.5;
+    millstream_csm_mean_status status = {.struct_bytes = sizeof status};
+    EXPECT(millstream_csm_mean_driver_observe_many(all, values, TRIALS, &used, NULL) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_mean_driver_status(all, &status) == MILLSTREAM_OK && status.trials == 0 && used == 99);
+    values[5] = 0.1 + 0.01 * 5;
+    EXPECT(millstream_csm_mean_driver_observe_many(all, values, TRIALS, &used, NULL) == MILLSTREAM_OK);
+    EXPECT(used == trials);
+    EXPECT(millstream_csm_mean_driver_observe_many(all, values, 1, &used, &progress) == MILLSTREAM_OK && used == 0);
+    EXPECT(progress == MILLSTREAM_CSM_HOLDS);
+    used = 99;
+    EXPECT(millstream_csm_mean_driver_observe_many(NULL, values, 1, &used, NULL) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_mean_driver_observe_many(all, NULL, 1, &used, NULL) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_mean_driver_observe_many(all, values, SIZE_MAX / 4, &used, NULL) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_mean_driver_observe_many(all, values, 1, NULL, NULL) == MILLSTREAM_NULL && used == 99);
+    millstream_csm_mean_driver_free(first);
+    millstream_csm_mean_driver_free(all);
+
+    millstream_csm_interval_result median, none;
+    EXPECT(millstream_csm_quantile_interval(values, TRIALS, 0.5, 0.01, &median) == MILLSTREAM_OK);
+    EXPECT(0.1 <= median.low && median.low <= 0.15 && 0.14 <= median.high && median.high <= 0.19);
+    EXPECT(millstream_csm_quantile_interval(NULL, 0, 0.5, 0.01, &none) == MILLSTREAM_OK);
+    EXPECT(none.low == -INFINITY && none.high == INFINITY);
+    values[7] = NAN;
+    EXPECT(millstream_csm_quantile_interval(values, TRIALS, 0.5, 0.01, &median) == MILLSTREAM_NOT_FINITE);
+    EXPECT(millstream_csm_quantile_interval(values, 5, 2, 0.01, &median) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_quantile_interval(NULL, 5, 0.5, 0.01, &median) == MILLSTREAM_NULL);
+    EXPECT(millstream_csm_quantile_interval(values, SIZE_MAX, 0.5, 0.01, &median) == MILLSTREAM_OUT_OF_RANGE);
+    EXPECT(millstream_csm_quantile_interval(values, 5, 0.5, 0.01, NULL) == MILLSTREAM_NULL);
+}
+
 static void comparisons(void) {
     double slow[300], quick[300];
     for (int i = 0; i < 300; i++) {
@@ -246,6 +324,7 @@ int main(void) {
     intervals();
     driver();
     means();
+    batches();
     comparisons();
     return failures != 0;
 }

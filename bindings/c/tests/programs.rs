@@ -17,13 +17,18 @@ enum Link {
     Shared,
 }
 
+/// The compiler's options beside the warnings.
+const C99: &[&str] = &["-std=c99"];
+const CPP17: &[&str] = &["-std=c++17", "-x", "c++"];
+const SANITIZED: &[&str] = &["-std=c99", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+
 /// Compiles `source` with all warnings, runs it, and returns its output.
 fn run(source: &Path, link: Link) -> Output {
-    run_with(source, link, &[])
+    run_with(source, link, C99, &[])
 }
 
-/// Does the same with arguments for the program.
-fn run_with(source: &Path, link: Link, arguments: &[&OsStr]) -> Output {
+/// Does the same with options for the compiler and arguments for the program.
+fn run_with(source: &Path, link: Link, options: &[&str], arguments: &[&OsStr]) -> Output {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = TempDir::new().expect("a temporary folder");
     let program = folder.path().join("program");
@@ -31,10 +36,10 @@ fn run_with(source: &Path, link: Link, arguments: &[&OsStr]) -> Output {
         Link::Static => ".a",
         Link::Shared => ".so",
     });
-    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-    let mut compile = Command::new(compiler);
-    compile.args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"]);
-    compile.arg("-I").arg(here.join("include")).arg(source).arg(&library).arg("-o").arg(&program);
+    let mut compile = Command::new(if options == CPP17 { cpp_compiler() } else { compiler() });
+    compile.args(options).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-I"]).arg(here.join("include"));
+    // The library is no C++ source.
+    compile.arg(source).args(["-x", "none"]).arg(&library).arg("-o").arg(&program);
     compile.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl"]);
     let compiled = compile.output().expect("a C compiler is installed, as Rust needs one to link");
     assert!(compiled.status.success(), "{compile:?}\n{}", String::from_utf8_lossy(&compiled.stderr));
@@ -45,6 +50,80 @@ fn run_with(source: &Path, link: Link, arguments: &[&OsStr]) -> Output {
         .env("LD_LIBRARY_PATH", folder.path())
         .output()
         .expect("the program that was just linked starts")
+}
+
+fn compiler() -> String {
+    std::env::var("CC").unwrap_or_else(|_| "cc".to_owned())
+}
+
+fn cpp_compiler() -> String {
+    std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned())
+}
+
+/// Whether the compiler makes programs with these options; says so if not.
+fn compiles(compiler: &str, options: &[&str]) -> bool {
+    let folder = TempDir::new().expect("a temporary folder");
+    let source = folder.path().join("empty.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").expect("the folder is writable");
+    let mut compile = Command::new(compiler);
+    compile.args(options).arg(&source).arg("-o").arg(folder.path().join("empty"));
+    let found = compile.output().is_ok_and(|output| output.status.success());
+    if !found {
+        println!("skipped: {compiler} does not compile with {options:?}");
+    }
+    found
+}
+
+/// The standard output of a program that must succeed.
+fn printed(output: &Output, what: &str) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{what}: {}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+#[test]
+fn the_examples_are_programs_of_c99_and_of_cplusplus17() {
+    let expected = [
+        ("ring.c", true, "40000 readings, 20.003 degrees on average\n"),
+        ("parcels.c", false, "sum 4950, kept 49, left 0\n"),
+        ("latencies.c", false, "in time: holds\nmean: holds\nmedian: 0.01"),
+    ];
+    for (name, takes_file, expected) in expected {
+        for (options, link) in [(C99, Link::Static), (C99, Link::Shared), (CPP17, Link::Static), (CPP17, Link::Shared)]
+        {
+            if options == CPP17 && !compiles(&cpp_compiler(), CPP17) {
+                continue;
+            }
+            let folder = TempDir::new().expect("a temporary folder");
+            let file = folder.path().join("file");
+            let arguments: &[&OsStr] = if takes_file { &[file.as_os_str()] } else { &[] };
+            let output = run_with(&path(&format!("examples/{name}")), link, options, arguments);
+            let what = format!("{name}, {options:?}, {link:?}");
+            let text = printed(&output, &what);
+            assert!(text.starts_with(expected), "{what}: {text}");
+        }
+    }
+}
+
+#[test]
+fn misuse_of_rings_and_parcels_has_its_status() {
+    for name in ["ring.c", "parcels.c"] {
+        let folder = TempDir::new().expect("a temporary folder");
+        let output = run_with(&path(&format!("tests/{name}")), Link::Static, C99, &[folder.path().as_os_str()]);
+        printed(&output, name);
+    }
+}
+
+#[test]
+fn sanitizers_find_nothing_in_any_misuse() {
+    if !compiles(&compiler(), SANITIZED) {
+        return;
+    }
+    for name in ["every_function.c", "slab.c", "ring.c", "parcels.c"] {
+        let folder = TempDir::new().expect("a temporary folder");
+        let source = path(&format!("tests/{name}"));
+        printed(&run_with(&source, Link::Shared, SANITIZED, &[folder.path().as_os_str()]), name);
+    }
 }
 
 #[test]
@@ -66,7 +145,7 @@ fn published_objects_survive_the_kill_of_their_process() {
         let file = folder.path().join("sessions");
         // The first run creates the slab, the second opens it.
         for run in 1..=2 {
-            let output = run_with(&path("examples/slab.c"), link, &[file.as_os_str()]);
+            let output = run_with(&path("examples/slab.c"), link, C99, &[file.as_os_str()]);
             let text = String::from_utf8_lossy(&output.stdout);
             let complaints = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(0), "{link:?}, run {run}: {text}{complaints}");
@@ -84,7 +163,7 @@ fn published_objects_survive_the_kill_of_their_process() {
 fn every_slab_function_answers_or_explains_its_failure() {
     for link in [Link::Static, Link::Shared] {
         let folder = TempDir::new().expect("a temporary folder");
-        let output = run_with(&path("tests/slab.c"), link, &[folder.path().as_os_str()]);
+        let output = run_with(&path("tests/slab.c"), link, C99, &[folder.path().as_os_str()]);
         let complaints = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{link:?}: {}, {complaints}", output.status);
     }

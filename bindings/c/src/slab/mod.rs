@@ -7,6 +7,7 @@ pub mod create;
 pub mod open;
 
 pub mod object;
+pub mod parcel;
 pub mod private;
 
 pub mod next;

@@ -34,7 +34,7 @@ type Own = RawPrivate<'static>;
 const _: () = assert!(size_of::<Own>() <= size_of::<Words>() && align_of::<Own>() <= align_of::<Words>());
 
 impl millstream_slab_private {
-    fn give(mut object: Own) -> Self {
+    pub(super) fn give(mut object: Own) -> Self {
         let bytes = object.as_mut_ptr().cast();
         let mut own = MaybeUninit::<Words>::uninit();
         // SAFETY: the value fits the words in size and alignment, as asserted above.
@@ -46,7 +46,7 @@ impl millstream_slab_private {
     ///
     /// # Safety
     /// `bytes` is NULL, or `give` made this struct and no copy of it has been taken from.
-    unsafe fn take(&mut self) -> Option<Own> {
+    pub(super) unsafe fn take(&mut self) -> Option<Own> {
         let bytes = std::mem::replace(&mut self.bytes, ptr::null_mut());
         // SAFETY: `bytes` is not NULL, so `give` wrote an object into these words and, as the caller guarantees, it
         // is still there.
@@ -58,7 +58,10 @@ impl millstream_slab_private {
 ///
 /// # Safety
 /// `out` is NULL or valid for a write.
-unsafe fn answer_or_none(out: *mut millstream_slab_private, compute: impl FnOnce() -> Result<Own, Failure>) -> i32 {
+pub(super) unsafe fn answer_or_none(
+    out: *mut millstream_slab_private,
+    compute: impl FnOnce() -> Result<Own, Failure>,
+) -> i32 {
     if let Some(out) = NonNull::new(out) {
         // SAFETY: `out` is not NULL, so the caller guarantees that it is valid for a write. Only the field is
         // accessed, as the rest may be uninitialised.
