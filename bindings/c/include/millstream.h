@@ -1177,8 +1177,9 @@ int32_t millstream_ring_consumer_position(const struct millstream_ring_consumer 
                                           uint64_t *out);
 
 /**
- * Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The file stays the
- * caller's, who may close it. It lies best in memory, /dev/shm or a memfd, and must be writable, with /proc mounted.
+ * Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor stays
+ * open, and may be closed at any time. The file lies best in memory, /dev/shm or a memfd; it must be writable, and /proc
+ * mounted.
  *
  * The role ends with millstream_ring_producer_free, or with the process, however that ends; the next producer goes on
  * where this one was. A child must neither use nor free the producer after a fork. Waits while another process attaches.
@@ -1439,7 +1440,7 @@ int32_t millstream_slab_parcel_new(const struct millstream_slab *slab, struct mi
 void millstream_slab_parcel_free(struct millstream_slab_parcel *parcel);
 
 /**
- * Names the user of a parcel, who owns the objects in it as orphans if the process dies; see millstream_slab_set_owner.
+ * Names the user of a parcel, to own the objects in it as orphans if the process dies; see millstream_slab_set_owner.
  *
  * # Safety
  * `parcel` was made by millstream_slab_parcel_new.

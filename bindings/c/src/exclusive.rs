@@ -30,7 +30,7 @@ impl<T> Exclusive<T> {
 
         impl Drop for Used<'_> {
             fn drop(&mut self) {
-                // Release pairs with the acquire of the next user, who sees all changes.
+                // Release pairs with the acquire of the next user, for all changes to the value.
                 self.0.store(false, Ordering::Release);
             }
         }

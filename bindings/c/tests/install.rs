@@ -118,6 +118,34 @@ fn the_compile_line_of_the_header_makes_a_program_that_runs() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("holds after"));
 }
 
+/// The first block of a language in the README.
+fn block<'a>(readme: &'a str, language: &str) -> &'a str {
+    let (_, rest) = readme.split_once(&format!("```{language}\n")).expect("the README has the block");
+    rest.split_once("```").expect("the block ends").0
+}
+
+#[test]
+fn the_program_of_the_readme_compiles_by_its_lines_and_runs() {
+    if !has("pkg-config") || !has("c++") || !has("cmake") {
+        return;
+    }
+    let (prefix, folder) = (installed(), TempDir::new().expect("a temporary folder"));
+    let readme = fs::read_to_string(path("README.md")).expect("the README is readable");
+    fs::write(folder.path().join("program.c"), block(&readme, "c")).expect("the folder is writable");
+    fs::write(folder.path().join("CMakeLists.txt"), block(&readme, "cmake")).expect("the folder is writable");
+    let lines = readme.lines().filter(|line| line.ends_with("-o program"));
+    let cmake = "cmake -DCMAKE_PREFIX_PATH=/opt/millstream -S . -B build && cmake --build build";
+    assert!(readme.contains(&format!("`{cmake}`")), "the README says how CMake builds");
+    let cmake = cmake.replace("/opt/millstream", &prefix.path().display().to_string()) + "; mv build/program .";
+    let lines: Vec<&str> = lines.chain([cmake.as_str()]).collect();
+    assert_eq!(lines.len(), 4);
+    for line in lines {
+        let output = succeed(&mut shell(&format!("{line}; ./program"), folder.path(), prefix.path()));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("the median is from 0.0"), "{line}: {text}");
+    }
+}
+
 #[test]
 fn pkg_config_links_static_programs() {
     if !has("pkg-config") {

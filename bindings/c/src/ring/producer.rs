@@ -18,8 +18,9 @@ pub struct millstream_ring_producer {
     pid: u32,
 }
 
-/// Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The file stays the
-/// caller's, who may close it. It lies best in memory, /dev/shm or a memfd, and must be writable, with /proc mounted.
+/// Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor stays
+/// open, and may be closed at any time. The file lies best in memory, /dev/shm or a memfd; it must be writable, and /proc
+/// mounted.
 ///
 /// The role ends with millstream_ring_producer_free, or with the process, however that ends; the next producer goes on
 /// where this one was. A child must neither use nor free the producer after a fork. Waits while another process attaches.

@@ -49,7 +49,7 @@ pub unsafe extern "C" fn millstream_slab_parcel_free(parcel: *mut millstream_sla
     unsafe { release(parcel) }
 }
 
-/// Names the user of a parcel, who owns the objects in it as orphans if the process dies; see millstream_slab_set_owner.
+/// Names the user of a parcel, to own the objects in it as orphans if the process dies; see millstream_slab_set_owner.
 ///
 /// # Safety
 /// `parcel` was made by millstream_slab_parcel_new.

@@ -38,7 +38,7 @@ impl<T: Plain> Segment<T> {
         Self::of(file, slots, Layout::new::<T>(), role)
     }
 
-    /// Attaches to a ring whose events have this layout, which is that of `T`, or which nobody reads as a `T`.
+    /// Attaches to a ring whose events have this layout, which is that of `T` unless no code reads a slot as a `T`.
     pub(super) fn of(file: &File, slots: usize, event: Layout, role: Role) -> Result<Self, AttachError> {
         check_capacity(slots);
         let (kind, bytes) = Kind::new(slots, event)?;
