@@ -1,8 +1,9 @@
-//! The Python package: built, installed into its own virtual environment, and tested.
+//! The Python package: a wheel is built, installed into its own virtual environment, and tested.
 //!
 //! The package stands outside the workspace, so that everything else builds without Python. A machine without an
 //! interpreter, or before `cargo xtask setup`, leaves the step out and says so.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,9 +24,10 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     let mut clippy = Command::new(cargo());
     clippy.args(["clippy", &manifest, "--target-dir=target/python", "--", "-D", "warnings"]);
     run(clippy.env("PYO3_PYTHON", environment.interpreter()).current_dir(root))?;
+    let wheel = wheel(root, &environment)?;
     let mut install = environment.python();
-    install.args(["-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
-    run(install.arg(PACKAGE).envs(build_settings(root)).current_dir(root))?;
+    install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall"]);
+    run(install.arg(wheel).current_dir(root))?;
     let mut test = environment.python();
     test.args(["-m", "unittest", "discover", "--start-directory"]).arg(format!("{PACKAGE}/tests"));
     run(test.current_dir(root))?;
@@ -34,14 +36,33 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
         return Ok(Passed::Without(mypy.missing()));
     }
     // The type hints and the package itself agree.
-    run(environment.python().args(["-m", "mypy.stubtest", "millstream"]).current_dir(root))?;
+    let mut stubtest = environment.python();
+    stubtest.args(["-m", "mypy.stubtest", "millstream", "--ignore-unused-allowlist", "--allowlist"]);
+    run(stubtest.arg(format!("{PACKAGE}/tests/stubtest-allowlist")).current_dir(root))?;
     Ok(Passed::Whole)
 }
 
-/// Builds the package with debug assertions, in its own target folder.
-fn build_settings(root: &Path) -> [(&'static str, PathBuf); 2] {
-    [("CARGO_TARGET_DIR", root.join("target/python")), ("MATURIN_PEP517_ARGS", PathBuf::from("--profile=dev"))]
+/// Builds the wheel, with debug assertions, in its own target folder. Its name says that it suits every Python from the
+/// oldest one on, and every Linux from some version of the C library on.
+fn wheel(root: &Path, environment: &Environment) -> Result<PathBuf, String> {
+    let folder = root.join("target/python/wheels");
+    // Wheels of an earlier run are in the way.
+    drop(fs::remove_dir_all(&folder));
+    let mut build = environment.python();
+    build.args(["-m", "maturin", "build", "--quiet", "--profile=dev", "--manifest-path"]);
+    build.arg(format!("{PACKAGE}/Cargo.toml")).arg("--out").arg(&folder);
+    run(build.env("CARGO_TARGET_DIR", root.join("target/python")).current_dir(root))?;
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let names: Vec<String> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+    match names.as_slice() {
+        [name] if name.contains(TAGS) => Ok(folder.join(name)),
+        names => Err(format!("expected a wheel with the tags {TAGS}…, found {names:?} in {}", folder.display())),
+    }
 }
+
+/// The tags of a wheel in its name: the oldest Python, the stable interface, and the policy of the C library.
+const TAGS: &str = "-cp311-abi3-manylinux_2_";
 
 /// A virtual environment with the build tool.
 pub(crate) struct Environment {

@@ -150,6 +150,7 @@ pub(crate) fn setup(args: &[String], root: &Path) -> Result<(), String> {
         Tool::python_package(root, "maturin"),
         Tool::python_package(root, "numpy"),
         Tool::python_package(root, "mypy"),
+        Tool::python_package(root, "hypothesis"),
     ];
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {}

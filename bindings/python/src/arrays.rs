@@ -107,7 +107,11 @@ pub(crate) fn array_of_numbers(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec
         let problem = format!("expected an array of one dimension, found {}", buffer.dimensions());
         return Err(PyValueError::new_err(problem));
     }
-    let is_native = match buffer.format().to_bytes().first() {
+    let format = buffer.format().to_bytes();
+    if format.contains(&b'Z') {
+        return Err(PyTypeError::new_err("expected real numbers, found an array of complex ones"));
+    }
+    let is_native = match format.first() {
         Some(b'>' | b'!') => cfg!(target_endian = "big"),
         Some(b'<') => cfg!(target_endian = "little"),
         _ => true,

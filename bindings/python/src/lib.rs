@@ -1,35 +1,26 @@
-//! `millstream.csm`: confidence sequences, exact tests and stopping rules for Python.
+//! `millstream._native`: the compiled half of the Python package.
 //!
-//! This crate handles arguments, results and exceptions; the mathematics is in [`millstream_csm`]. The docs for users
-//! are the docstrings here, `python/millstream/csm.pyi` (the types) and `README.md`.
+//! This crate handles arguments, results and exceptions; the work is done in [`millstream_csm`], [`millstream_history`]
+//! and [`millstream_slab`]. Users see the modules `millstream.csm`, `millstream.history` and `millstream.slab`, in
+//! `python/millstream`: their docs are the docstrings there and here, the types in the `.pyi` files, and `README.md`.
 
 mod arguments;
 mod arrays;
 mod compare;
 mod driver;
 mod error;
+mod history;
 mod long;
 mod means;
 mod numbers;
 mod permutation;
 mod power;
+mod slab;
 mod values;
 
-/// Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side.
-///
-/// Which one do I want?
-///
-/// - to decide whether a rate of successes is above or below a threshold as outcomes come in: `Driver`
-/// - to decide about the mean of bounded numbers: `MeanDriver`
-/// - to know beforehand how many observations that takes: `power`
-/// - to decide which of two samples, or of two programs, is smaller: `compare`
-/// - to know whether two samples differ, by any statistic: `permutation_test`
-/// - to show where a rate or a quantile lies: `interval`, `quantile_interval`
-/// - to call the low-level functions: `log_choose`, `beta_bound`, `stop`
-///
-/// Functions of many outcomes or numbers accept numpy arrays, `array.array`, lists and all other iterables.
+/// The compiled half of millstream.csm, millstream.history and millstream.slab.
 #[pyo3::pymodule]
-mod csm {
+mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -39,6 +30,8 @@ mod csm {
     #[pymodule_export]
     use crate::error::CsmError;
     #[pymodule_export]
+    use crate::history::{History, HistoryError, Verdict, check, models};
+    #[pymodule_export]
     use crate::means::{MeanDriver, MeanStatus};
     #[pymodule_export]
     use crate::numbers::{beta_bound, interval, log_choose, quantile_interval, quantile_ranks, stop};
@@ -46,6 +39,8 @@ mod csm {
     use crate::permutation::permutation_test;
     #[pymodule_export]
     use crate::power::{Power, power};
+    #[pymodule_export]
+    use crate::slab::{Entry, Handle, Private, Slab, SlabError};
     #[pymodule_export]
     use crate::values::{BetaBound, Bounds, Interval, Ranks, Stop};
 

@@ -1,5 +1,7 @@
 //! Long computations: other threads run meanwhile, and an interrupt is heard.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -34,4 +36,18 @@ pub(crate) fn compute<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> 
             }
         }
     }
+}
+
+/// Computes as [`compute`] does, and tells the abandoned computation to end, by a flag that it looks at.
+///
+/// # Errors
+/// As [`compute`].
+pub(crate) fn compute_or_stop<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(Arc<AtomicBool>) -> T + Send + 'static,
+) -> PyResult<T> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // Relaxed: the flag comes with no data.
+    compute(py, move || work(flag)).inspect_err(|_| stop.store(true, Ordering::Relaxed))
 }

@@ -4,6 +4,8 @@
 //! processor time or steps, so the size of a counter-example depends on the work, and not on the load of the machine.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::verdict::Limit;
@@ -34,6 +36,9 @@ pub struct Options {
     pub explain_time: Option<Duration>,
     /// The maximum memory in bytes of an explanation, within [`memory_bytes`](Self::memory_bytes). Default: 256 MiB.
     pub explain_memory_bytes: u64,
+    /// A flag that another thread sets to end the check early: from then on it is at its limit of [time](Self::time).
+    /// Default: none.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for Options {
@@ -44,6 +49,7 @@ impl Default for Options {
             explain: true,
             explain_time: None,
             explain_memory_bytes: 256 << 20,
+            stop: None,
         }
     }
 }
@@ -63,6 +69,7 @@ pub(crate) struct Exhausted(pub(crate) Limit);
 pub(crate) struct Budget {
     bytes: u64,
     deadline: Option<Instant>,
+    stop: Option<Arc<AtomicBool>>,
     /// The processor time of this thread at which the budget is used up.
     thread_deadline: Option<Duration>,
     ticks: u32,
@@ -81,6 +88,7 @@ impl Budget {
         Budget {
             bytes: options.memory_bytes,
             deadline,
+            stop: options.stop.clone(),
             thread_deadline: None,
             ticks: 0,
             looks: u64::MAX,
@@ -146,7 +154,9 @@ impl Budget {
         self.ticks = 0;
         let Some(looks) = self.looks.checked_sub(1) else { return Err(Exhausted(Limit::Time)) };
         self.looks = looks;
-        let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        // Relaxed: the flag comes with no data.
+        let is_over = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
             || self.thread_deadline.is_some_and(|deadline| thread_time() >= deadline);
         if is_over { Err(Exhausted(Limit::Time)) } else { Ok(()) }
     }
@@ -175,6 +185,17 @@ mod tests {
     fn time_runs_out() {
         let mut budget = Budget::new(&Options { time: Some(Duration::ZERO), ..Options::default() });
         assert_eq!((0..2 * Budget::TICKS).find_map(|_| budget.tick().err()), Some(Exhausted(Limit::Time)));
+    }
+
+    #[test]
+    fn a_flag_of_another_thread_ends_the_check_and_all_its_loans() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut budget = Budget::new(&Options { stop: Some(Arc::clone(&stop)), ..Options::default() });
+        let mut loan = budget.lend_for(Duration::from_secs(60));
+        assert_eq!(budget.look_at_the_clock(), Ok(()));
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(budget.look_at_the_clock(), Err(Exhausted(Limit::Time)));
+        assert_eq!(loan.look_at_the_clock(), Err(Exhausted(Limit::Time)));
     }
 
     #[test]
