@@ -154,7 +154,7 @@ pub unsafe extern "C" fn millstream_slab_parcel_delete(
     cache: *const millstream_slab_cache,
 ) -> i32 {
     // SAFETY: the caller guarantees that both are NULL or live, and that no other thread uses them.
-    unsafe { change(parcel, cache, |parcel, cache| parcel.free(cache)) }
+    unsafe { change(parcel, cache, RawParcel::free) }
 }
 
 /// Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc: the objects that
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn millstream_slab_parcel_clear(
     cache: *const millstream_slab_cache,
 ) -> i32 {
     // SAFETY: the caller guarantees that both are NULL or live, and that no other thread uses them.
-    unsafe { change(parcel, cache, |parcel, cache| parcel.clear(cache)) }
+    unsafe { change(parcel, cache, RawParcel::clear) }
 }
 
 /// Gives the free objects that a parcel keeps back to the slab, where all caches find them.
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn millstream_slab_parcel_flush(
     cache: *const millstream_slab_cache,
 ) -> i32 {
     // SAFETY: the caller guarantees that both are NULL or live, and that no other thread uses them.
-    unsafe { change(parcel, cache, |parcel, cache| parcel.flush(cache)) }
+    unsafe { change(parcel, cache, RawParcel::flush) }
 }
 
 /// # Safety
