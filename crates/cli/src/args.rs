@@ -12,6 +12,7 @@ use millstream_command::screen::look::Look;
 use millstream_command::screen::{out, text};
 use millstream_command::{size, time};
 
+use crate::cases::args::{StandInArgs, TestArgs, TrialArgs};
 use crate::families::by_family;
 use crate::file::model::MAX_WORKERS;
 use crate::file::template::Template;
@@ -116,6 +117,11 @@ pub(crate) enum Command {
     /// Without EXAMPLE, lists the examples.
     #[command(after_help = INIT_STATUS)]
     Init(InitArgs),
+    /// Run flows on their cases, and compare the outcome with the expected one.
+    ///
+    /// Each case runs in a temporary folder, with the programs and the answers of servers that it gives in place of real ones. It
+    /// reaches neither the network nor other files.
+    Test(TestArgs),
     /// Run the units of a file of dead letters again.
     ///
     /// The flow, its parameters, INPUTs, caps and folder are those of the run that gave the units up; each unit starts over at
@@ -145,6 +151,12 @@ pub(crate) enum Command {
     /// A command that runs no flow.
     #[command(flatten)]
     Instrument(millstream_instruments::Command),
+    /// Run the flow of a case. `millstream test` starts this itself.
+    #[command(hide = true)]
+    Trial(TrialArgs),
+    /// Do what a case gives for a program. Its flow starts this itself.
+    #[command(hide = true)]
+    StandIn(StandInArgs),
     /// End the programs of a run that was killed. Every run starts this itself.
     #[command(hide = true)]
     Supervise {
@@ -261,6 +273,7 @@ Examples:
   millstream each -j4 --walk photos --creates thumbs/{/} convert {} -resize 200 thumbs/{/}
   millstream each --needs 'host:{host}=2' --rate 20/s --retry 3 curl -fsSO {} < urls.txt
   find . -name '*.wav' -print0 | millstream each -0 --timeout 5m flac {}
+  millstream each --pipe --block 10MiB -k grep -c error < access.log
   millstream each --shell 'wc -l < \"$1\" | tr -d \" \"' {} ::: *.txt
 
 `--save FLOW.toml` writes the flow file that the line stands for. While it runs, `millstream status` and `millstream set RUN resource.jobs=8` reach it.
@@ -281,6 +294,13 @@ pub(crate) struct EachArgs {
     /// Give a program N items at once, each an argument of its own in the place of `{}`.
     #[arg(short = 'N', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub group: Option<u32>,
+    /// Give each program a block of standard input, or of the files of `--lines`, as its own standard input: whole lines of
+    /// about the size of `--block`, or `-N` lines.
+    #[arg(long, conflicts_with_all = ["walk", "creates", "results", "tag"])]
+    pub pipe: bool,
+    /// The size of a block [default: 1MiB].
+    #[arg(long, value_name = "SIZE", value_parser = memory, requires = "pipe", conflicts_with = "group")]
+    pub block: Option<u64>,
     /// Read items from a file, one a line, in place of standard input; `-` is standard input.
     #[arg(short = 'a', long, value_name = "FILE", conflicts_with = "walk")]
     pub lines: Vec<PathBuf>,
@@ -354,6 +374,15 @@ pub(crate) struct EachArgs {
 }
 
 impl EachArgs {
+    /// The items that a program takes at once, and the way in which it takes them.
+    pub(crate) fn takes(&self) -> Takes {
+        match (self.pipe, self.group) {
+            (true, _) => Takes::Input,
+            (false, Some(2..)) => Takes::Items,
+            (false, _) => Takes::Item,
+        }
+    }
+
     /// Whether programs write to the command's own standard output.
     pub(crate) fn inherits(&self) -> bool {
         self.ungroup
@@ -364,6 +393,17 @@ impl EachArgs {
         let of_delay = |delay: Duration| format!("{}/s", 1.0 / delay.as_secs_f64());
         self.rate.clone().or_else(|| self.delay.map(of_delay))
     }
+}
+
+/// The items of `millstream each` that a program takes at once, and the way in which it takes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// One item, as an argument.
+    Item,
+    /// Several items, each an argument.
+    Items,
+    /// Several lines, as its standard input.
+    Input,
 }
 
 /// `--needs`: a resource with tokens, perhaps for each key.

@@ -47,7 +47,10 @@ mod tests {
                 |paragraph: &str| paragraph.lines().filter_map(word).filter(|word| !word.is_empty()).collect();
             let families: Vec<Vec<String>> = page.split("\n\n").map(first_words).collect();
             for family in [
-                &["Flows:", "run", "plan", "each", "init", "retry", "status", "top", "explain", "set", "whatif"][..],
+                &[
+                    "Flows:", "run", "plan", "each", "init", "test", "retry", "status", "top", "explain", "set",
+                    "whatif",
+                ][..],
                 &["Streams:", "stream", "tee"],
                 &["Evidence:", "slo", "compare", "csm", "history"],
                 &["Machine:", "slab", "barrierd", "doctor"],

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::file::model::Fold;
 use crate::ops::Number;
 use crate::record::Record;
 
@@ -19,6 +20,8 @@ pub(crate) struct Group {
     /// The members without their payloads, unless the group stands for the unit that they were split from, or has only
     /// counted or added.
     members: Vec<Record>,
+    /// The members that are copies of the unit, without their payloads.
+    copies: Vec<Record>,
     /// The members have dead letters. The pieces of a group share this.
     has_letters: Arc<AtomicBool>,
     /// The dead letters of a retry that its members are of.
@@ -33,7 +36,8 @@ enum Content {
     /// Nothing but their number.
     #[default]
     Count,
-    Sum(Number),
+    /// The sum of their numbers, or the least or greatest.
+    Number(Fold, Number),
     /// Their contents, one behind the other.
     Kept {
         bytes: Vec<u8>,
@@ -66,7 +70,7 @@ impl Group {
     pub(crate) fn content_bytes(&self) -> u64 {
         match &self.content {
             Content::Kept { bytes, .. } => bytes.len() as u64,
-            Content::Count | Content::Sum(_) | Content::Taken => 0,
+            Content::Count | Content::Number(..) | Content::Taken => 0,
         }
     }
 
@@ -78,6 +82,18 @@ impl Group {
     /// The value by which its members were chosen.
     pub(crate) fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
+    }
+
+    /// Keeps the fields of a copy.
+    pub(crate) fn keep_copy(&mut self, copy: &Record) {
+        let copy = copy.without_payload();
+        self.weight += size_of::<Record>() as u64 + copy.held();
+        self.copies.push(copy);
+    }
+
+    /// The copy that went to this stage, if it has joined.
+    pub(crate) fn copy(&self, stage: &str) -> Option<&Record> {
+        self.copies.iter().find(|copy| copy.copied_for().is_some_and(|copied| **copied == *stage))
     }
 
     /// Its members, where it keeps them.
@@ -101,16 +117,18 @@ impl Group {
         self.letters.extend(member.letters());
     }
 
-    /// Adds to the sum.
+    /// Takes a member's number into that of the group.
     ///
     /// # Errors
     /// The sum would be too large to be written exactly.
-    pub(crate) fn add(&mut self, number: Number) -> Result<(), String> {
-        let sum = match &self.content {
-            Content::Sum(sum) => sum.plus(number).ok_or("the sum is too large")?,
+    pub(crate) fn fold(&mut self, fold: Fold, number: Number) -> Result<(), String> {
+        let folded = match (&self.content, fold) {
+            (Content::Number(_, sum), Fold::Sum | Fold::Mean) => sum.plus(number).ok_or("the sum is too large")?,
+            (Content::Number(_, least), Fold::Min) if least.cmp(number).is_le() => *least,
+            (Content::Number(_, most), Fold::Max) if most.cmp(number).is_ge() => *most,
             _ => number,
         };
-        self.content = Content::Sum(sum);
+        self.content = Content::Number(fold, folded);
         Ok(())
     }
 
@@ -141,13 +159,19 @@ impl Group {
     pub(crate) fn take_content(&mut self) -> Option<Vec<u8>> {
         let content = match std::mem::replace(&mut self.content, Content::Taken) {
             Content::Count => self.count.to_string().into_bytes(),
-            Content::Sum(sum) => sum.to_string().into_bytes(),
+            Content::Number(Fold::Mean, sum) => sum.over(self.count).to_string().into_bytes(),
+            Content::Number(_, number) => number.to_string().into_bytes(),
             Content::Kept { bytes, ends } => in_order(bytes, ends),
             Content::Taken => return None,
         };
         // The payload weighs by itself from now on.
-        self.weight =
-            self.members.iter().map(|member| size_of::<Record>() as u64 + member.held()).sum::<u64>() + OVERHEAD;
+        self.weight = self
+            .members
+            .iter()
+            .chain(&self.copies)
+            .map(|member| size_of::<Record>() as u64 + member.held())
+            .sum::<u64>()
+            + OVERHEAD;
         Some(content)
     }
 }
@@ -194,17 +218,29 @@ mod tests {
     fn whole_numbers_are_added_exactly() {
         let mut group = Group::new(None);
         for number in ["9007199254740993", "-1", " 3"] {
-            group.add(Number::parse(number.as_bytes()).unwrap()).unwrap();
+            group.fold(Fold::Sum, Number::parse(number.as_bytes()).unwrap()).unwrap();
         }
         assert_eq!(group.take_content().unwrap(), b"9007199254740995");
         let mut group = Group::new(None);
         for number in ["0.5", "2"] {
-            group.add(Number::parse(number.as_bytes()).unwrap()).unwrap();
+            group.fold(Fold::Sum, Number::parse(number.as_bytes()).unwrap()).unwrap();
         }
         assert_eq!(group.take_content().unwrap(), b"2.5");
         let most = Number::parse(i128::MAX.to_string().as_bytes()).unwrap();
         let mut group = Group::new(None);
-        group.add(most).unwrap();
-        assert!(group.add(most).is_err());
+        group.fold(Fold::Sum, most).unwrap();
+        assert!(group.fold(Fold::Sum, most).is_err());
+    }
+
+    #[test]
+    fn the_least_the_greatest_and_the_mean_are_numbers_too() {
+        for (fold, expected) in [(Fold::Min, "-2"), (Fold::Max, "10"), (Fold::Mean, "3.5"), (Fold::Sum, "10.5")] {
+            let mut group = Group::new(None);
+            for number in ["2.5", "-2", "10"] {
+                group.fold(fold, Number::parse(number.as_bytes()).unwrap()).unwrap();
+                group.join(&Record::default());
+            }
+            assert_eq!(group.take_content().unwrap(), expected.as_bytes(), "{fold:?}");
+        }
     }
 }

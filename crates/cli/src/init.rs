@@ -10,6 +10,7 @@ use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::shown;
 
 use crate::args::InitArgs;
+use crate::file::cases;
 use crate::run::{NOT_WRITTEN, WRONG};
 
 /// The flows that come with the command.
@@ -52,9 +53,21 @@ impl Example {
         }
     }
 
-    /// The flow file, whose comments call it `file`.
-    fn written_to(self, file: &Path) -> String {
-        self.text().replace(&format!("flows/{}.toml", self.name()), &shown::path(file).to_string())
+    /// Its cases, for `millstream test`.
+    fn cases(self) -> &'static str {
+        match self {
+            Self::Commands => include_str!("../flows/commands.test.toml"),
+            Self::Fetch => include_str!("../flows/fetch.test.toml"),
+            Self::Lines => include_str!("../flows/lines.test.toml"),
+            Self::Archive => include_str!("../flows/archive.test.toml"),
+            Self::Verify => include_str!("../flows/verify.test.toml"),
+            Self::Unarchive => include_str!("../flows/unarchive.test.toml"),
+        }
+    }
+
+    /// A text of the example, whose comments call the flow file `file`.
+    fn written_to(self, text: &str, file: &Path) -> String {
+        text.replace(&format!("flows/{}.toml", self.name()), &shown::path(file).to_string())
     }
 }
 
@@ -65,24 +78,39 @@ pub(crate) fn init(args: &InitArgs) -> ExitCode {
     if file.as_os_str() == "-" {
         return printed(out::print(example.text()));
     }
-    let text = example.written_to(&file);
-    match File::options().write(true).create_new(true).open(&file).and_then(|mut new| new.write_all(text.as_bytes())) {
-        Ok(()) => {
-            let file = shown::path(&file);
-            complain(format!(
-                "wrote {file}; its first lines say how to run it, and `millstream plan {file}` what it will do"
-            ));
-            ExitCode::SUCCESS
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            complain(format!("error: {} is there already; `-o FILE` writes another", shown::path(&file)));
-            ExitCode::from(WRONG)
-        }
-        Err(error) => {
-            complain(format!("error: cannot write {}: {error}", shown::path(&file)));
-            ExitCode::from(NOT_WRITTEN)
+    let cases = cases::beside(&file);
+    // Looked at before: one file without the other would be half an example.
+    if let Some(there) = [&file, &cases].into_iter().find(|path| path.symlink_metadata().is_ok()) {
+        return is_there(there);
+    }
+    for (path, text) in [(&file, example.text()), (&cases, example.cases())] {
+        if let Err(status) = write_new(path, &example.written_to(text, &file)) {
+            return status;
         }
     }
+    let (file, cases) = (shown::path(&file), shown::path(&cases));
+    complain(format!(
+        "wrote {file}; its first lines say how to run it, `millstream plan {file}` what it will do, and `millstream test {file}` \
+         runs it on {cases}"
+    ));
+    ExitCode::SUCCESS
+}
+
+fn is_there(path: &Path) -> ExitCode {
+    complain(format!("error: {} is there already; `-o FILE` writes another", shown::path(path)));
+    ExitCode::from(WRONG)
+}
+
+/// Writes a file that is not there yet; a failure is told, and gives the exit status.
+fn write_new(path: &Path, text: &str) -> Result<(), ExitCode> {
+    let written = File::options().write(true).create_new(true).open(path);
+    written.and_then(|mut new| new.write_all(text.as_bytes())).map_err(|error| {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            return is_there(path);
+        }
+        complain(format!("error: cannot write {}: {error}", shown::path(path)));
+        ExitCode::from(NOT_WRITTEN)
+    })
 }
 
 fn printed(printed: io::Result<()>) -> ExitCode {
@@ -109,17 +137,21 @@ mod tests {
     use clap::ValueEnum;
 
     use super::{Example, list};
+    use crate::file::cases;
 
     #[test]
     fn every_example_is_listed_and_is_a_flow_that_knows_its_name() {
         for example in Example::value_variants() {
             assert!(list().contains(&format!("  {} ", example.name())), "{}", list());
-            let text = example.written_to("some/where.toml".as_ref());
+            let text = example.written_to(example.text(), "some/where.toml".as_ref());
             assert!(
                 text.contains("millstream run some/where.toml") && !text.contains(&format!("flows/{}", example.name()))
             );
-            crate::file::parse::parse("example".as_ref(), &text, &[])
+            let flow = crate::file::parse::parse("example".as_ref(), &text, &[])
                 .unwrap_or_else(|error| panic!("{}", error.render()));
+            let text = example.written_to(example.cases(), "some/where.toml".as_ref());
+            assert!(text.contains("millstream test some/where.toml"));
+            cases::parse("example".as_ref(), &text, &flow).unwrap_or_else(|error| panic!("{}", error.render()));
         }
     }
 }

@@ -11,6 +11,7 @@
 //! - `run`: `millstream run`, with its `screen`, its `dead_letters` and their `causes`;
 //! - `each`: `millstream each`, a command line as the text of a flow file;
 //! - `retry`: `millstream retry`;
+//! - `cases`: `millstream test`;
 //! - `whatif`: `millstream whatif`, on the trace of a run;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
 //! - `metrics` and `serve`: the metrics of a run, in a file and over HTTP;
@@ -24,6 +25,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
+mod cases;
 mod causes;
 mod dead_letters;
 mod descriptors;
@@ -81,6 +83,9 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::plan(&args),
         Command::Each(args) => each::each(&args),
         Command::Init(args) => init::init(&args),
+        Command::Test(args) => cases::test(&args),
+        Command::Trial(args) => cases::run_case(&args),
+        Command::StandIn(args) => cases::stand_in(&args),
         Command::Retry(args) => retry::retry(&args),
         Command::Status(args) => steer::client::status(args.run.as_deref(), args.json),
         Command::Top(args) => top::top(args.run.as_deref()),

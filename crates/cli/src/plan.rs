@@ -116,8 +116,10 @@ fn items(file: &FlowFile) -> String {
             }
             said
         }
-        SourceSpec::Lines { from, null } => {
+        SourceSpec::Lines { from, null, block } => {
             let what = if *null { "the NUL-separated records" } else { "the lines" };
+            let blocks = block.map(|size| format!("blocks of {} of ", text::bytes(size as u64))).unwrap_or_default();
+            let what = &format!("{blocks}{what}");
             match from {
                 LinesFrom::Stdin if file.input_span.is_some() => format!("{what} of standard input"),
                 LinesFrom::Stdin => format!("{what} of standard input, or of the INPUTs"),
@@ -149,6 +151,10 @@ fn chains(file: &FlowFile) -> Vec<String> {
     for stage in &file.stages {
         if stage.op.has_else() {
             chains.push(follow(format!("{}, else", text::printable(&stage.name)), stage.otherwise.as_deref()));
+        }
+        // The first copy takes the way above.
+        for to in stage.op.copies().unwrap_or_default().iter().skip(1) {
+            chains.push(follow(format!("{}, copy", text::printable(&stage.name)), Some(&**to)));
         }
     }
     chains

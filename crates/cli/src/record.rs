@@ -73,6 +73,8 @@ pub(crate) struct Record {
     parent: Option<Arc<Record>>,
     /// Its number among the pieces, from 1.
     part: u64,
+    /// The stage that it is a copy for.
+    copy: Option<Arc<str>>,
     /// The number of splits that have led to it.
     level: u32,
     /// The units that it was gathered from.
@@ -97,6 +99,8 @@ pub(crate) enum PieceText {
     Line(Vec<u8>),
     /// The path of a file in an archive.
     Member(Vec<u8>),
+    /// That of the unit, of which it is a copy for this stage.
+    Copy(Arc<str>),
 }
 
 /// The pieces that a retry wants of a unit, in the order of the [ways](Record::parts) to them from there.
@@ -125,6 +129,8 @@ enum Origin {
     Argument,
     /// Several of either, with a zero byte between them.
     Group,
+    /// Several lines, each with its end, which is this byte.
+    Block(u8),
     /// A piece of another unit, which has no text of its own.
     Piece,
     /// A file of an archive.
@@ -192,14 +198,28 @@ impl Record {
     /// A piece of another unit.
     #[inline]
     pub(crate) fn piece(parent: &Arc<Self>, part: u64, text: PieceText) -> Self {
-        let (text, origin) = match text {
-            PieceText::None => (Vec::new(), Origin::Piece),
-            PieceText::Line(line) => (line, Origin::Line),
-            PieceText::Member(path) => (path, Origin::Member),
+        let (text, origin, copy) = match text {
+            PieceText::None => (Vec::new(), Origin::Piece, None),
+            PieceText::Line(line) => (line, Origin::Line, None),
+            PieceText::Member(path) => (path, Origin::Member, None),
+            PieceText::Copy(stage) => (Vec::new(), Origin::Piece, Some(stage)),
         };
+        // Of a copy, what was found out about the unit stays true.
+        let (blake3, sha256) = if copy.is_some() { (parent.blake3, parent.sha256) } else { (None, None) };
         // The content may not be for all to read, as that of its parent.
-        let level = parent.level + 1;
-        Self { text, origin, parent: Some(Arc::clone(parent)), part, level, mode: parent.mode, ..Self::default() }
+        let (level, mode) = (parent.level + 1, parent.mode);
+        let parent = Some(Arc::clone(parent));
+        Self { text, origin, parent, part, copy, level, mode, blake3, sha256, ..Self::default() }
+    }
+
+    /// The stage that it is a copy for.
+    pub(crate) fn copied_for(&self) -> Option<&Arc<str>> {
+        self.copy.as_ref()
+    }
+
+    /// This unit without its payload, for a group that keeps its fields.
+    pub(crate) fn without_payload(&self) -> Self {
+        Self { payload: Payload::default(), declared: 0, headroom: 0, place: None, wanted: None, ..self.clone() }
     }
 
     /// This unit without its payload and fields: what it was, for its dead letter.
@@ -320,23 +340,47 @@ impl Record {
         Self { text: items, origin: Origin::Group, ..Self::default() }
     }
 
+    /// Several lines with their ends, each of which is `ending`.
+    pub(crate) fn block(lines: Vec<u8>, ending: u8) -> Self {
+        Self { text: lines, origin: Origin::Block(ending), ..Self::default() }
+    }
+
+    /// The lines of a block as they were read, with their ends.
+    pub(crate) fn block_bytes(&self) -> Option<&[u8]> {
+        matches!(self.origin, Origin::Block(_)).then_some(&self.text)
+    }
+
+    /// The items of a group that the source gave.
+    fn source_items(&self) -> Option<impl Iterator<Item = &[u8]>> {
+        let (between, text) = match self.origin {
+            Origin::Group => (0, self.text.as_slice()),
+            Origin::Block(ending) => (ending, self.text.strip_suffix(&[ending]).unwrap_or(&self.text)),
+            _ => return None,
+        };
+        // As with single lines, a carriage return before a newline belongs to the ending.
+        let without_return = move |item: &'_ [u8]| match item {
+            [item @ .., b'\r'] if between == b'\n' => item.len(),
+            item => item.len(),
+        };
+        Some(text.split(move |byte| *byte == between).map(move |item| &item[..without_return(item)]))
+    }
+
     /// The items of a group.
     pub(crate) fn items(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        let of_source = (self.origin == Origin::Group).then(|| self.text.split(|byte| *byte == 0));
         let gathered = (self.origin == Origin::Gathered).then(|| {
             let members = self.group.iter().flat_map(|group| group.members());
             members.flat_map(|member| {
-                let of_source = (member.origin == Origin::Group).then(|| member.text.split(|byte| *byte == 0));
-                let one = (member.origin != Origin::Group).then_some(member.text());
+                let of_source = member.source_items();
+                let one = of_source.is_none().then_some(member.text());
                 of_source.into_iter().flatten().chain(one)
             })
         });
-        self.is_group().then(|| of_source.into_iter().flatten().chain(gathered.into_iter().flatten()))
+        self.is_group().then(|| self.source_items().into_iter().flatten().chain(gathered.into_iter().flatten()))
     }
 
     /// Whether the unit is a group of items.
     pub(crate) fn is_group(&self) -> bool {
-        matches!(self.origin, Origin::Group | Origin::Gathered)
+        matches!(self.origin, Origin::Group | Origin::Block(_) | Origin::Gathered)
     }
 
     /// A record of a payload and nothing else.
@@ -439,6 +483,9 @@ impl Record {
 
     /// The text as it may be shown to others: a URL without its credentials.
     pub(crate) fn shown_text(&self) -> Cow<'_, [u8]> {
+        if let (Some(stage), Some(parent)) = (&self.copy, &self.parent) {
+            return [&parent.shown_text(), format!(", copy for {stage}").as_bytes()].concat().into();
+        }
         if let (Origin::Piece, Some(parent)) = (self.origin, &self.parent) {
             return [&parent.shown_text(), format!(" part {}", self.part).as_bytes()].concat().into();
         }
@@ -512,6 +559,10 @@ impl Fields for Record {
             Field::Key => self.group().and_then(Group::key).map(Cow::Borrowed),
             Field::Part => self.parent.as_ref().map(|_| Cow::Owned(self.part.to_string().into_bytes())),
             Field::Parent(field) => self.parent.as_ref()?.field(field),
+            Field::Copy(stage, field) => match self.group().and_then(|group| group.copy(stage)) {
+                Some(copy) => copy.field(field),
+                None => self.parent.as_ref()?.field(&Field::Copy(stage.clone(), field.clone())),
+            },
             // The same for every unit of a run: filled in before it starts.
             Field::Input | Field::Param(_) => None,
         }

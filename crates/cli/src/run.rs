@@ -377,7 +377,7 @@ fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
 }
 
 /// The units with their places in the order of what is printed.
-fn with_places(source: Source, printer: Arc<Printer>) -> Source {
+pub(crate) fn with_places(source: Source, printer: Arc<Printer>) -> Source {
     Box::new(source.map(move |mut record| {
         record.place = Some(printer.place());
         record

@@ -11,6 +11,7 @@ use millstream_flow::{
     Rate, Resource, Retry, StageBuilder, select,
 };
 
+use crate::cases::StandIns;
 use crate::descriptors;
 use crate::file::model::{self, FlowFile, Hold, NeedSpec, OpSpec, ResourceKind, StageSpec};
 use crate::file::{FlowError, Problem, Refusal};
@@ -77,10 +78,34 @@ pub(crate) fn wire(
     on_retire: Option<OnRetire>,
     halted: Arc<AtomicBool>,
 ) -> Result<Wired, FlowError> {
+    wire_with(file, on_dead_letter, on_retire, halted, None)
+}
+
+/// The engine flow of a case of `millstream test`, in which `stand_ins` take the place of programs and servers, and no op
+/// leaves the folder.
+///
+/// # Errors
+/// As [`wire`].
+pub(crate) fn wire_case(
+    file: &FlowFile,
+    on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static,
+    on_retire: OnRetire,
+    stand_ins: &StandIns,
+) -> Result<Wired, FlowError> {
+    wire_with(file, on_dead_letter, Some(on_retire), Arc::default(), Some(stand_ins))
+}
+
+fn wire_with(
+    file: &FlowFile,
+    on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static,
+    on_retire: Option<OnRetire>,
+    halted: Arc<AtomicBool>,
+    stand_ins: Option<&StandIns>,
+) -> Result<Wired, FlowError> {
     let refuse = |problems| FlowError::from(Refusal::new(&file.path, file.text.clone(), problems));
     let printer = Arc::new(Printer::new(file.memory.map_or(MAX_UNPRINTED, |memory| memory.min(MAX_UNPRINTED))));
     let machine = Arc::new(Machine::new(file.machine));
-    let ops = build_ops(file, &printer, &machine).map_err(refuse)?;
+    let ops = build_ops(file, &printer, &machine, stand_ins).map_err(refuse)?;
     let mut builder = Flow::builder::<Record>(file.name.clone());
     builder.inflight(file.inflight).on_dead_letter(on_dead_letter);
     if let Some(on_retire) = on_retire {
@@ -108,7 +133,12 @@ pub(crate) fn wire(
 }
 
 /// The stages' ops, or all reasons why some cannot run.
-fn build_ops(file: &FlowFile, printer: &Arc<Printer>, machine: &Arc<Machine>) -> Result<Ops, Vec<Problem>> {
+fn build_ops(
+    file: &FlowFile,
+    printer: &Arc<Printer>,
+    machine: &Arc<Machine>,
+    stand_ins: Option<&StandIns>,
+) -> Result<Ops, Vec<Problem>> {
     let mut stages = Vec::new();
     let mut problems = Vec::new();
     for stage in &file.stages {
@@ -119,6 +149,7 @@ fn build_ops(file: &FlowFile, printer: &Arc<Printer>, machine: &Arc<Machine>) ->
             attempts: retries.saturating_add(1),
             printer,
             machine,
+            stand_ins,
         };
         match ops::build(&stage.op, &around) {
             Ok(op) => stages.push((stage.name.clone(), Arc::from(op))),
@@ -193,15 +224,18 @@ impl Wiring<'_> {
         };
         let policies = Policies { spec, needs, idempotent, blocking, threads };
         let exit = |inlet: Option<Inlet<Record>>| inlet.map_or_else(|| retire.into(), Into::into);
-        if let OpSpec::Split(_) = spec.op {
+        if let OpSpec::Split(split) = &spec.op {
+            let copies: Option<Vec<_>> =
+                split.copies().map(|stages| stages.iter().map(|stage| self.inlet(stage).into()).collect());
             let stage = self.builder.split(self.inlets[index], move |record: &mut Record, cx: &mut Cx<'_>| {
                 may_run(record)?;
                 op.open(record, cx)
             });
             let stage = policies.apply(stage);
-            return match next {
-                Some(next) => stage.to(next),
-                None => stage.to(retire),
+            return match (copies, next) {
+                (Some(copies), _) => stage.to(select(|copy: &Record| copy.part() as usize - 1, copies)),
+                (None, Some(next)) => stage.to(next),
+                (None, None) => stage.to(retire),
             };
         }
         if let OpSpec::Gather(gather) = &spec.op {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use millstream_flow::{
     AfterFailure, BuildError, Cause, DeadLetter, Either, Failure, Flow, FlowBuilder, Gather, Need, Outcome, Report,
-    Retry, Unfinished,
+    Retry, Unfinished, select,
 };
 use millstream_verify_random::{Random, seed, stress};
 
@@ -666,6 +666,7 @@ fn storm(seed: u64) {
     let keyed = flow.keyed_tokens("keyed", 1 + random.below(3));
     let tokens = flow.tokens("tokens", 1 + random.below(3));
     let (sort, split) = (flow.inlet::<Twig>("sort"), flow.inlet::<Twig>("split"));
+    let aside = flow.inlet::<Twig>("aside");
     let (leaf, pack) = (flow.inlet::<Twig>("leaf"), flow.inlet::<Twig>("pack"));
     let (packed, crate_up) = (flow.inlet::<Vec<Twig>>("packed"), flow.inlet::<Vec<Twig>>("crate"));
     let (unpack, done) = (flow.inlet::<Vec<Vec<Twig>>>("unpack"), flow.retire());
@@ -692,7 +693,16 @@ fn storm(seed: u64) {
             fate => Ok(Twig { level: twig.level + 1, fate: fate.wrapping_mul(0x9e37_79b9) ^ n, leaf: None }),
         }))
     });
-    stage.after_failure(if random.below(2) == 0 { AfterFailure::Skip } else { AfterFailure::DeadLetter }).to(sort);
+    // The children of a unit go two ways, as its copies would, and meet again.
+    let ways = select(|twig: &Twig| usize::from(twig.fate.is_multiple_of(3)), [sort.into(), aside.into()]);
+    stage.after_failure(if random.below(2) == 0 { AfterFailure::Skip } else { AfterFailure::DeadLetter }).to(ways);
+    flow.update(
+        aside,
+        |twig: &mut Twig, _| {
+            if twig.fate.is_multiple_of(43) { Err(Failure::msg("lost aside")) } else { Ok(()) }
+        },
+    )
+    .to(sort);
     let numbers = leaves.clone();
     flow.stage(leaf, move |twig: &mut Twig, _| {
         if twig.fate.is_multiple_of(57) {

@@ -69,10 +69,12 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from) as u64);
     let mut text = String::new();
     let name = command.name();
-    text += &format!("# Runs `{}` for each item.\n\n", comment(&name));
+    let each = if args.pipe { "block of lines" } else { "item" };
+    text += &format!("# Runs `{}` for each {each}.\n\n", comment(&name));
     text += &format!("name = {}\n", quoted(&name));
-    // Twice the programs keep the queue filled while lines are read.
-    text += &format!("inflight = {}\n\n", DEFAULT_INFLIGHT.max(jobs.saturating_mul(2)));
+    // Twice the programs keep the queue filled while lines are read; blocks of lines are large, and no more of them are.
+    let twice = jobs.saturating_mul(2);
+    text += &format!("inflight = {}\n\n", if args.pipe { twice } else { DEFAULT_INFLIGHT.max(twice) });
     if let Some(halt) = args.halt {
         text.truncate(text.len() - 1);
         text += &format!("halt = {:<25}# start no more after as many failures\n\n", quoted(&halt.to_string()));
@@ -95,6 +97,11 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     };
     if let Some(items) = args.group.filter(|items| *items > 1) {
         text += &format!("group = {items:<24}# items of one unit\n");
+    } else if args.pipe {
+        let size = args.block.map_or_else(|| "1MiB".to_owned(), |bytes| format!("{bytes}B"));
+        // A block even of one line, if that is asked for: `stdin` takes groups.
+        let size = if args.group == Some(1) { "1B".to_owned() } else { size };
+        text += &format!("group = {:<24}# whole lines of about this size are one unit\n", quoted(&size));
     }
     if let Some(target) = &args.creates {
         text +=
@@ -124,6 +131,9 @@ fn stage(text: &mut String, args: &EachArgs, command: &Command) {
     *text += &format!("exec = [{}]\n", argv.join(", "));
     if args.shell {
         *text += "shell = true\n";
+    }
+    if args.pipe {
+        *text += "stdin = \"items\"                 # the lines of the unit\n";
     }
     if let Some(folder) = &args.results {
         let file = |name| quoted(&format!("{}/{{path}}/{name}", template_of(&folder.to_string_lossy())));

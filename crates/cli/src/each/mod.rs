@@ -70,7 +70,7 @@ pub(crate) fn each(args: &EachArgs) -> ExitCode {
 
 /// The run that the arguments stand for; `None` if they ask for something else, which is done.
 fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
-    let command = Command::read(&args.words, args.group.is_some_and(|items| items > 1))?;
+    let command = Command::read(&args.words, args.takes())?;
     let source = flow_text::Source::of(args, &command)?;
     if matches!(&source, flow_text::Source::Items(items) if items.is_empty()) {
         // As with a pattern of the shell that matches no file.

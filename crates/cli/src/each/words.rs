@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 
+use crate::args::Takes;
 use crate::file::template::Template;
 use millstream_command::screen::text::printable;
 
@@ -55,11 +56,11 @@ pub(super) enum WordsError {
 }
 
 impl Command {
-    /// Reads the words; `grouped` says that the program gets several items at once.
+    /// Reads the words of a program that takes this of the items.
     ///
     /// # Errors
     /// There is no program, or a word cannot be a template.
-    pub(super) fn read(words: &[OsString], grouped: bool) -> Result<Self, WordsError> {
+    pub(super) fn read(words: &[OsString], takes: Takes) -> Result<Self, WordsError> {
         let mut lists = words.split(|word| word == ITEMS);
         let program = lists.next().unwrap_or_default();
         let items = lists.next().map(<[OsString]>::to_vec);
@@ -74,11 +75,15 @@ impl Command {
         }
         let mut argv = program.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
         let has_field = |text: &String| Template::parse(text).is_ok_and(|template| template.fields().next().is_some());
-        let item = if grouped { "{items}" } else { "{path}" };
-        if grouped {
+        let item = if takes == Takes::Item { "{path}" } else { "{items}" };
+        if takes != Takes::Item {
             argv.iter_mut().filter(|word| *word == "{path}").for_each(|word| item.clone_into(word));
         }
-        if !argv.iter().any(has_field) {
+        if takes == Takes::Input {
+            if items.is_some() {
+                return Err(WordsError::TwoSources("--pipe"));
+            }
+        } else if !argv.iter().any(has_field) {
             argv.push(item.to_owned());
         }
         Ok(Self { argv, items })
@@ -147,7 +152,7 @@ mod tests {
     use super::*;
 
     fn read(words: &[&str]) -> Result<Command, WordsError> {
-        Command::read(&words.iter().map(OsString::from).collect::<Vec<_>>(), false)
+        Command::read(&words.iter().map(OsString::from).collect::<Vec<_>>(), Takes::Item)
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Node<'_> {
 pub(super) fn check(
     nodes: &[Node<'_>],
     source: Option<&SourceSpec>,
-    group: usize,
+    grouped: bool,
     source_span: &Range<usize>,
 ) -> Vec<Problem> {
     let graph = Graph::new(nodes);
@@ -78,7 +78,7 @@ pub(super) fn check(
         }
         problems.extend(graph.unknown_values(index, walks, source_span));
         if source.is_some() && !graph.splits_before(index, |_| true) && !graph.gathers_before(index) {
-            problems.extend(of_groups(stage, group > 1, source_span));
+            problems.extend(of_groups(stage, grouped, source_span));
         }
         if let Some(mixed) = graph.mixes_families(index) {
             let whole = &nodes[mixed];
@@ -100,7 +100,8 @@ pub(super) fn check(
             let message =
                 format!("`{}` gathers the pieces of one unit, and no `split` stage comes before it", stage.name);
             let problem = Problem::new(message).at(stage.op_span.clone(), "no unit is a piece");
-            problems.push(problem.help("add a stage with `op = \"split\"` before it, or gather by a text"));
+            problems
+                .push(problem.help("add a stage with `op = \"split\"` or `\"copy\"` before it, or gather by a text"));
         }
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
             let message = format!("units come to `{}` without a payload, and `{}` takes one", stage.name, op.name());
@@ -189,7 +190,12 @@ impl<'a> Graph<'a> {
                     continue;
                 }
                 Field::Json(_) => "parse",
+                Field::Part | Field::Parent(_) if self.splits_before(index, |_| true) => continue,
                 Field::Part | Field::Parent(_) => "split",
+                Field::Copy(ref stage, _) => {
+                    problems.extend(self.never_copied(index, stage, &field, span));
+                    continue;
+                }
                 Field::Count | Field::Key => "gather",
                 Field::Set(ref name) => {
                     problems.extend(self.never_set(index, name, span));
@@ -226,7 +232,7 @@ impl Graph<'_> {
         let splits = |node: &Node<'_>| match node.op {
             Some(OpSpec::Split(spec)) => way(&spec.by),
             Some(_) => false,
-            None => node.may_be("split"),
+            None => node.may_be("split") || node.may_be("copy"),
         };
         (0..self.nodes.len()).any(|earlier| splits(&self.nodes[earlier]) && self.from(earlier).contains(&index))
     }
@@ -259,6 +265,24 @@ impl Graph<'_> {
     /// Whether a stage before this one gathers units.
     fn gathers_before(&self, index: usize) -> bool {
         (0..self.nodes.len()).any(|earlier| self.nodes[earlier].may_be("gather") && self.from(earlier).contains(&index))
+    }
+
+    /// The problem that no unit here was gathered from copies, of which one went to this stage.
+    fn never_copied(&self, index: usize, to: &str, field: &Field, span: Range<usize>) -> Option<Problem> {
+        let copies = |by: &SplitBy| matches!(by, SplitBy::Copies(stages) if stages.iter().any(|stage| **stage == *to));
+        let problem = Problem::new(format!("`{{{field}}}` has no value here"));
+        if !self.splits_before(index, copies) {
+            let problem = problem.at(span, format!("no `copy` stage before has `{to}` in its `to`"));
+            return Some(problem.help(format!("a copy is called after the stage it goes to: `to = [\"{to}\", …]`")));
+        }
+        let joins = |earlier: &usize| {
+            self.nodes[*earlier].op.is_none_or(gathers_families) && self.from(*earlier).contains(&index)
+        };
+        if (0..self.nodes.len()).any(|earlier| joins(&earlier)) {
+            return None;
+        }
+        let help = "gather the copies before it: `op = \"gather\"` with `by = \"parent\"`";
+        Some(problem.at(span, "the copies are still apart").help(help))
     }
 
     /// The problem that no stage before this one sets the field.
@@ -309,12 +333,8 @@ fn gathers_families(op: &OpSpec) -> bool {
 /// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.
 fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
-        OpSpec::Blake3
-        | OpSpec::Sha256
-        | OpSpec::Zstd { .. }
-        | OpSpec::Write { .. }
-        | OpSpec::Print { .. }
-        | OpSpec::Split(_) => true,
+        OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Write { .. } | OpSpec::Print { .. } => true,
+        OpSpec::Split(spec) => spec.copies().is_none(),
         OpSpec::Check { field, .. } => *field == CheckField::Size,
         OpSpec::Gather(spec) => spec.item.is_none() && spec.reduce != Reduce::Count,
         OpSpec::Filter { when } => compares_content(when),

@@ -4,6 +4,7 @@ pub(crate) mod model;
 pub(crate) mod template;
 
 mod bind;
+pub(crate) mod cases;
 mod error;
 mod graph;
 pub(crate) mod halt;

@@ -46,7 +46,7 @@ pub(crate) struct FlowFile {
     pub resources: Vec<ResourceSpec>,
     /// `[source]`.
     pub source: SourceSpec,
-    /// Items of the source in one unit; 1 without `group`.
+    /// Items of the source in one unit; 1 without `group`, and with one of bytes.
     pub group: usize,
     /// Where `[source]` stands in the text.
     pub source_span: Range<usize>,
@@ -106,6 +106,8 @@ pub(crate) enum SourceSpec {
         from: LinesFrom,
         /// Lines end with a NUL byte instead of a newline, as `find -print0` writes them.
         null: bool,
+        /// One unit a block of whole lines, of about as many bytes.
+        block: Option<usize>,
     },
     /// `args = true`: one unit an INPUT of the command line.
     Args,
@@ -394,10 +396,19 @@ impl OpSpec {
             Self::Append { .. } => "append",
             Self::Check { .. } => "check",
             Self::Parse { .. } => "parse",
+            Self::Split(SplitSpec { by: SplitBy::Copies(_), .. }) => "copy",
             Self::Split(_) => "split",
             Self::Gather(_) => "gather",
             Self::Print { .. } => "print",
             Self::Set { .. } => "set",
+        }
+    }
+
+    /// The stages that get a copy of each unit, if the stage copies.
+    pub(crate) fn copies(&self) -> Option<&[Arc<str>]> {
+        match self {
+            Self::Split(spec) => spec.copies(),
+            _ => None,
         }
     }
 
@@ -423,11 +434,8 @@ impl OpSpec {
     /// Whether every unit has a payload after it, though that may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
         match self {
-            Self::Read { .. }
-            | Self::HttpGet(_)
-            | Self::Set { payload: Some(_), .. }
-            | Self::Split(_)
-            | Self::Gather(_) => true,
+            Self::Read { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } | Self::Gather(_) => true,
+            Self::Split(spec) => spec.copies().is_none(),
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }
@@ -691,6 +699,18 @@ pub(crate) enum SplitBy {
     },
     /// A file of an archive.
     Tar,
+    /// `copy`: the unit itself, once for each of these stages, to which it goes.
+    Copies(Vec<Arc<str>>),
+}
+
+impl SplitSpec {
+    /// The stages that get a copy, if the pieces are copies.
+    pub(crate) fn copies(&self) -> Option<&[Arc<str>]> {
+        match &self.by {
+            SplitBy::Copies(stages) => Some(stages),
+            _ => None,
+        }
+    }
 }
 
 /// See [`OpSpec::Gather`].
@@ -735,8 +755,21 @@ pub(crate) enum Reduce {
     },
     /// The number of its members.
     Count,
-    /// The sum of its members' contents.
+    /// One number made of those of its units.
+    Number(Fold),
+}
+
+/// The number that a group makes of those of its units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// Their sum.
     Sum,
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+    /// Their mean.
+    Mean,
 }
 
 /// The format that the `parse` op reads.

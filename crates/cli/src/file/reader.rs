@@ -251,6 +251,14 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// The boolean, if it is one; no problem otherwise.
+    pub(super) fn as_flag(&self) -> Option<bool> {
+        match self.node {
+            Node::Value(value) => value.as_bool(),
+            _ => None,
+        }
+    }
+
     /// Whether it is a table of either form.
     pub(super) fn is_table(&self) -> bool {
         self.table().is_some()

@@ -48,6 +48,8 @@ pub(crate) enum Field {
     Part,
     /// `{parent.NAME}`: a field of the unit that it was split from.
     Parent(Box<Field>),
+    /// `{copy.STAGE.FIELD}`: a field of the copy that went to this stage, of a unit that was gathered from its copies.
+    Copy(String, Box<Field>),
     /// `{count}`: the number of units that it was gathered from.
     Count,
     /// `{key}`: the value by which the units that it was gathered from were chosen.
@@ -123,12 +125,16 @@ impl Field {
             Some(("param", rest)) if !rest.is_empty() => Ok(Self::Param(rest.to_owned())),
             Some(("json", rest)) if !rest.is_empty() => Ok(Self::Json(rest.to_owned())),
             Some(("parent", rest)) if !rest.is_empty() => Self::parse(rest).map(|field| Self::Parent(Box::new(field))),
+            Some(("copy", rest)) if rest.split_once('.').is_some_and(|(stage, _)| !stage.is_empty()) => {
+                let (stage, field) = rest.split_once('.').expect("it was looked at above");
+                Self::parse(field).map(|field| Self::Copy(stage.to_owned(), Box::new(field)))
+            }
             Some(("set", rest)) if !rest.is_empty() => Ok(Self::Set(rest.to_owned())),
             dotted => {
                 let known = PLAIN.map(|(plain, _)| plain);
                 let near = match dotted {
                     Some((family, rest)) if !rest.is_empty() => {
-                        suggest::closest(family, ["param", "json", "set", "parent"])
+                        suggest::closest(family, ["param", "json", "set", "parent", "copy"])
                             .map(|near| format!("{near}.{rest}"))
                     }
                     _ => suggest::closest(name, known).map(str::to_owned),
@@ -137,7 +143,7 @@ impl Field {
                     || {
                         let known = known.join(", ");
                         format!(
-                            "fields are {known}, param.NAME, json.NAME, set.NAME and parent.FIELD; other braces are doubled: `{{{{{name}}}}}`"
+                            "fields are {known}, param.NAME, json.NAME, set.NAME, parent.FIELD and copy.STAGE.FIELD; other braces are doubled: `{{{{{name}}}}}`"
                         )
                     },
                     |near| format!("did you mean `{{{near}}}`?"),
@@ -154,6 +160,7 @@ impl fmt::Display for Field {
             Self::Json(name) => write!(f, "json.{name}"),
             Self::Set(name) => write!(f, "set.{name}"),
             Self::Parent(field) => write!(f, "parent.{field}"),
+            Self::Copy(stage, field) => write!(f, "copy.{stage}.{field}"),
             plain => {
                 let name = PLAIN.iter().find(|(_, field)| field == plain).map_or("", |(name, _)| name);
                 f.write_str(name)

@@ -98,6 +98,7 @@ fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<
         attempts: 1,
         printer: &Arc::new(Printer::new(0)),
         machine: &Arc::new(Machine::new(MachineSpec::default())),
+        stand_ins: None,
     };
     let op: Arc<dyn Op> = ops::build(spec, &around).expect("it needs nothing from the system").into();
     in_stage(move |cx| op.run(&mut record, cx).map(|()| record))

@@ -78,7 +78,7 @@ fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<
         }
     };
     let number = match spec.reduce {
-        Reduce::Sum => Some(number(&content)?),
+        Reduce::Number(_) => Some(number(&content)?),
         Reduce::Count | Reduce::Concat { .. } => None,
     };
     let of_family = spec.by == GatherBy::Parent;
@@ -89,9 +89,14 @@ fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<
         group.share_privacy_of(member);
     }
     let group = group.group_mut().expect("it was begun above");
+    if of_family && member.copied_for().is_some() {
+        group.keep_copy(member);
+    }
     match &spec.reduce {
         Reduce::Count => {}
-        Reduce::Sum => group.add(number.expect("it was read above")).map_err(Failure::permanent)?,
+        Reduce::Number(fold) => {
+            group.fold(*fold, number.expect("it was read above")).map_err(Failure::permanent)?;
+        }
         Reduce::Concat { after } => {
             group.keep(of_family.then(|| member.part()), [&content, after]);
             if !of_family {
@@ -110,7 +115,7 @@ fn render(template: &Template, member: &Record) -> Result<Vec<u8>, Failure> {
 fn number(content: &[u8]) -> Result<Number, Failure> {
     Number::parse(content).ok_or_else(|| {
         let shown = String::from_utf8_lossy(&content[..content.len().min(40)]).into_owned();
-        Failure::permanent(format!("cannot add {shown:?}: it is no decimal number"))
+        Failure::permanent(format!("{shown:?} is no decimal number"))
     })
 }
 

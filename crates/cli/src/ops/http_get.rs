@@ -286,7 +286,9 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
 }
 
 /// An op that makes its requests over the connections of another agent, made with the op's settings.
-#[cfg(any(fuzzing, test))]
+///
+/// # Errors
+/// A header's name is none.
 pub(crate) fn http_get_over(
     agent: impl FnOnce(ureq::config::Config) -> Agent,
     spec: &HttpGetSpec,

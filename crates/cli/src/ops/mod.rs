@@ -39,7 +39,6 @@ mod zstd;
 #[cfg(test)]
 pub(crate) mod one_stage;
 
-#[cfg(any(fuzzing, test))]
 pub(crate) use self::http_get::http_get_over;
 
 use std::sync::Arc;
@@ -54,6 +53,7 @@ pub(crate) use self::redirect::Hop;
 pub(crate) use self::safe_path::rendered_path;
 pub(crate) use self::write::permissions;
 pub(crate) use self::zstd::most_growth;
+use crate::cases::{Confined, StandIns};
 use crate::file::model::OpSpec;
 use crate::machine::Machine;
 use crate::printer::Printer;
@@ -129,6 +129,8 @@ pub(crate) struct Surroundings<'a> {
     pub printer: &'a Arc<Printer>,
     /// The state of the machine.
     pub machine: &'a Arc<Machine>,
+    /// The stand-ins for programs and servers, in a case of `millstream test`.
+    pub stand_ins: Option<&'a StandIns>,
 }
 
 /// The op that `spec` describes.
@@ -147,7 +149,10 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Sha256 => Box::new(sha256::Sha256),
         OpSpec::Zstd { mode } => zstd::build(mode, most_in_memory),
         OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, around)?),
-        OpSpec::HttpGet(spec) => Box::new(http_get::HttpGet::new(spec)?),
+        OpSpec::HttpGet(spec) => match around.stand_ins {
+            Some(stand_ins) => http_get_over(|config| stand_ins.server.agent(config), spec)?,
+            None => Box::new(http_get::HttpGet::new(spec)?),
+        },
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Unique { by, max_keys } => Box::new(unique::Unique::new(by, *max_keys)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh, around.open_lists)?),
@@ -158,5 +163,6 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Split(spec) => return Ok(Box::new(split::Split::new(spec.clone()))),
         OpSpec::Gather(_) => return Ok(Box::new(gather::Gathers)),
     };
-    Ok(Box::new(once::Once::new(op)))
+    let op = Box::new(once::Once::new(op));
+    Ok(if around.stand_ins.is_some() { Box::new(Confined::new(spec, op)) } else { op })
 }

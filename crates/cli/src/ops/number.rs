@@ -40,6 +40,17 @@ impl Number {
         }
     }
 
+    /// The number divided by a count, with the precision of a double; a whole result is a whole number.
+    #[expect(clippy::cast_precision_loss, reason = "documented")]
+    pub(crate) fn over(self, count: u64) -> Self {
+        match self {
+            Self::Whole(whole) if whole % i128::from(count.max(1)) == 0 => {
+                Self::Whole(whole / i128::from(count.max(1)))
+            }
+            number => Self::Real(number.as_real() / count as f64),
+        }
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "documented")]
     fn as_real(self) -> f64 {
         // `-0.0` is zero.

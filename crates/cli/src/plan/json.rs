@@ -89,6 +89,9 @@ struct Stage<'a> {
     /// The way of units that do not match; absent where the stage is no filter.
     #[serde(rename = "else", skip_serializing_if = "Option::is_none")]
     otherwise: Option<Option<&'a str>>,
+    /// The stages that get a copy; absent where the stage makes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Vec<&'a str>>,
 }
 
 impl<'a> Stage<'a> {
@@ -114,6 +117,7 @@ impl<'a> Stage<'a> {
             needs: spec.needs.iter().map(Need::of).collect(),
             next: spec.next.as_deref(),
             otherwise: spec.op.has_else().then_some(spec.otherwise.as_deref()),
+            to: spec.op.copies().map(|stages| stages.iter().map(|stage| &**stage).collect()),
         }
     }
 }

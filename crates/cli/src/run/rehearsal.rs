@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use millstream_command::hex;
 use millstream_command::screen::{out, shown, text};
-use millstream_flow::{Cx, DeadLetter, Failure, Flow, Inlet, select};
+use millstream_flow::{Cx, DeadLetter, Either, Failure, Flow, Inlet, select};
 
 use super::ending::{ALL_RETIRED, NOT_WRITTEN, SOME_DEAD};
 use super::{RunError, exit};
@@ -20,7 +20,7 @@ use crate::args::RunArgs;
 use crate::file::FlowFile;
 use crate::file::model::{
     Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, GatherBy, GatherSpec, MachineSpec, OpSpec, Reduce, SplitBy,
-    StageSpec,
+    SplitSpec, StageSpec,
 };
 use crate::file::template::{Field, Fields, Template};
 use crate::machine::Machine;
@@ -60,6 +60,7 @@ fn source_of(field: &Field) -> Option<String> {
         Field::Json(_) => Some("json".to_owned()),
         Field::Size => Some("size".to_owned()),
         Field::Set(name) => Some(format!("set.{name}")),
+        Field::Copy(..) => Some("copy".to_owned()),
         _ => None,
     }
 }
@@ -212,11 +213,14 @@ fn flow_of(file: &FlowFile, printed: &Printed, failed: &Arc<AtomicBool>) -> Flow
             attempts: 1,
             printer: &printer,
             machine: &machine,
+            stand_ins: None,
         };
         let stage = Stage::of(spec, columns, &around);
         let retire = builder.retire();
         let exit = |name: Option<&String>| name.map_or_else(|| retire.into(), |name| inlet(name).into());
-        let exits = [exit(spec.next.as_ref()), exit(spec.otherwise.as_ref()), exit(None)];
+        let mut exits = vec![exit(spec.next.as_ref()), exit(spec.otherwise.as_ref()), exit(None)];
+        // No unit takes these here: only the first copy is told of.
+        exits.extend(spec.op.copies().unwrap_or_default().iter().map(|stage| Either::Left(inlet(stage))));
         builder
             .update(inlets[index], move |unit: &mut Rehearsed, cx: &mut Cx<'_>| stage.run(unit, cx))
             .to(select(|unit: &Rehearsed| if unit.ends { 2 } else { usize::from(unit.record.filtered) }, exits));
@@ -312,6 +316,11 @@ impl Stage {
                 format!("{} to {}", shown_bytes(&unit.render(line)?), unit.target(path)?.0)
             }
             (OpSpec::Print { .. }, _) => format!("prints {content}"),
+            (OpSpec::Split(SplitSpec { by: SplitBy::Copies(stages), .. }), _) => {
+                // What the other copies find out is not known.
+                unit.later.insert("copy".to_owned());
+                return Ok(Some(format!("a copy for each of {}; goes on with the first", stages.join(", "))));
+            }
             (OpSpec::Split(spec), Some(of)) => {
                 unit.ends = true;
                 return Ok(Some(format!("{} of the result of {of}, which is not known", each(&spec.by))));
@@ -499,6 +508,7 @@ fn each(by: &SplitBy) -> &'static str {
         SplitBy::Json => "a unit for each value",
         SplitBy::Table { .. } => "a unit for each row",
         SplitBy::Tar => "a unit for each file of the archive",
+        SplitBy::Copies(_) => "a copy for each stage",
     }
 }
 

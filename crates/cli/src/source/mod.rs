@@ -6,6 +6,7 @@
 //! unit that fails.
 
 mod args;
+mod blocks;
 mod except;
 mod grouped;
 mod left_out;
@@ -92,18 +93,25 @@ fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> 
                 walks.into_iter().flat_map(move |(root, except)| walk::open(&root, options, except, &left_out)),
             ))
         }
-        SourceSpec::Lines { from: LinesFrom::Stdin, null } => {
+        SourceSpec::Lines { from: LinesFrom::Stdin, null, block } => {
             let stdin = lines::stdin().map_err(|error| SourceError::Unreadable { path: "-".into(), error })?;
-            Ok(Box::new(lines::Lines::new(stdin, "standard input".to_owned(), *null)))
+            let name = "standard input".to_owned();
+            Ok(match block {
+                Some(size) => Box::new(blocks::Blocks::new(stdin, name, *null, *size)),
+                None => Box::new(lines::Lines::new(stdin, name, *null)),
+            })
         }
-        SourceSpec::Lines { from: LinesFrom::File(file), null } => {
+        SourceSpec::Lines { from: LinesFrom::File(file), null, block } => {
             let mut all = Vec::new();
             for path in paths(file, inputs)? {
                 check_file(&path).map_err(|error| SourceError::Unreadable { path: path.clone(), error })?;
                 all.push(path);
             }
-            let null = *null;
-            Ok(Box::new(all.into_iter().flat_map(move |path| lines::of_file(&path, null))))
+            let (null, block) = (*null, *block);
+            Ok(Box::new(all.into_iter().flat_map(move |path| match block {
+                Some(size) => blocks::of_file(&path, null, size),
+                None => lines::of_file(&path, null),
+            })))
         }
         SourceSpec::Args if inputs.is_empty() => Err(SourceError::NoInput),
         SourceSpec::Args => Ok(Box::new(args::Args::new(inputs.to_vec()))),
@@ -121,10 +129,17 @@ pub(crate) fn again(
         SourceSpec::Walk { root, .. } => paths(root, inputs).unwrap_or_default(),
         SourceSpec::Lines { .. } | SourceSpec::Args => Vec::new(),
     };
+    let block_ending = match flow.source {
+        SourceSpec::Lines { null, block: Some(_), .. } => Some(if null { 0 } else { b'\n' }),
+        _ => None,
+    };
     let mut walked = walk::Again::new(walk_options(flow), named);
     let records = units.map(move |unit| {
         let mut record = match unit.rel_from {
-            None if unit.is_group => Record::items_of(unit.text),
+            None if unit.is_group => match block_ending {
+                Some(ending) => Record::block(unit.text, ending),
+                None => Record::items_of(unit.text),
+            },
             None => Record::line(unit.text),
             Some(rel_from) => walked.file(unit.text, rel_from),
         };

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{Room, code, ended};
+use crate::support::{Room, code, ended, peak_bytes};
 
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
@@ -476,4 +476,58 @@ fn slips_are_refused_before_anything_runs() {
         let (out, err) = ended(&room.run(args), 2);
         assert!(err.contains(reason) && out.is_empty(), "{args:?}: {err}");
     }
+}
+
+#[test]
+fn a_block_of_lines_is_the_standard_input_of_a_program() {
+    let room = Room::new("");
+    let input: Vec<u8> = (0..5000).flat_map(|n| format!("line {n}\r\n\0").into_bytes()).chain(*b"no end").collect();
+    let (out, _) = ended(&each_of(&room, &input, &["-q", "-k", "-j3", "--pipe", "--block", "1KiB", "cat"]), 0);
+    assert!(out.as_bytes() == input, "every byte comes through, in order");
+    let (out, _) = ended(&each_of(&room, b"a\nb\nc\nd\ne\n", &["-q", "-k", "--pipe", "-N2", "wc", "-l"]), 0);
+    assert_eq!(out.split_whitespace().collect::<Vec<_>>(), ["2", "2", "1"]);
+    let (out, _) = ended(&each_of(&room, b"a\nb\n", &["-q", "-k", "--pipe", "-N1", "tr", "\\n", "+"]), 0);
+    assert_eq!(out, "a+b+");
+    let (out, _) = ended(&each_of(&room, b"a\0bc\0", &["-q", "-0", "--pipe", "cat"]), 0);
+    assert_eq!(out, "a\0bc\0");
+    let (out, _) = ended(&each_of(&room, b"", &["-q", "--pipe", "cat"]), 0);
+    assert_eq!(out, "");
+    let (_, err) = ended(&room.run(&["each", "--pipe", "cat", ":::", "a"]), 2);
+    assert!(err.contains("items come from `:::` and from `--pipe`"), "{err}");
+    ended(&room.run(&["each", "--block", "1KiB", "cat"]), 2);
+    ended(&room.run(&["each", "--pipe", "--block", "1GiB", "cat"]), 2);
+}
+
+#[test]
+fn a_block_whose_program_fails_is_kept_and_retried_whole() {
+    let room = Room::new("");
+    let script = "if grep -q bad && ! test -e mended; then exit 1; fi; echo passed";
+    let args = ["--pipe", "--block", "6B", "--save", "blocks.toml", "sh", "-c", script];
+    ended(&each_of(&room, b"", &args), 0);
+    room.write("items", b"one\ntwo\nbad\nthree\nlast\n");
+    let (out, err) = ended(&room.run(&["run", "blocks.toml", "items", "--dead-letters", "dead.jsonl"]), 1);
+    assert!(out == "passed\npassed\n" && err.contains("admitted 3 = retired 2 + dead-lettered 1"), "{out}{err}");
+    let letters = room.json_lines("dead.jsonl");
+    assert_eq!(letters[0]["line"], "bad\nthree\n", "an input that is gone is not needed for a retry");
+    room.write("items", "");
+    room.write("mended", "");
+    let (out, _) = ended(&room.run(&["retry", "dead.jsonl", "-q"]), 0);
+    assert_eq!((out.as_str(), room.path("dead.jsonl").exists()), ("passed\n", false));
+}
+
+#[test]
+fn blocks_of_a_long_input_take_little_memory() {
+    let room = Room::new("");
+    let line = "a line of thirty-two characters\n";
+    let bytes = 100_000_000 / line.len() * line.len();
+    let mut source = std::process::Command::new("bash");
+    source.args(["-c", &format!("yes '{}' | head -c {bytes}", line.trim_end())]).stdout(Stdio::piped());
+    let mut source = source.spawn().unwrap();
+    let mut command = room.command(&["each", "-q", "-j2", "--pipe", "wc", "-c"]);
+    command.stdin(source.stdout.take().unwrap()).stdout(fs::File::create(room.path("counts")).unwrap());
+    let peak = peak_bytes(command.spawn().unwrap(), 0);
+    source.wait().unwrap();
+    let sum: usize = room.read("counts").split_whitespace().map(|count| count.parse::<usize>().unwrap()).sum();
+    assert_eq!(sum, bytes);
+    assert!(peak < 60 << 20, "{peak} bytes for blocks of 1 MiB");
 }

@@ -175,7 +175,7 @@ fn units_are_counted_and_added_by_key() {
     ended(&room.run(&["run", "flow.toml"]), 1);
     assert_eq!(sorted(&room, "out"), ["ana -2 2", "bob 9007199254740997 2"]);
     let letter = &room.json_lines("sum.dead-letters.jsonl")[0];
-    assert_eq!(letter["message"], "cannot add \"x\": it is no decimal number");
+    assert_eq!(letter["message"], "\"x\" is no decimal number");
     assert_eq!(letter["part"], serde_json::json!([4]));
 }
 
@@ -438,4 +438,15 @@ fn mistakes_are_shown_where_they_are() {
     "#;
     let (_, err) = ended(&Room::new(held).run(&["plan", "flow.toml"]), 2);
     assert!(err.contains("but `gather` on the way there"), "{err}");
+}
+
+#[test]
+fn a_group_has_the_least_the_greatest_or_the_mean_of_its_numbers() {
+    for (reduce, expected) in [("min", "-3"), ("max", "10"), ("mean", "3"), ("sum", "9")] {
+        let keys = format!("reduce = \"{reduce}\"\nitem = \"{{line}}\"");
+        let room = Room::new(&lines_flow(&keys, "op = \"print\""));
+        room.write("in", "2\n10\n-3\n");
+        let (out, _) = ended(&room.run(&["run", "-q", "flow.toml"]), 0);
+        assert_eq!(out, expected, "{reduce}");
+    }
 }

@@ -5,7 +5,9 @@ mod syscalls;
 
 mod adversity;
 mod blocked;
+mod cases;
 mod control;
+mod copies;
 mod doctor;
 mod each;
 mod evidence;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::halt::HaltPolicy;
-use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS, StageSpec};
+use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS, SourceSpec, StageSpec};
 use super::reader::{Param, Reading, Section};
 use super::template::Field;
 use super::{graph, suggest};
@@ -31,20 +31,36 @@ const MAX_FILE: u64 = 1 << 20;
 /// # Errors
 /// The file cannot be read, is not text, or is not a flow: all of its slips at once, as far as one does not hide another.
 pub(crate) fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
+    parse(path, &read_text(path)?, given)
+}
+
+/// The text of the file at `path`.
+///
+/// # Errors
+/// It cannot be read, or is not text.
+pub(super) fn read_text(path: &Path) -> Result<String, FlowError> {
     let unreadable = |error| FlowError::Unreadable { path: path.to_owned(), error };
     let mut bytes = Vec::new();
     std::fs::File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(FlowError::TooLarge { path: path.to_owned(), limit: MAX_FILE });
     }
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => parse(path, text, given),
-        Err(error) => {
-            let (valid, rest) = bytes.split_at(error.valid_up_to());
-            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-            Err(FlowError::NotText { path: path.to_owned(), byte: rest[0], line })
-        }
-    }
+    String::from_utf8(bytes).map_err(|error| {
+        let (valid, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        FlowError::NotText { path: path.to_owned(), byte: rest[0], line }
+    })
+}
+
+/// The text as TOML.
+///
+/// # Errors
+/// It is not TOML.
+pub(super) fn document(text: &str) -> Result<toml_edit::Document<&str>, Problem> {
+    toml_edit::Document::parse(text).map_err(|error| {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        Problem::new(format!("this is not TOML: {}", error.message())).at(span, "here")
+    })
 }
 
 /// Checks a flow file's text; `path` is its name in errors, and `given` are the parameters of the command line.
@@ -56,12 +72,7 @@ pub(crate) fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Resu
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let shared: Arc<str> = text.into();
     let refuse = |problems| FlowError::from(Refusal::new(path, shared.clone(), problems));
-    let document = toml_edit::Document::parse(text).map_err(|error| {
-        let span = error.span().unwrap_or(text.len()..text.len());
-        let problem = Problem::new(format!("this is not TOML: {}", error.message())).at(span, "here");
-        refuse(vec![problem])
-    })?;
-
+    let document = document(text).map_err(|problem| refuse(vec![problem]))?;
     let mut reading = Reading::new(text);
     params(&mut reading, document.as_table(), given);
     let flow = flow_file(&reading, document.as_table(), path, shared.clone());
@@ -141,7 +152,8 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
     flow.finish();
     if let Some(drafts) = &drafts {
         let nodes: Vec<graph::Node<'_>> = drafts.iter().map(stage::Draft::node).collect();
-        graph::check(&nodes, source.as_ref(), group.unwrap_or(1), &source_span)
+        let grouped = group.unwrap_or(1) > 1 || matches!(source, Some(SourceSpec::Lines { block: Some(_), .. }));
+        graph::check(&nodes, source.as_ref(), grouped, &source_span)
             .into_iter()
             .for_each(|problem| reading.report(problem));
     }

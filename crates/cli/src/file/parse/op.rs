@@ -2,7 +2,7 @@
 
 use super::super::error::Problem;
 use super::super::model::{
-    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, GatherBy, GatherSpec, HttpGetSpec, MaxBytes,
+    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fold, Fresh, GatherBy, GatherSpec, HttpGetSpec, MaxBytes,
     OpSpec, ParseFormat, Reduce, SplitBy, SplitSpec, ZstdMode,
 };
 use super::super::reader::{Entry, Section, Text};
@@ -17,6 +17,8 @@ pub(super) const EXEC: &str = "exec";
 const FILTER: &str = "filter";
 /// The op that tells a text's first unit from the others.
 const UNIQUE: &str = "unique";
+/// The op that sends a unit to several stages.
+pub(super) const COPY: &str = "copy";
 /// The ops whose stages have a second exit.
 pub(super) const WITH_ELSE: [&str; 2] = [FILTER, UNIQUE];
 
@@ -27,9 +29,9 @@ const MAX_KEYS: u64 = 10_000_000;
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 16] = [
+const OPS: [&str; 17] = [
     "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, UNIQUE, "parse",
-    "set", "split", "gather",
+    "set", "split", COPY, "gather",
 ];
 
 /// Reads the op named by the stage's `op`.
@@ -100,6 +102,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             Some(OpSpec::Parse { format: format? })
         }
         "split" => split(section),
+        COPY => copy(section),
         "gather" => gather(section),
         unknown => {
             let problem = Problem::new(format!("there is no op `{unknown}`")).at(text.span, "unknown op");
@@ -128,6 +131,26 @@ fn set(section: &mut Section<'_>, op: &Text) -> Option<OpSpec> {
         return None;
     }
     Some(OpSpec::Set { payload, fields })
+}
+
+/// The stages that `copy` names, which need not exist.
+fn copy(section: &mut Section<'_>) -> Option<OpSpec> {
+    let to = section.require("to", "to = [\"first\", \"second\"]")?;
+    let stages = to.elements("an array of the names of stages")?;
+    let names: Vec<Option<Text>> = stages.iter().map(|stage| stage.text("the name of a stage")).collect();
+    let names: Vec<Text> = names.into_iter().collect::<Option<_>>()?;
+    if let Some(twice) =
+        (1..names.len()).find(|index| names[..*index].iter().any(|name| name.value == names[*index].value))
+    {
+        stages[twice].senseless(format!("`{}` would get two copies", names[twice].value), "named twice");
+        return None;
+    }
+    if names.len() < 2 {
+        to.senseless("`to` names fewer than two stages, and nothing needs a copy", "at least two");
+        return None;
+    }
+    let by = SplitBy::Copies(names.into_iter().map(|name| name.value.into()).collect());
+    Some(OpSpec::Split(SplitSpec { by, max_bytes: usize::MAX }))
 }
 
 /// The largest piece that `split` takes, unless the flow file says otherwise.
@@ -205,7 +228,7 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
     enum Way {
         Concat,
         Count,
-        Sum,
+        Number(Fold),
     }
     let by = section.or("by", GatherBy::All, |entry| match entry.as_text() {
         Some("parent") => Some(GatherBy::Parent),
@@ -237,7 +260,14 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
         return None;
     }
     let partial = partial.as_ref().map_or(Some(false), Entry::boolean);
-    let ways = [("concat", Way::Concat), ("count", Way::Count), ("sum", Way::Sum)];
+    let ways = [
+        ("concat", Way::Concat),
+        ("count", Way::Count),
+        ("sum", Way::Number(Fold::Sum)),
+        ("min", Way::Number(Fold::Min)),
+        ("max", Way::Number(Fold::Max)),
+        ("mean", Way::Number(Fold::Mean)),
+    ];
     let way = section.or("reduce", Way::Concat, |entry| entry.choice(&ways));
     let item = section.get("item");
     let after = section.get("after");
@@ -259,8 +289,8 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
                     entry.senseless("`item` is the content of a unit, and a count has none", "leave it out");
                     return None;
                 }
-                (Way::Count, None) => Reduce::Count,
-                _ => Reduce::Sum,
+                (Way::Number(fold), _) => Reduce::Number(fold),
+                (Way::Count | Way::Concat, _) => Reduce::Count,
             }
         }
     };

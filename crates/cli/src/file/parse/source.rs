@@ -8,6 +8,9 @@ use super::super::template::Template;
 /// The most items of one unit: more than a command line takes.
 const MAX_GROUP: i64 = 1 << 20;
 
+/// The most bytes of a block of lines, as of a line.
+const MAX_BLOCK: usize = 16 << 20;
+
 /// Reads the source, and the number of its items that make a unit.
 pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
     let mut section = entry.section("[source]", "a table, `[source]`")?;
@@ -31,7 +34,7 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
         }
     };
     let mut flag = |key, default| section.or(key, default, Entry::boolean);
-    let source = match kind.name.as_str() {
+    let mut source = match kind.name.as_str() {
         "walk" => {
             let (hidden, ignored, follow) = (flag("hidden", true), flag("ignored", true), flag("follow", false));
             let except = section.or("except", Vec::new(), paths);
@@ -46,7 +49,7 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
             } else {
                 constant_path(kind).map(LinesFrom::File)
             };
-            from.and_then(|from| Some(SourceSpec::Lines { from, null: null? }))
+            from.and_then(|from| Some(SourceSpec::Lines { from, null: null?, block: None }))
         }
         _ => match kind.boolean() {
             Some(true) => Some(SourceSpec::Args),
@@ -60,7 +63,23 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
             None => None,
         },
     };
-    let group = section.or("group", 1, |entry| entry.integer(1..=MAX_GROUP));
+    let group = section.or("group", 1, |entry| match (entry.as_text(), &mut source) {
+        (None, _) => entry.integer(1..=MAX_GROUP),
+        (Some(_), Some(SourceSpec::Lines { block, .. })) => {
+            *block =
+                Some(usize::try_from(entry.bytes_cap()?).ok().filter(|size| *size <= MAX_BLOCK).or_else(|| {
+                    entry
+                        .senseless(format!("`group` is more than {MAX_BLOCK} bytes, the most of a block"), "too large");
+                    None
+                })?);
+            Some(1)
+        }
+        (Some(_), Some(_)) => {
+            entry.senseless("a `group` of bytes is one of lines, and this source has none", "write a number of items");
+            None
+        }
+        (Some(_), None) => None,
+    });
     section.finish();
     Some((source?, usize::try_from(group?).ok()?))
 }

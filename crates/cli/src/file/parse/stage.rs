@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::super::error::Problem;
 use super::super::graph::{Exit, Node};
 use super::super::model::{
-    AfterFailure, BatchSpec, Hold, MAX_WORKERS, NeedSpec, OpSpec, RetrySpec, StageSpec, WorkersBound,
+    AfterFailure, BatchSpec, Hold, MAX_WORKERS, NeedSpec, OpSpec, RetrySpec, SplitBy, SplitSpec, StageSpec,
+    WorkersBound,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
@@ -99,7 +100,12 @@ impl Draft {
             Some(Some(stage)) => Exit::Stage(stage.clone()),
         };
         let op_name = self.op_name.as_ref().map(|name| name.value.as_str()).filter(|name| op::is_known(name));
-        let mut exits = vec![exit(&self.next)];
+        let mut exits = match &self.op {
+            Some(OpSpec::Split(SplitSpec { by: SplitBy::Copies(stages), .. })) if self.next.is_some() => {
+                stages.iter().map(|stage| Exit::Stage(stage.to_string())).collect()
+            }
+            _ => vec![exit(&self.next)],
+        };
         match op_name {
             Some(op) if op::WITH_ELSE.contains(&op) => exits.push(exit(&self.otherwise)),
             Some(_) => {}
@@ -173,10 +179,7 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
             ("stop", AfterFailure::Stop),
         ])
     });
-    let next = match section.get("next") {
-        Some(entry) => edge(&entry, scope),
-        None => following,
-    };
+    let next = section.get("next");
     let op_name = section
         .get("op")
         .and_then(|op| op.as_text().map(|name| Text { value: name.to_owned(), span: op.span.clone() }));
@@ -188,6 +191,15 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
         section.or("else", None, |entry| edge(entry, scope))
     } else {
         Some(None)
+    };
+    let next = match (&next, is(op::COPY)) {
+        (Some(entry), true) => {
+            entry.senseless("a `copy` has no `next`: its units go to the stages of `to`", "leave it out");
+            None
+        }
+        (None, true) => section.get("to").and_then(|entry| first_copy(&entry, scope)),
+        (Some(entry), false) => edge(entry, scope),
+        (None, false) => following,
     };
     let fields = section.reading.take_fields();
     // Without an op, only the keys of all stages are known, and the others are no slips.
@@ -225,6 +237,24 @@ fn edge(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
     }
     no_stage(entry, &text, scope);
     None
+}
+
+/// The first stage that `to` of a `copy` names, where all of them exist. What is no name is the op's to report.
+fn first_copy(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
+    if !entry.is_array() {
+        return None;
+    }
+    let stages = entry.elements("an array of the names of stages")?;
+    let known = |stage: &Entry<'_>| {
+        let name = Text { value: stage.as_text()?.to_owned(), span: stage.span.clone() };
+        if !scope.stages.contains(&name.value.as_str()) {
+            no_stage(stage, &name, scope);
+            return None;
+        }
+        Some(name.value)
+    };
+    let names: Vec<Option<String>> = stages.iter().map(known).collect();
+    names.into_iter().collect::<Option<Vec<_>>>()?.into_iter().next().map(Some)
 }
 
 fn no_stage(entry: &Entry<'_>, text: &Text, scope: &Scope<'_>) {

@@ -34,6 +34,7 @@ use super::failing::io_failure;
 use super::place::{Existing, Placing};
 use super::safe_path::PathTemplate;
 use super::{Op, OpError, Surroundings, trace_context};
+use crate::cases::StandInProgram;
 use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout};
 use crate::file::template::{Field, Template};
 use crate::machine::Machine;
@@ -58,6 +59,8 @@ pub(super) struct Exec {
     machine: Arc<Machine>,
     /// Attempts of a unit, after which a failure is final.
     attempts: u32,
+    /// Runs in the place of the program.
+    stand_in: Option<Arc<StandInProgram>>,
 }
 
 /// The program of the stage.
@@ -85,14 +88,14 @@ enum Stderr {
 
 impl Exec {
     pub(super) fn new(spec: &ExecSpec, around: &Surroundings<'_>) -> Result<Self, OpError> {
-        let (program, arguments) = if spec.shell {
+        let (program, arguments) = if spec.shell && around.stand_ins.is_none() {
             // `-c`, the script, what the script is called, and then its arguments.
             let word = |text| Template::parse(text).map_err(|error| OpError::new(error.message, error.help));
             let mut arguments = vec![word("-c")?];
             arguments.extend(spec.argv.iter().take(1).cloned());
             arguments.push(word("sh")?);
             arguments.extend(spec.argv.iter().skip(1).cloned());
-            (Program::Found { name: "sh".into(), path: "/bin/sh".into() }, arguments)
+            (Program::shell(), arguments)
         } else {
             let Some((program, arguments)) = spec.argv.split_first() else {
                 return Err(OpError::new(
@@ -100,7 +103,12 @@ impl Exec {
                     "write it as `exec = [\"program\", \"argument\", …]`",
                 ));
             };
-            (Program::new(program)?, arguments.to_vec())
+            match around.stand_ins {
+                // The script is told to the stand-in, as the flow file has it.
+                Some(_) if spec.shell => (Program::shell(), spec.argv.clone()),
+                Some(_) => (Program::Named(program.clone()), arguments.to_vec()),
+                None => (Program::new(program)?, arguments.to_vec()),
+            }
         };
         Ok(Self {
             program,
@@ -126,6 +134,7 @@ impl Exec {
             printer: Arc::clone(around.printer),
             machine: Arc::clone(around.machine),
             attempts: around.attempts,
+            stand_in: around.stand_ins.map(|stand_ins| Arc::clone(&stand_ins.program)),
         })
     }
 
@@ -144,19 +153,17 @@ impl Exec {
             Err(error) => Err(Failure::from(error).to_permanent()),
         };
         let (mut command, name) = match &self.program {
-            Program::Found { name, path } => {
-                let mut command = Command::new(path);
-                command.arg0(name);
-                (command, name.clone())
-            }
+            Program::Found { name, path } => (Command::new(path), name.clone()),
             Program::Named(template) => {
                 let name = render(template)?;
                 let path = from_here(&name).map_err(|error| not_started(&name, &error))?;
-                let mut command = Command::new(path);
-                command.arg0(&name);
-                (command, name)
+                (Command::new(path), name)
             }
         };
+        match &self.stand_in {
+            Some(stand_in) => command = stand_in.command(self.program.word(&name)),
+            None => drop(command.arg0(&name)),
+        }
         for argument in &self.arguments {
             match record.items().filter(|_| argument.is_only(&Field::Items)) {
                 Some(items) => drop(command.args(items.map(OsStr::from_bytes))),
@@ -215,7 +222,10 @@ impl Op for Exec {
         }
         let input = match self.stdin {
             ExecStdin::Payload => record.payload.in_memory(made, cx)?,
-            ExecStdin::Items => record.items().map(lines).unwrap_or_default().into(),
+            ExecStdin::Items => match record.block_bytes() {
+                Some(block) => block.into(),
+                None => record.items().map(lines).unwrap_or_default().into(),
+            },
             ExecStdin::Null => Cow::default(),
         };
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
@@ -279,6 +289,15 @@ impl Op for Exec {
 }
 
 impl Program {
+    fn shell() -> Self {
+        Self::Found { name: "sh".into(), path: "/bin/sh".into() }
+    }
+
+    /// Its name as the first word for a stand-in; none for a script, which that takes without the shell.
+    fn word<'a>(&self, name: &'a OsStr) -> Option<&'a OsStr> {
+        matches!(self, Self::Named(_)).then_some(name)
+    }
+
     /// The program that `template` names.
     fn new(template: &Template) -> Result<Self, OpError> {
         let Some(name) = template.constant() else { return Ok(Self::Named(template.clone())) };
@@ -307,7 +326,7 @@ fn from_here(name: &OsStr) -> io::Result<PathBuf> {
 
 /// The items, a line each.
 fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    items.flat_map(|item| [item, b"\n"]).flatten().copied().collect()
+    items.flat_map(|item| [item, b"\n"]).collect::<Vec<_>>().concat()
 }
 
 /// A file that a program writes to, and that gets its name when the program has ended.

@@ -37,7 +37,14 @@ fn op(spec: &ExecSpec) -> Result<Exec, OpError> {
     let (printer, machine) = (Arc::new(Printer::new(0)), Arc::new(Machine::new(MachineSpec::default())));
     Exec::new(
         spec,
-        &Surroundings { most_in_memory: u64::MAX, open_lists: 1, attempts: 1, printer: &printer, machine: &machine },
+        &Surroundings {
+            most_in_memory: u64::MAX,
+            open_lists: 1,
+            attempts: 1,
+            printer: &printer,
+            machine: &machine,
+            stand_ins: None,
+        },
     )
 }
 

@@ -4,7 +4,7 @@
 //! wrong by itself, such as a line that is too long, comes as a unit that says so, and the next one is read as usual. Where
 //! the rest cannot be told from it, the unit that is split fails.
 
-mod block;
+pub(crate) mod block;
 mod json;
 mod separator;
 mod table;
@@ -19,7 +19,7 @@ use millstream_flow::{Cx, Failure};
 use super::Op;
 use crate::file::model::{SplitBy, SplitSpec};
 use crate::json_member::Members;
-use crate::payload::Stream;
+use crate::payload::{Payload, Stream};
 use crate::printer::Place;
 use crate::record::{PieceText, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
@@ -47,10 +47,13 @@ impl Split {
             SplitBy::Lines => Box::new(lines(input, false, most)),
             SplitBy::Nul => Box::new(lines(input, true, most)),
             SplitBy::Separator(separator) => Box::new(separator::Separated::new(input, separator.clone(), most)),
-            SplitBy::Blocks(size) => Box::new(block::Blocks::new(input, *size, most)),
+            SplitBy::Blocks(size) => Box::new(block::Blocks::new(input, b'\n', *size, most)),
             SplitBy::Json => Box::new(json::Values::new(input, most)),
             SplitBy::Table { separator, header } => Box::new(table::Rows::new(input, *separator, *header, most)),
             SplitBy::Tar => Box::new(tar::Members::new(input, most)),
+            SplitBy::Copies(stages) => {
+                Box::new(stages.clone().into_iter().map(|stage| Ok(Cut { kind: Kind::Copy(stage), ..Cut::default() })))
+            }
         }
     }
 }
@@ -66,12 +69,14 @@ impl Op for Split {
                 "it is a piece of a piece for the {MAX_LEVELS}th time, the most there may be"
             )));
         }
+        let whole = self.spec.copies().map(|_| record.payload.clone());
         let stream = record.payload.share();
         record.brought_out = Some(Arc::default());
         let cuts = self.cuts(stream.reader().map_err(|error| stream.failure(&error))?);
         Ok(Pieces {
             cuts,
             stream,
+            whole,
             parent: record.as_parent(),
             place: record.place.clone(),
             part: 0,
@@ -90,7 +95,7 @@ impl Op for Split {
 
 /// A piece as it was cut out of a payload.
 #[derive(Debug, Default, PartialEq)]
-struct Cut {
+pub(crate) struct Cut {
     kind: Kind,
     content: Vec<u8>,
     members: Members,
@@ -107,6 +112,8 @@ enum Kind {
     Line,
     /// The path of a file.
     Member(Vec<u8>),
+    /// It is the unit itself, for this stage.
+    Copy(Arc<str>),
 }
 
 impl Cut {
@@ -121,7 +128,7 @@ impl Cut {
 
 /// Why no more pieces can be cut.
 #[derive(Debug)]
-enum Torn {
+pub(crate) enum Torn {
     /// The payload cannot be read.
     Unread(io::Error),
     /// The bytes make no sense, for this reason.
@@ -162,6 +169,8 @@ pub(crate) struct Pieces {
     cuts: Cuts,
     /// The payload that they are cut from.
     stream: Stream,
+    /// The payload of each piece, if they are copies.
+    whole: Option<Payload>,
     parent: Arc<Record>,
     place: Option<Arc<Place>>,
     /// The number of the last piece.
@@ -234,10 +243,13 @@ impl Pieces {
             Kind::Nameless => PieceText::None,
             Kind::Line => PieceText::Line(content.clone()),
             Kind::Member(path) => PieceText::Member(path),
+            Kind::Copy(stage) => PieceText::Copy(stage),
         };
         let mut record = Record::piece(&self.parent, self.part, text);
-        record.size = Some(content.len() as u64);
-        record.payload = content.into();
+        (record.size, record.payload) = match &self.whole {
+            Some(whole) => (self.parent.size, whole.clone()),
+            None => (Some(content.len() as u64), content.into()),
+        };
         record.json = members;
         record.fault = fault;
         record.place = self.place.as_ref().map(|place| place.piece());

@@ -1,0 +1,141 @@
+//! The process of a case: the flow, run in its folder.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use millstream_command::screen::{out, text};
+use millstream_flow::{DeadLetter, Outcome as Way};
+
+use super::StandIns;
+use super::args::TrialArgs;
+use super::confined::source_outside;
+use super::outcome::{Dead, Outcome, Retired};
+use super::program::StandInProgram;
+use super::server::Server;
+use super::trial::Papers;
+use crate::file::model::MachineSpec;
+use crate::file::template::{Fields, Template};
+use crate::file::{self, FlowError, FlowFile};
+use crate::ops::RunEnd;
+use crate::payload::Payload;
+use crate::record::Record;
+use crate::run::{ALL_RETIRED, WRONG, with_places};
+use crate::source::{self, SourceError};
+use crate::wire::wire_case;
+
+/// How long the printer is waited for at once: it writes to a file.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Why the flow of a case was not run.
+#[derive(Debug, thiserror::Error)]
+enum CaseError {
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error("{0}")]
+    Outside(String),
+    #[error("its trial cannot be read or written: {0}")]
+    Papers(#[from] std::io::Error),
+}
+
+/// Runs the flow of a case in this folder, writes what came of it into the trial, and gives the exit status.
+pub(crate) fn run_case(args: &TrialArgs) -> ExitCode {
+    ExitCode::from(match try_run(args) {
+        Ok(()) => ALL_RETIRED,
+        Err(CaseError::Flow(error)) => {
+            out::complain_page(&error.render());
+            WRONG
+        }
+        Err(error) => {
+            out::complain(format!("error: {error}"));
+            WRONG
+        }
+    })
+}
+
+fn try_run(args: &TrialArgs) -> Result<(), CaseError> {
+    let papers = Papers::at(&args.trial);
+    let case = papers.case()?;
+    let inputs: Vec<OsString> = case.input.iter().map(OsString::from).collect();
+    let mut file = file::load(&args.flow, &case.params)?;
+    file.bind_inputs(&inputs)?;
+    if let Some(why) = source_outside(&file, &inputs) {
+        return Err(CaseError::Outside(why));
+    }
+    make_plain(&mut file);
+    let mut fields: BTreeMap<String, Option<Template>> = BTreeMap::new();
+    for (name, _) in case.expect.retired.iter().flatten().flat_map(|unit| &unit.fields) {
+        fields.insert(name.clone(), Template::parse(&format!("{{{name}}}")).ok());
+    }
+    let came = Arc::new(Mutex::new(Outcome::default()));
+    let on_dead_letter = {
+        let came = Arc::clone(&came);
+        move |letter: DeadLetter| {
+            let unit = letter.input::<Record>().map(shown).unwrap_or_default();
+            let dead = Dead { unit, stage: letter.stage, message: letter.message };
+            came.lock().unwrap_or_else(PoisonError::into_inner).dead.push(dead);
+        }
+    };
+    let on_retire = {
+        let came = Arc::clone(&came);
+        Box::new(move |record: Record| {
+            let value = |(name, template): (&String, &Option<Template>)| {
+                Some((name.clone(), value(&record, name, template.as_ref())?))
+            };
+            let retired = Retired { unit: shown(&record), fields: fields.iter().filter_map(value).collect() };
+            came.lock().unwrap_or_else(PoisonError::into_inner).retired.push(retired);
+        })
+    };
+    let server = Server::new(case.answers.clone());
+    let stand_ins = StandIns { program: Arc::new(StandInProgram(Papers::at(&args.trial))), server: server.clone() };
+    let wired = wire_case(&file, on_dead_letter, on_retire, &stand_ins)?;
+    let source = source::open(&file, &inputs, &Arc::default())?;
+    let report = wired.flow.run(with_places(source, Arc::clone(&wired.printer)));
+    wired.printer.close();
+    while !wired.printer.is_done_within(LOOK) {}
+    let end = RunEnd {
+        complete: report.outcome == Way::Complete && report.left == 0,
+        admitted: report.admitted,
+        retired: report.retired,
+        dead: report.dead_lettered,
+        first: &file.name,
+        retries: false,
+    };
+    let mut came = came.lock().unwrap_or_else(PoisonError::into_inner);
+    for (stage, result) in wired.ops.finish(&end) {
+        if let Err(failure) = result {
+            came.trouble.push(format!("stage {} could not finish: {failure}", text::printable(&stage)));
+        }
+    }
+    came.answered = server.given();
+    Ok(papers.write("outcome", &*came)?)
+}
+
+/// Takes out of a flow what makes one run differ from another, or wait: units at the same time, needs, batches and pauses.
+fn make_plain(file: &mut FlowFile) {
+    (file.inflight, file.workers, file.machine) = (1, Some(1), MachineSpec::default());
+    for stage in &mut file.stages {
+        (stage.needs, stage.batch, stage.queue, stage.workers) = (Vec::new(), None, None, None);
+        if let Some(retry) = &mut stage.retry {
+            retry.backoff = Duration::ZERO..Duration::ZERO;
+        }
+    }
+}
+
+fn shown(record: &Record) -> String {
+    String::from_utf8_lossy(&record.shown_text()).into_owned()
+}
+
+/// The value of a field that an expectation has: a template's, or the payload.
+fn value(record: &Record, name: &str, template: Option<&Template>) -> Option<String> {
+    let bytes = match (template, &record.payload) {
+        (None, Payload::Bytes(bytes)) if name == "payload" => bytes.clone(),
+        (None, _) => return None,
+        (Some(template), _) => record.field(template.fields().next()?.0)?.into_owned(),
+    };
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}

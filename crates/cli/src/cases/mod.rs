@@ -1,0 +1,176 @@
+//! `millstream test`: runs a flow on cases, and compares what comes of them with what should.
+//!
+//! Each case is a run of the flow in a process and a temporary folder of its own ([`trial`], [`child`]). The engine, the ops, the
+//! retries and the templates are those of a real run. What a case gives takes the place of programs ([`program`]) and servers
+//! ([`server`]), and no op leaves the folder ([`confined`]). One unit is in flight at a time, without needs and pauses, so that
+//! a case always comes out the same. [`verdict`] says what differs.
+
+pub(crate) mod args;
+mod child;
+mod confined;
+mod outcome;
+mod program;
+mod server;
+mod trial;
+mod verdict;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use millstream_command::screen::{out, shown, text};
+use millstream_command::signals;
+
+use self::args::TestArgs;
+pub(crate) use self::child::run_case;
+pub(crate) use self::confined::Confined;
+pub(crate) use self::program::{StandInProgram, stand_in};
+use self::server::Server;
+use self::trial::{Ended, Trial};
+use crate::file::cases::{self, Case};
+use crate::file::{self, FlowError, suggest};
+use crate::run::{NOT_WRITTEN, WRONG};
+
+/// Exit status: what comes of a case differs from what should.
+const FAILED: u8 = 1;
+/// Exit status: the tests were interrupted.
+const INTERRUPTED: u8 = 3;
+/// The longest time that a case may take, unless the command line says otherwise.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(60);
+
+/// The stand-ins for programs and servers in a case.
+#[derive(Debug)]
+pub(crate) struct StandIns {
+    /// Runs in the place of programs.
+    pub program: Arc<StandInProgram>,
+    /// Answers in the place of servers.
+    pub server: Server,
+}
+
+/// Why the cases of a flow were not run.
+#[derive(Debug, thiserror::Error)]
+enum TestError {
+    /// The flow file or its case file is wrong.
+    #[error(transparent)]
+    File(#[from] FlowError),
+    /// There is nothing to run.
+    #[error("{0}")]
+    Nothing(String),
+    /// A temporary folder, a signal handler or a process is not to be had.
+    #[error("cannot test: {0}")]
+    System(#[from] std::io::Error),
+    /// Standard output takes no more.
+    #[error("cannot write to standard output: {0}")]
+    Printed(std::io::Error),
+    /// A signal has asked for the end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs the cases of flows, and gives the exit status.
+pub(crate) fn test(args: &TestArgs) -> ExitCode {
+    let mut count = Count::default();
+    let tested =
+        heed_signals().map_err(TestError::from).and_then(|interrupted| test_all(args, &interrupted, &mut count));
+    let status = match tested {
+        Ok(()) if count.failed == 0 => return ExitCode::SUCCESS,
+        Ok(()) => FAILED,
+        Err(TestError::File(error)) => {
+            out::complain_page(&error.render());
+            WRONG
+        }
+        Err(error) => {
+            out::complain(format!("error: {error}"));
+            match error {
+                TestError::Printed(_) => NOT_WRITTEN,
+                TestError::Interrupted => INTERRUPTED,
+                _ => WRONG,
+            }
+        }
+    };
+    ExitCode::from(status)
+}
+
+/// Cases by their result.
+#[derive(Debug, Default)]
+struct Count {
+    passed: u64,
+    failed: u64,
+}
+
+/// A flag that a signal to end sets.
+fn heed_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in signals::ending() {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    }
+    Ok(interrupted)
+}
+
+fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Result<(), TestError> {
+    // All files are read before the first case runs, as a slip in the last is no reason to wait for.
+    let mut flows = Vec::new();
+    for flow in &args.flow {
+        let path = cases::beside(flow);
+        let file = file::load(flow, &[])?;
+        if !path.exists() {
+            let (flow, path) = (shown::path(flow), shown::path(&path));
+            return Err(TestError::Nothing(format!("the cases of {flow} belong into {path}, which is not there")));
+        }
+        flows.push((std::path::absolute(flow)?, cases::load(&path, &file)?));
+    }
+    let all = || flows.iter().flat_map(|(_, file)| &file.cases).map(|case| case.name.as_str());
+    if let Some(unknown) = args.case.iter().find(|name| !all().any(|known| known == name.as_str())) {
+        let help = match suggest::closest(unknown, all()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the cases are {}", all().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+        };
+        return Err(TestError::Nothing(format!("no case is called `{unknown}`; {help}")));
+    }
+    for (flow, file) in &flows {
+        print(&format!("{}\n", shown::path(&file.path)))?;
+        let chosen = |case: &&Case| args.case.is_empty() || args.case.contains(&case.name);
+        for case in file.cases.iter().filter(chosen) {
+            let trial = Trial::prepare(case)?;
+            let said = match trial.run(flow, args.timeout.unwrap_or(DEFAULT_LIMIT), interrupted)? {
+                Ended::Outcome(outcome) => verdict::differences(case, &trial, &outcome),
+                Ended::Refused(why) => vec![format!("the flow does not run:\n{}", why.trim_end())],
+                Ended::TimedOut(limit) => {
+                    vec![format!(
+                        "it still runs after {} and was ended (`--timeout`)",
+                        text::seconds(limit.as_secs_f64())
+                    )]
+                }
+                Ended::Interrupted => return Err(TestError::Interrupted),
+            };
+            print(&line(case, &said))?;
+            *(if said.is_empty() { &mut count.passed } else { &mut count.failed }) += 1;
+        }
+    }
+    let Count { passed, failed } = *count;
+    print(&match failed {
+        0 => format!("{} passed\n", text::counted(passed, "case")),
+        _ => format!("{} failed, {} passed\n", text::counted(failed, "case"), text::count(passed)),
+    })
+}
+
+/// The line of a case, and below it what differs.
+fn line(case: &Case, said: &[String]) -> String {
+    let mut page = format!("  {:<6}  {}\n", if said.is_empty() { "ok" } else { "FAILED" }, text::printable(&case.name));
+    for difference in said {
+        for line in difference.lines() {
+            page += &format!("          {line}\n");
+        }
+    }
+    page
+}
+
+fn print(page: &str) -> Result<(), TestError> {
+    out::print(page).map_err(TestError::Printed)
+}
+
+/// Relaxed: the flag publishes nothing else.
+fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
+}

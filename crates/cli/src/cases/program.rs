@@ -1,0 +1,79 @@
+//! The stand-in for a program: it does what the case gives for a program with its arguments.
+//!
+//! It is a process, as the program would be, so standard input, output, files, time limits and exit statuses take the way that
+//! they take in a real run. Of several results for the same arguments, each is given once and the last from then on.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use millstream_command::screen::out;
+use rustix::stdio;
+
+use super::args::StandInArgs;
+use super::trial::{Papers, write_files};
+use super::verdict;
+use crate::file::cases::Program;
+use crate::shell_word::quoted;
+
+/// Exit status of a program that the case does not have, as of one that a shell does not find.
+const NOT_FOUND: u8 = 127;
+
+/// Starts stand-ins.
+#[derive(Debug)]
+pub(crate) struct StandInProgram(pub(super) Papers);
+
+impl StandInProgram {
+    /// The command that stands in for a program called so, or for a script; its arguments follow.
+    pub(crate) fn command(&self, program: Option<&OsStr>) -> Command {
+        let mut command = self.0.stand_in();
+        command.args(program);
+        command
+    }
+}
+
+/// Does what the case gives, and exits as it says.
+pub(crate) fn stand_in(args: &StandInArgs) -> ExitCode {
+    ExitCode::from(play(args).unwrap_or_else(|error| {
+        out::complain(format!("the stand-in has failed: {error}"));
+        NOT_FOUND
+    }))
+}
+
+fn play(args: &StandInArgs) -> io::Result<u8> {
+    let papers = Papers::at(&args.trial);
+    let case = papers.case()?;
+    let is_run_so = |program: &Program| {
+        let words = program.run.iter().map(String::as_bytes);
+        words.eq(args.words.iter().map(|word| word.as_bytes()))
+    };
+    let fitting: Vec<usize> = (0..case.programs.len()).filter(|index| is_run_so(&case.programs[*index])).collect();
+    let Some(first) = fitting.first().copied() else {
+        out::complain(format!("the case has no program {}", line(&args.words)));
+        return Ok(NOT_FOUND);
+    };
+    let runs = papers.programs()?.iter().filter(|(noted, _)| *noted == first).count();
+    let given = fitting[runs.min(fitting.len() - 1)];
+    papers.note_program(first, given)?;
+    let program = &case.programs[given];
+    let mut stdin = Vec::new();
+    File::from(stdio::stdin().try_clone_to_owned()?).read_to_end(&mut stdin)?;
+    if let Some(difference) =
+        program.stdin.as_ref().and_then(|expected| verdict::bytes_differ("its standard input", expected, &stdin))
+    {
+        out::complain_page(&difference);
+        return Ok(NOT_FOUND);
+    }
+    write_files(Path::new(""), &program.files)?;
+    File::from(stdio::stdout().try_clone_to_owned()?).write_all(&program.stdout)?;
+    File::from(stdio::stderr().try_clone_to_owned()?).write_all(&program.stderr)?;
+    Ok(program.status)
+}
+
+/// The words as a line of a shell.
+fn line(words: &[OsString]) -> String {
+    words.iter().map(|word| quoted(word.as_bytes())).collect::<Vec<_>>().join(" ")
+}

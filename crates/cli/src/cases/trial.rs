@@ -1,0 +1,167 @@
+//! The folder of a case, and the process that runs the flow in it.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::is_set;
+use super::outcome::Outcome;
+use crate::file::cases::Case;
+
+/// The time between two looks at a case that runs.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// The end of a case.
+pub(super) enum Ended {
+    /// The flow has run.
+    Outcome(Outcome),
+    /// It could not, for this reason.
+    Refused(String),
+    /// It took longer than this.
+    TimedOut(Duration),
+    /// A signal has asked for the end.
+    Interrupted,
+}
+
+/// A temporary folder with all that a case needs, which is removed with this.
+pub(super) struct Trial(tempfile::TempDir);
+
+/// The files in the folder of a trial, which the processes of the case find there.
+#[derive(Debug)]
+pub(crate) struct Papers(PathBuf);
+
+impl Trial {
+    /// Lays out the folder of a case.
+    pub(super) fn prepare(case: &Case) -> io::Result<Self> {
+        let trial = Self(tempfile::Builder::new().prefix("millstream-test-").tempdir()?);
+        fs::create_dir(trial.folder())?;
+        write_files(&trial.folder(), &case.files)?;
+        fs::write(trial.0.path().join("stdin"), &case.stdin)?;
+        trial.papers().write("case", case)?;
+        Ok(trial)
+    }
+
+    /// Where the flow runs.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.0.path().join("folder")
+    }
+
+    pub(super) fn papers(&self) -> Papers {
+        Papers::at(self.0.path())
+    }
+
+    /// The flow's standard output.
+    pub(super) fn stdout(&self) -> io::Result<Vec<u8>> {
+        fs::read(self.0.path().join("stdout"))
+    }
+
+    /// Runs the flow, whose path is absolute, for no longer than `limit`.
+    pub(super) fn run(&self, flow: &Path, limit: Duration, interrupted: &AtomicBool) -> io::Result<Ended> {
+        let file = |name| File::create(self.0.path().join(name));
+        let mut child = Command::new("/proc/self/exe")
+            .arg("trial")
+            .args([flow, self.0.path()])
+            .current_dir(self.folder())
+            .env("TMPDIR", self.0.path())
+            .stdin(File::open(self.0.path().join("stdin"))?)
+            .stdout(file("stdout")?)
+            .stderr(file("stderr")?)
+            .spawn()
+            .map(Ends)?;
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = child.0.try_wait()? {
+                break status;
+            }
+            if is_set(interrupted) {
+                return Ok(Ended::Interrupted);
+            }
+            if begun.elapsed() >= limit {
+                return Ok(Ended::TimedOut(limit));
+            }
+            thread::sleep(LOOK);
+        };
+        if status.success() {
+            return Ok(Ended::Outcome(self.papers().read("outcome")?));
+        }
+        let said = String::from_utf8_lossy(&fs::read(self.0.path().join("stderr"))?).into_owned();
+        Ok(Ended::Refused(if said.is_empty() { format!("its process ended: {status}") } else { said }))
+    }
+}
+
+/// A child that does not outlive this.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Papers {
+    pub(super) fn at(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+
+    /// The case.
+    pub(super) fn case(&self) -> io::Result<Case> {
+        self.read("case")
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<T> {
+        Ok(serde_json::from_slice(&fs::read(self.0.join(name))?)?)
+    }
+
+    pub(super) fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        fs::write(self.0.join(name), serde_json::to_vec(value)?)
+    }
+
+    /// Notes that a program was run: the first of the case that has its arguments, and the one whose result it was given.
+    pub(super) fn note_program(&self, first: usize, given: usize) -> io::Result<()> {
+        let mut notes = OpenOptions::new().create(true).append(true).open(self.0.join("programs"))?;
+        notes.write_all(format!("{first} {given}\n").as_bytes())
+    }
+
+    /// The notes, in order.
+    pub(super) fn programs(&self) -> io::Result<Vec<(usize, usize)>> {
+        let notes = match fs::read_to_string(self.0.join("programs")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            notes => notes?,
+        };
+        let number = |word: Option<&str>| word.and_then(|word| word.parse().ok());
+        let note = |line: &str| {
+            let mut words = line.split(' ');
+            Some((number(words.next())?, number(words.next())?))
+        };
+        notes.lines().map(|line| note(line).ok_or_else(|| io::Error::other("a damaged note"))).collect()
+    }
+
+    /// The command line of a stand-in for a program.
+    pub(super) fn stand_in(&self) -> Command {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg("stand-in").arg(&self.0).arg("--").stdin(Stdio::null());
+        command
+    }
+}
+
+/// Writes files below a folder, with the same permissions whatever the user's `umask`.
+pub(super) fn write_files(folder: &Path, files: &[(PathBuf, Vec<u8>)]) -> io::Result<()> {
+    for (path, content) in files {
+        let path = folder.join(path);
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(named)?;
+        fs::write(&path, content).map_err(named)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).map_err(named)?;
+    }
+    Ok(())
+}

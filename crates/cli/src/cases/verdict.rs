@@ -1,0 +1,211 @@
+//! The differences between the expected outcome of a case and the one found.
+
+use std::fs;
+use std::io;
+
+use millstream_command::screen::{shown, text};
+
+use super::outcome::{Outcome, Retired};
+use super::trial::Trial;
+use crate::file::cases::{Case, ExpectedContent, ExpectedDeath, ExpectedFile, ExpectedUnit};
+use crate::shell_word::quoted;
+
+/// Lines of a difference that are shown; the others are counted.
+const MAX_LINES: usize = 40;
+/// Equal lines that are shown before those that differ, and behind them.
+const CONTEXT: usize = 2;
+
+/// The differences, each a few lines; none for a case that has passed.
+pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<String> {
+    let mut said = outcome.trouble.clone();
+    dead(&case.expect.dead, outcome, &mut said);
+    if let Some(expected) = &case.expect.retired {
+        retired(expected, &outcome.retired, &mut said);
+    }
+    let unread = |what: &str, error: io::Error| format!("{what} cannot be read: {error}");
+    if let Some((expected, line)) = &case.expect.stdout {
+        match trial.stdout() {
+            Ok(found) => said.extend(bytes_differ(&format!("standard output (line {line})"), expected, &found)),
+            Err(error) => said.push(unread("standard output", error)),
+        }
+    }
+    said.extend(case.expect.files.iter().filter_map(|expected| file(expected, trial)));
+    for (index, answer) in case.answers.iter().enumerate() {
+        if !outcome.answered.contains(&index) {
+            said.push(format!("{} was not asked for (line {})", answer.url, answer.line));
+        }
+    }
+    match trial.papers().programs() {
+        Ok(runs) => {
+            let idle = case.programs.iter().enumerate().filter(|(index, _)| !runs.iter().any(|(_, run)| run == index));
+            said.extend(idle.map(|(_, program)| {
+                let words: Vec<_> = program.run.iter().map(|word| quoted(word.as_bytes())).collect();
+                format!("{} was not run (line {})", words.join(" "), program.line)
+            }));
+        }
+        Err(error) => said.push(unread("the runs of programs", error)),
+    }
+    said
+}
+
+/// Dead letters that are missing, and those that are not expected.
+fn dead(expected: &[ExpectedDeath], outcome: &Outcome, said: &mut Vec<String>) {
+    let mut found: Vec<_> = outcome.dead.iter().collect();
+    for death in expected {
+        let fits = |part: &Option<String>, whole: &str| part.as_ref().is_none_or(|part| part == whole);
+        let index = found.iter().position(|dead| {
+            fits(&death.unit, &dead.unit)
+                && fits(&death.stage, &dead.stage)
+                && death.message.as_ref().is_none_or(|part| dead.message.contains(part.as_str()))
+        });
+        match index {
+            Some(index) => drop(found.remove(index)),
+            None => {
+                let unit = death.unit.as_deref().unwrap_or("a unit");
+                let stage = death.stage.as_ref().map_or_else(String::new, |stage| format!(" in {stage}"));
+                let message = death.message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
+                said.push(format!("no such dead letter (line {}):\n- {unit} fails{stage}{message}", death.line));
+            }
+        }
+    }
+    for dead in found {
+        said.push(format!("an unexpected dead letter:\n+ {} fails in {}: {}", dead.unit, dead.stage, dead.message));
+    }
+}
+
+/// Units that are missing, next to those that come nearest, and the others.
+fn retired(expected: &[ExpectedUnit], found: &[Retired], said: &mut Vec<String>) {
+    let mut rest: Vec<&Retired> = found.iter().collect();
+    let mut missing: Vec<&ExpectedUnit> = Vec::new();
+    for unit in expected {
+        match rest.iter().position(|retired| equal_fields(unit, retired) == unit.fields.len()) {
+            Some(index) => drop(rest.remove(index)),
+            None => missing.push(unit),
+        }
+    }
+    for unit in missing {
+        let nearest = (0..rest.len()).max_by_key(|index| (equal_fields(unit, rest[*index]), usize::MAX - index));
+        let Some(nearest) = nearest.map(|index| rest.remove(index)) else {
+            let fields: Vec<String> =
+                unit.fields.iter().map(|(name, value)| format!("\n- {name} = {}", one_line(value))).collect();
+            said.push(format!("no unit is retired with (line {}):{}", unit.line, fields.concat()));
+            continue;
+        };
+        let mut difference = format!("the unit {} differs (line {}):", nearest.unit, unit.line);
+        for (name, value) in &unit.fields {
+            match nearest.fields.get(name) {
+                Some(found) if found == value => {}
+                Some(found) => {
+                    difference += &format!("\n- {name} = {}\n+ {name} = {}", one_line(value), one_line(found));
+                }
+                None => difference += &format!("\n- {name} = {}\n+ {name} has no value", one_line(value)),
+            }
+        }
+        said.push(difference);
+    }
+    for retired in rest {
+        said.push(format!("an unexpected unit is retired:\n+ {}", retired.unit));
+    }
+}
+
+fn equal_fields(unit: &ExpectedUnit, retired: &Retired) -> usize {
+    unit.fields.iter().filter(|(name, value)| retired.fields.get(name) == Some(value)).count()
+}
+
+fn one_line(value: &str) -> String {
+    format!("{:?}", text::fit(value, 200))
+}
+
+fn file(expected: &ExpectedFile, trial: &Trial) -> Option<String> {
+    let name = format!("{} (line {})", shown::path(&expected.path), expected.line);
+    let path = trial.folder().join(&expected.path);
+    match &expected.content {
+        ExpectedContent::Any if path.is_file() => None,
+        ExpectedContent::Missing if path.symlink_metadata().is_err() => None,
+        ExpectedContent::Missing => Some(format!("{name} is there, and should not")),
+        ExpectedContent::Any => Some(format!("{name} is not there")),
+        ExpectedContent::Bytes(bytes) => match fs::read(&path) {
+            Ok(found) => bytes_differ(&name, bytes, &found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!("{name} is not there")),
+            Err(error) => Some(format!("{name} cannot be read: {error}")),
+        },
+    }
+}
+
+/// The difference between two contents, if there is one: texts line by line, other bytes at the first difference.
+pub(super) fn bytes_differ(what: &str, expected: &[u8], found: &[u8]) -> Option<String> {
+    if expected == found {
+        return None;
+    }
+    let (Ok(expected_text), Ok(found_text)) = (str::from_utf8(expected), str::from_utf8(found)) else {
+        let at = expected.iter().zip(found).position(|(a, b)| a != b).unwrap_or(expected.len().min(found.len()));
+        return Some(format!("{what} differs at byte {at}:\n- {} bytes\n+ {} bytes", expected.len(), found.len()));
+    };
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
+    Some(format!("{what} differs:{}", lines_differ(&lines(expected_text), &lines(found_text))))
+}
+
+/// The lines that differ, between those that are equal at the start and at the end.
+fn lines_differ(expected: &[&str], found: &[&str]) -> String {
+    let before = expected.iter().zip(found).take_while(|(a, b)| a == b).count();
+    let (expected_rest, found_rest) = (&expected[before..], &found[before..]);
+    let behind = expected_rest.iter().rev().zip(found_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let marked = |mark: char, lines: &[&str]| -> Vec<String> {
+        let end = |line: &str| if line.ends_with('\n') { "" } else { " (without a line end)" };
+        lines.iter().map(|line| format!("{mark} {}{}", shown::line(line.trim_end_matches('\n')), end(line))).collect()
+    };
+    let mut shown = marked(' ', &expected[before.saturating_sub(CONTEXT)..before]);
+    shown.extend(marked('-', &expected_rest[..expected_rest.len() - behind]));
+    shown.extend(marked('+', &found_rest[..found_rest.len() - behind]));
+    let end = expected.len() - behind;
+    shown.extend(marked(' ', &expected[end..(end + CONTEXT).min(expected.len())]));
+    let more = shown.len().saturating_sub(MAX_LINES);
+    shown.truncate(MAX_LINES);
+    let mut page: String = shown.iter().map(|line| format!("\n{line}")).collect();
+    if more > 0 {
+        page += &format!("\n… and {more} lines more");
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes_differ, retired};
+    use crate::cases::outcome::Retired;
+    use crate::file::cases::ExpectedUnit;
+
+    fn differs(expected: &str, found: &str) -> String {
+        bytes_differ("x", expected.as_bytes(), found.as_bytes()).unwrap_or_default()
+    }
+
+    #[test]
+    fn lines_that_differ_stand_between_those_that_are_equal() {
+        assert_eq!(differs("a\nb\n", "a\nb\n"), "");
+        assert_eq!(differs("a\nb\nc\nd\n", "a\nB\nB\nc\nd\n"), "x differs:\n  a\n- b\n+ B\n+ B\n  c\n  d");
+        assert_eq!(differs("a\n", "a"), "x differs:\n- a\n+ a (without a line end)");
+        assert_eq!(differs("", "a\n"), "x differs:\n+ a");
+        assert_eq!(differs("a\na\n", "a\n"), "x differs:\n  a\n- a");
+        let long = differs("", &"y\n".repeat(100));
+        assert!(long.ends_with("… and 60 lines more"), "{long}");
+        assert_eq!(bytes_differ("x", b"a\xFF", b"a\xFE").unwrap(), "x differs at byte 1:\n- 2 bytes\n+ 2 bytes");
+    }
+
+    #[test]
+    fn a_unit_is_compared_with_the_one_that_comes_nearest() {
+        let expected = |pairs: &[(&str, &str)]| ExpectedUnit {
+            fields: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            line: 7,
+        };
+        let found = |unit: &str, size: &str| Retired {
+            unit: unit.to_owned(),
+            fields: [("path".to_owned(), unit.to_owned()), ("size".to_owned(), size.to_owned())].into(),
+        };
+        let mut said = Vec::new();
+        let units = [found("a", "1"), found("b", "2"), found("c", "3")];
+        retired(&[expected(&[("path", "b"), ("size", "5")]), expected(&[("path", "a")])], &units, &mut said);
+        assert_eq!(
+            said,
+            ["the unit b differs (line 7):\n- size = \"5\"\n+ size = \"2\"", "an unexpected unit is retired:\n+ c"]
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! `millstream test`: flows on cases.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Room, ended};
+
+const FLOW: &str = r#"
+    [params]
+    out = "out"
+    [source]
+    lines = "-"
+    [[stage]]
+    name = "shape"
+    op = "exec"
+    exec = ["no-such-program", "{line}"]
+    stdin = "null"
+    retry = { times = 1, backoff = "1h" }
+    needs = { rare = 1 }
+    [[stage]]
+    name = "keep"
+    op = "write"
+    path = "{param.out}/{line}"
+    overwrite = true
+    [resources]
+    rare = { rate = "1/h" }
+"#;
+
+/// What `millstream test` prints of these cases, with this exit status.
+fn tested(flow: &str, cases: &str, args: &[&str], status: i32) -> String {
+    let room = Room::new(flow);
+    room.write("flow.test.toml", cases);
+    let out = room.run(&[&["test", "flow.toml"], args].concat());
+    let (out, err) = ended(&out, status);
+    assert!(!room.path("out").exists(), "nothing is written beside the flow");
+    out + &err
+}
+
+#[test]
+fn ready_flows_pass_their_cases() {
+    let flows = Path::new(env!("CARGO_MANIFEST_DIR")).join("flows");
+    let mut tested: Vec<String> = Vec::new();
+    for entry in fs::read_dir(flows).unwrap() {
+        let path = entry.unwrap().path().into_os_string().into_string().unwrap();
+        if path.ends_with(".toml") && !path.ends_with(".test.toml") {
+            tested.push(path);
+        }
+    }
+    assert_eq!(tested.len(), 6);
+    let room = Room::new("");
+    let mut args = vec!["test"];
+    args.extend(tested.iter().map(String::as_str));
+    let (out, _) = ended(&room.run(&args), 0);
+    assert!(!out.contains("FAILED"), "{out}");
+}
+
+#[test]
+fn programs_that_are_not_installed_give_what_the_case_says_and_nothing_waits() {
+    let cases = r#"
+        [[case]]
+        name = "the second attempt succeeds"
+        stdin = "a\nb\n"
+        params = { out = "x" }
+        [[case.program]]
+        run = ["no-such-program", "a"]
+        status = 3
+        stderr = "not yet\n"
+        [[case.program]]
+        run = ["no-such-program", "a"]
+        stdout = "shaped"
+        [[case.program]]
+        run = ["no-such-program", "b"]
+        status = 1
+        stderr = "never\n"
+        [case.expect]
+        retired = [{ line = "a", payload = "shaped" }]
+        dead = [{ unit = "b", stage = "shape", message = "`no-such-program` exited with status 1; standard error: never" }]
+        files = { "x/a" = "shaped", "x/b" = false }
+    "#;
+    let said = tested(FLOW, cases, &[], 0);
+    assert!(said.contains("  ok      the second attempt succeeds\n1 case passed\n"), "{said}");
+}
+
+#[test]
+fn what_differs_is_told_with_the_line_that_expects_it() {
+    let cases = r#"[[case]]
+name = "wrong"
+stdin = "a\nb\n"
+[[case.program]]
+run = ["no-such-program", "a"]
+stdout = "one\ntwo\n"
+[[case.program]]
+run = ["no-such-program", "c"]
+[case.expect]
+retired = [{ line = "a", payload = "three" }, { line = "b" }]
+stdout = "said"
+[case.expect.files]
+"out/a" = "one\nthree\n"
+"out/b" = true
+[[case]]
+name = "right"
+[case.expect]
+retired = []
+"#;
+    let said = tested(FLOW, cases, &[], 1);
+    for part in [
+        "  FAILED  wrong\n",
+        "an unexpected dead letter:\n          + b fails in shape: `no-such-program` exited with status 127; standard error: the case has no program no-such-program b",
+        "the unit a differs (line 10):\n          - payload = \"three\"\n          + payload = \"one\\ntwo\\n\"",
+        "no unit is retired with (line 10):\n          - line = \"b\"",
+        "standard output (line 11) differs:\n          - said",
+        "out/a (line 13) differs:\n            one\n          - three\n          + two\n",
+        "out/b (line 14) is not there",
+        "no-such-program c was not run (line 7)",
+        "  ok      right\n1 case failed, 1 passed\n",
+    ] {
+        assert!(said.contains(part), "{part}\nin\n{said}");
+    }
+    assert!(tested(FLOW, cases, &["--case", "right"], 0).contains("1 case passed"));
+    let said = tested(FLOW, cases, &["--case", "rihgt"], 2);
+    assert!(said.contains("no case is called `rihgt`; did you mean `right`?"), "{said}");
+}
+
+#[test]
+fn a_case_stays_in_its_folder_and_away_from_the_network() {
+    let flow = r#"
+        [source]
+        lines = "-"
+        [[stage]]
+        name = "get"
+        op = "http-get"
+        url = "http://127.0.0.1:9/{line}"
+        after_failure = "dead-letter"
+        [[stage]]
+        name = "write"
+        op = "write"
+        path = "/tmp/millstream-case-must-not-write/{line}"
+    "#;
+    let cases = r#"
+        [[case]]
+        name = "absolute"
+        stdin = "a\nb\n"
+        [[case.http]]
+        url = "http://127.0.0.1:9/a"
+        [case.expect]
+        retired = []
+        dead = [{ unit = "a", stage = "write", message = "is not in the folder of the case" },
+                { unit = "b", stage = "get", message = "the case has no answer for this URL" }]
+        [[case]]
+        name = "a source elsewhere"
+        [case.expect]
+        retired = []
+    "#;
+    assert!(tested(flow, cases, &[], 0).contains("2 cases passed"));
+    assert!(!Path::new("/tmp/millstream-case-must-not-write").exists());
+    let walk = "[source]\nwalk = \"{input}\"\n[[stage]]\nname = \"read\"\nop = \"read\"\n";
+    let said = tested(walk, "[[case]]\nname = \"out\"\ninput = \"/etc\"\n[case.expect]\n", &[], 1);
+    assert!(said.contains("the flow does not run:") && said.contains("/etc is not in the folder"), "{said}");
+}
+
+#[test]
+fn pieces_and_groups_come_in_order() {
+    let flow = r#"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "split"
+        op = "split"
+        by = "lines"
+        [[stage]]
+        name = "list"
+        op = "append"
+        path = "all"
+        line = "{parent.name} {part} {line}"
+        [[stage]]
+        name = "whole"
+        op = "gather"
+        by = "parent"
+        reduce = "count"
+        [[stage]]
+        name = "print"
+        op = "print"
+        tag = "{name}"
+    "#;
+    let cases = r#"
+        [[case]]
+        name = "two files"
+        files = { "in/a" = "x\ny\n", "in/b" = "z\n" }
+        [case.expect]
+        stdout = "a\t2\nb\t1\n"
+        files = { "all" = "a 1 x\na 2 y\nb 1 z\n" }
+    "#;
+    let said = tested(flow, cases, &[], 0);
+    assert!(said.contains("1 case passed"), "{said}");
+}
+
+#[test]
+fn a_wrong_case_file_is_shown_with_carets_and_a_case_that_hangs_is_ended() {
+    let said = tested(FLOW, "[[case]]\nname = \"x\"\n[case.expect]\ndeed = []\n", &[], 2);
+    assert!(said.contains("flow.test.toml:4") && said.contains("did you mean `dead`?"), "{said}");
+    let room = Room::new(FLOW);
+    let (_, err) = ended(&room.run(&["test", "flow.toml"]), 2);
+    assert!(err.contains("flow.test.toml, which is not there"), "{err}");
+    let slow = "[source]\nargs = true\n[[stage]]\nname = \"g\"\nop = \"gather\"\nreduce = \"count\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\n\
+        url = \"http://a.test/\"\nretry = 9\n";
+    let busy = "[[case]]\nname = \"x\"\ninput = \"i\"\n[[case.http]]\nurl = \"http://a.test/\"\nstatus = 503\n\
+        headers = { Retry-After = \"20\" }\n[case.expect]\n";
+    let said = tested(slow, busy, &["--timeout", "300ms"], 1);
+    assert!(said.contains("it still runs after 300 ms and was ended"), "{said}");
+}
+
+#[test]
+fn an_example_comes_with_a_case_that_passes() {
+    let room = Room::new("");
+    let (_, err) = ended(&room.run(&["init", "lines", "-o", "mine.toml"]), 0);
+    assert!(err.contains("mine.test.toml"), "{err}");
+    let (out, _) = ended(&room.run(&["test", "mine.toml"]), 0);
+    assert!(
+        out.starts_with("mine.test.toml\n") && room.read("mine.test.toml").contains("millstream test mine.toml"),
+        "{out}"
+    );
+}
