@@ -59,6 +59,7 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
         explain: !args.no_explain,
         explain_time: args.explain_time,
         explain_memory_bytes: args.explain_memory,
+        ..Options::default()
     };
     let misuse = |source: CheckError| {
         let shown = history.show(source.row as usize).to_string();
