@@ -12,7 +12,7 @@ fn plan(folder: &Path, arguments: &[&str]) -> Output {
         .expect("the command runs")
 }
 
-/// The message of `millstream plan` about `text`, which must be refused, without its line breaks.
+/// The message of `millstream plan` about `text`, which must be refused.
 fn refused(text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("f.toml"), text).unwrap();
@@ -21,8 +21,7 @@ fn refused(text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(output.stdout.is_empty(), "nothing but the error is printed");
     assert!(!said.contains("panicked"), "{said}");
-    // Messages wrap at the terminal's width; a test looks for them as they were before.
-    said.replace("\n  │ ", " ").replace("\n        ", " ")
+    said
 }
 
 /// A flow file that is right, but for what a case adds: top-level keys, resources, and lines of its one stage.
@@ -48,18 +47,18 @@ fn the_caret_stands_below_its_word_behind_characters_that_are_shown_by_number() 
     let (line, carets) = (lines.next().expect("it is shown"), lines.next().expect("carets"));
     assert!(line.contains("\"a\\u{9b}\\u{202e}b\""), "{said}");
     let column = |text: &str, what: char| text.chars().position(|c| c == what);
-    assert_eq!(column(carets, '▲').or(column(carets, '┬')), column(line, 'w'), "{said}");
+    assert_eq!(column(carets, '━'), column(line, 'w'), "{said}");
 }
 
 #[test]
 fn an_unknown_key_is_shown_with_the_right_one() {
     says(
         &flow("infligth = 3", "", "op = \"read\""),
-        &["no key `infligth`", "[f.toml:1:1]", "did you mean `inflight`?"],
+        &["no key `infligth`", "f.toml:1:1\n", "did you mean `inflight`?"],
     );
     says(
         &flow("", "", "op = \"read\"\nneds = {}"),
-        &["stage `one` has no key `neds`", "[f.toml:11:1]", "did you mean `needs`?"],
+        &["stage `one` has no key `neds`", "f.toml:11:1\n", "did you mean `needs`?"],
     );
     says(&flow("", "", "op = \"read\"\nfrobnicate = 1"), &["its keys are name, needs,", "op, path"]);
     says(&flow("", "", "op = \"zstd\"\npath = \"x\""), &["stage `one` has no key `path`", "mode, level"]);
@@ -67,18 +66,18 @@ fn an_unknown_key_is_shown_with_the_right_one() {
 
 #[test]
 fn an_unknown_op_is_shown_with_the_right_one() {
-    says(&flow("", "", "op = \"blake2\""), &["there is no op `blake2`", "[f.toml:10:6]", "did you mean `blake3`?"]);
+    says(&flow("", "", "op = \"blake2\""), &["there is no op `blake2`", "f.toml:10:6\n", "did you mean `blake3`?"]);
     says(&flow("", "", "op = \"teleport\""), &["ops are read, write,", "`exec` runs any other program"]);
 }
 
 #[test]
 fn a_missing_key_is_shown_with_an_example() {
-    says(&flow("", "", ""), &["stage `one` has no `op`", "[f.toml:9:8]", "add `op = "]);
+    says(&flow("", "", ""), &["stage `one` has no `op`", "f.toml:9:8\n", "add `op = "]);
     says(&flow("", "", "op = \"write\""), &["stage `one` has no `path`", "add `path = "]);
     says(&flow("", "", "op = \"read\"\nretry = { backoff = \"1s\" }"), &["`retry` has no `times`"]);
     says("[[stage]]\nname = \"a\"\nop = \"read\"", &["the flow has no `[source]`", "walk = \"{input}\""]);
     says("[source]\nlines = \"-\"", &["the flow has no stages", "[[stage]]"]);
-    says("[source]\n[[stage]]\nname=\"a\"\nop=\"read\"", &["does not say where units come from", "[f.toml:1:2]"]);
+    says("[source]\n[[stage]]\nname=\"a\"\nop=\"read\"", &["does not say where units come from", "f.toml:1:2\n"]);
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_mistyped_required_key_is_one_slip_and_not_two() {
 fn a_wrong_type_is_named() {
     says(
         &flow("inflight = \"many\"", "", "op = \"read\""),
-        &["`inflight` takes a whole number, not a string", "[f.toml:1:12]"],
+        &["`inflight` takes a whole number, not a string", "f.toml:1:12\n"],
     );
     says(&flow("memory = true", "", "op = \"read\""), &["`memory` takes a size such as \"64MiB\", not a boolean"]);
     says(&flow("", "", "op = \"read\"\ntimeout = 30"), &["`timeout` takes a time such as \"30s\", not an integer"]);
@@ -108,7 +107,7 @@ fn a_wrong_type_is_named() {
 fn a_need_without_its_resource_is_refused() {
     says(
         &flow("", "net = 2", "op = \"read\"\nneeds = { nett = 1 }"),
-        &["`nett` is needed", "[f.toml:11:11]", "did you mean `net`?"],
+        &["`nett` is needed", "f.toml:11:11\n", "did you mean `net`?"],
     );
     says(&flow("", "", "op = \"read\"\nneeds = { disk = 1 }"), &["declare it: `disk = 2` under [resources]"]);
     says(
@@ -123,11 +122,11 @@ fn a_need_without_its_resource_is_refused() {
 fn an_unknown_template_field_is_pointed_at_within_the_string() {
     says(
         &flow("", "", "op = \"write\"\npath = \"a/{nme}\""),
-        &["no field is called `nme`", "[f.toml:11:11]", "did you mean `{name}`?"],
+        &["no field is called `nme`", "f.toml:11:11\n", "did you mean `{name}`?"],
     );
     says(
         &flow("", "", "op = \"write\"\npath = 'a/{param.uot}'"),
-        &["no parameter `uot`", "[f.toml:11:11]", "did you mean `{param.out}`?"],
+        &["no parameter `uot`", "f.toml:11:11\n", "did you mean `{param.out}`?"],
     );
     says(
         &flow("", "", "op = \"append\"\npath = \"{params.out}/list\"\nline = \"x\""),
@@ -135,17 +134,17 @@ fn an_unknown_template_field_is_pointed_at_within_the_string() {
     );
     says(
         &flow("", "\"host:*\" = 1", "op = \"read\"\nneeds = { \"host:{hst}\" = 1 }"),
-        &["no field is called `hst`", "[f.toml:11:17]"],
+        &["no field is called `hst`", "f.toml:11:17\n"],
     );
-    says(&flow("", "", "op = \"write\"\npath = \"a/{name\""), &["this `{` is never closed", "[f.toml:11:11]"]);
-    says(&flow("", "", "op = \"write\"\npath = \"\\u0061/{nme}\""), &["no field is called `nme`", "[f.toml:11:8]"]);
+    says(&flow("", "", "op = \"write\"\npath = \"a/{name\""), &["this `{` is never closed", "f.toml:11:11\n"]);
+    says(&flow("", "", "op = \"write\"\npath = \"\\u0061/{nme}\""), &["no field is called `nme`", "f.toml:11:8\n"]);
 }
 
 #[test]
 fn a_field_that_no_unit_has_yet_is_refused() {
     says(
         &flow("", "", "op = \"write\"\npath = \"{blake3}\""),
-        &["no `blake3` stage comes before `one`", "[f.toml:11:9]"],
+        &["no `blake3` stage comes before `one`", "f.toml:11:9\n"],
     );
     says(
         &flow("", "", "op = \"check\"\nfield = \"sha256\"\nequals = \"x\""),
@@ -163,18 +162,18 @@ fn a_field_that_no_unit_has_yet_is_refused() {
 
 #[test]
 fn sizes_times_and_rates_are_checked() {
-    says(&flow("memory = \"64Mega\"", "", "op = \"read\""), &["`Mega` is not a unit of size", "[f.toml:1:10]"]);
+    says(&flow("memory = \"64Mega\"", "", "op = \"read\""), &["`Mega` is not a unit of size", "f.toml:1:10\n"]);
     says(&flow("", "", "op = \"read\"\ntimeout = \"30\""), &["has no unit: write `30s`"]);
     says(
         &flow("", "", "op = \"read\"\nretry = { times = 3, backoff = \"5s..1s\" }"),
         &["the wrong way round: write `1s..5s`"],
     );
-    says(&flow("", "api = { rate = \"fast\" }", "op = \"read\""), &["`fast` is not a rate", "[f.toml:5:16]"]);
+    says(&flow("", "api = { rate = \"fast\" }", "op = \"read\""), &["`fast` is not a rate", "f.toml:5:16\n"]);
     says(&flow("", "api = \"5/s\"", "op = \"read\""), &["for a rate write `{ rate = \"5/s\" }`"]);
     says(&flow("", "", "op = \"read\"\nworkers = \"4..2\""), &["the wrong way round: write `2..4`"]);
     says(
         &flow("", "", "op = \"read\"\nworkers = \"2-4\""),
-        &["a range is written with two dots: `2..4`", "[f.toml:11:11]"],
+        &["a range is written with two dots: `2..4`", "f.toml:11:11\n"],
     );
     says(
         &flow("memory = \"64\"", "", "op = \"read\""),
@@ -294,7 +293,7 @@ fn an_op_on_a_payload_that_units_may_not_have_is_refused() {
     for op in ops {
         says(
             &walk_with(op, ""),
-            &["without a payload", "[f.toml:6:6]", "has nothing to take", "add a stage with `op = \"read\"` before it"],
+            &["without a payload", "f.toml:6:6\n", "has nothing to take", "add a stage with `op = \"read\"` before it"],
         );
         // A program whose output goes elsewhere gives no payload, and one way past the `read` is enough.
         for before in [
@@ -329,7 +328,7 @@ fn accepted(text: &str) {
 fn a_program_that_is_not_there_is_pointed_at() {
     says(
         &flow("", "", "op = \"exec\"\nexec = [\"no-such-program-at-all\", \"x\"]"),
-        &["no program `no-such-program-at-all` is on the search path", "[f.toml:11:8]"],
+        &["no program `no-such-program-at-all` is on the search path", "f.toml:11:8\n"],
     );
 }
 
@@ -422,16 +421,16 @@ fn fields_in_a_shell_script_are_refused() {
     let stage = "op = \"exec\"\nshell = true\nexec = [\"cat {path}\"]";
     says(
         &flow("", "", stage),
-        &["`{path}` in a shell script would let the unit's value run commands", "[f.toml:12:14]", "\"$1\""],
+        &["`{path}` in a shell script would let the unit's value run commands", "f.toml:12:14\n", "\"$1\""],
     );
 }
 
 #[test]
 fn what_is_no_toml_is_refused_with_its_place() {
-    says("a = [1,\nb", &["this is not TOML", "[f.toml:2:"]);
-    says("name = \"x", &["this is not TOML", "[f.toml:1:"]);
-    says("name = \"x\"\nname = \"y\"", &["this is not TOML", "duplicate key", "[f.toml:2:1]"]);
-    says(&format!("name = \"{}\" x", "y".repeat(10_000)), &["this is not TOML", "line 1, byte"]);
+    says("a = [1,\nb", &["this is not TOML", "f.toml:2:"]);
+    says("name = \"x", &["this is not TOML", "f.toml:1:"]);
+    says("name = \"x\"\nname = \"y\"", &["this is not TOML", "duplicate key", "f.toml:2:1\n"]);
+    says(&format!("name = \"{}\" x", "y".repeat(10_000)), &["this is not TOML", "f.toml:1:10011\n"]);
 }
 
 #[test]
@@ -464,7 +463,7 @@ fn braces_of_another_language_are_to_be_doubled() {
     let exec = |argument: &str| flow("", "", &format!("op = \"exec\"\nexec = [\"true\", '{argument}']"));
     says(
         &exec("{print $1}"),
-        &["`{print $1}` is not a field", "double the braces", "`{{print $1}}`", "[f.toml:11:18]"],
+        &["`{print $1}` is not a field", "double the braces", "`{{print $1}}`", "f.toml:11:18\n"],
     );
     says(
         &exec("echo ${VAR}"),
@@ -482,7 +481,7 @@ fn a_slip_is_not_told_a_second_time_as_something_else() {
     let one = |text: &str, message: &str| {
         let said = refused(text, &[]);
         assert!(said.contains(message), "{said}");
-        assert_eq!(said.matches("  × ").count(), 1, "one slip, one error:\n{said}");
+        assert_eq!(said.matches("error: ").count(), 1, "one slip, one error:\n{said}");
     };
     let filter = |when: &str| flow("", "", &format!("op = \"filter\"\nwhen = {when}\nelse = \"end\""));
     one(&filter("{ text = \"{line}\", equals = 3 }"), "`equals` takes a string, not an integer");
@@ -545,7 +544,7 @@ fn unused_names_are_warned_about_and_refused_by_no_command() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert!(said.contains('⚠') && !said.contains('×'), "{said}");
+    assert!(said.contains("warning: ") && !said.contains("error: "), "{said}");
     let said = warned(&flow("", "net = 2", "op = \"read\"\npath = \"{param.out}\"\nneeds = { net = 1 }"));
     assert_eq!(said, "");
 }

@@ -5,14 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, Severity, SourceCode};
+use millstream_command::screen::caret::{self, Severity, Source};
+use millstream_command::screen::look::Look;
 use millstream_command::screen::shown;
 
 /// Problems shown at once; more are only counted, because a file with more was probably never a flow file.
 const MAX_SHOWN: usize = 20;
-
-/// The longest line, in bytes, that is shown with a caret below it.
-const MAX_LINE: usize = 400;
 
 /// One thing that is wrong with a flow file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,12 +119,14 @@ impl Refusal {
 
     fn render_with(&self, severity: Severity) -> String {
         let what = if severity == Severity::Error { "errors" } else { "warnings" };
-        let (text, growth) = visible(&self.text);
-        let source = NamedSource::new(shown::path(&self.path).to_string(), text);
+        let look = Look::of_stderr().unwrap_or(Look::FILE);
+        let name = shown::path(&self.path).to_string();
+        let source = Source::new(&name, &self.text);
         let mut rendered = String::new();
-        for problem in self.problems.iter().take(MAX_SHOWN) {
-            let reported = Reported { problem: self.within_text(problem, &growth), source: source.clone(), severity };
-            rendered.push_str(&format!("{:?}\n", miette::Report::new(reported)));
+        for Problem { message, help, labels } in self.problems.iter().take(MAX_SHOWN) {
+            let problem = caret::Problem { severity, message, help: help.as_deref(), labels };
+            rendered.push_str(&source.show(&problem, look));
+            rendered.push('\n');
         }
         match self.problems.len() {
             1 => {}
@@ -137,59 +137,6 @@ impl Refusal {
         }
         rendered
     }
-}
-
-impl Refusal {
-    /// The problem as it is shown: nothing in it steers the terminal, its places lie within the text, and a place in a line too
-    /// long to show is told in words.
-    fn within_text(&self, problem: &Problem, growth: &[(usize, usize)]) -> Problem {
-        let mut told = Problem::new(shown::lines(&problem.message));
-        told.help = problem.help.as_deref().map(|help| shown::lines(help).into_owned());
-        let text = &self.text;
-        for (span, label) in &problem.labels {
-            // A place at the end is shown at the last thing that stands there.
-            let last = text.trim_end().char_indices().next_back().map_or(0, |(at, _)| at);
-            let start = if span.start >= text.trim_end().len() { last } else { span.start };
-            let end = span.end.min(text.len());
-            let line_start =
-                text.as_bytes()[..start].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-            let line_end = text.as_bytes()[start..]
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .map_or(text.len(), |newline| start + newline);
-            if line_end - line_start > MAX_LINE {
-                let line = text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count() + 1;
-                told.message = format!("{} (line {line}, byte {})", told.message, start - line_start + 1);
-            } else {
-                let place = moved(start, growth)..moved(end.clamp(start, line_end), growth);
-                told.labels.push((place, shown::lines(label).into_owned()));
-            }
-        }
-        told
-    }
-}
-
-/// The text as it is shown, and where it is longer for that: behind which byte, and by how many in all.
-fn visible(text: &str) -> (String, Vec<(usize, usize)>) {
-    let (mut visible, mut growth) = (String::with_capacity(text.len()), Vec::new());
-    for (at, c) in text.char_indices() {
-        match c {
-            // Of a line end.
-            '\r' if text[at..].starts_with("\r\n") => visible.push(' '),
-            c => visible.push_str(&shown::lines(c.encode_utf8(&mut [0; 4]))),
-        }
-        let by = visible.len() - at - c.len_utf8();
-        if growth.last().map_or(0, |(_, before)| *before) < by {
-            growth.push((at, by));
-        }
-    }
-    (visible, growth)
-}
-
-/// Where a place of the text is in the text that is shown.
-fn moved(place: usize, growth: &[(usize, usize)]) -> usize {
-    let behind = growth.partition_point(|(at, _)| *at < place);
-    place + behind.checked_sub(1).map_or(0, |last| growth[last].1)
 }
 
 impl fmt::Display for Refusal {
@@ -214,46 +161,3 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
-
-/// A problem together with the text it points into.
-#[derive(Debug)]
-struct Reported {
-    problem: Problem,
-    source: NamedSource<String>,
-    severity: Severity,
-}
-
-impl fmt::Display for Reported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem.message)
-    }
-}
-
-impl std::error::Error for Reported {}
-
-impl Diagnostic for Reported {
-    fn severity(&self) -> Option<Severity> {
-        Some(self.severity)
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.problem.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        (!self.problem.labels.is_empty()).then_some(&self.source as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let labels = self.problem.labels.iter().enumerate().map(|(index, (span, label))| {
-            let label = (!label.is_empty()).then(|| label.clone());
-            let place = span.clone();
-            if index == 0 {
-                LabeledSpan::new_primary_with_span(label, place)
-            } else {
-                LabeledSpan::new_with_span(label, place)
-            }
-        });
-        Some(Box::new(labels))
-    }
-}

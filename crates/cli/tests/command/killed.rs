@@ -140,7 +140,7 @@ fn programs_that_cannot_run_are_found_before_anything_runs() {
         for command in ["plan", "run"] {
             let args = if command == "run" { vec!["run", "flow.toml", "x"] } else { vec!["plan", "flow.toml"] };
             let (_, err) = ended(&room.run(&args), 2);
-            assert!(err.replace("\n  │ ", " ").contains(reason), "{err}");
+            assert!(err.contains(reason), "{err}");
         }
     }
     room.write("tool", "#!/bin/sh\n");

@@ -8,8 +8,10 @@
 //! | [`look`] | the size, colours and characters of a terminal |
 //! | [`line`](mod@line) | a line that is never too wide |
 //! | [`terminal`] | lines that are drawn again in their place |
+//! | [`caret`] | a problem in a text, with carets below its places |
 //! | [`xml`] | text inside XML and HTML |
 
+pub mod caret;
 pub mod line;
 pub mod look;
 pub mod out;
