@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, Stat};
 use crate::file::template::{Field, Fields};
 use crate::group::Group;
 use crate::json_member::Members;
+#[cfg(feature = "http")]
 use crate::ops::Hop;
 use crate::payload::Payload;
 use crate::printer::Place;
@@ -66,6 +67,7 @@ pub(crate) struct Record {
     /// The op that has changed the record last; 0 when none has.
     pub(crate) done_by: u32,
     /// Where redirects have led an `http-get` that is not done yet.
+    #[cfg(feature = "http")]
     pub(crate) hop: Option<Box<Hop>>,
     /// Its place in the order of what is printed, in a flow with such an order.
     pub(crate) place: Option<Arc<Place>>,
@@ -475,10 +477,11 @@ impl Record {
 
     /// The server of the line when that is a URL; while redirects are followed, the one that is asked next.
     fn server(&self) -> Option<String> {
-        match &self.hop {
-            Some(hop) => Some(web_url::server_of_url(&hop.url)),
-            None => web_url::server_of(self.line_text()?),
+        #[cfg(feature = "http")]
+        if let Some(hop) = &self.hop {
+            return Some(web_url::server_of_url(&hop.url));
         }
+        web_url::server_of(self.line_text()?)
     }
 
     /// The text as it may be shown to others: a URL without its credentials.

@@ -477,6 +477,7 @@ pub(crate) struct ExecSpec {
 
 /// The keys of the `http-get` op.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "the flow is refused, but read in full"))]
 pub(crate) struct HttpGetSpec {
     /// The URL, `http://` or `https://`.
     pub url: Template,

@@ -6,6 +6,7 @@
 
 mod control;
 mod flow_file;
+#[cfg(feature = "http")]
 mod http;
 mod manifest;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::record::Record;
 
 pub use self::control::control;
 pub use self::flow_file::flow_file;
+#[cfg(feature = "http")]
 pub use self::http::http;
 pub use self::manifest::manifest;
 

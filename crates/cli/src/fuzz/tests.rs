@@ -6,8 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use millstream_verify_random::{Random, seed, stress};
 
+#[cfg(feature = "http")]
+use super::http;
 use super::mutation::{dictionary, files, mutate, noise, pick};
-use super::{control, flow_file, http, manifest};
+use super::{control, flow_file, manifest};
 
 const CASES: u64 = 2_000;
 
@@ -56,6 +58,7 @@ fn strangers_at_the_control_socket_are_answered_and_change_all_or_nothing() {
     try_all("control", control, &files("fuzz/seeds/control"));
 }
 
+#[cfg(feature = "http")]
 #[test]
 fn answers_of_strange_servers_are_bodies_or_failures_within_their_limits() {
     try_all("http", http, &files("fuzz/seeds/http"));

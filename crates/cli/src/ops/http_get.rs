@@ -7,7 +7,11 @@
 //! asks for in `Retry-After`, up to a longest pause.
 //!
 //! A redirect is a new need: the unit notes where it leads, gives its slots back, and waits in the stage's queue for those of
-//! the new host (see [`redirect`]).
+//! the new host (see [`redirect`]). The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
+
+mod redirect;
+mod retry_after;
+mod trust;
 
 use std::io::Read;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,16 +20,20 @@ use millstream_command::time;
 use millstream_flow::{Cx, Failure};
 use ureq::http::header::AUTHORIZATION;
 use ureq::http::{HeaderName, Response, StatusCode};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Body};
 use url::Url;
 
-use super::redirect::{self, Hop, Redirects};
-use super::{Op, OpError, failing, growing, retry_after, trace_context};
+use self::redirect::Redirects;
+use self::trust::Trust;
+use super::{Op, OpError, failing, growing, trace_context};
 use crate::descriptors;
 use crate::file::model::HttpGetSpec;
 use crate::file::template::Template;
 use crate::record::Record;
 use crate::web_url;
+
+pub(crate) use self::redirect::Hop;
 
 /// The largest body taken when the flow file does not say `max_bytes`.
 const DEFAULT_MAX_BYTES: u64 = 256 << 20;
@@ -84,6 +92,7 @@ impl HttpGet {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
+            .tls_config(TlsConfig::builder().root_certs(Trust::of_process().roots.clone()).build())
             .user_agent(concat!("millstream/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(Some(MAX_CONNECT_TIME))
             .timeout_connect(Some(MAX_CONNECT_TIME))
@@ -279,9 +288,19 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
         Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl => Failure::permanent(error.to_string()),
         Error::Io(error) => match cx.check() {
             Err(failure) => failure,
-            Ok(()) => failing::starved(error).unwrap_or_else(|| Failure::msg(error.to_string())),
+            Ok(()) => failing::starved(error).unwrap_or_else(|| Failure::msg(told(error))),
         },
         _ => Failure::msg(error.to_string()),
+    }
+}
+
+/// The words for a connection that failed; to a certificate that is refused belongs who was asked.
+fn told(error: &std::io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(reason)) => {
+            format!("the server's certificate is refused: {reason}; authorities: {}", Trust::of_process())
+        }
+        _ => error.to_string(),
     }
 }
 

@@ -14,6 +14,7 @@ mod filter;
 pub(crate) mod gather;
 mod gathered;
 mod growing;
+#[cfg(feature = "http")]
 mod http_get;
 pub(crate) mod line_file;
 mod number;
@@ -23,8 +24,6 @@ pub(crate) mod patience;
 pub(crate) mod place;
 mod print;
 mod read;
-mod redirect;
-mod retry_after;
 mod safe_path;
 mod same;
 mod set;
@@ -39,6 +38,7 @@ mod zstd;
 #[cfg(test)]
 pub(crate) mod one_stage;
 
+#[cfg(feature = "http")]
 pub(crate) use self::http_get::http_get_over;
 
 use std::sync::Arc;
@@ -48,8 +48,9 @@ use millstream_flow::{Cx, Failure};
 pub(crate) use self::failing::io_failure;
 pub(crate) use self::filter::is_stale;
 pub(crate) use self::gathered::{Fate, Gathered, RunEnd};
+#[cfg(feature = "http")]
+pub(crate) use self::http_get::Hop;
 pub(crate) use self::number::Number;
-pub(crate) use self::redirect::Hop;
 pub(crate) use self::safe_path::rendered_path;
 pub(crate) use self::write::permissions;
 pub(crate) use self::zstd::most_growth;
@@ -149,10 +150,18 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Sha256 => Box::new(sha256::Sha256),
         OpSpec::Zstd { mode } => zstd::build(mode, most_in_memory),
         OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, around)?),
+        #[cfg(feature = "http")]
         OpSpec::HttpGet(spec) => match around.stand_ins {
             Some(stand_ins) => http_get_over(|config| stand_ins.server.agent(config), spec)?,
             None => Box::new(http_get::HttpGet::new(spec)?),
         },
+        #[cfg(not(feature = "http"))]
+        OpSpec::HttpGet(_) => {
+            return Err(OpError::new(
+                "this millstream was built without `http-get`",
+                "build it with the feature `http`, which is on by default: `cargo install millstream-cli`",
+            ));
+        }
         OpSpec::Filter { when } => Box::new(filter::Filter::new(when)),
         OpSpec::Unique { by, max_keys } => Box::new(unique::Unique::new(by, *max_keys)),
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh, around.open_lists)?),

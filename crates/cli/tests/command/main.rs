@@ -4,6 +4,8 @@ mod support;
 mod syscalls;
 
 mod adversity;
+#[cfg(feature = "http")]
+mod authority;
 mod blocked;
 mod cases;
 mod control;
