@@ -2,6 +2,7 @@
 
 use crate::bare;
 use crate::fast;
+use crate::interface;
 use crate::measured;
 use crate::members::Member;
 use crate::models::{self, LOOM_PACKAGES};
@@ -56,16 +57,19 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         .fast(),
         Step::inspect("packages", "every published package carries its licences, README and metadata", packages::check)
             .fast(),
+        Step::inspect("interface", "the interfaces of libraries can grow, or are closed for a reason", interface::check).fast(),
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
         // In the workspace build the command turns optional features on; in a user's build they are off.
         Step::cargo(
             "features",
-            "the libraries build without optional features",
+            "the libraries and the command build without optional features, and the command says which one a flow needs",
             ["check", "--package=millstream-flow"],
         )
         .then_cargo(["clippy", "--package=millstream-history", "--no-default-features", "--", "-D", "warnings"])
-        .then_cargo(["check", "--package=millstream", "--no-default-features"]),
+        .then_cargo(["check", "--package=millstream", "--no-default-features"])
+        .then_cargo(["clippy", "--package=millstream-cli", "--no-default-features", "--", "-D", "warnings"])
+        .then_cargo(["test", "--package=millstream-cli", "--no-default-features", "--test=without_http"]),
         Step::partial("bare", "hazard pointers build and hold without the standard library", bare::check),
         unit(scope).narrowed().fast(),
     ];

@@ -8,6 +8,7 @@ mod checks;
 mod choice;
 mod companion;
 mod fast;
+mod interface;
 mod lanes;
 mod links;
 mod measured;

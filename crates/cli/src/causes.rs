@@ -186,15 +186,9 @@ mod tests {
 
     fn letter(message: &str, text: &str) -> DeadLetter {
         let input = Record::file(text.as_bytes().to_vec(), 0);
-        DeadLetter {
-            unit: 0,
-            parent: None,
-            stage: "read".into(),
-            attempts: 1,
-            cause: Cause::Error,
-            message: message.into(),
-            input: Some(Box::new(input)),
-        }
+        let mut letter = DeadLetter::new(0, "read", Cause::Error, message);
+        letter.input = Some(Box::new(input));
+        letter
     }
 
     #[test]

@@ -394,15 +394,10 @@ mod tests {
     use crate::retry::origin::Bytes;
 
     fn letter(unit: u64, input: Record) -> DeadLetter {
-        DeadLetter {
-            unit,
-            parent: None,
-            stage: "get".into(),
-            attempts: 3,
-            cause: Cause::Timeout,
-            message: "took \"too\" long\nreally".into(),
-            input: Some(Box::new(input)),
-        }
+        let mut letter = DeadLetter::new(unit, "get", Cause::Timeout, "took \"too\" long\nreally");
+        letter.attempts = 3;
+        letter.input = Some(Box::new(input));
+        letter
     }
 
     fn check(path: &Path, run: &str) -> DeadLetters {

@@ -31,10 +31,10 @@ use millstream_command::program::supervise::{Supervisor, unsupervised};
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::{shown, text};
 use millstream_command::writable::NotWritable;
-use millstream_flow::{Control, DeadLetter, Service};
+use millstream_flow::{Control, DeadLetter, Report, Service};
 
+use self::ending::Closing;
 pub(crate) use self::ending::{ALL_RETIRED, NOT_WRITTEN, WRONG};
-use self::ending::{Closing, unfinished};
 use self::halt::{Halt, Reason};
 use self::identity::Identity;
 use self::interrupt::Interrupts;
@@ -275,7 +275,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         supervisor.dismiss();
     }
     drop(server);
-    let report = ending.report.take().unwrap_or_else(|| Box::new(unfinished(&control.snapshot())));
+    let report = ending.report.take().unwrap_or_else(|| Box::new(Report::unfinished(&control.snapshot())));
     let complete = ending.whole && report.left == 0;
     let ran_again = readmission.finish(complete);
     feed.end(&control.snapshot());

@@ -359,7 +359,7 @@ fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
 /// A cycle of needs, with a caret at every stage that takes part in it.
 fn cycle_problem(file: &FlowFile, cycle: &NeedsCycle) -> Problem {
     let mut problem = Problem::new("a cycle of needs: units could wait for one another forever");
-    for HoldAndAsk { holds, asks, stage } in &cycle.0 {
+    for HoldAndAsk { holds, asks, stage, .. } in &cycle.0 {
         let label = format!("asks for {} while holding {}", quoted(asks), quoted(holds));
         problem = problem.at(need_span(file, stage, asks), label);
     }

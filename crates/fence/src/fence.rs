@@ -33,6 +33,7 @@ pub struct Fence {
 /// The kernel refuses every kind of heavy fence, although light fences are free because it once accepted one: a sandbox
 /// was entered meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refused {
     /// The kernel's reason for refusing the kind in force.
     pub reason: String,

@@ -28,6 +28,7 @@ static REGISTERED: AtomicBool = AtomicBool::new(false);
 
 /// The reason why there is no fence between processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unavailable {
     /// The missing feature, or the kernel's refusal.
     pub reason: String,

@@ -39,6 +39,7 @@ pub enum StackError {
 /// A runtime could not be started because the kernel could not create a thread.
 #[derive(Debug, thiserror::Error)]
 #[error("could not start a thread of the runtime: {source}")]
+#[non_exhaustive]
 pub struct StartError {
     /// The kernel's error.
     #[from]

@@ -11,6 +11,7 @@ use crate::stack::Guards;
 
 /// The threads that run the fibers. The body of a fiber is the same under all three models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Threads {
     /// A thread for each fiber (1:1): fibers run in parallel and may block, at the cost of a thread.
     OneEach,

@@ -1,10 +1,13 @@
 //! The state of one unit, and of one line: the answer to the question why something does not move.
+//!
+//! The structs will gain fields; a program that makes some itself, for its tests, fills in a default one.
 
 /// The activity of a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Doing {
     /// It waits in the queue of its stage, or in a line.
+    #[default]
     Waiting,
     /// It has all it needs, and waits for a worker or for its batch to fill.
     Granted,
@@ -19,8 +22,9 @@ pub enum Doing {
 }
 
 /// A unit and its place, in short.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct UnitPlace {
     /// The unit's number, as in [`DeadLetter::unit`](crate::DeadLetter::unit).
     pub unit: u64,
@@ -35,8 +39,9 @@ pub struct UnitPlace {
 }
 
 /// A resource without keys, or one key of a resource: who holds it, and who waits for it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct LineState {
     /// The resource's name.
     pub resource: String,
@@ -136,8 +141,9 @@ pub enum WaitsFor {
 }
 
 /// Something that a unit holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Held {
     /// The resource's name.
     pub resource: String,
@@ -148,8 +154,9 @@ pub struct Held {
 }
 
 /// One unit in flight.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct UnitState {
     /// The unit's number.
     pub unit: u64,
@@ -174,8 +181,9 @@ pub struct UnitState {
 }
 
 /// The reason why a unit was not found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct NoUnit {
     /// The number asked for.
     pub unit: u64,

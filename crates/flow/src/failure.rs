@@ -39,6 +39,7 @@ pub(crate) enum Requeue {
 /// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
 pub enum Cause {
     /// The stage's code returned an error.
     Error,
@@ -227,6 +228,7 @@ impl<E: std::error::Error> From<E> for Failure {
 }
 
 /// A unit that failed for good, with everything needed to understand it or to run it again.
+#[non_exhaustive]
 pub struct DeadLetter {
     /// The unit's number in its flow (see [`Cx::unit`](crate::Cx::unit)).
     pub unit: u64,
@@ -245,6 +247,13 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
+    /// The letter of unit `unit` after one attempt in `stage`, without its input and without a parent; both, and the attempts, are
+    /// fields.
+    pub fn new(unit: u64, stage: impl Into<String>, cause: Cause, message: impl Into<String>) -> Self {
+        let (stage, message) = (stage.into(), message.into());
+        DeadLetter { unit, parent: None, stage, attempts: 1, cause, message, input: None }
+    }
+
     /// The stage's input, if it is a `T`.
     pub fn input<T: 'static>(&self) -> Option<&T> {
         self.input.as_ref()?.downcast_ref()

@@ -103,6 +103,9 @@ pub use parallel::parallel_map;
 pub use plan::{Plan, PlanNeed, PlanResource, PlanStage};
 pub use policy::{AfterFailure, Batch, Overload, Retry};
 #[cfg(feature = "trace")]
+pub use serde_json;
+
+#[cfg(feature = "trace")]
 pub use replay::replayed::{Replayed, Trace, TracedRun};
 #[cfg(feature = "trace")]
 pub use replay::what_if::{ReplayError, WhatIf};

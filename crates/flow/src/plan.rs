@@ -8,6 +8,7 @@ use crate::resource::{ResourceSpec, Supply};
 
 /// A flow as the checks saw it: its graph, bounds and needs, and why it can't deadlock.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Plan {
     /// The flow's name.
     pub flow: String,
@@ -30,6 +31,7 @@ pub struct Plan {
 
 /// One stage of a [`Plan`].
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PlanStage {
     /// The stage's name.
     pub name: String,
@@ -61,6 +63,7 @@ pub struct PlanStage {
 
 /// One need of a stage of a [`Plan`].
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PlanNeed {
     /// The resource's name.
     pub resource: String,
@@ -76,6 +79,7 @@ pub struct PlanNeed {
 
 /// One resource of a [`Plan`].
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PlanResource {
     /// The resource's name.
     pub name: String,

@@ -95,6 +95,7 @@ impl Default for Retry {
 
 /// The end of a unit whose last attempt has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum AfterFailure {
     /// It becomes a [`DeadLetter`](crate::DeadLetter).
     #[default]
@@ -107,6 +108,7 @@ pub enum AfterFailure {
 
 /// The answer of `submit` when the flow is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Overload {
     /// The submitter waits for room.
     #[default]

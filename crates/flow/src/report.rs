@@ -1,7 +1,7 @@
 //! The report of a flow, from its start to its end.
 
 use crate::failure::DeadLetter;
-use crate::snapshot::{Quantiles, WaitedFor};
+use crate::snapshot::{Quantiles, Snapshot, WaitedFor};
 
 /// The way in which a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub enum Outcome {
 /// The report of one stage.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct StageReport {
     /// The stage's name.
     pub name: String,
@@ -54,6 +55,7 @@ pub struct StageReport {
 /// The use of one resource.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct ResourceReport {
     /// The resource's name.
     pub name: String,
@@ -70,6 +72,7 @@ pub struct ResourceReport {
 /// The report of a flow. Always: `admitted + split = retired + dead_lettered + gathered + left`.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct Report {
     /// The flow's name.
     pub flow: String,
@@ -120,6 +123,65 @@ pub struct Report {
 impl Report {
     /// The number of dead letters that a report keeps when the flow has no listener for them.
     pub const DEAD_LETTERS_KEPT: usize = 1024;
+
+    /// The report of a flow that was abandoned and does not end, from its last snapshot: units in flight are left, the bottleneck
+    /// is what [holds the flow up](Snapshot::held_by), and there are neither latencies nor dead letters.
+    ///
+    /// ```
+    /// use millstream_flow::{Report, Snapshot};
+    ///
+    /// let mut last = Snapshot::default();
+    /// (last.admitted, last.retired, last.in_flight) = (10, 7, 3);
+    /// let report = Report::unfinished(&last);
+    /// assert_eq!(report.units(), report.retired + report.left);
+    /// ```
+    pub fn unfinished(last: &Snapshot) -> Self {
+        let stages = last.stages.iter().map(|stage| StageReport {
+            name: stage.name.clone(),
+            units: stage.units,
+            failures: stage.failures,
+            retries: stage.retries,
+            dead_lettered: stage.dead_lettered,
+            requeued: stage.requeued,
+            torn: stage.torn,
+            busy_ns: stage.busy_ns,
+            workers_min: stage.workers_min,
+            workers_max: stage.workers_max,
+            service_ns: stage.service_ns,
+            wait_ns: stage.wait_ns,
+            waited_for: stage.waited_for.clone(),
+        });
+        let resources = last.resources.iter().map(|resource| ResourceReport {
+            name: resource.name.clone(),
+            kind: resource.kind.clone(),
+            capacity: resource.capacity,
+            rate_per_s: resource.rate_per_s,
+            peak_in_use: resource.peak_in_use,
+        });
+        Report {
+            flow: last.flow.clone(),
+            outcome: Outcome::Abandoned,
+            admitted: last.admitted,
+            split: last.split,
+            retired: last.retired,
+            skipped: last.skipped,
+            dead_lettered: last.dead_lettered,
+            gathered: last.gathered,
+            left: last.in_flight,
+            wall_s: last.wall_ns as f64 / 1e9,
+            peak_in_flight: last.peak_in_flight,
+            peak_bytes_in_flight: last.peak_bytes_in_flight,
+            oversize: last.oversize,
+            inflight_cap: last.inflight_cap,
+            memory_cap: last.memory_cap,
+            workers: last.workers,
+            bottleneck: last.held_by(),
+            latency_ns: Quantiles::default(),
+            stages: stages.collect(),
+            resources: resources.collect(),
+            dead_letters: Vec::new(),
+        }
+    }
 
     /// Units that came into flight: admitted ones, and those that others were split into.
     pub fn units(&self) -> u64 {

@@ -1,8 +1,11 @@
 //! The state of a flow at one moment.
+//!
+//! The structs will gain fields. A program that makes some itself, for the tests of what it draws, fills in a default one.
 
 /// Quantiles of a distribution of times, in nanoseconds (each within 1 % of the recorded value).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Quantiles {
     /// Half of the values are at most this.
     pub p50: u64,
@@ -22,8 +25,9 @@ pub struct Quantiles {
 }
 
 /// The number of units that wait for one resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Waiting {
     /// The resource's name, or `room`: the unit is to be split, and the flow has no room for its children.
     pub resource: String,
@@ -32,8 +36,9 @@ pub struct Waiting {
 }
 
 /// The time that units have waited for one resource so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct WaitedFor {
     /// The resource's name, or `a worker`, `memory` or `room`.
     pub resource: String,
@@ -44,10 +49,11 @@ pub struct WaitedFor {
 }
 
 /// The phase of a flow's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Phase {
     /// The flow is built and not started.
+    #[default]
     Ready,
     /// The flow admits units.
     Running,
@@ -60,8 +66,9 @@ pub enum Phase {
 }
 
 /// One stage at one moment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct StageSnapshot {
     /// The stage's name.
     pub name: String,
@@ -111,8 +118,9 @@ pub struct StageSnapshot {
 }
 
 /// One resource at one moment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct ResourceSnapshot {
     /// The resource's name.
     pub name: String,
@@ -133,8 +141,9 @@ pub struct ResourceSnapshot {
 }
 
 /// One key of a resource at one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct KeySnapshot {
     /// The resource's name.
     pub resource: String,
@@ -147,8 +156,9 @@ pub struct KeySnapshot {
 }
 
 /// A flow at one moment; all its numbers belong together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Snapshot {
     /// The flow's name.
     pub flow: String,

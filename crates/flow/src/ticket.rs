@@ -13,6 +13,7 @@ use crate::failure::DeadLetter;
 
 /// The reason why a unit has no result.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unfinished {
     /// The unit failed for good.
     #[error("{0}")]

@@ -50,8 +50,8 @@ fn a_unit_in_line_knows_its_place_and_the_unit_that_holds_its_key() {
 
         let first = control.explain_unit(1).unwrap();
         assert_eq!((first.doing, first.stage.as_deref(), first.waits_for), (Doing::Running, Some("visit"), None));
-        let key = Held { resource: "host".into(), key: Some("1.example".into()), amount: 1 };
-        assert_eq!(first.holds, [key]);
+        let [Held { resource, key, amount, .. }] = &first.holds[..] else { panic!("{:?}", first.holds) };
+        assert_eq!((resource.as_str(), key.as_deref(), *amount), ("host", Some("1.example"), 1));
         let last = control.explain_unit(7).unwrap();
         assert_eq!((last.doing, last.holds.len(), last.attempts), (Doing::Waiting, 0, 0));
         let Some(WaitsFor::Resource { amount: 1, ahead: 2, line }) = last.waits_for else { panic!("{last:?}") };

@@ -427,7 +427,7 @@ fn events_show_each_run_of_each_unit_on_its_worker() {
     let (report, bytes) = traced(naps(2), 0..40);
     let mut events = Vec::new();
     write_events(&*bytes, &mut events).unwrap();
-    let events: serde_json::Value = serde_json::from_slice(&events).unwrap();
+    let events: millstream_flow::serde_json::Value = millstream_flow::serde_json::from_slice(&events).unwrap();
     let events = events["traceEvents"].as_array().unwrap();
     let of_stage =
         |stage: &str| events.iter().filter(|event| event["ph"] == "X" && event["name"] == stage).collect::<Vec<_>>();

@@ -19,6 +19,7 @@ use explain::Explaining;
 /// An operation that the specification does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("operation {row}: {misuse}")]
+#[non_exhaustive]
 pub struct CheckError {
     /// The row of the operation.
     pub row: u32,

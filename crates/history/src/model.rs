@@ -140,6 +140,7 @@ impl fmt::Display for Model {
 
 /// A name that no built-in specification has, or a number that the named specification cannot use.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum UnknownModel {
     /// No specification has this name.
     #[error("there is no specification `{0}`; there are {names}", names = names())]

@@ -32,6 +32,7 @@ pub struct Witness {
 
 /// Operations that have no order, whatever the others did.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counterexample {
     /// The rows, ascending: no order of them satisfies the condition.
     pub operations: Vec<u32>,
@@ -47,6 +48,7 @@ pub struct Counterexample {
 
 /// The longest prefix of a history that satisfies the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Prefix {
     /// The time of the prefix's last event.
     pub until: u64,

@@ -21,7 +21,7 @@ pub(crate) fn doctor() -> ExitCode {
 fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for Finding { name, found, note } in findings {
+    for Finding { name, found, note, .. } in findings {
         text.push_str(&format!("{name:width$}  {found}\n"));
         if let Some(note) = note {
             text.push_str(&format!("{:width$}  → {note}\n", ""));
@@ -36,8 +36,7 @@ mod tests {
 
     #[test]
     fn answers_and_notes_stand_below_each_other() {
-        let finding = |name, found: &str, note| Finding { name, found: found.to_owned(), note };
-        let text = render(&[finding("io_uring", "offered", None), finding("tick", "4 ms", Some("short"))]);
+        let text = render(&[Finding::new("io_uring", "offered"), Finding::new("tick", "4 ms").with_note("short")]);
         assert_eq!(text, "io_uring  offered\ntick      4 ms\n          → short\n");
     }
 }

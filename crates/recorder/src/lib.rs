@@ -75,6 +75,7 @@ mod skew;
 mod stamp;
 
 pub use log::Log;
+pub use millstream_history;
 pub use preemption::Preemption;
 pub use recorded::Recorded;
 pub use recorder::Recorder;

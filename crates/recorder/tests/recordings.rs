@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use millstream_history::format::{Format, read, write_json};
-use millstream_history::{History, Op, Status, Value};
 use millstream_recorder::Recorder;
+use millstream_recorder::millstream_history::{History, Op, Status, Value};
 
 /// The factor by which stress tests run longer.
 fn stress() -> u64 {

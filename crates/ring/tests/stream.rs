@@ -9,8 +9,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use block_on::block_on;
-use futures_core::{FusedStream, Stream};
-use futures_sink::Sink;
+use millstream_ring::channel::futures_core::{FusedStream, Stream};
+use millstream_ring::channel::futures_sink::Sink;
 use millstream_ring::channel::{self, SendError};
 
 /// All values of a stream.

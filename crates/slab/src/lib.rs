@@ -85,6 +85,9 @@ mod slot;
 mod word;
 
 #[cfg(not(loom))]
+pub use bytemuck;
+
+#[cfg(not(loom))]
 pub use crate::mapped::{
     Cache, Error, Handle, Holder, Inspection, Live, Object, Options, Parcel, Private, RawCache, RawParcel, RawPrivate,
     RawSlab, Recovered, Report, Slab, Usage, Work,

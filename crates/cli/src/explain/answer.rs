@@ -80,7 +80,7 @@ fn key_of<'a>(what: &'a str, resource: &str) -> Option<&'a str> {
 }
 
 fn without_unit(absent: &NoUnit) -> String {
-    let NoUnit { unit, next, seen, unseen } = *absent;
+    let NoUnit { unit, next, seen, unseen, .. } = *absent;
     let mut said = if unit >= next {
         match next {
             0 => format!("no unit has been admitted yet, so there is no unit {unit}"),
@@ -143,7 +143,11 @@ mod tests {
 
     #[test]
     fn a_unit_that_is_not_there_is_told_with_those_that_are() {
-        let absent = |unit, next, seen, unseen| without_unit(&NoUnit { unit, next, seen, unseen });
+        let absent = |unit, next, seen, unseen| {
+            let mut absent = NoUnit::default();
+            (absent.unit, absent.next, absent.seen, absent.unseen) = (unit, next, seen, unseen);
+            without_unit(&absent)
+        };
         assert_eq!(absent(7, 0, None, 0), "no unit has been admitted yet, so there is no unit 7; no unit is in flight");
         assert!(absent(7, 5, Some((3, 4)), 0).contains("numbers up to 4 have been given; in flight are units with"));
         let gone = absent(1, 5, Some((3, 3)), 2);

@@ -201,13 +201,20 @@ fn plural(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::screen::sample::filled;
 
     fn place(unit: u64) -> UnitPlace {
-        UnitPlace { unit, stage: Some("visit".into()), doing: Doing::Running, amount: 1, for_ns: 8_100_000_000 }
+        filled!(UnitPlace {
+            unit: unit,
+            stage: Some("visit".into()),
+            doing: Doing::Running,
+            amount: 1,
+            for_ns: 8_100_000_000
+        })
     }
 
     fn line() -> LineState {
-        LineState {
+        filled!(LineState {
             resource: "host".into(),
             key: Some("b.example".into()),
             kind: "keyed tokens".into(),
@@ -221,11 +228,11 @@ mod tests {
             waiters: 3,
             first_in_line: vec![place(3), place(5), place(7)],
             oldest_ns: Some(4_300_000_000),
-        }
+        })
     }
 
     fn unit() -> UnitState {
-        UnitState {
+        filled!(UnitState {
             unit: 7,
             stage: Some("visit".into()),
             doing: Doing::Waiting,
@@ -236,7 +243,7 @@ mod tests {
             attempts: 2,
             bytes: 2048,
             parent: Some(3),
-        }
+        })
     }
 
     #[test]
@@ -273,7 +280,8 @@ unit 7 waits in visit for 4.2 s, in flight for 12 s
         let mut line = line();
         line.key = Some("a\x1b[2J\nb".into());
         line.holders[0].stage = Some("\u{9b}x".into());
-        let busiest = vec![KeySnapshot { resource: "r".into(), key: "\r".into(), waiters: u64::MAX, in_use: u64::MAX }];
+        let busiest =
+            vec![filled!(KeySnapshot { resource: "r".into(), key: "\r".into(), waiters: u64::MAX, in_use: u64::MAX })];
         let keys = Explained::Keys { resource: "\x07".into(), keys: u64::MAX, busiest };
         for page in [page(&Explained::Line(line)), page(&keys)] {
             assert!(page.chars().all(|c| c == '\n' || !c.is_control()), "{page:?}");

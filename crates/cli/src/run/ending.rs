@@ -3,7 +3,7 @@
 use millstream_command::screen::look::Look;
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::{shown, text};
-use millstream_flow::{Outcome, Quantiles, Report, ResourceReport, Snapshot, StageReport};
+use millstream_flow::{Outcome, Snapshot};
 
 use super::halt::Reason;
 use super::watch::whereabouts;
@@ -135,65 +135,10 @@ fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     }
 }
 
-/// The report of a flow that was abandoned and did not end, from its last snapshot.
-pub(super) fn unfinished(now: &Snapshot) -> Report {
-    let stages = now
-        .stages
-        .iter()
-        .map(|stage| StageReport {
-            name: stage.name.clone(),
-            units: stage.units,
-            failures: stage.failures,
-            retries: stage.retries,
-            dead_lettered: stage.dead_lettered,
-            requeued: stage.requeued,
-            torn: stage.torn,
-            busy_ns: stage.busy_ns,
-            workers_min: stage.workers_min,
-            workers_max: stage.workers_max,
-            service_ns: stage.service_ns,
-            wait_ns: stage.wait_ns,
-            waited_for: stage.waited_for.clone(),
-        })
-        .collect();
-    let resources = now
-        .resources
-        .iter()
-        .map(|resource| ResourceReport {
-            name: resource.name.clone(),
-            kind: resource.kind.clone(),
-            capacity: resource.capacity,
-            rate_per_s: resource.rate_per_s,
-            peak_in_use: resource.peak_in_use,
-        })
-        .collect();
-    Report {
-        flow: now.flow.clone(),
-        outcome: Outcome::Abandoned,
-        admitted: now.admitted,
-        split: now.split,
-        retired: now.retired,
-        skipped: now.skipped,
-        dead_lettered: now.dead_lettered,
-        gathered: now.gathered,
-        left: now.in_flight,
-        wall_s: now.wall_ns as f64 / 1e9,
-        peak_in_flight: now.peak_in_flight,
-        peak_bytes_in_flight: now.peak_bytes_in_flight,
-        oversize: now.oversize,
-        inflight_cap: now.inflight_cap,
-        memory_cap: now.memory_cap,
-        workers: now.workers,
-        bottleneck: now.held_by(),
-        latency_ns: Quantiles::default(),
-        stages,
-        resources,
-        dead_letters: Vec::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use millstream_flow::Report;
+
     use super::*;
     use crate::screen::sample::snapshot;
 
@@ -212,7 +157,7 @@ mod tests {
     #[test]
     fn a_report_of_what_did_not_end_accounts_for_every_unit() {
         let now = snapshot();
-        let report = unfinished(&now);
+        let report = Report::unfinished(&now);
         assert_eq!(report.units(), report.retired + report.dead_lettered + report.gathered + report.left);
         assert_eq!(report.stages.len(), now.stages.len());
         assert!(table::table(&report, Look::FILE).contains("left 213"));

@@ -1,8 +1,7 @@
 //! Hand-made snapshots and reports for the tests of the screens.
 
 use millstream_flow::{
-    Cause, Outcome, Phase, Quantiles, Report, ResourceReport, ResourceSnapshot, Snapshot, StageReport, StageSnapshot,
-    WaitedFor, Waiting,
+    Cause, Outcome, Phase, Quantiles, Report, ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting,
 };
 
 use super::run_report::RunReport;
@@ -11,6 +10,16 @@ use crate::causes::{Group, Groups};
 use crate::retry::live::RanAgain;
 use crate::run::identity::Identity;
 use crate::steer::facts::{Change, Steered};
+
+/// A struct of the flow's with these fields; its default has the others.
+macro_rules! filled {
+    ($struct:ident { $($field:ident: $value:expr),+ $(,)? }) => {{
+        let mut filled = $struct::default();
+        $(filled.$field = $value;)+
+        filled
+    }};
+}
+pub(crate) use filled;
 
 /// The facts of a run beside the flow's own report.
 pub(crate) struct RunSample {
@@ -73,15 +82,15 @@ impl RunSample {
 const STAGES: [&str; 4] = ["read", "blake3", "zstd", "write"];
 
 fn quantiles(p50: u64) -> Quantiles {
-    Quantiles {
-        p50,
+    filled!(Quantiles {
+        p50: p50,
         p90: p50 * 2,
         p99: p50 * 5,
         max: p50 * 9,
         mean: p50 + p50 / 4,
         count: 1_000,
         total: 1_000 * (p50 + p50 / 4),
-    }
+    })
 }
 
 /// A flow of four stages in the middle of its work, held by its disk.
@@ -89,31 +98,41 @@ pub(crate) fn snapshot() -> Snapshot {
     let stages = STAGES
         .iter()
         .zip(1..)
-        .map(|(name, i)| StageSnapshot {
-            name: (*name).to_owned(),
-            waiting: 3 * i,
-            waiting_for: if i == 4 { vec![Waiting { resource: "disk".into(), units: 10 }] } else { vec![] },
-            granted: i,
-            running: i % 3,
-            units: 12_345 - 40 * i,
-            failures: if i == 3 { 2 } else { 0 },
-            retries: 0,
-            dead_lettered: if i == 3 { 2 } else { 0 },
-            requeued: 0,
-            open_groups: 0,
-            torn: 0,
-            busy_ns: 2_500_000_000 * i,
-            workers_busy: i % 3,
-            workers_min: 1,
-            workers_max: 4,
-            blocking: i == 1,
-            oldest_ns: 1_500_000 * i,
-            service_ns: quantiles(120_000 * i),
-            wait_ns: quantiles(900_000 * i),
-            waited_for: vec![WaitedFor { resource: "a worker".into(), total_ns: 80_000_000 * i, units: 700 }],
+        .map(|(name, i)| {
+            filled!(StageSnapshot {
+                name: (*name).to_owned(),
+                waiting: 3 * i,
+                waiting_for: if i == 4 {
+                    vec![filled!(Waiting { resource: "disk".into(), units: 10 })]
+                } else {
+                    vec![]
+                },
+                granted: i,
+                running: i % 3,
+                units: 12_345 - 40 * i,
+                failures: if i == 3 { 2 } else { 0 },
+                retries: 0,
+                dead_lettered: if i == 3 { 2 } else { 0 },
+                requeued: 0,
+                open_groups: 0,
+                torn: 0,
+                busy_ns: 2_500_000_000 * i,
+                workers_busy: i % 3,
+                workers_min: 1,
+                workers_max: 4,
+                blocking: i == 1,
+                oldest_ns: 1_500_000 * i,
+                service_ns: quantiles(120_000 * i),
+                wait_ns: quantiles(900_000 * i),
+                waited_for: vec![filled!(WaitedFor {
+                    resource: "a worker".into(),
+                    total_ns: 80_000_000 * i,
+                    units: 700
+                })],
+            })
         })
         .collect();
-    Snapshot {
+    filled!(Snapshot {
         flow: "archive".into(),
         wall_ns: 42_100_000_000,
         admitted: 12_400,
@@ -134,9 +153,9 @@ pub(crate) fn snapshot() -> Snapshot {
         phase: Phase::Running,
         workers: 2,
         workers_busy: 2,
-        stages,
+        stages: stages,
         resources: vec![
-            ResourceSnapshot {
+            filled!(ResourceSnapshot {
                 name: "disk".into(),
                 kind: "tokens".into(),
                 capacity: 2,
@@ -145,8 +164,8 @@ pub(crate) fn snapshot() -> Snapshot {
                 peak_in_use: 2,
                 waiters: 10,
                 keys: 0,
-            },
-            ResourceSnapshot {
+            }),
+            filled!(ResourceSnapshot {
                 name: "api".into(),
                 kind: "rate".into(),
                 capacity: 10,
@@ -155,72 +174,26 @@ pub(crate) fn snapshot() -> Snapshot {
                 peak_in_use: 10,
                 waiters: 0,
                 keys: 0,
-            },
+            }),
         ],
-    }
+    })
 }
 
 /// The same flow when it is over.
 pub(crate) fn report() -> Report {
-    let now = snapshot();
-    let stages = now
-        .stages
-        .iter()
-        .map(|stage| StageReport {
-            name: stage.name.clone(),
-            units: 12_398,
-            failures: stage.failures,
-            retries: stage.retries,
-            dead_lettered: stage.dead_lettered,
-            requeued: 0,
-            torn: 0,
-            busy_ns: stage.busy_ns,
-            workers_min: 1,
-            workers_max: 4,
-            service_ns: stage.service_ns,
-            wait_ns: stage.wait_ns,
-            waited_for: if stage.name == "write" {
-                vec![
-                    WaitedFor { resource: "disk".into(), total_ns: 31_000_000_000, units: 9_000 },
-                    WaitedFor { resource: "a worker".into(), total_ns: 4_000_000_000, units: 11_000 },
-                ]
-            } else {
-                stage.waited_for.clone()
-            },
-        })
-        .collect();
-    let resources = now
-        .resources
-        .iter()
-        .map(|resource| ResourceReport {
-            name: resource.name.clone(),
-            kind: resource.kind.clone(),
-            capacity: resource.capacity,
-            rate_per_s: resource.rate_per_s,
-            peak_in_use: resource.peak_in_use,
-        })
-        .collect();
-    Report {
-        flow: now.flow,
-        outcome: Outcome::Complete,
-        admitted: 12_400,
-        split: 0,
-        retired: 12_398,
-        skipped: 0,
-        dead_lettered: 2,
-        gathered: 0,
-        left: 0,
-        wall_s: 42.1,
-        peak_in_flight: 256,
-        peak_bytes_in_flight: 60 << 20,
-        oversize: 1,
-        inflight_cap: 256,
-        memory_cap: 64 << 20,
-        workers: 2,
-        bottleneck: "disk: units waited 31 s for its 2 tokens in write".into(),
-        latency_ns: quantiles(5_000_000),
-        stages,
-        resources,
-        dead_letters: Vec::new(),
+    let mut report = Report::unfinished(&snapshot());
+    for stage in &mut report.stages {
+        stage.units = 12_398;
+        if stage.name == "write" {
+            stage.waited_for = vec![
+                filled!(WaitedFor { resource: "disk".into(), total_ns: 31_000_000_000, units: 9_000 }),
+                filled!(WaitedFor { resource: "a worker".into(), total_ns: 4_000_000_000, units: 11_000 }),
+            ];
+        }
     }
+    report.outcome = Outcome::Complete;
+    (report.retired, report.left) = (12_398, 0);
+    report.bottleneck = "disk: units waited 31 s for its 2 tokens in write".into();
+    report.latency_ns = quantiles(5_000_000);
+    report
 }

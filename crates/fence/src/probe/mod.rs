@@ -21,6 +21,7 @@ use crate::Fence;
 
 /// One question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// The subject of the question.
     pub name: &'static str,
@@ -31,11 +32,14 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(name: &'static str, found: impl Into<String>) -> Self {
+    /// The answer to a question, without a consequence.
+    pub fn new(name: &'static str, found: impl Into<String>) -> Self {
         Finding { name, found: found.into(), note: None }
     }
 
-    fn with_note(mut self, note: &'static str) -> Self {
+    /// The finding with a consequence.
+    #[must_use]
+    pub fn with_note(mut self, note: &'static str) -> Self {
         self.note = Some(note);
         self
     }

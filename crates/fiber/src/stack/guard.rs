@@ -19,6 +19,7 @@ const BATCH: usize = 64;
 
 /// The kind of guards below stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Guards {
     /// Marks in the page table (`MADV_GUARD_INSTALL`, Linux 6.13): the number of mappings does not grow with the
     /// number of stacks.

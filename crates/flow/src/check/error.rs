@@ -4,6 +4,7 @@ use std::fmt;
 
 /// One pair of the resource order: while a unit holds `holds`, stage `stage` asks for `asks`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HoldAndAsk {
     /// The resource a unit may hold when it waits in `stage`.
     pub holds: String,

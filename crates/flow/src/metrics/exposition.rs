@@ -6,6 +6,7 @@ use crate::snapshot::Quantiles;
 
 /// The text format of an exposition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,
@@ -25,6 +26,7 @@ impl Format {
 
 /// The kind of a family of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// A number that only rises. The family's samples end in `_total`.
     Counter,

@@ -48,6 +48,7 @@ use crate::model::Model;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// An operation per line, as a JSON object.
     Json,

@@ -9,6 +9,7 @@ use crate::value::{Datum, Value, Values};
 
 /// An operation that the specification does not have, or not with these values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Misuse {
     /// The specification has no operation of this name.
     #[error("the specification {kind} has no operation `{name}`; it has {known}{}", elsewhere(.name))]

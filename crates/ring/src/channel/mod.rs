@@ -72,6 +72,9 @@ mod stream;
 mod tasks;
 mod wait;
 
+#[cfg(feature = "futures")]
+pub use {futures_core, futures_sink};
+
 pub use error::{Disconnected, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 pub use iter::{IntoIter, Iter};
 pub use receiver::Receiver;

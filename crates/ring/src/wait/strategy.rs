@@ -20,6 +20,7 @@
 /// could, and waiting for room takes some CPU: eight producers with a consumer that takes an event per millisecond use
 /// 2.4 % of a core. [`Yield`](Self::Yield), [`Spin`](Self::Spin) and tasks that send find room at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum WaitStrategy {
     /// Looks a few times, then yields, then sleeps on an event count. The time for which it yields is learnt from
     /// earlier waits.

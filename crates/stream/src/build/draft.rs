@@ -41,6 +41,7 @@ pub(super) struct Draft {
 
 /// The reason why a program did not run, or did not run to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The program has no bounds.
     #[error(transparent)]

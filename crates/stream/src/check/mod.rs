@@ -83,6 +83,7 @@ pub use self::refusal::{Cause, Path, Refusal, Way};
 
 /// The reason why a graph has no bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CheckError {
     /// No buffer is enough between a fork and a join.
     #[error("{0}")]

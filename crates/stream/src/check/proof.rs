@@ -19,6 +19,7 @@ pub enum Guarantee {
 
 /// A queue and its bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
     /// The node that produces the values: a source, a join, a repeat, a prefix or a reduce.
     pub from: NodeId,

@@ -12,6 +12,7 @@ use super::gap::Gap;
 
 /// The reason why no buffer is enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cause {
     /// The rates of the two paths differ.
     Rates,
@@ -23,6 +24,7 @@ pub enum Cause {
 
 /// One of the two paths of a [`Refusal`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Path {
     /// The nodes from the one after the fork to the one before the join.
     pub nodes: Vec<NodeId>,
@@ -35,6 +37,7 @@ pub struct Path {
 
 /// A way out of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Way {
     /// A buffer of this many values; a run that needs more fails.
     Buffer(u64),

@@ -32,6 +32,7 @@ pub enum Pass {
 
 /// The reason why a text is not a word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WordError {
     /// The text has other letters, or no cycle in parentheses.
     #[error("`{0}` is not a word: expected zeros and ones that end in a cycle, such as `(10)` or `0(110)`")]

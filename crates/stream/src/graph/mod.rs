@@ -14,6 +14,7 @@ pub type NodeId = usize;
 
 /// An operator with its inputs, and its label and spans for messages.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Node {
     /// The node's operator.
     pub operator: Operator,

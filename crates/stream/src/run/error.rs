@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// The reason why a run ended early. All values produced before are correct.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// A buffer is full, and no order of work empties it.
     #[error(

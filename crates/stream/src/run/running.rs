@@ -11,6 +11,7 @@ use super::queue::{Queue, assign};
 
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// The number of values produced.
     pub values: u64,

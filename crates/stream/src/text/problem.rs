@@ -5,6 +5,7 @@ use std::ops::Range;
 
 /// The reason why a text is not a program, or not one that can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Problem {
     /// The message: what was expected, and what was found.
     pub message: String,

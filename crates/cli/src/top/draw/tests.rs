@@ -1,12 +1,12 @@
 //! The picture at many sizes, with few and many stages, and with names and numbers beyond reason.
 
-use millstream_flow::{Cause, KeySnapshot, ResourceSnapshot, Snapshot, StageSnapshot};
+use millstream_flow::{Cause, KeySnapshot, Snapshot, StageSnapshot};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
 use crate::causes::{Group, Groups};
-use crate::screen::sample::snapshot;
+use crate::screen::sample::{filled, snapshot};
 use crate::steer::facts::{Audit, Facts, Peer};
 use crate::steer::place::Run;
 use crate::top::view::{Change, Order, Table};
@@ -27,11 +27,13 @@ fn facts(now: &Snapshot, keys: usize) -> Facts {
         units: 2,
         example: "a".into(),
     };
-    let key = |n: usize| KeySnapshot {
-        resource: now.resources[0].name.clone(),
-        key: format!("{n}.example"),
-        waiters: (keys - n) as u64,
-        in_use: 1,
+    let key = |n: usize| {
+        filled!(KeySnapshot {
+            resource: now.resources[0].name.clone(),
+            key: format!("{n}.example"),
+            waiters: (keys - n) as u64,
+            in_use: 1,
+        })
     };
     Facts {
         total: Some(20_000),
@@ -147,8 +149,8 @@ fn names_cannot_steer_the_terminal_and_numbers_of_any_size_fit() {
     }
     (now.admitted, now.split, now.retired, now.in_flight) = (u64::MAX, u64::MAX, u64::MAX, u64::MAX);
     (now.bytes_in_flight, now.memory_cap, now.wall_ns) = (u64::MAX, u64::MAX - 1, u64::MAX);
-    now.resources =
-        vec![now.resources[0].clone(), ResourceSnapshot { rate_per_s: Some(f64::NAN), ..now.resources[1].clone() }];
+    now.resources.truncate(2);
+    now.resources[1].rate_per_s = Some(f64::NAN);
     let mut facts = facts(&snapshot(), 5);
     facts.keys.iter_mut().for_each(|key| (key.resource, key.key) = ("\r\n\t".into(), "\x1b[1m".into()));
     facts.causes.groups[0].message = "\u{9b}31m".into();
