@@ -84,6 +84,11 @@ impl Tool {
         Tool::new("cargo-fuzz", install, words("cargo fuzz --version")).for_soak()
     }
 
+    pub(crate) fn cargo_semver_checks() -> Self {
+        let install = words("cargo install cargo-semver-checks --locked");
+        Tool::new("cargo-semver-checks", install, words("cargo semver-checks --version")).for_soak()
+    }
+
     pub(crate) fn is_there(&self) -> bool {
         let (program, args) = self.test.split_first().expect("a command is not empty");
         let mut command = Command::new(program);
@@ -154,7 +159,9 @@ pub(crate) fn setup(args: &[String], root: &Path) -> Result<(), String> {
     ];
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {}
-        ["--soak"] => tools.extend([Tool::oldest_rust(root)?, Tool::nightly(), Tool::cargo_fuzz()]),
+        ["--soak"] => {
+            tools.extend([Tool::oldest_rust(root)?, Tool::nightly(), Tool::cargo_fuzz(), Tool::cargo_semver_checks()]);
+        }
         _ => return Err("usage: cargo xtask setup [--soak]".to_owned()),
     }
     let failures: Vec<String> = tools.iter().filter_map(|tool| tool.install().err()).collect();

@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: searches that find more the longer they run. Fresh seeds, planted mistakes, ThreadSanitizer, fuzz
-//! targets, and the archives that a registry would get.
+//! targets, the archives that a registry would get, and the interfaces since the last release.
 
 mod fuzz;
 mod minimal;
@@ -9,12 +9,13 @@ mod peers;
 mod python;
 mod randomised;
 mod sanitizer;
+mod semver;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::num::NonZeroU64;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -34,10 +35,12 @@ struct Part {
 
 type Work = dyn Fn(&Bench<'_>) -> Result<(), String> + Send;
 
-/// Where a part runs, for how long, and where its output goes.
+/// Where a part runs, for how long, against which revision, and where its output goes.
 struct Bench<'a> {
     root: &'a Path,
     time: Duration,
+    /// The revision that interfaces are compared with, if one is chosen.
+    baseline: Option<&'a str>,
     /// None: the terminal.
     log: Option<File>,
 }
@@ -71,6 +74,7 @@ fn all(root: &Path) -> Result<Vec<Part>, String> {
         randomised::part(root)?,
         sanitizer::part(),
         package::part(root)?,
+        semver::part(root)?,
         python::part(root),
         minimal::part(),
         peers::part(),
@@ -84,6 +88,7 @@ fn all(root: &Path) -> Result<Vec<Part>, String> {
 struct Choice {
     minutes: u64,
     jobs: usize,
+    baseline: Option<String>,
     parts: Vec<Part>,
 }
 
@@ -96,7 +101,7 @@ pub(crate) fn soak(args: &[String], root: &Path) -> Result<(), String> {
         print!("{}", help(root)?);
         return Ok(());
     }
-    let Choice { minutes, jobs, parts } = chosen(args, all(root)?)?;
+    let Choice { minutes, jobs, baseline, parts } = chosen(args, all(root)?)?;
     let tools = parts.iter().flat_map(|part| &part.tools);
     let mut missing: Vec<String> = tools.filter(|tool| !tool.is_there()).map(Tool::missing).collect();
     missing.dedup();
@@ -106,10 +111,11 @@ pub(crate) fn soak(args: &[String], root: &Path) -> Result<(), String> {
     let logs = root.join("target/soak");
     fs::create_dir_all(&logs).map_err(|error| format!("{}: {error}", logs.display()))?;
     let (todo, failures) = (Mutex::new(parts.into_iter()), Mutex::new(Vec::new()));
+    let bench = |log| Bench { root, time: Duration::from_secs(minutes * 60), baseline: baseline.as_deref(), log };
     let work = || {
         loop {
             let Some(part) = todo.lock().expect("no holder panics").next() else { return };
-            if let Err(reason) = run(&part, Duration::from_secs(minutes * 60), (jobs > 1).then_some(&logs), root) {
+            if let Err(reason) = run(&part, (jobs > 1).then_some(&logs), bench) {
                 println!("== {} FAILED: {reason}", part.name);
                 failures.lock().expect("no holder panics").push(format!("{}: {reason}", part.name));
             }
@@ -125,7 +131,7 @@ pub(crate) fn soak(args: &[String], root: &Path) -> Result<(), String> {
 }
 
 /// Runs a part; its output goes to a file in `logs` if other parts run beside it.
-fn run(part: &Part, time: Duration, logs: Option<&std::path::PathBuf>, root: &Path) -> Result<(), String> {
+fn run<'a>(part: &Part, logs: Option<&PathBuf>, bench: impl Fn(Option<File>) -> Bench<'a>) -> Result<(), String> {
     let began = Instant::now();
     println!("== {}: {}", part.name, part.about);
     let log = match logs.map(|logs| logs.join(format!("{}.log", part.name))) {
@@ -135,23 +141,27 @@ fn run(part: &Part, time: Duration, logs: Option<&std::path::PathBuf>, root: &Pa
             Some(File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?)
         }
     };
-    (part.work)(&Bench { root, time, log })?;
+    (part.work)(&bench(log))?;
     println!("   {} ok, {:.1} min", part.name, began.elapsed().as_secs_f64() / 60.0);
     Ok(())
 }
 
-/// Reads `[--minutes N] [--jobs N] [NAME]…`, in any order; a name is that of a part or of a group.
+/// Reads `[--minutes N] [--jobs N] [--baseline-rev REV] [NAME]…`, in any order; a name is that of a part or of a group.
 fn chosen(args: &[String], all: Vec<Part>) -> Result<Choice, String> {
-    let (mut minutes, mut jobs, mut names) = (1, 1, Vec::new());
+    let (mut minutes, mut jobs, mut baseline, mut names) = (1, 1, None, Vec::new());
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let mut number = || {
-            let value = args.next().and_then(|value| value.parse::<NonZeroU64>().ok());
+        let number = |value: Option<&String>| {
+            let value = value.and_then(|value| value.parse::<NonZeroU64>().ok());
             value.map(NonZeroU64::get).ok_or_else(|| format!("{arg} takes a whole number from 1"))
         };
         match arg.as_str() {
-            "--minutes" => minutes = number()?,
-            "--jobs" => jobs = number()? as usize,
+            "--minutes" => minutes = number(args.next())?,
+            "--jobs" => jobs = number(args.next())? as usize,
+            "--baseline-rev" => {
+                let revision = args.next().filter(|value| !value.is_empty() && !value.starts_with('-'));
+                baseline = Some(revision.ok_or("--baseline-rev takes a revision, such as a tag")?.clone());
+            }
             name => {
                 let known: BTreeSet<&str> = all.iter().flat_map(|part| [part.name.as_str(), part.group]).collect();
                 if !known.contains(name) {
@@ -163,19 +173,21 @@ fn chosen(args: &[String], all: Vec<Part>) -> Result<Choice, String> {
     }
     let is_chosen =
         |part: &Part| names.is_empty() || names.iter().any(|name| *name == part.name || *name == part.group);
-    Ok(Choice { minutes, jobs, parts: all.into_iter().filter(is_chosen).collect() })
+    Ok(Choice { minutes, jobs, baseline, parts: all.into_iter().filter(is_chosen).collect() })
 }
 
 fn help(root: &Path) -> Result<String, String> {
     let mut text = "\
 Searches for mistakes that a short run may miss. A failure names the seed or the input that repeats it.
 
-Usage: cargo xtask soak [--minutes N] [--jobs N] [PART]...
+Usage: cargo xtask soak [--minutes N] [--jobs N] [--baseline-rev REV] [PART]...
 
 Options:
   --minutes N  How long each fuzz target runs, and how long fresh seeds are drawn (default 1); the other parts take
                as long as they need
   --jobs N     How many parts run at the same time (default 1); with more than one, each writes target/soak/PART.log
+  --baseline-rev REV
+               The revision whose interfaces `semver` compares with (default: the newest tag)
 
 Parts; `fuzz` and `mutants` stand for several, and none for all:
 "
@@ -192,7 +204,7 @@ mod tests {
 
     fn read(args: &[&str]) -> Result<(u64, usize, Vec<String>), String> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let Choice { minutes, jobs, parts } = chosen(&args, all(crate::root()).unwrap())?;
+        let Choice { minutes, jobs, parts, .. } = chosen(&args, all(crate::root()).unwrap())?;
         Ok((minutes, jobs, parts.into_iter().map(|part| part.name).collect()))
     }
 
@@ -200,6 +212,7 @@ mod tests {
     fn options_parts_and_groups_are_read_in_any_order() {
         assert_eq!(read(&["http", "--minutes", "3"]).unwrap(), (3, 1, vec!["http".to_owned()]));
         assert_eq!(read(&["--jobs", "2", "seeds", "--minutes", "5", "tsan"]).unwrap().0, 5);
+        assert_eq!(read(&["semver", "--baseline-rev", "v0.1.0"]).unwrap().2, ["semver"]);
         assert_eq!(read(&["mutants"]).unwrap().2, ["mutants-fiber", "mutants-percpu", "mutants-ring", "mutants-slab"]);
         assert!(read(&["fuzz"]).unwrap().2.len() >= 4);
         assert_eq!(read(&[]).unwrap().2.len(), all(crate::root()).unwrap().len());
@@ -209,6 +222,7 @@ mod tests {
     fn mistakes_are_explained() {
         assert!(read(&["--minutes", "0"]).unwrap_err().contains("--minutes takes a whole number from 1"));
         assert!(read(&["--jobs"]).unwrap_err().contains("--jobs takes"));
+        assert!(read(&["--baseline-rev", "--jobs"]).unwrap_err().contains("--baseline-rev takes a revision"));
         assert!(read(&["htpt"]).unwrap_err().contains("Did you mean `http`?"));
     }
 }
