@@ -37,7 +37,7 @@ use super::shown;
 /// The longest line, in bytes, that is shown; a place in a longer one is told by its numbers alone.
 const MAX_LINE: usize = 4 << 10;
 
-/// What a problem does to the text's use.
+/// The effect of a problem on the use of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The text is refused.
@@ -49,7 +49,7 @@ pub enum Severity {
 /// One thing that is wrong with a text. Its strings may hold anything: what would steer a terminal is shown by number.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem<'a> {
-    /// What it does to the text's use.
+    /// The effect on the use of the text.
     pub severity: Severity,
     /// The expected and the found.
     pub message: &'a str,
@@ -230,7 +230,7 @@ error: wrong
     }
 
     #[test]
-    fn a_line_wider_than_the_terminal_is_cut_around_the_place_and_a_huge_one_is_told_by_numbers() {
+    fn a_wide_line_is_cut_around_the_place_and_a_huge_one_is_told_by_numbers() {
         let text = |length: usize| format!("name = \"{}\" x", "é".repeat(length));
         let of = |length: usize| (8 + 2 * length + 2, 8 + length + 2 + 1);
         let (at, column) = of(300);

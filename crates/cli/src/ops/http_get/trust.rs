@@ -17,7 +17,7 @@ const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 /// The authorities of this process, read once.
 static TRUST: LazyLock<Trust> = LazyLock::new(|| {
     let is_set = |name: &&str| env::var_os(name).is_some();
-    Trust::new(&VARIABLES.into_iter().filter(is_set).collect::<Vec<_>>().join(" and "), load_native_certs())
+    Trust::new(&VARIABLES.into_iter().filter(is_set).collect::<Vec<_>>().join(" and "), &load_native_certs())
 });
 
 /// Authorities, and where they come from.
@@ -35,7 +35,7 @@ impl Trust {
     }
 
     /// The authorities of the list that the variables `named` name, or of the system's if there are none.
-    fn new(named: &str, found: CertificateResult) -> Self {
+    fn new(named: &str, found: &CertificateResult) -> Self {
         let count = found.certs.len();
         let roots = found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into();
         let origin = match (named, found.errors.first()) {
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn only_a_system_without_a_list_gets_the_list_of_the_build() {
-        let system = Trust::new("", found(2));
+        let system = Trust::new("", &found(2));
         assert!(matches!(&system.roots, RootCerts::Specific(roots) if roots.len() == 2));
         assert_eq!(system.to_string(), "2 in the system's list");
-        let without = Trust::new("", found(0));
+        let without = Trust::new("", &found(0));
         assert!(matches!(without.roots, RootCerts::WebPki), "{without}");
-        let named = Trust::new("SSL_CERT_FILE", found(0));
+        let named = Trust::new("SSL_CERT_FILE", &found(0));
         assert!(matches!(&named.roots, RootCerts::Specific(roots) if roots.is_empty()), "a wrong name opens no door");
         assert_eq!(named.to_string(), "0 in the list of SSL_CERT_FILE");
     }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates anew: of an authority, and of a server at localhost that it vouches for, both valid from 2020 to 2120.
+# Makes the certificates: of an authority, and of a server at localhost that it vouches for, both valid from 2020 to 2120.
 # The authority's key is thrown away.
 set -eu
 cd "$(dirname "$0")"
