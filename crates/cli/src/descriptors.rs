@@ -95,6 +95,7 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
 }
 
 /// How many idle connections an `http-get` stage may keep.
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only `http-get` needs it"))]
 pub(crate) fn idle_connections() -> usize {
     let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     (current / 8).clamp(1, MAX_IDLE) as usize
