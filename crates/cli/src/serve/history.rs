@@ -120,13 +120,15 @@ fn at_s(now: &Snapshot) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use millstream_flow::Waiting;
+
     use super::*;
-    use crate::screen::sample::snapshot;
+    use crate::screen::sample::{filled, snapshot};
 
     #[test]
     fn every_unit_that_waits_is_in_one_part() {
         let mut now = snapshot();
-        now.stages[3].waiting_for.push(millstream_flow::Waiting { resource: "unheard of".into(), units: 1 });
+        now.stages[3].waiting_for.push(filled!(Waiting { resource: "unheard of".into(), units: 1 }));
         (now.delayed, now.waiting_for_memory) = (5, 2);
         let history = History::new(&now);
         let moment = history.moment(&now);
