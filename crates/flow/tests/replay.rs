@@ -371,7 +371,7 @@ fn settings_that_make_no_sense_are_refused_with_their_reason() {
     assert_eq!(refused(WhatIf::default().service("c", 1.0)), "there is no stage `c`: the stages are `a`, `b`");
     for (what_if, says) in [
         (WhatIf::default().capacity("disk", 0), "at least 1"),
-        (WhatIf::default().rate("disk", 5.0), "tokens and no rate"),
+        (WhatIf::default().rate("disk", 5.0), "tokens, not a rate"),
         (WhatIf::default().service("a", f64::NAN), "from 0 to"),
         (WhatIf::default().service("a", -1.0), "from 0 to"),
         (WhatIf::default().service("a", 1e30), "from 0 to"),

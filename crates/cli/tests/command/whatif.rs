@@ -294,14 +294,14 @@ fn bad_traces_and_settings_are_refused_with_their_reason() {
     let bytes = std::fs::read(room.path("run.trace")).unwrap();
     room.write("cut", &bytes[..bytes.len() - 9]);
     for (args, says) in [
-        (&["other"][..], "this is no trace"),
+        (&["other"][..], "this is not a trace"),
         (&["cut"], "without the summary"),
         (&["missing"], "No such file"),
         (&["run.trace", "--anyway", "resource.dsk=4"], "there are resource.disk, resource.net, workers"),
         (&["run.trace", "--anyway", "resource.disk"], "no setting `resource.disk`"),
         (&["run.trace", "--anyway", "resource.disk=many"], "whole number"),
         (&["run.trace", "--anyway", "resource.disk=0"], "at least 1"),
-        (&["run.trace", "--anyway", "resource.disk=3/s"], "tokens and no rate"),
+        (&["run.trace", "--anyway", "resource.disk=3/s"], "tokens, not a rate"),
         (&["run.trace", "--anyway", "stage.load.service=3ms"], "-20%"),
         (&["run.trace", "--anyway", "stage.lod.service=-20%"], "stages: load, send"),
         (&["run.trace", "--anyway", "--sweep", "resource.disk"], "KEY=FROM..TO"),

@@ -1,4 +1,4 @@
-//! The text formats: families, samples, labels and their escapes.
+//! The text formats of metrics: families, samples, labels and escapes.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The media type, for the header `Content-Type`.
+    /// Returns the media type for the `Content-Type` header.
     pub fn media_type(self) -> &'static str {
         match self {
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -38,14 +38,14 @@ pub enum Kind {
     Info,
 }
 
-/// A text of metrics that is being written.
+/// A writer of metrics in a text format.
 #[derive(Debug)]
 pub struct Exposition<W> {
     to: W,
     format: Format,
-    /// The labels of every sample, as they are written, each with a comma after it.
+    /// The labels of every sample in written form, each followed by a comma.
     constant: String,
-    /// The name of the samples of the family that is being written.
+    /// The sample name of the current family.
     sample: String,
 }
 
@@ -55,10 +55,10 @@ impl<W: Write> Exposition<W> {
         Exposition { to, format, constant: String::new(), sample: String::new() }
     }
 
-    /// Gives a label to every sample that follows.
+    /// Adds a label to every sample that follows.
     ///
     /// # Panics
-    /// If `name` is no label name: letters, digits and `_`, and no digit first.
+    /// Panics if `name` is not a label name: letters, digits and `_`, not beginning with a digit.
     #[must_use]
     pub fn label(mut self, name: &str, value: &str) -> Self {
         let written = write_label(&mut self.constant, name, value).and_then(|()| self.constant.write_char(','));
@@ -66,17 +66,18 @@ impl<W: Write> Exposition<W> {
         self
     }
 
-    /// Begins a family. In a text, each name occurs once.
+    /// Begins a family. Each family may occur only once in a text.
     ///
-    /// `name` is without the endings that samples of a [`Kind`] have. A name that ends in `_seconds` or `_bytes` states its unit.
+    /// `name` must not have the suffixes that samples of a [`Kind`] get. A name that ends in `_seconds` or `_bytes`
+    /// declares its unit.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     ///
     /// # Panics
-    /// If `name` is no name of a metric: letters, digits and `_`, and no digit first.
+    /// Panics if `name` is not a metric name: letters, digits and `_`, not beginning with a digit.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) -> fmt::Result {
-        assert!(is_name(name), "`{name}` is no name of a metric");
+        assert!(is_name(name), "`{name}` is not a metric name");
         self.sample.clear();
         self.sample.push_str(name);
         self.sample.push_str(match kind {
@@ -101,25 +102,25 @@ impl<W: Write> Exposition<W> {
         self.to.write_char('\n')
     }
 
-    /// Writes a sample of the family with a whole number.
+    /// Writes a sample of the current family with a whole number.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     ///
     /// # Panics
-    /// If the name of a label is none.
+    /// Panics if the name of a label is not a label name.
     pub fn count(&mut self, labels: &[(&str, &str)], value: u64) -> fmt::Result {
         self.head("", labels, None)?;
         writeln!(self.to, " {value}")
     }
 
-    /// Writes a sample of the family with a number.
+    /// Writes a sample of the current family with a number.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     ///
     /// # Panics
-    /// If the name of a label is none.
+    /// Panics if the name of a label is not a label name.
     pub fn number(&mut self, labels: &[(&str, &str)], value: f64) -> fmt::Result {
         self.head("", labels, None)?;
         if value.is_infinite() {
@@ -128,13 +129,13 @@ impl<W: Write> Exposition<W> {
         writeln!(self.to, " {value}")
     }
 
-    /// Writes a sample of the family in seconds, exact to the nanosecond.
+    /// Writes a sample of the current family in seconds, exact to the nanosecond.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     ///
     /// # Panics
-    /// If the name of a label is none.
+    /// Panics if the name of a label is not a label name.
     pub fn seconds(&mut self, labels: &[(&str, &str)], ns: u64) -> fmt::Result {
         self.head("", labels, None)?;
         self.time(ns)
@@ -143,10 +144,10 @@ impl<W: Write> Exposition<W> {
     /// Writes the samples of a summary in seconds. A distribution without values has no quantiles.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     ///
     /// # Panics
-    /// If the name of a label is none.
+    /// Panics if the name of a label is not a label name.
     pub fn summary(&mut self, labels: &[(&str, &str)], times: &Quantiles) -> fmt::Result {
         let quantiles = [("0.5", times.p50), ("0.9", times.p90), ("0.99", times.p99), ("1.0", times.max)];
         for (quantile, ns) in quantiles.into_iter().filter(|_| times.count > 0) {
@@ -162,7 +163,7 @@ impl<W: Write> Exposition<W> {
     /// Ends the text.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     pub fn end(mut self) -> Result<W, fmt::Error> {
         if self.format == Format::OpenMetrics {
             self.to.write_str("# EOF\n")?;
@@ -201,13 +202,13 @@ fn is_name(name: &str) -> bool {
 }
 
 fn write_label(to: &mut impl Write, name: &str, value: &str) -> fmt::Result {
-    assert!(is_name(name), "`{name}` is no name of a label");
+    assert!(is_name(name), "`{name}` is not a label name");
     write!(to, "{name}=\"")?;
     write_escaped(to, value, true)?;
     to.write_char('"')
 }
 
-/// Writes a text with its backslashes, line ends and, if asked for, quotes escaped.
+/// Writes a text with escaped backslashes and line ends, and escaped quotes if `quotes`.
 fn write_escaped(to: &mut impl Write, text: &str, quotes: bool) -> fmt::Result {
     let mut rest = text;
     while let Some(at) = rest.find(['\\', '\n', '"']) {
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_formats_name_counters_and_information_differently() {
+    fn the_formats_name_counters_and_info_differently() {
         let write = |metrics: &mut Exposition<String>| {
             metrics.family("waited_seconds", Kind::Counter, "Waits: \"long\" ones.")?;
             metrics.seconds(&[], 1_500_000_001)?;
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_numbers_are_written_as_the_formats_have_them() {
+    fn extreme_numbers_are_written_as_the_formats_require() {
         let written = text(Format::Prometheus, |metrics| {
             metrics.family("n", Kind::Gauge, "")?;
             metrics.number(&[], f64::INFINITY)?;

@@ -1,4 +1,4 @@
-//! The families of metrics of a snapshot.
+//! The metric families of a snapshot.
 
 use std::fmt::{self, Write};
 
@@ -10,20 +10,20 @@ type Family<T> = (&'static str, Kind, fn(&T) -> u64, &'static str);
 
 const FLOW: &[Family<Snapshot>] = &[
     ("millstream_units_admitted", Kind::Counter, |s| s.admitted, "Units that the source or a submitter brought."),
+    ("millstream_units_split", Kind::Counter, |s| s.split, "Units created by splitting their parents."),
     (
-        "millstream_units_split",
+        "millstream_units_retired",
         Kind::Counter,
-        |s| s.split,
-        "Units that came into flight because their parents were split.",
+        |s| s.retired,
+        "Units that left the flow done, including skipped ones.",
     ),
-    ("millstream_units_retired", Kind::Counter, |s| s.retired, "Units that left, done; skipped ones included."),
     ("millstream_units_skipped", Kind::Counter, |s| s.skipped, "Units that retired without a result."),
     ("millstream_units_dead_lettered", Kind::Counter, |s| s.dead_lettered, "Units that failed for good."),
     (
         "millstream_units_gathered",
         Kind::Counter,
         |s| s.gathered,
-        "Units that joined groups, which went on in their place.",
+        "Units that joined a group, which continued in their place.",
     ),
     (
         "millstream_units_oversize",
@@ -31,7 +31,7 @@ const FLOW: &[Family<Snapshot>] = &[
         |s| s.oversize,
         "Units larger than the whole byte budget, which ran alone.",
     ),
-    ("millstream_units_in_flight", Kind::Gauge, |s| s.in_flight, "Units that came and have not left."),
+    ("millstream_units_in_flight", Kind::Gauge, |s| s.in_flight, "Units that have entered the flow and not left it."),
     ("millstream_units_in_flight_limit", Kind::Gauge, |s| s.inflight_cap, "The cap on units in flight."),
     (
         "millstream_units_in_flight_peak",
@@ -39,12 +39,7 @@ const FLOW: &[Family<Snapshot>] = &[
         |s| s.peak_in_flight,
         "The most units that were in flight at once.",
     ),
-    (
-        "millstream_units_delayed",
-        Kind::Gauge,
-        |s| s.delayed,
-        "Units that wait for a moment, such as the end of a pause before a retry.",
-    ),
+    ("millstream_units_delayed", Kind::Gauge, |s| s.delayed, "Units in a pause, such as one before a retry."),
     (
         "millstream_units_waiting_for_memory",
         Kind::Gauge,
@@ -58,12 +53,12 @@ const FLOW: &[Family<Snapshot>] = &[
         |s| s.peak_bytes_in_flight,
         "The most payload bytes that were in flight at once.",
     ),
-    ("millstream_workers", Kind::Gauge, |s| s.workers, "Workers that the stages without workers of their own share."),
+    ("millstream_workers", Kind::Gauge, |s| s.workers, "Workers shared by all stages without workers of their own."),
     (
         "millstream_workers_busy",
         Kind::Gauge,
         |s| s.workers_busy,
-        "Workers that run a stage's code, those of blocking stages included.",
+        "Workers that run a stage's code, including those of blocking stages.",
     ),
 ];
 
@@ -76,10 +71,10 @@ const STAGE: &[Family<StageSnapshot>] = &[
         "Units in the queue that have all they need and wait for a worker.",
     ),
     ("millstream_stage_running", Kind::Gauge, |s| s.running, "Units in the hands of a worker."),
-    ("millstream_stage_retries", Kind::Counter, |s| s.retries, "Failed attempts that were followed by another one."),
+    ("millstream_stage_retries", Kind::Counter, |s| s.retries, "Failed attempts that were retried."),
     ("millstream_stage_dead_lettered", Kind::Counter, |s| s.dead_lettered, "Units that failed for good in the stage."),
     ("millstream_stage_open_groups", Kind::Gauge, |s| s.open_groups, "Groups that wait for members."),
-    ("millstream_stage_torn_groups", Kind::Counter, |s| s.torn, "Groups that were closed early for lack of room."),
+    ("millstream_stage_torn_groups", Kind::Counter, |s| s.torn, "Groups closed early for lack of room."),
     ("millstream_stage_workers_busy", Kind::Gauge, |s| s.workers_busy, "Workers in the stage's code."),
     ("millstream_stage_workers_min", Kind::Gauge, |s| s.workers_min, "The stage's floor of workers."),
     ("millstream_stage_workers_max", Kind::Gauge, |s| s.workers_max, "The stage's ceiling of workers."),
@@ -91,25 +86,25 @@ const RESOURCE: &[Family<ResourceSnapshot>] = &[
         "millstream_resource_in_use_peak",
         Kind::Gauge,
         |r| r.peak_in_use,
-        "The most tokens that were held at once; where keyed, of any one key.",
+        "The most tokens held at once; if keyed, by any one key.",
     ),
     (
         "millstream_resource_capacity",
         Kind::Gauge,
         |r| r.capacity,
-        "Tokens, objects or a rate's burst; of each key where keyed.",
+        "Tokens, objects or a rate's burst; if keyed, for each key.",
     ),
     ("millstream_resource_waiting", Kind::Gauge, |r| r.waiters, "Units that wait for the resource."),
-    ("millstream_resource_keys", Kind::Gauge, |r| r.keys, "Keys that exist; 0 where not keyed."),
+    ("millstream_resource_keys", Kind::Gauge, |r| r.keys, "Keys that exist; 0 if not keyed."),
 ];
 
 impl Snapshot {
-    /// Writes the flow's numbers as metrics, with the label `flow` and those of the [exposition](Exposition::label).
+    /// Writes the flow's metrics, with the label `flow` and the labels of the [exposition](Exposition::label).
     ///
-    /// Costs well under a millisecond for 60 stages.
+    /// Takes well under a millisecond for 60 stages.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the writer's errors.
     pub fn write_metrics<W: Write>(&self, to: &mut Exposition<W>) -> fmt::Result {
         let flow = ("flow", self.flow.as_str());
         for (name, kind, number, help) in FLOW {
@@ -158,9 +153,9 @@ impl Snapshot {
         self.write_waits(flow, to)
     }
 
-    /// Writes the waits by stage and resource, but for those for a worker: they are what is left of the time in the queue,
-    /// which falls between a grant and its dispatch, and a counter must not. A resource may have the name of something that is
-    /// none, such as `memory`: then both are one series, for a series occurs once.
+    /// Writes the waits by stage and resource, except waits for a worker. Those are the rest of the time in the queue,
+    /// a difference that falls between a grant and its dispatch, and a counter must never fall. If a resource is named
+    /// like a reason that is not a resource, such as `memory`, both are added up, since a series may occur only once.
     fn write_waits<W: Write>(&self, flow: (&str, &str), to: &mut Exposition<W>) -> fmt::Result {
         let waiting: Vec<_> = self
             .stages
@@ -217,7 +212,7 @@ impl Snapshot {
             to.family(
                 "millstream_resource_tokens_per_second",
                 Kind::Gauge,
-                "The rate of a rate; of each key where keyed.",
+                "The tokens per second of a rate; if keyed, for each key.",
             )?;
             for (resource, label) in resources() {
                 if let Some(rate) = resource.rate_per_s {
@@ -229,7 +224,7 @@ impl Snapshot {
     }
 }
 
-/// The waits with those of one resource added up.
+/// Adds up the waits of each resource.
 fn merged<'a>(waits: impl Iterator<Item = (&'a str, [u64; 2])>) -> Vec<(&'a str, [u64; 2])> {
     let mut merged: Vec<(&str, [u64; 2])> = Vec::new();
     for (resource, numbers) in waits {

@@ -1,7 +1,7 @@
-//! A flow's numbers as metrics, in the text formats that Prometheus and its kin scrape.
+//! A flow's numbers as metrics, in the text formats of Prometheus and compatible scrapers.
 //!
-//! [`Snapshot::write_metrics`](crate::Snapshot::write_metrics) is a pure function of a snapshot: a program serves or stores the text as
-//! it likes, and adds families of its own to the same [`Exposition`].
+//! [`Snapshot::write_metrics`](crate::Snapshot::write_metrics) is a pure function of a snapshot. A program can serve or
+//! store the text as it likes, and add its own families to the same [`Exposition`].
 //!
 //! ```
 //! use millstream_flow::metrics::{Exposition, Format, Kind};
@@ -22,12 +22,12 @@
 //! ```
 //!
 //! # Names and labels
-//! Names begin with `millstream_`, units are seconds and bytes, and counters end in `_total`. The labels are `flow`, `stage`, `resource`
-//! and `outcome`: their values are named in the flow's definition, so the number of series is fixed by the flow, whatever the
-//! number of units and keys. No label holds a key.
+//! Names begin with `millstream_`, units are seconds and bytes, and counters end in `_total`. The labels are `flow`,
+//! `stage`, `resource` and `outcome`. Their values come from the flow's definition, so the number of series does not
+//! depend on the number of units or keys. No label holds a key.
 //!
-//! Distributions are summaries. Their quantiles cover the whole run, each within 1 % of a recorded value; quantile 1 is the largest
-//! value. Quantiles of several runs cannot be averaged; sums and counts can be added.
+//! Distributions are summaries. Their quantiles cover the whole run, each within 1 % of a recorded value; quantile 1 is
+//! the largest value. Quantiles of several runs cannot be averaged, but sums and counts can be added.
 //!
 //! # Source
 //! [OpenMetrics 1.0](https://github.com/prometheus/OpenMetrics/blob/v1.0.0/specification/OpenMetrics.md), and version 0.0.4 of the

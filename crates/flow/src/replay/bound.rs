@@ -1,4 +1,4 @@
-//! The bottleneck law: no resource gives more than all of its tokens all of the time.
+//! The bottleneck law: a resource can at most be used completely, all of the time.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use super::script::Script;
 use crate::trace::model::{Model, ModelHold, ModelSupply};
 use crate::trace::run::End;
 
-/// The least time that the script's work can take, and the name of the resource that it takes it on.
+/// Returns the least time that the script's work can take, and the name of the resource that sets it.
 pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Script) -> (Duration, String) {
-    // Time on each resource, in nanoseconds of one of its tokens.
+    // The time on each resource, in token-nanoseconds.
     let mut on_resources = vec![0.0; model.resources.len()];
     let (mut on_workers, mut on_cores) = (0.0, 0.0);
-    // A replay leaves out the runs that memory cut short, and decides itself which there are.
+    // A replay leaves out runs that were cancelled for memory, and decides by itself which runs to cancel.
     for visit in script.visits().iter().filter(|visit| visit.end != End::AwaitMemory) {
         let stage = &model.stages[usize::from(visit.stage)];
         let factor = factors[usize::from(visit.stage)];
@@ -20,7 +20,8 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
         if !stage.blocking {
             on_workers += cpu + wait;
         }
-        // A need that is held longer than the visit takes no less, and one of a batch or of a key no more.
+        // A need that is held beyond the visit takes at least this much, so it counts. The need of a batch or of one
+        // key may take less, so it does not.
         for need in stage.needs.iter().filter(|need| !need.keyed && need.hold != ModelHold::Batch) {
             let Some(amount) = need.amount else { continue };
             on_resources[usize::from(need.resource)] += match model.resources[usize::from(need.resource)].supply {
@@ -32,12 +33,12 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
     let of_resources = model.resources.iter().zip(on_resources).map(|(resource, on)| {
         let least = match resource.supply {
             ModelSupply::Tokens(tokens) => on / tokens.max(1) as f64,
-            // The burst is there at the beginning.
+            // The burst is available at the beginning.
             ModelSupply::Rate { per_second, burst } => (on - burst as f64).max(0.0) / per_second * 1e9,
         };
         (least, resource.name.clone())
     });
-    // A floor of a stage is kept beside the shared workers if need be.
+    // Workers for a stage's floor may exist in addition to the shared workers.
     let floors = model.stages.iter().filter(|stage| !stage.blocking).filter_map(|stage| stage.workers);
     let most_workers = model.workers + floors.map(|(floor, _)| floor).sum::<usize>();
     let of_machine = [

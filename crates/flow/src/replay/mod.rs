@@ -1,4 +1,4 @@
-//! Replays: a run that was traced, under other settings and in simulated time.
+//! Replays of a traced run, under other settings and in simulated time.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -11,9 +11,9 @@
 //! | `replayed` | a trace that is replayed, and what comes of it |
 //! | `bound` | the least time that the work can take |
 //!
-//! The engine replays itself: the stand-in is a flow like any other, and its queues, lines, grants, batches and retries are
-//! the scheduler's own (see `engine/simulate`). So a replay knows every rule that the engine has, and only what lies
-//! outside is a model: the machine's cores, and that a unit takes as long as it took.
+//! The engine replays itself: the stand-in is a flow like any other, and its queues, lines, grants, batches and retries
+//! are the scheduler's own (see `engine/simulate`). A replay therefore follows every rule of the engine. Only two
+//! things are modelled: the machine's cores, and the time of each unit, which is assumed to be the recorded one.
 
 pub(crate) mod bound;
 mod draft;

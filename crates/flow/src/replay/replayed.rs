@@ -1,4 +1,4 @@
-//! A trace that is replayed, and what comes of it.
+//! The replay of a trace, and its outcome.
 
 use std::io::{BufRead, Seek};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::trace::run::Record;
 /// The maximum number of runs of units in stages that are read from an input that cannot be read twice.
 const MAX_VISITS: usize = 8_000_000;
 
-/// The trace of a run, which [`Flow::record`](crate::Flow::record) has written.
+/// The trace of a run, written by [`Flow::record`](crate::Flow::record).
 #[derive(Debug)]
 pub struct Trace {
     header: Header,
@@ -31,29 +31,29 @@ pub struct Trace {
     weight: f64,
 }
 
-/// The numbers that a traced run came to.
+/// The measured numbers of a traced run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TracedRun {
-    /// The time from its start to the departure of its last unit.
+    /// The time from the start to the departure of the last unit.
     pub wall: Duration,
-    /// Units that left, done.
+    /// The number of units that left the flow done.
     pub retired: u64,
-    /// Units that failed for good.
+    /// The number of units that failed for good.
     pub dead_lettered: u64,
-    /// Half of the units took at most this from their admission to their departure.
+    /// The median of the time from a unit's admission to its departure.
     pub latency_p50: Duration,
-    /// 99 % of the units took at most this.
+    /// The 99th percentile of that time.
     pub latency_p99: Duration,
     /// The mean of that time.
     pub latency_mean: Duration,
-    /// The bottleneck, in words.
+    /// A description of the bottleneck.
     pub bottleneck: String,
     /// The cap on units in flight at the end.
     pub inflight: u64,
-    /// Shared workers at the end.
+    /// The number of shared workers at the end.
     pub workers: u64,
-    /// Settings were changed while it ran.
+    /// Whether settings were changed during the run.
     pub was_steered: bool,
 }
 
@@ -141,42 +141,43 @@ impl Trace {
         self.header.window.is_some()
     }
 
-    /// The name of the flow.
+    /// Returns the name of the flow.
     pub fn flow(&self) -> &str {
         &self.header.model.flow
     }
 
-    /// The note that the program gave to the recording.
+    /// Returns the note that the program passed to the recording.
     pub fn note(&self) -> &serde_json::Value {
         &self.header.note
     }
 
-    /// The names of the stages, in the order they were declared.
+    /// Returns the names of the stages, in the order of their declaration.
     pub fn stages(&self) -> impl Iterator<Item = &str> {
         self.header.model.stages.iter().map(|stage| &*stage.name)
     }
 
-    /// The resources, in the order they were declared.
+    /// Returns the resources, in the order of their declaration.
     pub fn resources(&self) -> Vec<crate::plan::PlanResource> {
         self.header.model.resources.iter().map(ModelResource::as_plan).collect()
     }
 
-    /// The cores of the machine.
+    /// Returns the number of cores of the machine.
     pub fn cores(&self) -> usize {
         self.header.machine.cores
     }
 
-    /// The processor time of all stages' code together, programs included.
+    /// Returns the total processor time of all stages' code, including programs.
     pub fn cpu_time(&self) -> Duration {
         self.weighed(self.script.account().cpu_ns)
     }
 
-    /// The time for which all stages' code together waited for something else than a processor.
+    /// Returns the total time for which stages' code waited for anything except a processor.
     pub fn waiting_time(&self) -> Duration {
         self.weighed(self.script.account().wait_ns)
     }
 
-    /// The time for which stages' code was ready to run and had no processor, as far as the kernel tells.
+    /// Returns the total time for which stages' code was ready to run but had no processor, as far as the kernel
+    /// reports it.
     pub fn delayed_time(&self) -> Duration {
         self.weighed(self.script.account().delayed_ns)
     }
@@ -195,7 +196,7 @@ impl Trace {
         self.script.visits().len()
     }
 
-    /// The numbers that the run came to.
+    /// Returns the measured numbers of the run.
     pub fn measured(&self) -> TracedRun {
         let Measured { wall_ns, retired, dead_lettered, latency_p50_ns, latency_p99_ns, latency_mean_ns, .. } =
             self.measured;
@@ -217,12 +218,11 @@ impl Trace {
         }
     }
 
-    /// Replays the run with other settings, in simulated time: each unit goes the way that it went, and takes the time in
-    /// each stage that it took.
+    /// Replays the run with other settings, in simulated time. Each unit takes its recorded route, and its recorded
+    /// time in each stage.
     ///
-    /// The engine's own rules decide which unit waits for which. The processor's part of the time is shared among the cores; the
-    /// other part lasts as long as it did, whatever else runs: a disk that slows down under more requests is not in the
-    /// model.
+    /// The engine's own rules decide when each unit waits. Processor time is shared among the cores. All other time
+    /// lasts as long as it did, whatever else runs: the model has no disk that slows down under more requests.
     ///
     /// # Errors
     /// See [`ReplayError`].
@@ -234,7 +234,7 @@ impl Trace {
     /// units, and the name of what sets it. A replay of the whole run takes at least as long.
     ///
     /// # Errors
-    /// As for [`replay`](Self::replay).
+    /// Returns the errors of [`replay`](Self::replay).
     pub fn at_least(&self, what_if: &WhatIf) -> Result<(Duration, String), ReplayError> {
         let (mut model, mut machine) = (self.header.model.clone(), self.header.machine);
         let factors = what_if.apply(&mut model, &mut machine)?;
@@ -265,7 +265,7 @@ impl Trace {
     /// A unit whose failure ended the run keeps its place and is drawn nowhere else.
     ///
     /// # Errors
-    /// As for `replay`.
+    /// Returns the errors of [`replay`](Self::replay).
     pub fn replay_resampled(&self, what_if: &WhatIf, seed: u64) -> Result<Replayed, ReplayError> {
         let roots = self.script.roots().len();
         let ends_run = self.script.roots_that_end_it(&self.header.model);
@@ -276,7 +276,7 @@ impl Trace {
         self.replay_in(what_if, (0..roots).map(draw).collect())
     }
 
-    /// Replays the units with these places among those of the source, in this order.
+    /// Replays the source's units with these indices, in this order.
     fn replay_in(&self, what_if: &WhatIf, order: Vec<usize>) -> Result<Replayed, ReplayError> {
         let Header { model, machine, .. } = &self.header;
         if self.measured.left > 0 {
@@ -289,7 +289,7 @@ impl Trace {
     }
 }
 
-/// Plays a script on the stand-in of a model. `order` has the places of its roots.
+/// Plays a script on the stand-in of a model. `order` lists the indices of its roots.
 pub(super) fn play(
     model: &Model,
     factors: &[f64],
@@ -308,7 +308,7 @@ pub(super) fn play(
     let Simulated { report, marks_ns: [first_ns, last_ns] } = simulated.map_err(|no_end| match no_end {
         NoEnd::Stuck { left, held_by } => ReplayError::NoEnd { left, held_by },
         NoEnd::TooManyEvents => {
-            ReplayError::NoEnd { left: 0, held_by: format!("after {max_events} events it still goes on") }
+            ReplayError::NoEnd { left: 0, held_by: format!("it still runs after {max_events} events") }
         }
     })?;
     let steady_ns = at_pace(script.units(), part, last_ns.saturating_sub(first_ns));

@@ -1,4 +1,4 @@
-//! The script of a replay: what each unit of a traced run did, stage by stage.
+//! The script of a replay: the visits of each unit of a traced run, stage by stage.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,15 +52,15 @@ pub(crate) struct Script {
     pub(super) group_sizes: GroupSizes,
 }
 
-/// The numbers of members of the groups of a stage and a key, in the order in which the groups were opened.
+/// The sizes of the groups of a stage and a key, in the order in which the groups were opened.
 pub(crate) type GroupSizes = HashMap<(u16, u64), Vec<u32>>;
 
-/// The time of all visits together.
+/// The total time of all visits.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) cpu_ns: u64,
     pub(crate) wait_ns: u64,
-    /// The time for which they were ready to run and had no processor.
+    /// The time for which they were ready to run but had no processor.
     pub(crate) delayed_ns: u64,
 }
 
@@ -78,30 +78,30 @@ impl Script {
         &self.roots
     }
 
-    /// The time that the `nth` root took to be pulled.
+    /// Returns the time to pull the `nth` root.
     pub(crate) fn pull(&self, nth: usize) -> Spent {
         self.pulls.get(nth).copied().unwrap_or_default()
     }
 
-    /// The visits of a unit, in order.
+    /// Returns the visits of a unit, in order.
     pub(crate) fn visits_of(&self, unit: UnitIndex) -> &[Visit] {
         let unit = unit as usize;
         let end = self.units.get(unit + 1).map_or(self.visits.len(), |next| next.first as usize);
         &self.visits[self.units[unit].first as usize..end]
     }
 
-    /// The children of a unit, in order.
+    /// Returns the children of a unit, in order.
     pub(crate) fn children_of(&self, unit: UnitIndex) -> &[UnitIndex] {
         let (from, to) = self.units[unit as usize].children;
         &self.children[from as usize..to as usize]
     }
 
-    /// The needs of a visit that differ by unit.
+    /// Returns the needs of a visit that differ by unit.
     pub(crate) fn asks_of(&self, visit: &Visit) -> &[AskedFor] {
         &self.asks[visit.asks.0 as usize..visit.asks.1 as usize]
     }
 
-    /// The number of members of the `nth` group of this stage and key, if the stage's own code closes its groups.
+    /// Returns the size of the `nth` group of this stage and key, if the stage's own code closes its groups.
     pub(crate) fn group_size(&self, stage: u16, key: u64, nth: usize) -> Option<u32> {
         self.group_sizes.get(&(stage, key))?.get(nth).copied()
     }
@@ -146,7 +146,7 @@ impl Script {
 
 #[cfg(test)]
 impl Script {
-    /// The script of units that the source brings one after the other, each with its pull and its visits.
+    /// Creates the script of units that come from the source one after the other, each with its pull and its visits.
     pub(super) fn of(units: impl IntoIterator<Item = (Spent, Vec<Visit>)>) -> Self {
         let mut script = Script {
             units: Vec::new(),

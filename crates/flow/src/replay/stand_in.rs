@@ -1,4 +1,4 @@
-//! The stand-in: a flow with the model's stages, needs and policies, whose code does what the script says.
+//! The stand-in: a flow with the model's stages, needs and policies, whose code follows the script.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,15 +22,15 @@ use crate::stage_builder::StageBuilder;
 use crate::trace::model::{After, GatherBy, Kind, Model, ModelHold, ModelNeed, ModelStage, ModelSupply};
 use crate::trace::run::End;
 
-/// A unit of the stand-in: a unit of the script, and how far it has come.
+/// A unit of the stand-in: a unit of the script, and its progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shade {
     unit: UnitIndex,
-    /// The index of its next visit.
+    /// The index of the unit's next visit.
     at: u32,
-    /// The exit of its present stage, by its index.
+    /// The index of the current stage's exit.
     exit: u32,
-    /// Of a group: the number of its key, its members, and how many it had.
+    /// For a group: the number of its key, its current size, and its recorded size.
     key: u64,
     members: u32,
     most: u32,
@@ -47,19 +47,19 @@ pub(crate) struct Stage {
     script: Arc<Script>,
     meter: Arc<Meter>,
     index: u16,
-    /// The factor by which its time changes.
+    /// The factor by which the stage's time changes.
     factor: f64,
-    /// The stages of its exits; the last exit is retirement, if units may retire here.
+    /// The stages of the exits. The last exit is retirement if units may retire here.
     next: Vec<u16>,
     retires: bool,
-    /// The further ways of a gathering stage's groups, by the number of their key.
+    /// The further routes of a gathering stage's groups, by the number of their key.
     groups: Mutex<HashMap<u64, VecDeque<Shade>>>,
     /// The number of groups of each key so far.
     opened: Mutex<HashMap<u64, usize>>,
 }
 
 impl Stage {
-    /// The unit's next visit, which is to this stage; the runs that memory cut short are left out.
+    /// Returns the unit's next visit, which is to this stage. Runs that were cancelled for memory are left out.
     fn visit(&self, shade: &mut Shade) -> Option<Visit> {
         if shade.unit == UnitIndex::MAX {
             return None;
@@ -71,7 +71,7 @@ impl Stage {
         if let Some(visit) = visits.get(shade.at as usize).filter(|visit| visit.stage == self.index) {
             return Some(*visit);
         }
-        // The result of the visit before may have been given up for memory, and the unit has come here again for it.
+        // The previous visit's result may have been given up for memory, and the unit has come back to repeat it.
         let before = (shade.at as usize).checked_sub(1)?;
         let again = *visits.get(before)?;
         let again = (again.stage == self.index && matches!(again.end, End::Go(_))).then_some(again)?;
@@ -79,13 +79,13 @@ impl Stage {
         Some(again)
     }
 
-    /// The unit's weight when it comes to this stage.
+    /// Returns the unit's weight on arrival at this stage.
     fn weight(&self, shade: &Shade) -> u64 {
         let visits = if shade.unit == UnitIndex::MAX { &[] } else { self.script.visits_of(shade.unit) };
         visits.get(shade.at as usize).filter(|visit| visit.stage == self.index).map_or(0, |visit| visit.bytes)
     }
 
-    /// The weight that the unit grows to in a visit, as far as its next one tells.
+    /// Returns the weight that the unit grows to in a visit, as far as its next visit shows.
     fn grows_to(&self, visit: &Visit, shade: &Shade) -> u64 {
         let next = self.script.visits_of(shade.unit).get(shade.at as usize + 1);
         next.map_or(0, |next| next.bytes).max(visit.bytes)
@@ -108,9 +108,9 @@ impl Stage {
     /// Ends a visit of a stage that neither splits nor gathers.
     fn run(&self, shade: &mut Shade, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let Some(visit) = self.visit(shade) else {
-            return Err(Failure::permanent("the unit was not here"));
+            return Err(Failure::permanent("the trace has no such visit"));
         };
-        // A unit that grows asks for room first, and waits for it as it would have.
+        // A unit that grows reserves room first, and waits for it as it would in a real run.
         cx.reserve_first(self.grows_to(&visit, shade))?;
         self.spend(visit.spent());
         shade.at += 1;
@@ -132,7 +132,7 @@ impl Stage {
         }
     }
 
-    /// Opens a unit as its children.
+    /// Splits a unit into its children.
     fn open(self: &Arc<Self>, shade: &mut Shade) -> Children {
         let children = self.script.children_of(shade.unit);
         let visits = self.script.visits_of(shade.unit);
@@ -155,10 +155,10 @@ impl Stage {
         Children { stage: self.clone(), unit: shade.unit, next: 0, each, fails: end != End::Unfolded }
     }
 
-    /// Lets a unit join a group with the key of this number.
+    /// Adds a unit to the group whose key has this number.
     fn join(&self, group: &mut Shade, shade: &mut Shade, key: u64) -> Result<(), Failure> {
         let Some(visit) = self.visit(shade) else {
-            return Err(Failure::permanent("the unit was not here"));
+            return Err(Failure::permanent("the trace has no such visit"));
         };
         if group.members == 0 {
             let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,9 +168,9 @@ impl Stage {
         }
         let mut holder = None;
         match visit.end {
-            // It held a group; what comes after that is what its group did.
+            // The unit held a group; its later visits are the group's.
             End::Hold => holder = Some(Shade { at: shade.at + 1, key, ..*shade }),
-            // Its group was full at once, and went on with this visit.
+            // The unit's group was full at once and continued with this visit.
             End::Go(_) | End::Retire => {
                 group.members += 1;
                 self.groups().entry(key).or_default().push_back(*shade);
@@ -191,10 +191,10 @@ impl Stage {
         }
     }
 
-    /// Lets a closed group go on as one of those of its key did.
+    /// Continues a closed group as one of the recorded groups of its key did.
     fn close(&self, group: &mut Shade) {
         let next = self.groups().get_mut(&group.key).and_then(VecDeque::pop_front);
-        // There may be more groups than there were: those have nothing to do.
+        // There may be more groups than in the trace; the additional ones have nothing to do.
         *group = next.unwrap_or(Shade::new(UnitIndex::MAX));
         match self.visit(group) {
             Some(visit) => {
@@ -211,13 +211,13 @@ impl Stage {
     }
 }
 
-/// The children of a unit, as they come out.
+/// The children of a unit, in the order of their creation.
 struct Children {
     stage: Arc<Stage>,
     unit: UnitIndex,
     next: usize,
     each: Spent,
-    /// The unit failed after its last child.
+    /// Whether the unit failed after its last child.
     fails: bool,
 }
 
@@ -236,7 +236,7 @@ impl Iterator for Children {
     }
 }
 
-/// Builds the stand-in of a model. `factors` has the factor of each stage's time.
+/// Builds the stand-in of a model. `factors` holds the factor of each stage's time.
 pub(crate) fn build(
     model: &Model,
     factors: &[f64],
@@ -306,8 +306,7 @@ fn define(
         Kind::Split => wire.all(flow.split(inlet, move |shade: &mut Shade, _| Ok(code.open(shade)))).to(exit),
         Kind::Gather { by_code: true, by: GatherBy::Parent, .. } => {
             let (stage, flow) = (&stage.name, &model.flow);
-            let what =
-                format!("stage `{stage}` of flow `{flow}` decides by code of its own when a part of a family is full");
+            let what = format!("stage `{stage}` of flow `{flow}` closes parts of a family by its own code");
             return Err(ReplayError::NoModel(what));
         }
         Kind::Gather { by, units, bytes, wait_ns, max_groups, even_if_torn, by_code } => {
@@ -328,7 +327,7 @@ fn define(
             );
             let gather = gather.finish(move |group| closing.close(group)).max_groups(max_groups);
             let gather = gather.units(units).bytes(bytes).wait(Duration::from_nanos(wait_ns));
-            // The program's rule is not known, but how many members its groups had.
+            // The program's rule is unknown, but the sizes of its groups are recorded.
             let gather = if by_code { gather.full(|group: &Shade| group.members >= group.most) } else { gather };
             let gather = if even_if_torn { gather.even_if_torn() } else { gather };
             match by {
@@ -341,7 +340,7 @@ fn define(
     Ok(())
 }
 
-/// The parts of a stage that the definition of its needs and policies takes.
+/// The parts of a stage that define its needs and policies.
 struct Wire<'a> {
     stage: &'a ModelStage,
     shared: &'a Arc<Stage>,
@@ -353,7 +352,7 @@ impl Wire<'_> {
     fn all<'b, B: Code<Shade>>(&self, builder: StageBuilder<'b, Shade, Shade, B>) -> StageBuilder<'b, Shade, Shade, B> {
         let ModelStage { batch, batch_wait_ns, queue, workers, .. } = self.stage;
         let sized = batch.map_or(Batch::auto(), Batch::of);
-        // A script says itself how often and how soon a unit is retried.
+        // The script itself determines the number of retries and their pauses.
         let retry = Retry::times(u32::MAX).backoff(Duration::ZERO..Duration::ZERO);
         let mut builder = builder.batch(sized.wait(Duration::from_nanos(*batch_wait_ns))).retry(retry);
         builder = builder.after_failure(match self.stage.after_failure {
@@ -388,7 +387,7 @@ impl Wire<'_> {
         needs.iter().enumerate().map(|(place, model)| {
             let resource = self.resources[usize::from(model.resource)];
             let differs = |need: &&ModelNeed| need.keyed || need.amount.is_none();
-            // The needs of one resource that differ by unit were noted in their order.
+            // The needs of one resource that differ by unit were recorded in order.
             let nth = needs[..place].iter().filter(differs).filter(|need| need.resource == model.resource).count();
             let (stage, index) = (self.shared.clone(), model.resource);
             let asked = move |shade: &Shade| {

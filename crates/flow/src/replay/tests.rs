@@ -1,4 +1,4 @@
-//! Replays beside closed forms: queues whose waits are known exactly.
+//! Compares replays with closed forms: queues whose waits are known exactly.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const SECOND: f64 = 1e9;
 /// A machine whose wake-ups cost nothing.
 const IDEAL: Costs = Costs { cores: 1_000_000, wake_ns: 0, start_ns: 0 };
 
-/// Numbers that follow each other at random, the same in each run of the test.
+/// Pseudo-random numbers, the same in each run of the test.
 struct Random(u64);
 
 impl Random {

@@ -1,10 +1,10 @@
-//! The settings that a replay changes.
+//! What-if settings: the changes that a replay applies.
 
 use crate::limits::MAX_WORKERS;
 use crate::trace::file::Machine;
 use crate::trace::model::{Model, ModelResource, ModelSupply};
 
-/// The largest factor by which a stage's time changes.
+/// The maximum factor for a stage's time.
 const MAX_FACTOR: f64 = 1e6;
 
 /// The smallest factor that a slope comes to: a straight line says nothing about what lies far away.
@@ -30,7 +30,7 @@ pub(crate) enum Change {
     Slope { stage: String, resource: String, per_token: f64 },
 }
 
-/// The reason why a trace cannot be replayed as asked.
+/// The reason why a trace cannot be replayed with some settings.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -42,18 +42,18 @@ pub enum ReplayError {
     #[error("there is no resource `{resource}`: the resources are {known}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     UnknownResource { resource: String, known: String },
-    /// A value is out of range, or does not fit.
+    /// A value is out of range or does not fit the setting.
     #[error("{what} cannot be {value}: {must}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     BadValue { what: String, value: String, must: String },
-    /// The flow does something that a replay has no model of.
-    #[error("{0}, which a replay has no model of")]
+    /// The flow has a feature that replays do not model.
+    #[error("{0}, which replays do not model")]
     NoModel(String),
-    /// The flow with these settings is refused, as a run with them would be.
+    /// A flow with these settings is refused, as a real run would be.
     #[error("a flow with these settings is refused: {0}")]
     Refused(String),
-    /// The simulated run came to no end.
-    #[error("the replay comes to no end with {left} units left: {held_by}")]
+    /// The simulated run did not end.
+    #[error("the replay does not end, with {left} units left: {held_by}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     NoEnd { left: u64, held_by: String },
 }
@@ -64,19 +64,19 @@ impl WhatIf {
         self
     }
 
-    /// A resource has this many tokens, or objects; of each key where keyed. Of a rate it is the burst.
+    /// Sets a resource's number of tokens or objects, per key if the resource is keyed. For a rate, sets the burst.
     #[must_use]
     pub fn capacity(self, resource: impl Into<String>, tokens: u64) -> Self {
         self.with(Change::Capacity { resource: resource.into(), tokens })
     }
 
-    /// A rate gives this many tokens a second.
+    /// Sets a rate's tokens per second.
     #[must_use]
     pub fn rate(self, resource: impl Into<String>, per_second: f64) -> Self {
         self.with(Change::Rate { resource: resource.into(), per_second })
     }
 
-    /// A stage's code takes `factor` of its time: 0.8 for a fifth less.
+    /// Scales the time of a stage's code by `factor`: 0.8 makes it a fifth faster.
     #[must_use]
     pub fn service(self, stage: impl Into<String>, factor: f64) -> Self {
         self.with(Change::Service { stage: stage.into(), factor })
@@ -95,37 +95,37 @@ impl WhatIf {
         self.with(Change::StageWorkers { stage: stage.into(), ceiling })
     }
 
-    /// A worker takes at most this many units of a stage at once.
+    /// Sets the maximum number of a stage's units that a worker takes at once.
     #[must_use]
     pub fn batch(self, stage: impl Into<String>, units: usize) -> Self {
         self.with(Change::Batch { stage: stage.into(), units })
     }
 
-    /// The flow has this many shared workers.
+    /// Sets the number of shared workers.
     #[must_use]
     pub fn workers(self, threads: usize) -> Self {
         self.with(Change::Workers(threads))
     }
 
-    /// The cap on units in flight.
+    /// Sets the cap on units in flight.
     #[must_use]
     pub fn inflight(self, units: u64) -> Self {
         self.with(Change::Inflight(units))
     }
 
-    /// The cap on payload bytes in flight.
+    /// Sets the cap on payload bytes in flight.
     #[must_use]
     pub fn memory(self, bytes: u64) -> Self {
         self.with(Change::Memory(bytes))
     }
 
-    /// The machine has this many cores.
+    /// Sets the number of cores.
     #[must_use]
     pub fn cores(self, cores: usize) -> Self {
         self.with(Change::Cores(cores))
     }
 
-    /// Whether nothing is changed.
+    /// Returns whether no setting is changed.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -151,7 +151,7 @@ impl WhatIf {
                         return Err(bad(
                             format!("resource `{resource}`"),
                             &format!("{new}/s"),
-                            "it has tokens and no rate",
+                            "it has tokens, not a rate",
                         ));
                     }
                 },

@@ -1,6 +1,6 @@
-//! Numbers in a trace: little-endian base 128, and differences that may be negative folded to the positive ones.
+//! Numbers in a trace, in little-endian base 128. Signed differences are zigzag-encoded.
 
-/// Appends a number, seven bits to a byte, the last byte without the highest bit.
+/// Appends a number, seven bits per byte; the highest bit is clear in the last byte.
 #[inline]
 pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -17,11 +17,11 @@ pub(crate) fn put_difference(out: &mut Vec<u8>, from: u64, to: u64) {
     put(out, ((difference << 1) ^ (difference >> 63)) as u64);
 }
 
-/// The numbers of a slice, from its beginning.
+/// Reads the numbers of a slice from its beginning.
 pub(crate) struct Numbers<'a>(pub(crate) &'a [u8]);
 
 impl Numbers<'_> {
-    /// The next number; `None` if the slice ends before it does, or it has more than 64 bits.
+    /// Returns the next number; `None` if the slice ends within it or it has more than 64 bits.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u64> {
         let mut number = 0;
@@ -40,12 +40,12 @@ impl Numbers<'_> {
         None
     }
 
-    /// The next number, if it is at most `most`.
+    /// Returns the next number, if it is at most `most`.
     pub(crate) fn next_most(&mut self, most: u64) -> Option<u64> {
         self.next().filter(|&number| number <= most)
     }
 
-    /// The number that differs from `from` by the next difference.
+    /// Returns the sum of `from` and the next difference.
     #[inline]
     pub(crate) fn next_from(&mut self, from: u64) -> Option<u64> {
         let folded = self.next()?;
@@ -57,7 +57,7 @@ impl Numbers<'_> {
     }
 }
 
-/// A checksum of a chunk (FNV-1a, 64 bits).
+/// Returns the checksum of a chunk (FNV-1a, 64 bits).
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_differences_come_back() {
+    fn numbers_and_differences_round_trip() {
         let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX];
         let mut out = Vec::new();
         let mut last = 0;

@@ -1,5 +1,5 @@
-//! The machine's own costs, measured when a recording begins: they are part of every wait, and differ from machine to
-//! machine and from hour to hour.
+//! The machine's own costs, measured when a recording begins. They are part of every wait, and vary between machines
+//! and over time.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -9,7 +9,7 @@ use millstream_sync::eventcount::{EventCount, SpinPolicy};
 
 use super::file::Machine;
 
-/// The number of wake-ups that are timed; the median counts.
+/// The number of timed wake-ups, of which the median counts.
 const ROUNDS: usize = 15;
 
 /// A pause before each wake-up, so that the thread has gone to sleep.
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_are_those_of_a_machine() {
+    fn measured_costs_are_plausible() {
         let Machine { cores, wake_ns, start_ns } = measure();
         assert!(cores > 0 && wake_ns > 0 && start_ns > 0);
         assert!(wake_ns < 1_000_000_000 && start_ns < 1_000_000_000, "{wake_ns} {start_ns}");

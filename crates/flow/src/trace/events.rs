@@ -1,4 +1,4 @@
-//! Events: a trace as the timelines of its workers, for programs that show such.
+//! Events: a trace as the timelines of its workers, for trace viewers.
 
 use std::io::{self, BufRead, BufWriter, Write};
 
@@ -7,14 +7,14 @@ use serde_json::json;
 use super::file::{TraceError, read_trace};
 use super::run::{End, Record};
 
-/// Writes a trace as trace events in JSON, which Perfetto and the trace viewers of browsers open: one line for each
-/// worker, with the units that it ran, stage by stage.
+/// Writes a trace as JSON trace events, which Perfetto and the trace viewers of browsers open. The viewer shows one row
+/// for each worker, with the units it ran, stage by stage.
 ///
-/// Units that were not timed one by one share the time of their batch evenly. Both sides are streams: the call holds one
-/// chunk of the trace at a time.
+/// Units that were not timed one by one share the time of their batch evenly. The function streams: it holds one chunk
+/// of the trace at a time.
 ///
 /// # Errors
-/// Those of reading the trace, see [`TraceError`], and those of writing.
+/// Returns errors of reading the trace (see [`TraceError`]) and of writing.
 pub fn write_events(input: impl BufRead, out: impl Write) -> Result<(), TraceError> {
     let mut out = BufWriter::new(out);
     out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
@@ -50,7 +50,7 @@ pub fn write_events(input: impl BufRead, out: impl Write) -> Result<(), TraceErr
     Ok(())
 }
 
-/// A stretch of a worker's time, in microseconds.
+/// Returns the event for a span of a worker's time, in microseconds.
 fn span(name: &str, worker: u64, began_ns: u64, wall_ns: u64, args: &serde_json::Value) -> serde_json::Value {
     let micros = |ns: u64| ns as f64 / 1e3;
     json!({ "ph": "X", "pid": 1, "tid": worker, "name": name, "ts": micros(began_ns), "dur": micros(wall_ns), "args": args })

@@ -14,7 +14,7 @@ pub(super) const CHUNK: u8 = b'C';
 /// The tag of the summary, which ends a trace.
 pub(super) const SUMMARY: u8 = b'S';
 
-/// The longest first line and the longest frame that a reader takes.
+/// The maximum length of the first line and of a frame.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 const MAX_FRAME_BYTES: u64 = 64 << 20;
 
@@ -27,7 +27,7 @@ pub(crate) struct Header {
     pub(crate) millstream_trace: u32,
     pub(crate) model: Model,
     pub(crate) machine: Machine,
-    /// The program's own words about the run.
+    /// The program's note about the run.
     pub(crate) note: serde_json::Value,
     /// The trace is of a part of a run that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub(crate) struct Window {
     pub(crate) until_ns: u64,
 }
 
-/// The machine of the run, as far as a replay depends on it.
+/// The properties of the machine that a replay depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,
@@ -96,18 +96,18 @@ impl Measured {
     }
 }
 
-/// Why a file could not be read as a trace.
+/// The reason why a file could not be read as a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
     /// Reading failed.
     #[error("the trace could not be read: {0}")]
     Io(#[from] io::Error),
-    /// The file is something else.
-    #[error("this is no trace: its first line should be JSON with `millstream_trace`, and {0}")]
+    /// The file is not a trace.
+    #[error("this is not a trace: its first line should be JSON with `millstream_trace`, but {0}")]
     NotATrace(String),
-    /// The trace is of another version.
-    #[error("the trace has format {found}, and this program reads format {VERSION}")]
+    /// The trace has another format version.
+    #[error("the trace has format {found}, but this program reads format {VERSION}")]
     #[expect(missing_docs, reason = "the message says what the field is")]
     Version { found: u32 },
     /// A part of the file is damaged.
@@ -118,11 +118,11 @@ pub enum TraceError {
     #[error("the trace ends at byte {at} without the summary of its run: the run was killed, or has not ended yet")]
     #[expect(missing_docs, reason = "the message says what the field is")]
     CutOff { at: u64 },
-    /// There are more runs of units than a replay keeps.
-    #[error("the trace has more than {most} runs of units in stages, which is the most that a replay takes")]
+    /// The trace has more runs of units than a replay keeps.
+    #[error("the trace has more than {most} runs of units in stages, which is the limit for a replay")]
     #[expect(missing_docs, reason = "the message says what the field is")]
     TooLong { most: usize },
-    /// Its parts contradict each other.
+    /// Parts of the trace contradict each other.
     #[error("the trace contradicts itself: {0}")]
     Contradiction(String),
 }
@@ -138,7 +138,7 @@ impl Header {
         out.write_all(&line)
     }
 
-    /// Reads the first line, and returns its length.
+    /// Reads the first line. Returns the header and the line's length.
     fn read_from(input: &mut impl BufRead) -> Result<(Self, u64), TraceError> {
         #[derive(Deserialize)]
         struct Version {
@@ -147,9 +147,9 @@ impl Header {
         let mut line = Vec::new();
         input.take(MAX_HEADER_BYTES).read_until(b'\n', &mut line)?;
         if line.last() != Some(&b'\n') {
-            return Err(TraceError::NotATrace("there is no line at its beginning".into()));
+            return Err(TraceError::NotATrace("the file has no first line".into()));
         }
-        let foreign = |error: serde_json::Error| TraceError::NotATrace(format!("it is not: {error}"));
+        let foreign = |error: serde_json::Error| TraceError::NotATrace(format!("that line is not: {error}"));
         let Version { millstream_trace: found } = serde_json::from_slice(&line).map_err(foreign)?;
         if found != VERSION {
             return Err(TraceError::Version { found });
@@ -172,8 +172,8 @@ pub(super) fn put_frame(out: &mut dyn Write, tag: u8, bytes: &[u8], sum: u64) ->
     out.write_all(bytes)
 }
 
-/// Reads a trace from its beginning to its summary, and hands each record to `take`, with the number of the worker that wrote it. Holds one chunk
-/// at a time.
+/// Reads a trace from its beginning to its summary. Passes each record to `take`, with the number of the worker that
+/// wrote it. Holds one chunk at a time.
 pub(crate) fn read_trace(
     mut input: impl BufRead,
     mut take: impl FnMut(&Header, u64, Record) -> Result<(), TraceError>,
@@ -207,7 +207,7 @@ pub(crate) fn read_trace(
         let (mut numbers, mut context) = (Numbers(&bytes), Context::default());
         let worker = numbers.next().ok_or_else(|| damaged("a chunk begins with the number of its worker"))?;
         while !numbers.is_empty() {
-            let record = read(&mut numbers, &mut context).ok_or_else(|| damaged("a record is not as it should be"))?;
+            let record = read(&mut numbers, &mut context).ok_or_else(|| damaged("a record is malformed"))?;
             take(&header, worker, record)?;
         }
         at += head.len() as u64 + length;

@@ -1,4 +1,4 @@
-//! Traces: what each unit of a run did in each stage, so that the run can be [replayed](crate::Trace::replay) under
+//! Traces record the visits of each unit to each stage, so that the run can be [replayed](crate::Trace::replay) under
 //! other settings.
 //!
 //! | file | idea |
@@ -15,9 +15,9 @@
 //! | `events` | a trace as the timelines of its workers |
 //! | `costs` | the machine's own costs, measured when a recording begins |
 //!
-//! A record says of each unit its number, its time in the stage's code and the processor's part of that, its end, and
-//! where they are not the rule its weight, its needs and the key of its group. It does not say when the unit ran, beyond
-//! the beginning of its batch: a replay decides that again.
+//! A record holds for each unit its number, its time in the stage's code, the processor's part of that time, and its
+//! end. Where they differ from the rule, it also holds the unit's weight, its needs and the key of its group. It does
+//! not hold the time at which the unit ran, only the beginning of its batch: a replay determines that time.
 
 pub(crate) mod bytes;
 mod clocks;

@@ -14,7 +14,7 @@ use crate::resource::{Rate, ResourceSpec, Supply};
 pub(crate) struct Model {
     pub(crate) flow: String,
     pub(crate) inflight: u64,
-    /// The byte budget; `None`: there is none.
+    /// The byte budget, if there is one.
     pub(crate) memory: Option<u64>,
     pub(crate) workers: usize,
     pub(crate) entry: u16,
@@ -29,20 +29,20 @@ pub(crate) struct ModelStage {
     pub(crate) needs: Vec<ModelNeed>,
     pub(crate) next: Vec<u16>,
     pub(crate) retires: bool,
-    /// The floor and the ceiling, where the program set them.
+    /// The floor and the ceiling, if the program set them.
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
     pub(crate) batch: Option<usize>,
     pub(crate) batch_wait_ns: u64,
     pub(crate) queue: Option<u64>,
-    /// The stage weighs its units.
+    /// Whether the stage weighs its units.
     pub(crate) weighs: bool,
     pub(crate) retries: u32,
     pub(crate) after_failure: After,
     pub(crate) idempotent: bool,
 }
 
-/// How a stage treats the number of its units.
+/// The effect of a stage on the number of units.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
         wait_ns: u64,
         max_groups: u64,
         even_if_torn: bool,
-        /// The program's own code decides when a group is full.
+        /// Whether the program's own code decides when a group is full.
         by_code: bool,
     },
 }
@@ -112,36 +112,36 @@ pub(crate) enum ModelSupply {
 }
 
 impl Model {
-    /// Finds an index that leads nowhere.
+    /// Describes an index that is out of range, if there is one.
     pub(crate) fn contradiction(&self) -> Option<String> {
         let stage = |index: u16| usize::from(index) < self.stages.len();
         if !stage(self.entry) {
-            return Some(format!("units enter at stage number {}, which there is not", self.entry));
+            return Some(format!("units enter at stage number {}, which does not exist", self.entry));
         }
         for ModelStage { name, next, needs, .. } in &self.stages {
             if let Some(next) = next.iter().find(|&&next| !stage(next)) {
-                return Some(format!("`{name}` leads to stage number {next}, which there is not"));
+                return Some(format!("`{name}` leads to stage number {next}, which does not exist"));
             }
             for need in needs {
                 if usize::from(need.resource) >= self.resources.len() {
-                    return Some(format!("`{name}` needs resource number {}, which there is not", need.resource));
+                    return Some(format!("`{name}` needs resource number {}, which does not exist", need.resource));
                 }
                 if let ModelHold::Until(until) = need.hold
                     && !stage(until)
                 {
-                    return Some(format!("`{name}` holds a need until stage number {until}, which there is not"));
+                    return Some(format!("`{name}` holds a need until stage number {until}, which does not exist"));
                 }
             }
         }
         None
     }
 
-    /// The index of the stage of this name.
+    /// Returns the index of the stage of this name.
     pub(crate) fn stage(&self, name: &str) -> Option<usize> {
         self.stages.iter().position(|stage| stage.name == name)
     }
 
-    /// The index of the resource of this name.
+    /// Returns the index of the resource of this name.
     pub(crate) fn resource(&self, name: &str) -> Option<usize> {
         self.resources.iter().position(|resource| resource.name == name)
     }
@@ -208,7 +208,7 @@ impl Kind {
 }
 
 impl ModelResource {
-    /// Tokens, objects, or a rate's burst.
+    /// Returns the number of tokens or objects, or a rate's burst.
     pub(crate) fn capacity(&self) -> u64 {
         match self.supply {
             ModelSupply::Tokens(tokens) => tokens,
@@ -216,7 +216,7 @@ impl ModelResource {
         }
     }
 
-    /// The resource as a plan shows it.
+    /// Returns the resource as a plan shows it.
     pub(crate) fn as_plan(&self) -> PlanResource {
         let supply = match self.supply {
             ModelSupply::Tokens(tokens) => Supply::Tokens(tokens),

@@ -13,14 +13,15 @@ use crate::flow::Flow;
 use crate::report::Report;
 
 impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
-    /// Records what each unit does in each stage, for [`Trace::read`](crate::Trace::read): call it before the flow starts,
-    /// and [`finish`](Recording::finish) with the report. `note` goes into the trace as it is.
+    /// Records the visits of each unit to each stage, for [`Trace::read`](crate::Trace::read). Call it before the flow
+    /// starts, and call [`finish`](Recording::finish) with the report. `note` is stored in the trace unchanged.
     ///
-    /// The records are at most about 16 bytes for a unit in a stage, and far fewer where units are alike. Workers write
-    /// them in chunks of 48 KiB, while no unit is in their hands. The call measures the machine for about two milliseconds.
+    /// A record takes at most about 16 bytes for a unit in a stage, and far fewer if units are alike. A worker writes
+    /// its records in chunks of 48 KiB, after it has run a batch and before it settles the batch. The call measures the
+    /// machine for about two milliseconds.
     ///
     /// # Errors
-    /// Those of writing the first line, and `AlreadyExists` if the flow is recorded already.
+    /// Returns errors of writing the first line, and `AlreadyExists` if the flow is being recorded already.
     ///
     /// ```
     /// use millstream_flow::{Flow, Need, Trace, WhatIf};
@@ -72,8 +73,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
 
 /// The recording of a flow's trace, until [`finish`](Self::finish) ends it.
 ///
-/// Workers write their records in chunks. An error of the output ends the recording and not the flow; `finish` reports
-/// it.
+/// Workers write their records in chunks. A write error ends the recording but not the flow; `finish` reports it.
 #[must_use = "a trace is complete when its recording is finished"]
 pub struct Recording {
     tape: Arc<Tape>,
@@ -89,7 +89,7 @@ impl Recording {
     /// Ends the trace with the run's `report`.
     ///
     /// # Errors
-    /// The first error of the output since the beginning; the trace is of no use then.
+    /// Returns the first write error since the beginning; the trace is then useless.
     pub fn finish(self, report: &Report) -> io::Result<()> {
         let Some(out) = self.tape.finish() else { return Ok(()) };
         let mut out = out?;

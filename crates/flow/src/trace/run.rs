@@ -1,6 +1,6 @@
-//! The record of one run of a batch, as a trace keeps it.
+//! The record of one run of a batch in a trace.
 //!
-//! Units of a batch mostly have consecutive numbers and one destination, so both are written once for many units.
+//! The units of a batch mostly have consecutive numbers and one destination, so both are written once for many units.
 
 use super::bytes::{Numbers, put, put_difference};
 use crate::engine::claims::{Ask, GATHERED, NO_STAGE};
@@ -8,7 +8,7 @@ use crate::engine::run::settlement::Verdict;
 use crate::engine::run::witness::Ran;
 use crate::engine::units::record::UnitRef;
 
-/// The maximum number of units of one record; a longer one is no trace of ours.
+/// The maximum number of units in one record; this library never writes more.
 const MAX_UNITS: u64 = 1 << 20;
 /// The maximum number of needs of one unit in one stage.
 const MAX_ASKS: u64 = 1 << 16;
@@ -16,11 +16,11 @@ const MAX_ASKS: u64 = 1 << 16;
 const RUN: u8 = 1;
 const PULL: u8 = 2;
 
-/// All units took the same time, as far as it was measured.
+/// All units took the same time, as far as measured.
 const UNIFORM: u64 = 1;
 /// The processor's part of the time follows.
 const CPU: u64 = 2;
-/// Some units do not go where the others go.
+/// Exceptions follow: units that go elsewhere than the others.
 const EXCEPTIONS: u64 = 4;
 /// Weights follow.
 const BYTES: u64 = 8;
@@ -36,7 +36,7 @@ const DELAYS: u64 = 128;
 /// The end of a unit's run in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It went on to this stage.
+    /// The unit went on to this stage.
     Go(u16),
     Retire,
     Skip,
@@ -44,19 +44,19 @@ pub(crate) enum End {
         pause_ns: u64,
     },
     Dead,
-    /// It went back to the queue, for other needs.
+    /// The unit went back to the queue for other needs.
     Requeue {
         pause_ns: u64,
     },
-    /// It was cancelled for memory.
+    /// The unit was cancelled for memory.
     AwaitMemory,
-    /// It has more children.
+    /// The unit has more children.
     Unfold,
-    /// Its last child has come out.
+    /// The unit has produced its last child.
     Unfolded,
-    /// It opened a group.
+    /// The unit opened a group.
     Hold,
-    /// It joined a group.
+    /// The unit joined a group.
     Join,
     /// The flow was abandoned.
     Left,
@@ -133,7 +133,7 @@ impl End {
 pub(crate) struct AskedFor {
     pub(crate) resource: u16,
     pub(crate) amount: u64,
-    /// Stands for the key; equal keys have equal numbers.
+    /// A number for the key; equal keys have equal numbers.
     pub(crate) key: Option<u64>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct UnitRun {
     pub(crate) end: End,
     pub(crate) bytes: u64,
     pub(crate) asks: Vec<AskedFor>,
-    /// Stands for the key of its group.
+    /// A number for the key of the unit's group.
     pub(crate) group: u64,
     pub(crate) delay_ns: u64,
 }
@@ -171,8 +171,8 @@ pub(crate) enum Record {
     Run {
         stage: u16,
         began_ns: u64,
-        /// The processor time of the whole run, and the time that it waited for a processor; `None`: all of its time was
-        /// processor time.
+        /// The processor time of the whole run and its wait for a processor; `None` if all of its time was processor
+        /// time.
         cpu: Option<(u64, u64)>,
         units: Vec<UnitRun>,
         born: Vec<Born>,
@@ -185,7 +185,7 @@ pub(crate) enum Record {
     },
 }
 
-/// The state by which records of one chunk are shortened.
+/// The state that shortens the records of a chunk: each is encoded relative to earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     at_ns: u64,
@@ -205,13 +205,13 @@ impl Context {
     }
 }
 
-/// Writes the run of a batch.
+/// Writes the record of a batch's run.
 pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, cpu: Option<(u64, u64)>) {
     let Ran { site, stage, rows, settlement, began_ns, .. } = *ran;
     let units = rows.len() as u64;
     debug_assert!(units <= MAX_UNITS);
     let timings = &settlement.timings[ran.first_timing..];
-    // The records of plain units stay where they are.
+    // The records of plain units hold nothing to write and are not read.
     let looks: Vec<_> = rows
         .iter()
         .take(if ran.plain { 0 } else { rows.len() })
@@ -283,7 +283,7 @@ pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, c
     }
 }
 
-/// The bits of a key's hash that a trace keeps: five bytes of it.
+/// The bits of a key's hash that a trace keeps, which take five bytes.
 const KEY_MASK: u64 = (1 << 35) - 1;
 
 fn put_ask(out: &mut Vec<u8>, ask: &Ask) {
@@ -294,12 +294,12 @@ fn put_ask(out: &mut Vec<u8>, ask: &Ask) {
     }
 }
 
-/// The number that stands for a key, the same in all runs of a program.
+/// Returns the number for a key, which is the same in all runs of a program.
 fn hash_of(key: &str) -> u64 {
     super::bytes::checksum(key.as_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & KEY_MASK
 }
 
-/// The children that a run has brought out, those of one parent with consecutive numbers together.
+/// Returns the children that a run has produced. Children of one parent with consecutive numbers form one entry.
 fn children(ran: &Ran<'_>, brood: &crate::engine::run::brood::Brood) -> Vec<Born> {
     let mut born: Vec<Born> = Vec::new();
     for row in brood.born() {
@@ -334,7 +334,7 @@ fn put_ranges(out: &mut Vec<u8>, context: &mut Context, ids: impl Iterator<Item 
     range.map(flush);
 }
 
-/// Writes a pull of the source.
+/// Writes the record of a pull from the source.
 pub(crate) fn put_pull(out: &mut Vec<u8>, context: &mut Context, first: u64, units: u64, began_ns: u64, ended_ns: u64) {
     out.push(PULL);
     put_difference(out, context.at_ns, began_ns);

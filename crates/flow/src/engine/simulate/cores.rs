@@ -1,18 +1,18 @@
-//! Cores: jobs that compute share them evenly, as threads of one priority do.
+//! Cores: computing jobs share them evenly, like threads of one priority.
 //!
-//! With `n` jobs on `c` cores each runs at the speed `min(1, c / n)`. All of them run at the same speed, so one counter of
-//! work done is enough: a job that needs `w` more ends when the counter has grown by `w`.
+//! With `n` jobs on `c` cores, each job runs at the speed `min(1, c / n)`. All jobs run at the same speed, so one
+//! counter of work done is enough: a job that needs `w` more ends when the counter has grown by `w`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The jobs that compute.
+/// The computing jobs.
 pub(crate) struct Cores {
     cores: f64,
-    /// The work, in nanoseconds, that a job which had computed from the beginning would have done by `at_ns`.
+    /// The work, in nanoseconds, that a job running since the beginning would have done by `at_ns`.
     done: f64,
     at_ns: u64,
-    /// Each job with the value of `done` at which it ends.
+    /// The jobs, each with the value of `done` at which it ends.
     jobs: BinaryHeap<Reverse<(Work, u64)>>,
 }
 
@@ -54,14 +54,14 @@ impl Cores {
         self.jobs.push(Reverse((Work(self.done + cpu_ns as f64), job)));
     }
 
-    /// The time at which the next job ends, if none is added before; `u64::MAX` if there is none.
+    /// Returns the time at which the next job ends, if no job is added before then; `u64::MAX` if there is no job.
     pub(crate) fn next_end(&self) -> u64 {
         let Some(Reverse((Work(end), _))) = self.jobs.peek() else { return u64::MAX };
         let left = ((end - self.done) / self.speed()).max(0.0).ceil();
         self.at_ns.saturating_add(left as u64)
     }
 
-    /// Takes the next job, if it has ended by now.
+    /// Removes and returns the next job, if it has ended by `now`.
     pub(crate) fn take_ended(&mut self, now: u64) -> Option<u64> {
         if self.next_end() > now {
             return None;
@@ -89,7 +89,8 @@ mod tests {
         let mut cores = Cores::new(1);
         cores.add(1, 100, 0);
         cores.add(2, 100, 50);
-        // The first has 50 left, and both run at half speed: it ends at 150, and the other, with 50 left, at 200.
+        // The first job has 50 left, and both run at half speed: the first ends at 150 and the other, with 50 left, at
+        // 200.
         assert_eq!((cores.next_end(), cores.take_ended(150)), (150, Some(1)));
         assert_eq!((cores.next_end(), cores.take_ended(200), cores.next_end()), (200, Some(2), u64::MAX));
     }

@@ -1,7 +1,7 @@
 //! The events of a simulated run.
 //!
 //! The driver is one thread. It takes the earliest event (a worker wakes, code ends, a timer is due), lets the state
-//! machine react as a thread would, and does what the plan of wake-ups says.
+//! machine react as a thread would, and carries out the plan of wake-ups.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,18 +33,18 @@ pub(crate) struct Costs {
     pub(crate) start_ns: u64,
 }
 
-/// The source of a simulated run: the time that each unit takes to be pulled.
+/// The source of a simulated run: the time that it takes to pull each unit.
 pub(crate) trait Pulls {
-    /// The time for the next `units` units, or for as many as there are.
+    /// Returns the time to pull the next `units` units, or the remaining ones if there are fewer.
     fn next(&mut self, units: usize) -> Spent;
 }
 
-/// Why a simulated run came to no end.
+/// The reason why a simulated run did not end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoEnd {
-    /// Units are left, and nothing can happen any more.
+    /// Units are left, but no event can happen any more.
     Stuck { left: u64, held_by: String },
-    /// There were more events than the run can have.
+    /// There were more events than the run can need.
     TooManyEvents,
 }
 
@@ -118,7 +118,7 @@ struct Drive<'a> {
     cores: Cores,
     now: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    /// The number of events so far, which orders those of the same time.
+    /// The number of events so far, which orders events of the same time.
     sequence: u64,
     workers: Vec<Worker>,
     /// Settlements for reuse.
@@ -128,7 +128,7 @@ struct Drive<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A started worker begins, or a woken one goes on.
+    /// A started worker begins, or a woken one continues.
     Begins { worker: usize },
     /// A worker stops polling for work.
     StopsPolling { worker: usize },
@@ -139,16 +139,16 @@ enum Event {
 struct Worker {
     post: Post,
     at: At,
-    /// The work that it has taken.
+    /// The worker's current task.
     task: Option<Task>,
-    /// The rows of its pulls, and their way into the flow.
+    /// The rows of its pulls, which enter the flow through `staging`.
     rows: Vec<Row>,
     staging: Arc<Staging>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// It was started or woken, and will look for work.
+    /// The worker was started or woken, and will look for work.
     OnTheWay {
         was_asleep: bool,
         polled: bool,
@@ -158,7 +158,7 @@ enum At {
     Busy,
 }
 
-/// The work that a worker has taken.
+/// A worker's task.
 #[expect(clippy::large_enum_variant, reason = "nearly all tasks are batches")]
 enum Task {
     Batch { batch: DispatchedBatch, settlement: Settlement, began_ns: u64, wait_ns: u64 },
@@ -166,7 +166,7 @@ enum Task {
 }
 
 impl Drive<'_> {
-    /// Goes to the next event. Returns `false` if there is none.
+    /// Advances to the next event. Returns `false` if there is none.
     fn step(&mut self) -> bool {
         let timer = self.shared.lock().timers.next_at();
         let computed = self.cores.next_end();
@@ -209,7 +209,7 @@ impl Drive<'_> {
 
     // ---- wake-ups -------------------------------------------------------------------------------------
 
-    /// Does what the plan of wake-ups says.
+    /// Carries out the plan of wake-ups.
     fn wake(&mut self, state: &mut State) {
         let wakeups = self.shared.finish_change(state);
         for &(post, call) in &wakeups.workers {
@@ -227,7 +227,7 @@ impl Drive<'_> {
         self.over |= wakeups.over;
     }
 
-    /// Wakes a worker of the post: one that polls, or the one that has fallen asleep last.
+    /// Wakes a worker of the post: a polling one, or the one that fell asleep last.
     fn wake_one(&mut self, post: Post) {
         let of_post = |at: At| move |worker: &Worker| worker.post == post && worker.at == at;
         let polling = self.workers.iter().position(of_post(At::Polling));
@@ -260,7 +260,7 @@ impl Drive<'_> {
 
     // ---- a worker's turn ------------------------------------------------------------------------------
 
-    /// Lets a worker look for work, as in `cycle::work`.
+    /// Makes a worker look for work, as in `cycle::work`.
     fn turn(&mut self, worker: usize, mut state: Locked<'_>) {
         let (now, post) = (self.now, self.workers[worker].post);
         state.admit_from_gate_if_wanted(self.shared.gate(), now);
@@ -326,7 +326,7 @@ impl Drive<'_> {
         self.start(worker, Task::Batch { batch, settlement, began_ns, wait_ns }, cpu_ns, wait_ns);
     }
 
-    /// Lets what a worker has taken compute first, and wait then.
+    /// Starts a worker's task, which first computes and then waits.
     fn start(&mut self, worker: usize, task: Task, cpu_ns: u64, wait_ns: u64) {
         self.workers[worker].task = Some(task);
         if cpu_ns > 0 {
@@ -336,7 +336,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The work of a worker needs no core any more.
+    /// A worker's task has done its computing and needs no core any more.
     fn computed(&mut self, worker: u64) {
         let worker = worker as usize;
         let wait_ns = match &self.workers[worker].task {
@@ -346,7 +346,7 @@ impl Drive<'_> {
         if wait_ns > 0 { self.schedule(wait_ns, Event::Ends { worker }) } else { self.end(worker) }
     }
 
-    /// Settles what a worker has run, and lets it look for more.
+    /// Settles a worker's finished task, and makes the worker look for more.
     fn end(&mut self, worker: usize) {
         let shared = self.shared;
         let mut state = shared.lock();
@@ -374,7 +374,7 @@ impl Drive<'_> {
     }
 }
 
-/// Lets a settlement say that its batch ended now. Its units took longer than they said if they shared cores.
+/// Changes a settlement so that its batch ended now. Units that shared cores took longer than they reported.
 fn stretch(settlement: &mut Settlement, began_ns: u64, now: u64) {
     let (said, took) = (settlement.ended_ns - began_ns, now - began_ns);
     settlement.ended_ns = now;

@@ -1,9 +1,9 @@
-//! The meter: simulated code says by it how long it takes.
+//! The meter, through which simulated code reports its duration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The time that the code of one batch takes. One thread uses it, so every access is relaxed.
+/// The duration of one batch's code. Only one thread uses it, so every access is relaxed.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// The simulated time.
@@ -12,7 +12,7 @@ pub(crate) struct Meter {
     wait_ns: AtomicU64,
 }
 
-/// The time of one run: the part for which it needs a core, and the part for which it waits for something else.
+/// The duration of one run: the part that needs a core, and the part spent waiting for something else.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) cpu_ns: u64,
@@ -20,17 +20,17 @@ pub(crate) struct Spent {
 }
 
 impl Meter {
-    /// The simulated time, for a flow that is to live in it.
+    /// Returns the simulated clock, for the simulated flow.
     pub(crate) fn clock(&self) -> Arc<AtomicU64> {
         self.now.clone()
     }
 
-    /// Lets the code of the current batch take this time.
+    /// Adds to the duration of the current batch's code.
     pub(crate) fn spend(&self, spent: Spent) {
         let Spent { cpu_ns, wait_ns } = spent;
         self.cpu_ns.store(self.cpu_ns.load(Relaxed).saturating_add(cpu_ns), Relaxed);
         self.wait_ns.store(self.wait_ns.load(Relaxed).saturating_add(wait_ns), Relaxed);
-        // The flow's clock goes on within the batch, so that the engine's own measurements see each unit's time.
+        // The flow's clock advances within the batch, so that the engine's own measurements see each unit's time.
         self.now.store(self.now.load(Relaxed).saturating_add(cpu_ns).saturating_add(wait_ns), Relaxed);
     }
 
@@ -38,7 +38,7 @@ impl Meter {
         self.now.store(now, Relaxed);
     }
 
-    /// Takes the time of the batch whose code has run.
+    /// Returns and resets the duration of the batch whose code has run.
     pub(super) fn take(&self) -> Spent {
         Spent { cpu_ns: self.cpu_ns.swap(0, Relaxed), wait_ns: self.wait_ns.swap(0, Relaxed) }
     }
