@@ -1,11 +1,11 @@
-//! The meaning of `UNIT|KEY` in a running flow, and the explanation.
+//! Resolves `UNIT|KEY` in a running flow, and explains it.
 //!
 //! | text | means |
 //! | --- | --- |
 //! | `17` | the unit with this number |
-//! | `disk` | the resource |
+//! | `disk` | the resource of this name |
 //! | `host:example.org` | a key of the resource |
-//! | `example.org` | the same, if one resource alone has the key now |
+//! | `example.org` | the same key, if only one resource has it at the moment |
 
 use millstream_command::screen::text;
 use millstream_flow::{Control, NoLine, NoUnit, ResourceSnapshot};
@@ -13,13 +13,13 @@ use millstream_flow::{Control, NoLine, NoUnit, ResourceSnapshot};
 use super::Explained;
 use crate::file::suggest;
 
-/// The number of keys that are listed for a resource.
+/// The maximum number of keys listed for a resource.
 const BUSIEST: usize = 10;
 
-/// Explains what the text means.
+/// Explains the unit, resource or key that the text names.
 ///
 /// # Errors
-/// A sentence that says what was expected, and what there is.
+/// Returns a sentence that says what was expected and what exists.
 pub(crate) fn explain(what: &str, control: &Control) -> Result<Explained, String> {
     let resources = control.snapshot().resources;
     let no_unit = match number(what).map(|unit| control.explain_unit(unit)) {
@@ -30,7 +30,7 @@ pub(crate) fn explain(what: &str, control: &Control) -> Result<Explained, String
     if let Some(resource) = resources.iter().find(|resource| resource.name == what) {
         return resource_of(resource, control);
     }
-    // The name of a resource may have a colon, too: the longest one counts.
+    // The name of a resource may contain a colon as well, so the longest match counts.
     let named = |resource: &&ResourceSnapshot| key_of(what, &resource.name).is_some();
     if let Some(resource) = resources.iter().filter(named).max_by_key(|resource| resource.name.len()) {
         let key = key_of(what, &resource.name).unwrap_or_default();
@@ -74,7 +74,7 @@ fn number(what: &str) -> Option<u64> {
     what.bytes().all(|byte| byte.is_ascii_digit()).then(|| what.parse().ok()).flatten()
 }
 
-/// The key after a resource's name and a colon.
+/// Returns the key after a resource's name and a colon.
 fn key_of<'a>(what: &'a str, resource: &str) -> Option<&'a str> {
     what.strip_prefix(resource)?.strip_prefix(':')
 }
@@ -116,7 +116,7 @@ fn unknown(what: &str, resources: &[ResourceSnapshot], keys: &[String]) -> Strin
     let bare = keys.iter().map(|key| key.split_once(':').map_or(key.as_str(), |(_, bare)| bare));
     let near = suggest::closest(what, names.iter().map(String::as_str).chain(bare));
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    let mut said = format!("`{what}` is no number of a unit, no resource and no key in use{near}");
+    let mut said = format!("`{what}` is not the number of a unit, a resource or a key in use{near}");
     if names.is_empty() {
         return said + "; the flow has no resources";
     }
@@ -127,7 +127,7 @@ fn unknown(what: &str, resources: &[ResourceSnapshot], keys: &[String]) -> Strin
     said
 }
 
-/// The first few of many names.
+/// Lists the first few of many names.
 fn few(names: &[String]) -> String {
     const FEW: usize = 8;
     let shown = names.iter().take(FEW).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_key_is_answered_with_a_near_one() {
+    fn a_mistyped_key_is_answered_with_a_similar_one() {
         let none = |key: &str, some: &[&str]| {
             without_key(&NoLine::NoKey {
                 resource: "host".into(),
@@ -169,11 +169,11 @@ mod tests {
         assert!(none("x", &[]).contains("no key in use"));
         let keys: Vec<_> = (0..20).map(|n| format!("host:{n}.example")).collect();
         let said = unknown("hots", &[], &keys);
-        assert!(said.contains("no number of a unit") && said.contains("no resources"), "{said}");
+        assert!(said.contains("not the number of a unit") && said.contains("no resources"), "{said}");
     }
 
     #[test]
-    fn numbers_are_digits_alone() {
+    fn numbers_consist_of_digits_only() {
         assert_eq!((number("17"), number("+17"), number("0x1"), number("1e3")), (Some(17), None, None, None));
         assert_eq!(number(&u64::MAX.to_string()), Some(u64::MAX));
         assert_eq!(number("99999999999999999999"), None);

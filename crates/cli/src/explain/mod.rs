@@ -1,9 +1,9 @@
-//! `millstream explain`: why a unit does not move, or who holds a resource.
+//! `millstream explain`: why a unit does not move, or which units hold a resource.
 //!
 //! | file | does |
 //! | --- | --- |
-//! | [`answer`] | in the run: what the words of the command line mean there, and the flow's answer |
-//! | [`page`] | in the client: the answer as lines of text |
+//! | [`answer`] | in the run: resolves the argument of the command, and gets the flow's answer |
+//! | [`page`] | in the client: prints the answer as lines of text |
 
 pub(crate) mod answer;
 pub(crate) mod page;
@@ -11,7 +11,7 @@ pub(crate) mod page;
 use millstream_flow::{KeySnapshot, LineState, UnitState};
 use serde::{Deserialize, Serialize};
 
-/// The explanation of what was asked for.
+/// An explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Explained {
@@ -21,11 +21,11 @@ pub(crate) enum Explained {
     Line(LineState),
     /// A resource with keys.
     Keys {
-        /// Its name.
+        /// The resource's name.
         resource: String,
-        /// The number of its keys now.
+        /// The current number of its keys.
         keys: u64,
-        /// Those that most units wait for.
+        /// The keys that most units wait for.
         busiest: Vec<KeySnapshot>,
     },
 }

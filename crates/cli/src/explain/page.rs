@@ -13,7 +13,7 @@ use millstream_flow::{Doing, KeySnapshot, LineState, UnitPlace, UnitState, Waits
 
 use super::Explained;
 
-/// The lines of an explanation, each with its end.
+/// Returns the lines of an explanation, each with a line end.
 pub(crate) fn page(explained: &Explained) -> String {
     let lines = match explained {
         Explained::Unit(unit) => of_unit(unit),
@@ -23,7 +23,7 @@ pub(crate) fn page(explained: &Explained) -> String {
     lines.iter().fold(String::new(), |page, line| page + &text::printable(line) + "\n")
 }
 
-/// A line of facts below the first.
+/// Formats a fact as a line below the first line.
 fn fact(name: &str, value: &str) -> String {
     format!("  {name:<10}{value}")
 }
@@ -58,7 +58,7 @@ fn wait(waits_for: &WaitsFor) -> Vec<String> {
     };
     match waits_for {
         WaitsFor::Worker { ahead: before, busy, ceiling } => {
-            let before = before.map_or_else(|| "with all that it needs".to_owned(), ahead);
+            let before = before.map_or_else(|| "with all its needs granted".to_owned(), ahead);
             let workers = format!("{} of {} busy", text::count(*busy), text::counted(*ceiling, "worker"));
             vec![fact("for", &format!("a worker, {before}: {workers} in the stage"))]
         }
@@ -77,20 +77,20 @@ fn wait(waits_for: &WaitsFor) -> Vec<String> {
         }
         WaitsFor::Key { resource, ahead: before, keys } => {
             let keys = text::counted(*keys, "key");
-            vec![fact("for", &format!("the place of a new key of {resource}, {}: {keys} are in use", ahead(*before)))]
+            vec![fact("for", &format!("a slot for a new key of {resource}, {}: {keys} are in use", ahead(*before)))]
         }
         WaitsFor::Memory { bytes, ahead: before } => {
             vec![fact("for", &format!("memory, to run with {}, {}", text::bytes(*bytes), ahead(*before)))]
         }
         WaitsFor::Room { ahead: before } => {
-            vec![fact("for", &format!("room for its children under the caps of the flow, {}", ahead(*before)))]
+            vec![fact("for", &format!("room for its children under the flow's caps, {}", ahead(*before)))]
         }
         WaitsFor::Time { left_ns } => vec![fact("for", &format!("a moment in {}", text::span(*left_ns)))],
         WaitsFor::Children { children } => {
             vec![fact("for", &format!("{} in flight", plural(*children, "child", "children")))]
         }
         WaitsFor::Members => vec![fact("for", "members of the group that it holds open")],
-        // A later version may wait for more.
+        // A unit of a later version may wait for something new.
         _ => vec![fact("for", "something that this version of millstream does not know")],
     }
 }
@@ -185,7 +185,7 @@ fn name(resource: &str, key: Option<&str>) -> String {
     key.map_or_else(|| resource.to_owned(), |key| format!("{resource}:{key}"))
 }
 
-/// `disk`, or `3 of disk`.
+/// Returns `disk` or `3 of disk`.
 fn amount(amount: u64, name: &str) -> String {
     if amount == 1 { name.to_owned() } else { format!("{} of {name}", text::count(amount)) }
 }
@@ -262,7 +262,7 @@ unit 7 waits in visit for 4.2 s, in flight for 12 s
     }
 
     #[test]
-    fn many_holders_are_counted_and_rates_say_when() {
+    fn many_holders_are_counted_and_rates_show_the_next_token() {
         let mut line = line();
         (line.holders_in_all, line.in_use, line.in_use_unnamed) = (15, 20, 5);
         let said = page(&Explained::Line(line.clone()));
@@ -276,7 +276,7 @@ unit 7 waits in visit for 4.2 s, in flight for 12 s
     }
 
     #[test]
-    fn nothing_in_an_explanation_steers_the_terminal() {
+    fn an_explanation_contains_no_terminal_sequences() {
         let mut line = line();
         line.key = Some("a\x1b[2J\nb".into());
         line.holders[0].stage = Some("\u{9b}x".into());

@@ -1,4 +1,4 @@
-//! `--metrics-file FILE`: the metrics in a file, for runs that end before they are scraped.
+//! `--metrics-file FILE` writes the metrics to a file, for runs that end before they are scraped.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::ops::place::{Existing, Placing};
 /// The time between two writes.
 const EVERY: Duration = Duration::from_secs(15);
 
-/// A file of metrics that is written while the run goes on.
+/// A metrics file that is rewritten during the run.
 #[derive(Debug)]
 pub(crate) struct MetricsFile {
     path: PathBuf,
@@ -31,7 +31,7 @@ impl MetricsFile {
     /// Checks that the file can be written.
     ///
     /// # Errors
-    /// [`NotWritable`], which says what to do.
+    /// Returns [`NotWritable`], which says what to do.
     pub(crate) fn check(path: &Path) -> Result<(), NotWritable> {
         writable::check_listed(path, Way::Replace, leftovers::note)
     }
@@ -39,14 +39,14 @@ impl MetricsFile {
     /// Writes the file every 15 s.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// Returns an error if the system cannot create a thread.
     pub(crate) fn start(path: &Path, metrics: &Metrics) -> io::Result<Self> {
         let (end, ended) = channel();
         let (place, source) = (path.to_owned(), metrics.clone());
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
             let mut complained = false;
             while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                // The end of the run tells whether the file could be written at last.
+                // The end of the run reports whether the last write succeeded.
                 if let Err(error) = write(&place, &source)
                     && !mem::replace(&mut complained, true)
                 {
@@ -60,7 +60,7 @@ impl MetricsFile {
     /// Writes the file for the last time.
     ///
     /// # Errors
-    /// Those of the file system; the file is the one that was written before.
+    /// Returns the errors of the file system; the file then keeps its previous content.
     pub(crate) fn finish(self) -> Result<(), NotWritable> {
         drop(self.end);
         let _ = self.thread.join();
@@ -68,7 +68,7 @@ impl MetricsFile {
     }
 }
 
-/// Writes the metrics: a reader sees the file before or the whole new one.
+/// Writes the metrics atomically: a reader sees either the old file or the whole new one.
 fn write(path: &Path, metrics: &Metrics) -> Result<(), NotWritable> {
     let written = Placing::create(path.to_owned()).and_then(|(placing, mut file)| {
         file.write_all(metrics.text(Format::Prometheus).as_bytes())?;

@@ -1,4 +1,4 @@
-//! The metrics of a run: those of its flow, and what the command adds.
+//! The metrics of a run: those of its flow, and those of the command.
 
 pub(crate) mod file;
 pub(crate) mod otlp;
@@ -19,12 +19,12 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// The metrics of the run of this name.
+    /// Creates the metrics of the run of this name.
     pub(crate) fn new(run: &str, control: Control, causes: Arc<Causes>) -> Self {
         Self { run: run.to_owned(), control, causes }
     }
 
-    /// The metrics as they are now.
+    /// Returns the current metrics.
     pub(crate) fn text(&self, format: Format) -> String {
         self.written(&self.control.snapshot(), format).expect("a string takes all that is written to it")
     }

@@ -1,15 +1,15 @@
-//! The format of metrics that a client prefers.
+//! Chooses the metrics format that a client prefers.
 
 use millstream_flow::metrics::Format;
 
-/// The preferred format by the header `Accept`: OpenMetrics unless the client ranks plain text above it.
+/// Returns the preferred format by the `Accept` header: OpenMetrics unless the client ranks plain text above it.
 pub(super) fn format(accept: Option<&str>) -> Format {
     let Some(accept) = accept else { return Format::OpenMetrics };
     let open = quality(accept, "application", "openmetrics-text");
     if quality(accept, "text", "plain") > open { Format::Prometheus } else { Format::OpenMetrics }
 }
 
-/// The quality of a media type: that of the most specific range that contains it.
+/// Returns the quality of a media type, taken from the most specific range that contains it.
 fn quality(accept: &str, kind: &str, name: &str) -> f32 {
     let mut found = (0, 0.0);
     for range in accept.split(',') {

@@ -8,11 +8,11 @@ use clap::Args;
 /// The metrics and the page of a run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServeArgs {
-    /// Serve metrics over HTTP at this address: /metrics, /healthz and /ready. A port alone is one of 127.0.0.1, and port 0 any
-    /// free one; the address is printed.
+    /// Serve metrics over HTTP at this address: /metrics, /healthz and /ready. A port without an address is on
+    /// 127.0.0.1, and port 0 means any free port. The address is printed.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub metrics: Option<SocketAddr>,
-    /// Write metrics to a file every 15 s and at the end, as node_exporter's textfile collector reads them.
+    /// Write metrics to a file every 15 s and at the end, in the format of node_exporter's textfile collector.
     #[arg(long, value_name = "FILE")]
     pub metrics_file: Option<PathBuf>,
     /// Push metrics every 15 s and at the end to the OpenTelemetry collector at this address, over OTLP/HTTP [default: that of
@@ -23,16 +23,16 @@ pub(crate) struct ServeArgs {
     /// 127.0.0.1]. Where both are one address, one server serves both.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = address)]
     pub page: Option<SocketAddr>,
-    /// Let the page change the run, given this token. Other users of the machine can see the command line: --page-token-file
-    /// keeps it from them.
+    /// Let the page change the run with this token. Other users of the machine can see the command line;
+    /// --page-token-file hides the token from them.
     #[arg(long, value_name = "TOKEN", requires = "page", conflicts_with = "page_token_file")]
     pub page_token: Option<String>,
-    /// Let the page change the run, given the token in this file.
+    /// Let the page change the run with the token in this file.
     #[arg(long, value_name = "FILE", requires = "page")]
     pub page_token_file: Option<PathBuf>,
 }
 
-/// Reads `9464`, `localhost:9464` or an IP address with a port.
+/// Parses `9464`, `localhost:9464` or an IP address with a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let port = text.strip_prefix("localhost:").unwrap_or(text);

@@ -1,7 +1,7 @@
 //! The stream of states to one client, as server-sent events.
 //!
-//! A client has a socket's buffer and one event that is being written. One that does not read for [`PATIENCE`] is cut off; its browser
-//! connects again.
+//! Each client has a socket buffer and one event in transit. A client that does not read for [`PATIENCE`] is cut off;
+//! its browser reconnects.
 
 use std::fmt::Write as _;
 use std::io;
@@ -14,18 +14,19 @@ use super::feed::{Feed, State};
 use super::response::{self, Response, write_within};
 use super::server::MAX_CONNECTIONS;
 
-/// Streams at once: fewer than connections, so that metrics and the page are served beside them.
+/// The maximum number of open streams. It is lower than the number of connections, to leave some for metrics and the
+/// page.
 const MAX_STREAMS: usize = MAX_CONNECTIONS - 8;
 /// The time that a client may leave an event unread.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time without news after which a client is sent a sign of life, which also shows whether it is there.
+/// The time without news after which the server sends a keep-alive, which also detects a client that is gone.
 const QUIET: Duration = Duration::from_secs(15);
 
 /// The number of open streams.
 #[derive(Debug, Default)]
 pub(super) struct Streams(AtomicUsize);
 
-/// A stream that is counted until this is dropped.
+/// Counts an open stream until it is dropped.
 struct Entry<'a>(&'a AtomicUsize);
 
 impl Drop for Entry<'_> {
@@ -39,9 +40,9 @@ impl Streams {
     /// Sends the feed to a client until the run is over or the client is gone.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns the errors of the connection.
     pub(super) fn send(&self, stream: &TcpStream, feed: &Feed, steerable: bool) -> io::Result<()> {
-        // Relaxed: see above.
+        // Relaxed: the number publishes nothing.
         let open = self.0.fetch_add(1, Ordering::Relaxed);
         let _entry = Entry(&self.0);
         if open >= MAX_STREAMS {
@@ -70,7 +71,7 @@ impl Streams {
     }
 }
 
-/// Writes the members of a state that are not those of the one before.
+/// Writes the members of a state that have changed.
 fn write_changes(event: &mut String, before: &State, state: &State) {
     event.push_str("event: state\ndata: {");
     let mut first = true;

@@ -1,9 +1,9 @@
 //! The state of a run as the page shows it, made at most twice a second, whatever the number of clients; the last one is in the
 //! frozen page, too.
 //!
-//! The main loop [notes](Feed::note) its snapshots here. A state is a list of members, each rendered as JSON once; a client is sent
-//! the members that have changed since its last state. A client that does not keep up misses states in between, and nothing is kept
-//! for it.
+//! The main loop [notes](Feed::note) its snapshots here. A state is a list of members, each rendered as JSON once. A
+//! client receives the members that have changed since its last state. A client that does not keep up misses
+//! intermediate states; the feed keeps nothing for it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,14 +20,14 @@ use crate::retry::live::Readmission;
 use crate::screen::meter::{Meter, Pace};
 use crate::steer::facts::Audit;
 
-/// The least time between two states.
+/// The minimum time between two states.
 const EVERY_NS: u64 = 500_000_000;
-/// The time between two samples of the lanes, and their number: five minutes.
+/// The time between two samples of the lanes. The lanes cover five minutes.
 const LANE_EVERY_NS: u64 = 2_000_000_000;
 const MAX_LANES: usize = 150;
-/// Changes that are shown, the newest.
+/// The maximum number of changes shown; the newest are kept.
 const MAX_CHANGES: usize = 20;
-/// Causes of failure that are shown, the most frequent.
+/// The maximum number of failure causes shown; the most frequent are kept.
 const MAX_CAUSES: usize = 20;
 
 /// The most characters of a unit's text in the list of causes.
@@ -39,7 +39,7 @@ pub(super) type State = Vec<(&'static str, Arc<str>)>;
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Feed {
-    /// The facts about the flow that do not change, without the braces around them.
+    /// The constant facts about the flow as JSON, without the surrounding braces.
     flow: String,
     /// Whether there is a page that shows the states; without one, only the last is made.
     is_live: bool,
@@ -53,12 +53,12 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 struct Inner {
     state: State,
-    /// Counts the states.
+    /// The number of states so far.
     version: u64,
     over: bool,
     meter: Meter,
     next_ns: u64,
-    /// Time, and each stage's waiting units and rate.
+    /// Samples: the time, and each stage's waiting units and rate.
     lanes: VecDeque<(f64, Vec<u64>, Vec<f64>)>,
     history: History,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Beside {
 pub(super) struct News {
     pub(super) state: State,
     pub(super) version: u64,
-    /// No other state will follow.
+    /// Whether this is the last state.
     pub(super) is_last: bool,
 }
 
@@ -109,7 +109,7 @@ impl Feed {
         Self { flow, is_live, causes, audit, readmission, inner, changed: Condvar::new() }
     }
 
-    /// Takes a snapshot of the main loop; `total` is the number of units that will have been admitted in all, if known.
+    /// Takes a snapshot from the main loop. `total` is the total number of units that the run will admit, if known.
     pub(crate) fn note(&self, now: &Snapshot, total: Option<u64>) {
         let mut inner = self.inner();
         if now.wall_ns >= inner.next_ns {
@@ -252,7 +252,7 @@ fn stage((now, rate): (&StageSnapshot, &f64)) -> Value {
     })
 }
 
-/// Stage, resource, units that wait, and the time of all waits that have ended.
+/// Returns for each stage and resource the number of waiting units and the total time of ended waits.
 fn waits(now: &Snapshot) -> Vec<(usize, &str, u64, f64)> {
     let mut all: Vec<(usize, &str, u64, f64)> = Vec::new();
     for (place, stage) in now.stages.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! The name by which a request reached the server.
+//! Checks the host name of a request.
 //!
-//! A browser sends the name from its address line. A page of a stranger can let a name of its own lead to this machine (DNS
-//! rebinding), and would then read what the server answers; so a request under such a name is refused.
+//! A browser sends the host name from its address bar. A foreign page can make its own name resolve to this machine
+//! (DNS rebinding) and could then read the server's answers. A request under such a name is therefore refused.
 
 use std::net::IpAddr;
 
-/// Whether a `Host` header names this machine: `localhost`, a loopback address, or `own`, the address at which the connection
-/// arrived. The port is not compared: it may be another one at the near end of a tunnel.
+/// Returns whether a `Host` header names this machine: `localhost`, a loopback address, or `own`, the address at which
+/// the connection arrived. The port is not compared, since the near end of a tunnel may use another port.
 pub(super) fn is_own(host: &str, own: IpAddr) -> bool {
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => (address, port),
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_its_own() {
+    fn only_names_of_this_machine_are_accepted() {
         let own: IpAddr = "192.0.2.7".parse().unwrap();
         for host in [
             "localhost",

@@ -1,8 +1,8 @@
-//! Watching a run over HTTP: its metrics, and a page that shows it and may change it.
+//! Serves a run over HTTP: its metrics, and a page that shows the run and may change it.
 //!
-//! The server is small: it answers one request per connection, from a fixed list of paths, and needs no framework. Names that
-//! lead here from elsewhere are refused ([`host`]), requests are read within limits ([`request`]), and a peer that does not read its
-//! answer is left behind ([`response`]).
+//! The server answers one request per connection, from a fixed list of paths, and needs no framework. It refuses
+//! foreign host names ([`host`]), reads requests within limits ([`request`]), and drops a peer that does not read its
+//! answer ([`response`]).
 //!
 //! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow and then its states as
 //! server-sent events ([`events`]) from one [`feed`]. With a [`token`], it posts settings and has dead letters run again
@@ -44,26 +44,26 @@ use crate::metrics::Metrics;
 use crate::retry::live::Readmission;
 use crate::screen::Screen;
 
-/// The run cannot be watched as it was asked for.
+/// The reason why the requested servers cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotServed {
-    /// The address cannot be listened at.
+    /// The server cannot listen at the address.
     #[error("--{option} {address}: {error}; choose another port, or 0 for any free one")]
     Address {
-        /// The option that names it.
+        /// The option that names the address.
         option: &'static str,
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// The error of the system.
+        /// The system's error.
         error: io::Error,
     },
-    /// The token is none.
+    /// The token is invalid.
     #[error("--page-token: {why}")]
     Token {
         /// The reason.
         why: String,
     },
-    /// The file of the token holds none.
+    /// The token file holds no valid token.
     #[error("--page-token-file {}: {why}", shown::path(path))]
     TokenFile {
         /// The file.
@@ -73,16 +73,16 @@ pub(crate) enum NotServed {
     },
 }
 
-/// The servers of a run, until they are dropped.
+/// The servers of a run, which stop when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
     _servers: Vec<Server>,
 }
 
-/// Starts the servers that the arguments ask for, and says where they are.
+/// Starts the servers that the arguments request, and prints their addresses.
 ///
 /// # Errors
-/// An address cannot be served, or the token is none.
+/// Returns an error if an address cannot be served or the token is invalid.
 pub(crate) fn start(
     args: &ServeArgs,
     control: &Control,

@@ -1,6 +1,8 @@
-//! A request, read from a peer that is not trusted: within limits of bytes and time, and with one meaning or refused.
+//! Reads a request from an untrusted peer, within limits of size and time. A request that is not unambiguous is
+//! refused.
 //!
-//! A connection carries one request. Bytes after it are never read as another one, so there is nothing to smuggle a request into.
+//! A connection carries one request. Bytes after it are never read as another request, which rules out request
+//! smuggling.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -8,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use super::response::Response;
 
-/// The longest request line and headers.
+/// The maximum size of the request line and headers.
 pub(super) const MAX_HEAD_BYTES: usize = 16 << 10;
-/// The most headers.
+/// The maximum number of headers.
 pub(super) const MAX_HEADERS: usize = 64;
-/// The longest body.
+/// The maximum size of a body.
 pub(super) const MAX_BODY_BYTES: usize = 64 << 10;
-/// The time within which the whole request arrives.
+/// The time within which the whole request must arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes read at once.
+/// The number of bytes read at once.
 const CHUNK: usize = 4096;
 
 /// The method of a request.
@@ -31,7 +33,7 @@ pub(super) enum Method {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) method: Method,
-    /// Without the query.
+    /// The path, without the query.
     pub(super) path: String,
     pub(super) host: String,
     headers: Vec<(String, String)>,
@@ -39,20 +41,20 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The value of a header that is there once.
+    /// Returns the value of a header that occurs exactly once.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
         let value = values.next()?.1.as_str();
         values.next().is_none().then_some(value)
     }
 
-    /// Whether a header is there at all.
+    /// Returns whether a header occurs at all.
     pub(super) fn has(&self, name: &str) -> bool {
         self.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 }
 
-/// The end of a connection without a request.
+/// The reason why a connection ends without a request.
 #[derive(Debug)]
 pub(super) enum NoRequest {
     /// The peer gets an answer.
@@ -110,13 +112,14 @@ fn more(mut stream: &TcpStream, bytes: &mut Vec<u8>, most: usize, deadline: Inst
             bytes.extend_from_slice(&chunk[..read]);
             Ok(())
         }
-        // The deadline is looked at next.
+        // The caller checks the deadline next.
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The request without its body, the length of its head and that of its body; `None` if the head has not arrived whole.
+/// Parses the head. Returns the request without its body and the lengths of its head and body; `None` if the head is
+/// incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Response> {
     let bad = |why: String| Response::refusal(400, why);
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -127,7 +130,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Response> {
         Err(httparse::Error::TooManyHeaders) => {
             return Err(Response::refusal(431, format!("there are more than {MAX_HEADERS} headers")));
         }
-        Err(error) => return Err(bad(format!("this is no HTTP request: {error}"))),
+        Err(error) => return Err(bad(format!("this is not an HTTP request: {error}"))),
     };
     let method = match parsed.method {
         Some("GET") => Method::Get,
@@ -148,7 +151,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Response> {
     let mut request = Request { method, path, host: String::new(), headers, body: Vec::new() };
     request.host = request.header("host").ok_or_else(|| bad("expected one Host header".to_owned()))?.to_owned();
     if request.has("transfer-encoding") {
-        return Err(bad("a body has to come with a Content-Length, and without a Transfer-Encoding".to_owned()));
+        return Err(bad("a body needs a Content-Length and no Transfer-Encoding".to_owned()));
     }
     let body = match (request.has("content-length"), request.header("content-length")) {
         (false, _) => 0,
@@ -159,7 +162,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Response> {
         (true, _) => return Err(bad("expected one Content-Length, a number of bytes".to_owned())),
     };
     if body > 0 && method != Method::Post {
-        return Err(bad("only a POST has a body".to_owned()));
+        return Err(bad("only a POST may have a body".to_owned()));
     }
     Ok(Some((request, head, body)))
 }
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_query_is_no_part_of_the_path() {
+    fn the_query_is_not_part_of_the_path() {
         let (request, head, body) = parse(b"GET /metrics?a=/b HTTP/1.1\r\nHost: a \r\n\r\nmore").unwrap().unwrap();
         assert_eq!((request.path.as_str(), request.host.as_str()), ("/metrics", "a"));
         assert_eq!((head, body), (40, 0));

@@ -1,4 +1,4 @@
-//! An answer, written to a peer that may not read it.
+//! Writes an answer to a peer that may not read it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,18 +6,18 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The time within which a whole answer is taken by the peer.
+/// The time within which the peer must read the whole answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Headers of every answer. Nothing is stored, guessed at, framed or read by pages of other servers.
+/// The headers of every answer. They forbid caching, sniffing, framing, and reading by pages of other servers.
 const HEADERS: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
                        Cross-Origin-Resource-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\n";
 
-/// The policy of the page: its own script, style and connection, and nothing from elsewhere.
+/// The content policy of the page: its own script, style and connections, and nothing from elsewhere.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The policy of an answer that is no page.
+/// The content policy of an answer that is not the page.
 const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// An answer with its whole body.
@@ -31,33 +31,33 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// A body of this media type.
+    /// Creates an answer with a body of this media type.
     pub(super) fn of(media_type: &'static str, body: impl Into<Cow<'static, [u8]>>) -> Self {
         Self { status: 200, media_type, policy: NO_CONTENT_POLICY, headers: Vec::new(), body: body.into() }
     }
 
-    /// The page.
+    /// Creates the answer with the page.
     pub(super) fn page(body: &'static str) -> Self {
         Self { policy: PAGE_POLICY, ..Self::of("text/html; charset=utf-8", body.as_bytes()) }
     }
 
-    /// A line of text.
+    /// Creates an answer with a line of text.
     pub(super) fn text(status: u16, line: impl Into<String>) -> Self {
         let body = (line.into() + "\n").into_bytes();
         Self { status, ..Self::of("text/plain; charset=utf-8", body) }
     }
 
-    /// A refusal, with its reason as a line of text.
+    /// Creates a refusal, with its reason as a line of text.
     pub(super) fn refusal(status: u16, why: impl Into<String>) -> Self {
         Self::text(status, why)
     }
 
-    /// The same with another status.
+    /// Returns the answer with another status.
     pub(super) fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// The same with a further header.
+    /// Returns the answer with a further header.
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -68,10 +68,10 @@ impl Response {
         self.status
     }
 
-    /// Writes the answer, without its body if it is one to `HEAD`.
+    /// Writes the answer, without its body if it answers `HEAD`.
     ///
     /// # Errors
-    /// Those of the stream; `TimedOut` if the peer does not read.
+    /// Returns the errors of the stream, and `TimedOut` if the peer does not read in time.
     pub(super) fn write(&self, stream: &TcpStream, is_head: bool) -> io::Result<()> {
         let mut head = format!(
             "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nContent-Security-Policy: {}\r\n{HEADERS}",
@@ -92,16 +92,16 @@ impl Response {
     }
 }
 
-/// The head of an answer whose body ends with the connection.
+/// Returns the head of an answer whose body ends with the connection.
 pub(super) fn head_of_stream(media_type: &str) -> String {
     let policy = NO_CONTENT_POLICY;
     format!("HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Security-Policy: {policy}\r\n{HEADERS}\r\n")
 }
 
-/// Writes all bytes within a time.
+/// Writes all bytes within `time`.
 ///
 /// # Errors
-/// Those of the stream; `TimedOut` when the time is over.
+/// Returns the errors of the stream, and `TimedOut` when the time is over.
 pub(super) fn write_within(mut stream: &TcpStream, mut bytes: &[u8], time: Duration) -> io::Result<()> {
     let deadline = Instant::now() + time;
     while !bytes.is_empty() {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_that_does_not_read_is_left_behind() {
+    fn a_peer_that_does_not_read_is_dropped() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let _silent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();

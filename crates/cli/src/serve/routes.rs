@@ -1,4 +1,4 @@
-//! The resources that the server has, by path.
+//! The server's resources, by path.
 
 use std::io;
 use std::net::TcpStream;
@@ -37,7 +37,7 @@ impl Routes {
     /// Answers a request.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns the errors of the connection.
     pub(super) fn answer(&self, stream: &TcpStream, request: &Request) -> io::Result<()> {
         match (&self.page, request.method, request.path.as_str()) {
             (Some(page), Method::Get, "/events") => page.streams.send(stream, &page.feed, page.steering.is_some()),
@@ -50,9 +50,10 @@ impl Routes {
         match (&self.page, request.method) {
             (Some(page), Method::Post) if is_steering(path) => match &page.steering {
                 Some(steering) => steering.answer(request),
-                None => {
-                    Response::refusal(403, "this page only shows the run: --page-token-file FILE lets it change it")
-                }
+                None => Response::refusal(
+                    403,
+                    "this page cannot change the run; start the run with --page-token-file FILE to allow it",
+                ),
             },
             (Some(page), Method::Post) if path == "/whatif" => match &page.what_ifs {
                 Some(what_ifs) => what_ifs.answer(request),
@@ -89,7 +90,7 @@ impl Routes {
         }
     }
 
-    /// Whether the flow admits units.
+    /// Answers whether the flow admits units.
     fn ready(&self) -> Response {
         match self.control.snapshot().phase {
             Phase::Running => Response::text(200, "ready"),

@@ -1,7 +1,7 @@
 //! The listener and its connections.
 //!
-//! Each connection has a thread of its own and carries one request, so a peer that sends or reads slowly holds up no other one,
-//! nor the run. The number of connections is bounded, and so is the time of each part of them.
+//! Each connection has its own thread and carries one request, so a slow peer holds up neither other peers nor the run.
+//! The number of connections is limited, and so is the duration of each step.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -18,32 +18,32 @@ use super::request::{self, Method, NoRequest, Request};
 use super::response::Response;
 use super::routes::Routes;
 
-/// Connections at once; a further one is told so and closed.
+/// The maximum number of open connections. A further connection gets status 503 and is closed.
 pub(super) const MAX_CONNECTIONS: usize = 64;
-/// The pause when no connection can be accepted (too many open files).
+/// The pause after a failure to accept, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The stack of a connection's thread.
+/// The stack size of a connection's thread.
 const STACK_BYTES: usize = 256 << 10;
-/// The time for which a peer may take up an answer before its connection is cut.
+/// The time for which a peer may read an answer before its connection is cut.
 const LINGER: Duration = Duration::from_millis(500);
-/// The time for which answers on their way are waited for at the end.
+/// The time for which the end of the server waits for unfinished answers.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// A server, until it is dropped.
+/// A server, which stops when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
-    /// The other end is polled beside the listener: dropping this end wakes the thread.
+    /// The listener's thread polls the other end; dropping this end wakes it.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     connections: Arc<Connections>,
 }
 
 impl Server {
-    /// Listens at `address` and answers by `routes`.
+    /// Listens at `address` and answers from `routes`.
     ///
     /// # Errors
-    /// The address is taken or is none of this machine, or the system refuses.
+    /// Returns an error if the address is in use or not one of this machine, or if the system refuses.
     pub(super) fn start(address: SocketAddr, routes: Routes) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -56,7 +56,7 @@ impl Server {
         Ok(Self { address, wake: Some(wake), thread: Some(thread), connections })
     }
 
-    /// The address at which it listens.
+    /// Returns the address at which the server listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -68,7 +68,7 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // A peer that does not read is left behind.
+        // A peer that does not read is dropped.
         self.connections.wait_for_none(FAREWELL);
     }
 }
@@ -81,7 +81,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Counts a connection in, unless there are too many.
+    /// Counts a new connection, unless there are too many.
     fn enter(self: &Arc<Self>) -> Option<Entry> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         (*open < MAX_CONNECTIONS).then(|| {
@@ -96,7 +96,7 @@ impl Connections {
     }
 }
 
-/// A connection that is counted until this is dropped.
+/// Counts an open connection until it is dropped.
 struct Entry(Arc<Connections>);
 
 impl Drop for Entry {
@@ -106,7 +106,7 @@ impl Drop for Entry {
     }
 }
 
-/// Accepts connections until `woken` is closed from the other side.
+/// Accepts connections until the other end of `woken` is closed.
 fn serve(listener: &TcpListener, woken: &UnixStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
     let mut wait = None;
     loop {
@@ -129,14 +129,14 @@ fn serve(listener: &TcpListener, woken: &UnixStream, open: &Arc<Connections>, ro
     }
 }
 
-/// Gives a connection its thread.
+/// Starts the thread of a connection.
 fn begin(stream: TcpStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
     if stream.set_nonblocking(false).is_err() || stream.set_nodelay(true).is_err() {
         return;
     }
     let Some(entry) = open.enter() else {
         let refusal = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-        // The buffer of a fresh connection takes this without waiting.
+        // This fits into the buffer of a fresh connection without waiting.
         let _ = stream.set_write_timeout(Some(PAUSE)).and_then(|()| (&stream).write(refusal));
         return;
     };
@@ -145,7 +145,7 @@ fn begin(stream: TcpStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
         let _entry = entry;
         converse(&stream, &routes);
     };
-    // Without a thread the connection closes.
+    // If there is no thread, the connection closes.
     let _ = thread::Builder::new().name("http connection".to_owned()).stack_size(STACK_BYTES).spawn(talk);
 }
 
@@ -172,7 +172,7 @@ fn answer(stream: &TcpStream, request: &Request, routes: &Routes) -> io::Result<
     routes.answer(stream, request)
 }
 
-/// Lets the peer take up the answer: a connection that is closed with unread bytes is reset, and takes the answer with it.
+/// Gives the peer time to read the answer: closing a connection with unread input resets it, which discards the answer.
 fn linger(mut stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let deadline = Instant::now() + LINGER;

@@ -1,4 +1,4 @@
-//! Changes of a run that a page asks for.
+//! Changes of a run that a page requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::steer::facts::{Audit, Peer};
 use crate::steer::protocol::Answer;
 use crate::steer::setting::{self, SettingError};
 
-/// Tells the terminal of a run about a change.
+/// Reports a change on the run's terminal.
 pub(crate) type Say = Arc<dyn Fn(String) + Send + Sync>;
 
 /// The listeners to changes from a page: the terminal, the record of changes, and the live trace.
@@ -43,7 +43,7 @@ impl fmt::Debug for Steering {
     }
 }
 
-/// The body of a request: settings of [`setting`], all or none of which take effect.
+/// The body of a request: settings of [`setting`], which take effect all or not at all.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -51,12 +51,12 @@ struct Change {
 }
 
 impl Steering {
-    /// Carries out a request, if it comes from the page itself and has the token.
+    /// Carries out a request that comes from the page itself and has the token; refuses any other.
     pub(super) fn answer(&self, request: &Request) -> Response {
         if !is_same_origin(request) {
             return Response::refusal(
                 403,
-                "only this server's own page changes the run, and this request is of another one",
+                "only this server's own page may change the run, but this request comes from another page",
             );
         }
         let media_type = request.header("content-type").unwrap_or_default();
@@ -75,7 +75,7 @@ impl Steering {
                 return Response::refusal(401, "this is not the token").header("WWW-Authenticate", "Bearer");
             }
             Attempt::Refused => {
-                let refusal = Response::refusal(429, "too many wrong tokens were tried; try again in some seconds");
+                let refusal = Response::refusal(429, "too many wrong tokens; try again in a few seconds");
                 return refusal.header("Retry-After", "5");
             }
         }

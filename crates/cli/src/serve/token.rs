@@ -1,8 +1,8 @@
 //! The token that lets a page change its run.
 //!
-//! Tokens are compared by their hashes, in constant time, so the time of an answer tells nothing about them. After a wrong token every
-//! attempt waits for its turn, and one more than a few that wait is refused without a comparison: the number of tokens
-//! that can be tried in a second is bounded, whatever the number of connections.
+//! Tokens are compared by their hashes in constant time, so the time of an answer reveals nothing. After a wrong token,
+//! attempts take turns, and an attempt beyond a few waiting ones is refused without a comparison. This limits the
+//! number of tokens tried per second, for any number of connections.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,20 +11,20 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The shortest token: fewer characters could be tried one after another.
+/// The minimum length of a token; a shorter one could be guessed by brute force.
 const MIN_TOKEN_BYTES: usize = 16;
-/// The longest token.
+/// The maximum length of a token.
 const MAX_TOKEN_BYTES: usize = 4096;
 /// The pause after a wrong token.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Attempts that wait at once.
+/// The maximum number of waiting attempts.
 const MAX_WAITING: u32 = 4;
 
-/// A token, and the wrong ones that were tried.
+/// A token, and the state of wrong attempts.
 #[derive(Debug)]
 pub(super) struct Token {
     hash: blake3::Hash,
-    /// The moment before which the next attempt is not looked at.
+    /// The moment at which the next attempt may be compared.
     next: Mutex<Option<Instant>>,
 }
 
@@ -33,15 +33,15 @@ pub(super) struct Token {
 pub(super) enum Attempt {
     Right,
     Wrong,
-    /// Too many attempts wait.
+    /// Too many attempts are waiting.
     Refused,
 }
 
 impl Token {
-    /// A token that was given as a text.
+    /// Creates a token from a text.
     ///
     /// # Errors
-    /// It is too short or too long for one, or has characters that a header cannot carry.
+    /// Returns an error if the text is too short or too long, or has characters that a header cannot carry.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         if !(MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&text.len()) {
             return Err(format!("a token has from {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} characters"));
@@ -52,10 +52,10 @@ impl Token {
         Ok(Self { hash: blake3::hash(text.as_bytes()), next: Mutex::new(None) })
     }
 
-    /// The token in a file, which may end with a line end.
+    /// Reads a token from a file, which may end with a line end.
     ///
     /// # Errors
-    /// The file cannot be read, or holds none.
+    /// Returns an error if the file cannot be read or holds no valid token.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_BYTES as u64 + 3).read_to_string(&mut text));
@@ -63,7 +63,7 @@ impl Token {
         Self::new(text.trim_end_matches(['\r', '\n']))
     }
 
-    /// Compares a token. Takes its time if wrong ones were tried before.
+    /// Compares a token. Waits first if wrong tokens were tried before.
     pub(super) fn compare(&self, text: &str) -> Attempt {
         let Some(moment) = self.turn(Instant::now()) else { return Attempt::Refused };
         thread::sleep(moment.saturating_duration_since(Instant::now()));
@@ -76,7 +76,8 @@ impl Token {
         Attempt::Wrong
     }
 
-    /// The moment of an attempt that comes now; `None` if too many wait. While wrong tokens are tried, attempts take turns.
+    /// Returns the moment at which an attempt that arrives now may be compared; `None` if too many are waiting. After a
+    /// wrong token, attempts take turns.
     fn turn(&self, now: Instant) -> Option<Instant> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         match *next {

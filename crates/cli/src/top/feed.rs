@@ -1,4 +1,4 @@
-//! The thread that asks the runs: the open one, or all of them, about once a second; and that changes them.
+//! The feed: a thread that polls the open run, or all runs, about once a second, and applies changes to them.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -12,12 +12,12 @@ use crate::steer::client::{self, SteerError};
 use crate::steer::facts::Facts;
 use crate::steer::place::{self, Run};
 
-/// How often a run is asked.
+/// The time between two polls of a run.
 const EVERY: Duration = Duration::from_secs(1);
-/// The most runs in the list that are over.
+/// The maximum number of ended runs in the list.
 const MAX_ENDED: usize = 20;
 
-/// A finding of the thread.
+/// News from the thread.
 pub(super) enum News {
     /// All runs.
     Runs(Vec<Listed>),
@@ -27,11 +27,11 @@ pub(super) enum News {
     Changed(Result<String, String>),
 }
 
-/// Why a run has not answered.
+/// The reason why a run has not answered.
 pub(super) enum Trouble {
-    /// It is over.
+    /// The run is over.
     Ended,
-    /// It hangs, or refuses.
+    /// The run hangs or refuses to answer.
     Silent(String),
 }
 
@@ -40,26 +40,26 @@ enum Order {
     Change(Run, Change),
 }
 
-/// The other end of the thread, which ends when this is dropped.
+/// The handle of the thread, which ends when this is dropped.
 pub(super) struct Feed {
     orders: Sender<Order>,
     news: Receiver<News>,
 }
 
 impl Feed {
-    /// Begins to ask `open`, or all runs.
+    /// Starts polling `open`, or all runs.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// Returns an error if the system cannot create a thread.
     pub(super) fn start(open: Option<Run>) -> io::Result<Self> {
         let ((orders, to_do), (tell, news)) = (channel(), channel());
         thread::Builder::new().name("feed".to_owned()).spawn(move || feed(open, &to_do, &tell))?;
         Ok(Self { orders, news })
     }
 
-    /// Asks this run from now on, or all of them.
+    /// Polls this run, or all runs, from now on.
     pub(super) fn open(&self, run: Option<Run>) {
-        // Without its thread, the next look at the news tells so.
+        // If the thread is gone, the next read of the news reports it.
         let _ = self.orders.send(Order::Open(run));
     }
 
@@ -115,7 +115,7 @@ fn changed(run: &Run, change: Change) -> Result<String, String> {
     done.map(|lines| lines.join(", ")).map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// The list of runs as it is now; those that have ended stay in it with their last numbers.
+/// Returns the current list of runs. Ended runs stay in it with their last numbers.
 fn listed(before: Vec<Listed>) -> Vec<Listed> {
     let mut list: Vec<Listed> = client::states(&place::runs())
         .into_iter()

@@ -1,4 +1,4 @@
-//! The knowledge of one run: its newest state, and its way there in the last five minutes.
+//! The history of one run: its newest state, and its course over the last five minutes.
 
 use std::collections::VecDeque;
 
@@ -7,18 +7,18 @@ use millstream_flow::Snapshot;
 use crate::screen::meter::{Meter, Pace};
 use crate::steer::facts::Facts;
 
-/// The time that the history goes back.
+/// The time that the history covers.
 pub(crate) const SPAN_NS: u64 = 300_000_000_000;
-/// The most points of a history: two a second.
+/// The maximum number of points in a history, two per second.
 const MAX_POINTS: usize = 600;
 
 /// The flow at one moment.
 #[derive(Debug, Clone, PartialEq)]
 struct Point {
     wall_ns: u64,
-    /// Units that had left.
+    /// The number of units that had left.
     gone: u64,
-    /// Units that waited, by stage.
+    /// The number of waiting units, by stage.
     waiting: Vec<u64>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Takes the next state in.
+    /// Adds the next state.
     pub(crate) fn add(&mut self, now: Snapshot, facts: Facts) {
         // Another run may have the name by now.
         if self
@@ -55,12 +55,12 @@ impl History {
         (self.newest, self.facts, self.ended) = (Some(now), facts, false);
     }
 
-    /// The run answers no longer.
+    /// Marks the run as ended.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// The newest state, unless none has come.
+    /// Returns the newest state, if there is one.
     pub(crate) fn newest(&self) -> Option<&Snapshot> {
         self.newest.as_ref()
     }
@@ -77,8 +77,8 @@ impl History {
         self.ended
     }
 
-    /// The rate of units that left, for each of `columns` equal parts of the last five minutes; absent where the history
-    /// does not reach.
+    /// Returns the rate of departures for each of `columns` equal parts of the last five minutes; `None` where the
+    /// history does not reach.
     pub(crate) fn rates(&self, columns: usize) -> Vec<Option<f64>> {
         let mut rates = vec![None; columns];
         for (from, to) in self.points.iter().zip(self.points.iter().skip(1)) {
@@ -92,7 +92,7 @@ impl History {
         rates
     }
 
-    /// The most units that waited in a stage, for each of `columns` parts of the last five minutes.
+    /// Returns the most units that waited in a stage, for each of `columns` parts of the last five minutes.
     pub(crate) fn waiting(&self, stage: usize, columns: usize) -> Vec<Option<f64>> {
         let mut waiting = vec![None; columns];
         for point in &self.points {
@@ -104,7 +104,7 @@ impl History {
         waiting
     }
 
-    /// The column of a moment: the last one is now.
+    /// Returns the column of a moment; the last column is now.
     fn column(&self, wall_ns: u64, columns: usize) -> Option<usize> {
         let now_ns = self.points.back()?.wall_ns;
         let back = now_ns.saturating_sub(wall_ns) as f64 / SPAN_NS as f64 * columns as f64;

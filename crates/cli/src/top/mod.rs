@@ -1,12 +1,12 @@
-//! `millstream top`: all runs, or one of them, on the whole terminal.
+//! `millstream top` shows all runs, or one of them, on the whole terminal.
 //!
 //! | file | does |
 //! | --- | --- |
-//! | [`feed`] | asks the runs, on a thread of its own, so that a run which hangs does not hold up the keys |
-//! | [`history`] | what is known of the open run |
-//! | [`view`] | what is shown and selected, and what keys do to that |
-//! | [`draw`] | the picture: a pure function of those |
-//! | [`tty`] | the terminal, which is left as it was |
+//! | [`feed`] | polls the runs on its own thread, so that a hanging run does not block the keys |
+//! | [`history`] | keeps the states of the open run |
+//! | [`view`] | holds the view and the selection, and applies keys to them |
+//! | [`draw`] | draws the picture: a pure function of the history and the view |
+//! | [`tty`] | takes the terminal, and restores it |
 
 mod draw;
 mod feed;
@@ -31,10 +31,10 @@ use self::view::{Action, Listed, View};
 use crate::run::{NOT_WRITTEN, WRONG};
 use crate::steer::{client, place};
 
-/// The time between two looks at keys, signals and news: ten frames a second at most.
+/// The time between two checks of keys, signals and news, which limits the screen to ten frames a second.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// `millstream top [RUN]`. Gives the exit status.
+/// Runs `millstream top [RUN]`, and returns the exit status.
 pub(crate) fn top(run: Option<&Path>) -> ExitCode {
     let Some(look) = Look::of_stdout() else {
         out::complain(
@@ -55,7 +55,7 @@ pub(crate) fn top(run: Option<&Path>) -> ExitCode {
             return ExitCode::from(WRONG);
         }
         None => {
-            // The only one is opened at once.
+            // If there is only one run, it is opened at once.
             let mut runs = place::runs();
             if runs.len() == 1 { runs.pop() } else { None }
         }
@@ -122,14 +122,14 @@ fn show(tty: &mut Tty, theme: Theme, mut view: View) -> std::io::Result<()> {
                 }
             }
         }
-        // A held key or a flood of events makes no more frames than there may be.
+        // A held key or a flood of events does not raise the frame rate.
         if changed {
             std::thread::sleep(FRAME.saturating_sub(drawn.elapsed()) / 4);
         }
     }
 }
 
-/// Takes news in; whether they are seen.
+/// Takes in news. Returns whether the screen must change.
 fn take_in(news: News, view: &mut View, list: &mut Vec<Listed>, history: &mut History) -> bool {
     match news {
         News::Runs(runs) => {

@@ -1,14 +1,14 @@
-//! The terminal: taken for the whole screen, and left as it was however the command ends.
+//! The terminal, which is taken for the whole screen and restored however the command ends.
 //!
-//! | the end | leaves the terminal by |
+//! | the end | restores the terminal by |
 //! | --- | --- |
 //! | `q`, ^C (a key in raw mode) | dropping [`Tty`] |
-//! | SIGINT, SIGTERM, SIGHUP, SIGQUIT | a flag that [`Tty::next`] looks at ten times a second |
+//! | SIGINT, SIGTERM, SIGHUP, SIGQUIT | a flag that [`Tty::next`] checks ten times a second |
 //! | ^Z (a key), SIGTSTP | [`Tty::suspend`], which takes it again after SIGCONT |
-//! | a panic, on any thread | a hook, before the panic is told |
+//! | a panic, on any thread | a hook, before the panic is reported |
 //! | an error of the terminal | dropping [`Tty`] |
 //!
-//! Against SIGKILL and SIGSTOP there is no remedy; `reset` is one for the user.
+//! The command cannot restore the terminal after SIGKILL or SIGSTOP; the user can, with `reset`.
 
 use std::io::{self, Stdout, Write};
 use std::panic;
@@ -31,29 +31,29 @@ use rustix::termios::isatty;
 use rustix::time::Timespec;
 use signal_hook::{flag, low_level};
 
-/// Whether the screen is taken now: the first caller gives it back, and no other.
+/// Whether the screen is taken; only the first caller restores it.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Waits until the terminal has keys, at most this long; whether it is still there.
+/// Waits for keys for at most `most`. Returns whether the terminal still exists.
 ///
-/// No signal tells a command that does not belong to the terminal's session that it is gone, and the library that reads
-/// keys would read its end over and over. So that library is asked only about a terminal that is there.
+/// A command outside the terminal's session gets no signal when the terminal disappears, and the library that reads
+/// keys would then read end-of-file forever. The library is therefore used only while the terminal exists.
 fn is_there(most: Duration) -> bool {
     let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
     let keys = isatty(stdio::stdin()).then(|| PollFd::from_borrowed_fd(stdio::stdin(), PollFlags::IN));
     let screen = PollFd::from_borrowed_fd(stdio::stdout(), PollFlags::empty());
     let mut ends: Vec<PollFd<'_>> = keys.into_iter().chain([screen]).collect();
     let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    // A signal ends the wait, and the caller looks what it asks for.
+    // A signal ends the wait, and the caller checks which one it was.
     poll(&mut ends, Some(&most)).is_err() || !ends.iter().any(|end| end.revents().intersects(gone))
 }
 
 /// The terminal while it is taken.
 pub(super) struct Tty {
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// A signal asks the command to end.
+    /// Set when a signal asks the command to end.
     ends: Arc<AtomicBool>,
-    /// A signal asks the command to stop for a while.
+    /// Set when a signal asks the command to suspend.
     stops: Arc<AtomicBool>,
 }
 
@@ -61,9 +61,9 @@ pub(super) struct Tty {
 pub(super) enum Told {
     Event(Event),
     Nothing,
-    /// The command was stopped, and goes on.
+    /// The command was suspended and has resumed.
     Resumed,
-    /// The command is to end.
+    /// The command must end.
     End,
 }
 
@@ -71,7 +71,7 @@ impl Tty {
     /// Takes the whole screen.
     ///
     /// # Errors
-    /// Those of the terminal, or of a signal's handler.
+    /// Returns errors of the terminal or of installing a signal handler.
     pub(super) fn take() -> io::Result<Self> {
         let (ends, stops) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         for signal in signals::ending() {
@@ -85,56 +85,56 @@ impl Tty {
             give_back();
             told(panic);
         }));
-        // Made first: from here on, whatever fails gives back what was taken.
+        // The value is created first, so that any later failure restores the terminal.
         let tty = Self { terminal: Terminal::new(backend())?, ends, stops };
         enter()?;
         Ok(tty)
     }
 
-    /// Draws a frame; only what has changed is written.
+    /// Draws a frame, and writes only the cells that changed.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Returns errors of the terminal.
     pub(super) fn draw(&mut self, picture: impl FnOnce(&mut Buffer)) -> io::Result<()> {
         self.terminal.draw(|frame| picture(frame.buffer_mut())).map(drop)
     }
 
-    /// Waits for a key, a new size or a signal, at most this long.
+    /// Waits for a key, a new size or a signal, for at most `most`.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Returns errors of the terminal.
     pub(super) fn next(&mut self, most: Duration) -> io::Result<Told> {
         if self.stops.swap(false, Ordering::SeqCst) {
             self.suspend()?;
             return Ok(Told::Resumed);
         }
-        // SeqCst, as the handler stores it: one look in a tenth of a second costs nothing.
+        // SeqCst, like the store in the handler; ten loads a second cost nothing.
         if self.ends.load(Ordering::SeqCst) {
             return Ok(Told::End);
         }
-        // Keys that came from elsewhere than standard input are seen by the next look.
+        // Keys from a source other than standard input are seen by the next check.
         if !is_there(most) {
             return Ok(Told::End);
         }
         match event::poll(Duration::ZERO) {
             Ok(true) => event::read().map(Told::Event),
             Ok(false) => Ok(Told::Nothing),
-            // A signal: the next look tells which.
+            // This was a signal; the next check finds out which.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Told::Nothing),
             Err(error) => Err(error),
         }
     }
 
-    /// Gives the terminal back, stops the process as ^Z does, and takes the terminal again when it goes on.
+    /// Restores the terminal, stops the process as ^Z does, and takes the terminal again when the process resumes.
     ///
     /// # Errors
-    /// Those of the terminal.
+    /// Returns errors of the terminal.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
         give_back();
         low_level::emulate_default_handler(SIGTSTP)?;
         enter()?;
-        // Another program has written there meanwhile. A new terminal begins with nothing, and asks the real one nothing:
-        // `clear` asks for the cursor's place, which not every terminal tells.
+        // Another program has written to the screen meanwhile. A new terminal starts empty without a query; `clear`
+        // would query the cursor position, which not every terminal reports.
         self.terminal = Terminal::new(backend())?;
         Ok(())
     }
@@ -159,10 +159,10 @@ fn enter() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, Hide)
 }
 
-/// Makes the terminal what it was, if it is taken. Errors are ignored: the terminal may be gone.
+/// Restores the terminal if it is taken. Errors are ignored, since the terminal may be gone.
 #[expect(clippy::disallowed_methods, reason = "nothing but the terminal's own sequences is written")]
 fn give_back() {
-    // SeqCst: a panic on another thread and the end of this one may come together.
+    // SeqCst: a panic on another thread may coincide with the end of this one.
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
         let _ = queue!(out, Show, LeaveAlternateScreen).and_then(|()| out.flush());

@@ -1,4 +1,5 @@
-//! The state of the screen, and the effect of each key on it: no terminal and no run, so every key can be tested.
+//! The state of the screen, and the effect of each key on it. It needs neither a terminal nor a run, so every key can
+//! be tested.
 
 use std::path::PathBuf;
 
@@ -8,19 +9,19 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::steer::place::Run;
 use crate::steer::setting;
 
-/// The most characters of a typed value or filter.
+/// The maximum length of a typed value or filter, in characters.
 const MAX_TYPED: usize = 60;
 
-/// A run in the list, with its newest state or the reason why there is none.
+/// A run in the list, with its newest state or the reason why it has none.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
     pub(crate) run: Run,
     pub(crate) state: Result<Box<Snapshot>, String>,
-    /// It answers no longer.
+    /// Whether the run no longer answers.
     pub(crate) ended: bool,
 }
 
-/// A table of the screen of one run.
+/// A table on the screen of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     Stages,
@@ -30,26 +31,26 @@ pub(crate) enum Table {
 /// The order of the stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// As the flow declares them.
+    /// The order in which the flow declares them.
     Flow,
     Waiting,
     Oldest,
 }
 
-/// Something laid over the screen, which takes the keys.
+/// An overlay on the screen, which receives the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Overlay {
     None,
     Help,
-    /// A value is typed; the setting's name and its value now.
+    /// The user types a value. Holds the setting's name and its current value.
     Edit {
         key: String,
         now: String,
         typed: String,
     },
-    /// A change is to be confirmed.
+    /// The user must confirm a change.
     Confirm(Change),
-    /// Names are typed that the tables are to show.
+    /// The user types a filter on the names in the tables.
     Filter {
         typed: String,
     },
@@ -68,7 +69,7 @@ pub(crate) enum Change {
     Drain,
 }
 
-/// The wish of a key.
+/// The action that a key requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     Nothing,
@@ -82,18 +83,18 @@ pub(crate) enum Action {
 /// See the [module](self).
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    /// The run that is shown; `None`: the list.
+    /// The open run; `None` for the list.
     pub(crate) open: Option<Run>,
-    /// The selected run of the list, by its socket.
+    /// The selected run in the list, by its socket.
     pub(crate) chosen: Option<PathBuf>,
     pub(crate) table: Table,
     pub(crate) order: Order,
     pub(crate) filter: String,
-    /// The selected stage and resource, by their places in the flow.
+    /// The selected stage and resource, by their indices in the flow.
     pub(crate) stage: usize,
     pub(crate) resource: usize,
     pub(crate) overlay: Overlay,
-    /// The result of the last change, or why there was none.
+    /// The result of the last change, or the reason why there was none.
     pub(crate) message: Option<Result<String, String>>,
 }
 
@@ -112,7 +113,7 @@ impl View {
         }
     }
 
-    /// The stages that are shown, in their order, by their places in the flow.
+    /// Returns the shown stages in their order, by their indices in the flow.
     pub(crate) fn stages(&self, now: &Snapshot) -> Vec<usize> {
         let mut shown: Vec<usize> =
             (0..now.stages.len()).filter(|&stage| self.is_wanted(&now.stages[stage].name)).collect();
@@ -124,7 +125,7 @@ impl View {
         shown
     }
 
-    /// The resources that are shown, by their places in the flow.
+    /// Returns the shown resources, by their indices in the flow.
     pub(crate) fn resources(&self, now: &Snapshot) -> Vec<usize> {
         (0..now.resources.len()).filter(|&resource| self.is_wanted(&now.resources[resource].name)).collect()
     }
@@ -133,7 +134,7 @@ impl View {
         self.filter.is_empty() || name.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Does what a key says. `now` is the newest state of the open run, `list` the runs.
+    /// Applies a key. `now` is the newest state of the open run; `list` holds the runs.
     pub(crate) fn key(&mut self, key: KeyEvent, now: Option<&Snapshot>, list: &[Listed]) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
@@ -186,7 +187,7 @@ impl View {
 // ---- the list -----------------------------------------------------------------------------------------
 
 impl View {
-    /// The place of the selected run in the list.
+    /// Returns the index of the selected run in the list.
     pub(crate) fn selected(&self, list: &[Listed]) -> usize {
         list.iter().position(|listed| Some(&listed.run.path) == self.chosen.as_ref()).unwrap_or(0)
     }
@@ -222,7 +223,7 @@ impl View {
             *selected = to;
             return Action::Nothing;
         }
-        // What the filter hides is not changed.
+        // A hidden row is never changed.
         *selected = shown.get(place).copied().unwrap_or(*selected);
         match key.code {
             KeyCode::Tab | KeyCode::BackTab | KeyCode::Right | KeyCode::Left => {
@@ -266,7 +267,7 @@ impl View {
         }
     }
 
-    /// The setting that belongs to the selected row.
+    /// Returns the setting of the selected row.
     fn selected_key(&self, now: &Snapshot) -> String {
         match self.table {
             Table::Stages => now.stages.get(self.stage).map(|stage| format!("stage.{}.workers", stage.name)),
@@ -314,7 +315,7 @@ impl View {
         Action::Nothing
     }
 
-    /// Proposes one more or one less of what the selected row has.
+    /// Proposes to raise or lower the selected row's setting by one.
     fn step(&mut self, now: &Snapshot, by: i64) -> Action {
         let key = self.selected_key(now);
         let Some(old) = value_of(&key, now) else { return Action::Nothing };
@@ -332,7 +333,7 @@ impl View {
         Action::Nothing
     }
 
-    /// Proposes that the units which need the selected resource wait, or go on.
+    /// Proposes to pause or resume the units that need the selected resource.
     fn pause(&mut self, now: &Snapshot) -> Action {
         let Some(resource) = now.resources.get(self.resource).filter(|_| self.table == Table::Resources) else {
             return self.say(Err("select a resource (Tab): its units then wait".to_owned()));
@@ -350,7 +351,7 @@ impl View {
     }
 }
 
-/// A setting's value now.
+/// Returns the current value of a setting.
 fn value_of(key: &str, now: &Snapshot) -> Option<String> {
     let lines = setting::settable(now);
     lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
@@ -365,7 +366,7 @@ fn type_into(typed: &mut String, key: KeyCode) {
     }
 }
 
-/// The place that a key moves to in a list of `len`.
+/// Returns the index that a key moves to in a list of `len` entries.
 fn moved(key: KeyCode, place: usize, len: usize) -> Option<usize> {
     const PAGE: usize = 10;
     let last = len.saturating_sub(1);
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_changed_by_a_key_that_takes_it_back() {
+    fn a_key_that_cancels_changes_nothing() {
         let mut view = View::new(Some(run()));
         for keys in ["\n\x1b", "\n\n", "+n", "+\x1b", "d ", "i\x1b", "m\n", "p", "\tjp"] {
             assert_eq!(press(&mut view, keys), Action::Nothing, "{keys:?}");
@@ -455,7 +456,7 @@ mod tests {
         press(&mut view, "/BL");
         assert_eq!(view.stages(&now), [1]);
         press(&mut view, "\n");
-        // The selected row is one that is shown.
+        // The selected row is always a shown one.
         assert_eq!(press(&mut view, "+y"), set("stage.blake3.workers", "1..4", "1..5"));
         assert_eq!(press(&mut view, "\x1b"), Action::Nothing);
         press(&mut view, "s");
@@ -476,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_chosen_from_the_list_and_stays_chosen_as_the_list_changes() {
+    fn a_run_selected_in_the_list_stays_selected_as_the_list_changes() {
         let listed = |name: &str| Listed {
             run: Run { name: name.into(), path: format!("/run/{name}").into() },
             state: Ok(Box::new(snapshot())),

@@ -3,7 +3,7 @@
 use millstream_flow::{ReplayError, Replayed, Trace, WhatIf};
 use serde::Serialize;
 
-/// The numbers of a run that was replayed.
+/// The numbers of a replayed run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) wall_s: f64,

@@ -1,4 +1,4 @@
-//! `--check`: the run again, with the changes, to see whether the prediction holds.
+//! `--check` repeats the run with the changes, to test the prediction.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -18,10 +18,10 @@ use serde::Serialize;
 use super::answer::Answer;
 use super::{WhatIfError, read};
 
-/// The options of `millstream run` that name files of that run, and are not for another one.
+/// The options of `millstream run` that name files of one particular run, and must not be repeated.
 const OF_THE_RUN: [&str; 6] = ["--trace", "--events", "--report", "--dead-letters", "--control", "--metrics-file"];
 
-/// The measured numbers of a run, in the place of predicted ones.
+/// Returns the measured numbers of a run in the form of predicted ones.
 fn measured(trace: &Trace) -> Answer {
     let run = trace.measured();
     let wall_s = run.wall.as_secs_f64();
@@ -117,7 +117,7 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     };
     let args: Vec<&str> = args.iter().filter_map(|arg| arg.as_str()).collect();
     let Some((_, ["run", rest @ ..])) = args.split_first() else {
-        return refuse("only `millstream run` is run again");
+        return refuse("only `millstream run` can be run again");
     };
     if note["stdin"] == true {
         return refuse("the run read standard input: name the file of its units as an INPUT, and trace that run");
@@ -129,11 +129,11 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     let again = folder.0.join("run.trace");
     let program = std::env::current_exe().map_err(|error| WhatIfError::Check(error.to_string()))?;
     let mut command = Command::new(program);
-    // Before the other arguments, which may end the options.
+    // The settings come before the other arguments, which may end the options.
     command.arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
     command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
     command.args(without_files(rest));
-    // Standard output is for the answer.
+    // Standard output is reserved for the answer.
     let failed = |error: io::Error| WhatIfError::Check(error.to_string());
     command.stdout(rustix::stdio::stderr().try_clone_to_owned().map_err(failed)?);
     let dir = note["dir"].as_str().unwrap_or(".");
@@ -145,14 +145,14 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     let interrupted = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, interrupted.clone()).map_err(failed)?;
     let status = command.status().map_err(failed)?;
-    // A run with dead letters has ended all the same.
+    // A run with dead letters has still ended properly.
     if interrupted.load(Ordering::Relaxed) || !matches!(status.code(), Some(0 | 1)) {
-        return refuse("the run did not end well, see above");
+        return refuse("the run failed, see above");
     }
     read(&again).map(|trace| measured(&trace))
 }
 
-/// A temporary folder for the files of the run, which goes with this value.
+/// A temporary folder for the files of the run, which is removed when this value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -165,18 +165,18 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that stays is in the way of nothing.
+        // A folder that cannot be removed does no harm.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-/// Whether a run can be started with the setting.
+/// Returns whether a run can be started with the setting.
 fn is_settable(setting: &str) -> bool {
     let key = setting.split('=').next().unwrap_or_default();
     !(key == "cores" || key.ends_with(".service") || key.ends_with(".batch"))
 }
 
-/// The arguments without the options that name files of the run.
+/// Returns the arguments without the options that name files of the run.
 fn without_files<'a>(args: &[&'a str]) -> Vec<&'a str> {
     let mut kept = Vec::new();
     let mut args = args.iter();

@@ -1,5 +1,5 @@
-//! Whether a replay of the run itself comes to the time that was measured. If not, something holds the flow that the
-//! replay does not know, and its answers are worth nothing.
+//! Checks whether a replay of the run itself takes the measured time. If not, something outside the model held up the
+//! run, and the replay's answers are worthless.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use millstream_flow::Trace;
 use super::answer::Answer;
 use super::live;
 
-/// The largest miss of a replay that is believed.
+/// The maximum miss of a trustworthy replay.
 const MAX_MISS: f64 = 0.05;
 
-/// A replay of the run itself beside the run.
+/// The comparison of a run with a replay of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Doubt {
     pub(crate) replayed_s: f64,
@@ -34,9 +34,7 @@ impl Doubt {
         if doubt.is_serious() {
             if doubt.loses() {
                 let lost = text::counted(lost, "unit");
-                doubt
-                    .reasons
-                    .push(format!("{lost} end in the replay in another way than they did: a rule is missing in it"));
+                doubt.reasons.push(format!("{lost} end differently in the replay: the replay lacks a rule"));
             }
             doubt.reasons.extend(reasons(trace, as_it_was, measured_s));
         }
@@ -70,14 +68,14 @@ fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
         ));
     }
     if trace.measured().was_steered {
-        reasons.push("settings were changed while it ran, and a replay has those of its beginning".to_owned());
+        reasons.push("settings were changed during the run, but a replay uses the initial ones".to_owned());
     }
     let (cpu, delayed) = (trace.cpu_time(), trace.delayed_time());
-    // The cores are the scarcest resource in the replay, too, if the flow alone fills them.
+    // If the flow alone fills the cores, they are the scarcest resource in the replay as well.
     let full = cpu.as_secs_f64() / (as_it_was.wall_s * trace.cores() as f64);
     if as_it_was.wall_s < measured_s && delayed > cpu / 10 && full < 0.9 {
         reasons.push(format!(
-            "another program had the processors: stages waited {} for one, and computed {}",
+            "another program used the processors: stages waited {} for one, and computed for {}",
             span(delayed),
             span(cpu)
         ));
@@ -85,19 +83,19 @@ fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
     let each = (cpu + trace.waiting_time()).as_nanos() as u64 / (trace.visits().max(1) as u64);
     if each < 5_000 {
         reasons.push(format!(
-            "its stages take {} for a unit, so that most of the time is the engine's own, which a replay leaves out",
+            "stages take only {} for a unit, so the engine's own time, which a replay leaves out, is most of the total",
             text::span(each)
         ));
     }
     if as_it_was.wall_s < measured_s && reasons.is_empty() {
         reasons.push(format!(
-            "something outside of the flow's stages held it up, such as programs with several threads on {}, or the end \
+            "something outside the flow's stages held up the run, such as programs with several threads on {}, or the end \
              of the source",
             text::counted(trace.cores() as u64, "core")
         ));
     }
     if as_it_was.wall_s > measured_s {
-        reasons.push("programs that computed on several cores at once count as one core each".to_owned());
+        reasons.push("programs that computed on several cores at once count as one core each in a replay".to_owned());
     }
     reasons
 }

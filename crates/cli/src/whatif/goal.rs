@@ -1,4 +1,4 @@
-//! `--goal`: a number of a run, and the bound that it should keep.
+//! `--goal`: a bound on a number of a run.
 
 use millstream_command::time;
 
@@ -20,10 +20,10 @@ enum Bound {
 }
 
 impl Goal {
-    /// Reads `wall<10m`, `p50<TIME`, `p99<200ms` or `throughput>100/s`.
+    /// Parses `wall<10m`, `p50<TIME`, `p99<200ms` or `throughput>100/s`.
     ///
     /// # Errors
-    /// A text that is none of these.
+    /// Returns an error if the text is none of these.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = || "expected wall<TIME, p50<TIME, p99<TIME or throughput>RATE, such as p99<200ms".to_owned();
         let bound = if let Some((what, limit)) = text.split_once('<') {
@@ -46,7 +46,7 @@ impl Goal {
         &self.text
     }
 
-    /// How far an answer is from the goal: at most 1 if it keeps it.
+    /// Returns the distance of an answer from the goal; it is at most 1 if the answer reaches the goal.
     pub(super) fn distance(&self, answer: &Answer) -> f64 {
         match self.bound {
             Bound::WallBelow(limit) => answer.wall_s / limit,

@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `setting` | `KEY=VALUE` as a change of a replay, and the settings that there are |
+//! | `setting` | `KEY=VALUE` as a change of a replay, and the known settings |
 //! | `answer` | the numbers of a replay |
 //! | `check` | the run again, to see whether a prediction holds |
 //! | `live` | a run that goes on, in the place of a trace |
@@ -71,7 +71,7 @@ enum WhatIfError {
     Replay(#[from] NoReplay),
 }
 
-/// Replays a trace, and prints what comes of it.
+/// Replays a trace and prints the answer.
 pub(crate) fn what_if(args: &WhatIfArgs) -> ExitCode {
     let (page, status) = match answer(args) {
         Ok(answered) => answered,

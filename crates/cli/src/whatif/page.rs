@@ -1,4 +1,4 @@
-//! The answers as text, and as JSON.
+//! Prints the answers as text and as JSON.
 
 use std::fmt::Write;
 
@@ -11,14 +11,14 @@ use super::check::{Checked, Judged};
 use super::doubt::Doubt;
 use super::search::{Changed, Found, Help, Reached};
 
-/// The columns of a bar.
+/// The width of a bar, in columns.
 const BAR: usize = 24;
 
-/// The page that says why there is no answer.
+/// Returns the page that says why there is no answer.
 pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
     let mut page = part(trace) + &itself(trace, doubt);
     let what = if doubt.loses() { "loses units" } else { "misses the run by more than 5 %" };
-    let _ = writeln!(page, "\nThe replay {what}, so its answers would be worth nothing.");
+    let _ = writeln!(page, "\nThe replay {what}, so its answers would be worthless.");
     for reason in &doubt.reasons {
         let _ = writeln!(page, "  perhaps {reason}");
     }
@@ -55,18 +55,18 @@ fn itself(trace: &Trace, doubt: &Doubt) -> String {
     )
 }
 
-/// A share with its sign: −0.4 %.
+/// Formats a share as a signed percentage: −0.4 %.
 fn signed(share: f64) -> String {
     let percent = share * 100.0;
     let sign = if percent < 0.0 { "−" } else { "+" };
     if percent.abs() < 10.0 { format!("{sign}{:.1} %", percent.abs()) } else { format!("{sign}{:.0} %", percent.abs()) }
 }
 
-/// The page of all that was found.
+/// Returns the page of all findings.
 pub(super) fn page(found: &Found<'_>) -> String {
     let mut page = part(found.trace) + &itself(found.trace, &found.doubt);
     if found.doubt.is_serious() {
-        page.push_str("It misses by more than it may: what follows is a guess.\n");
+        page.push_str("The replay is too far off, so the following is a guess.\n");
         for reason in &found.doubt.reasons {
             let _ = writeln!(page, "  perhaps {reason}");
         }
@@ -104,7 +104,7 @@ fn rows(answer: &Answer) -> [(&'static str, String); 4] {
     ]
 }
 
-/// The line of the bottleneck law.
+/// Returns the line of the bottleneck law.
 fn law(answer: &Answer) -> String {
     let (least, by) = (text::seconds(answer.at_least_s), text::printable(&answer.at_least_by));
     format!("no less than  {least}: the work that {by} must do in any order")
@@ -176,7 +176,7 @@ fn verdict(judged: &Judged) -> String {
 
 fn help(helps: &[Help], before: &Answer) -> String {
     if helps.is_empty() {
-        return "\nTwice as much of any one setting gives nothing: change two at once, or a stage's own time\n\
+        return "\nDoubling any single setting gives nothing: change two at once, or a stage's own time\n\
                 (stage.NAME.service=-20% shows what that would give).\n"
             .to_owned();
     }
@@ -268,7 +268,7 @@ pub(super) fn json_doubt(trace: &Trace, doubt: &Doubt) -> String {
     format!("{object}\n")
 }
 
-/// [`page()`] as JSON.
+/// Returns [`page()`] as JSON.
 pub(super) fn json(found: &Found<'_>) -> String {
     let mut object = json!({
         "flow": found.trace.flow(),

@@ -1,4 +1,4 @@
-//! Searches: replays with one setting after the other.
+//! Searches: replays with different settings, one after the other.
 
 use millstream_flow::{Trace, WhatIf};
 
@@ -10,16 +10,16 @@ use super::replays::{NoReplay, Replays};
 use super::setting::{Knob, Sweep, knobs};
 use super::slope::Slope;
 
-/// The number of replays with resampled units that give an answer its range.
+/// The number of replays with resampled units behind the range of an answer.
 const RESAMPLES: u64 = 9;
 
-/// A gain of less than this is none.
+/// A gain below this share counts as none.
 const WORTH_IT: f64 = 0.01;
 
-/// The factor up to which a setting is raised in search of one that gives more.
+/// The maximum factor by which a search raises a setting.
 const MAX_FACTOR: u64 = 64;
 
-/// All that was found.
+/// All findings.
 pub(super) struct Found<'a> {
     pub(super) trace: &'a Trace,
     pub(super) doubt: Doubt,
@@ -33,27 +33,27 @@ pub(super) struct Found<'a> {
     pub(super) goal: Option<Reached>,
 }
 
-/// The answer to the changes that were asked for.
+/// The answer to the requested changes.
 pub(super) struct Changed {
     pub(super) settings: String,
     pub(super) answer: Answer,
-    /// The least and the most of wall time and of the 99 % latency among runs with resampled units.
+    /// The range of the wall time, and then of the 99 % latency, among replays with resampled units.
     pub(super) wall_s: (f64, f64),
     pub(super) p99_s: (f64, f64),
 }
 
-/// A setting that was doubled, and what that gives.
+/// A setting that helps, and the effect of doubling it.
 pub(super) struct Help {
     pub(super) knob: Knob,
     pub(super) was: u64,
     pub(super) to: u64,
     pub(super) answer: Answer,
-    /// The value above which more of it gives nothing.
+    /// The value above which a further increase gives nothing.
     pub(super) enough: u64,
     pub(super) at_enough: Answer,
 }
 
-/// The settings that reach a goal, or come nearest.
+/// The settings that reach a goal, or come nearest to it.
 pub(super) struct Reached {
     pub(super) goal: String,
     pub(super) is_reached: bool,
@@ -90,7 +90,7 @@ pub(super) fn helps(replays: &Replays<'_>, what_if: &WhatIf, as_it_was: &Answer)
     Ok(helps)
 }
 
-/// Whether the second answer is faster by more than nothing.
+/// Returns whether the second answer is faster by at least `WORTH_IT`.
 fn gains(before: &Answer, after: &Answer) -> bool {
     after.wall_s < before.wall_s * (1.0 - WORTH_IT)
 }
@@ -158,7 +158,8 @@ pub(super) fn reach(replays: &Replays<'_>, what_if: &WhatIf, goal: &Goal) -> Res
         let mut best: Option<(usize, u64, Answer)> = None;
         for place in 0..knobs.len() {
             let (_, was, to) = knobs[place];
-            // A single doubling may give nothing where fourfold does: units in flight, for a batch.
+            // Doubling may give nothing where a factor of four does, for example units in flight that must fill a
+            // batch.
             for raised in [to.saturating_mul(2), to.saturating_mul(4)] {
                 if raised > was.saturating_mul(MAX_FACTOR) {
                     continue;

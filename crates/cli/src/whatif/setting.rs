@@ -1,17 +1,17 @@
-//! `KEY=VALUE` as a change of a replay, in the words of `millstream set`, and the settings that a trace has.
+//! Parses `KEY=VALUE` in the syntax of `millstream set` as a change of a replay, and lists the settings of a trace.
 
 use std::ops::RangeInclusive;
 
 use millstream_command::{size, time};
 use millstream_flow::{Trace, WhatIf};
 
-/// Why a setting is not understood.
+/// The reason why a setting is not understood.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingError {
     /// There is no such setting.
     #[error("there is no setting `{key}`; there are {known}")]
     Unknown { key: String, known: String },
-    /// There is, and it cannot have this value.
+    /// The setting exists but cannot have this value.
     #[error("{key}={value}: {message}")]
     Value { key: String, value: String, message: String },
     /// A range of values is not understood.
@@ -19,7 +19,7 @@ pub(crate) enum SettingError {
     Sweep { found: String },
 }
 
-/// A setting that has a number, which a search may raise.
+/// A numeric setting, which a search may raise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Knob {
     Resource(String),
@@ -31,7 +31,7 @@ pub(super) enum Knob {
 }
 
 impl Knob {
-    /// The setting's key.
+    /// Returns the setting's key.
     pub(super) fn key(&self) -> String {
         match self {
             Knob::Resource(name) => format!("resource.{name}"),
@@ -43,7 +43,7 @@ impl Knob {
         }
     }
 
-    /// `what_if` with this setting at `value`.
+    /// Returns `what_if` with this setting at `value`.
     pub(super) fn turn(&self, what_if: WhatIf, value: u64) -> WhatIf {
         let threads = usize::try_from(value).unwrap_or(usize::MAX);
         match self {
@@ -56,7 +56,7 @@ impl Knob {
         }
     }
 
-    /// The knob with this key.
+    /// Returns the knob with this key.
     fn of(key: &str, trace: &Trace) -> Option<Self> {
         let is_stage = |name: &str| trace.stages().any(|stage| stage == name);
         match key {
@@ -81,7 +81,8 @@ impl Knob {
     }
 }
 
-/// The settings that a search may raise, with their values in the run: resources with tokens, workers, units in flight.
+/// Returns the settings that a search may raise, with their values in the run: resources with tokens, workers, units in
+/// flight.
 pub(super) fn knobs(trace: &Trace) -> Vec<(Knob, u64)> {
     let measured = trace.measured();
     let resources = trace.resources();
@@ -119,7 +120,7 @@ fn change(what_if: WhatIf, setting: &str, trace: &Trace) -> Result<WhatIf, Setti
     Ok(knob.turn(what_if, number))
 }
 
-/// The factor that `-20%`, `+50%` or `x0.5` stands for.
+/// Returns the factor for `-20%`, `+50%` or `x0.5`.
 fn factor(value: &str) -> Result<f64, String> {
     let expected = || "expected a change such as -20% or +50%, or a factor such as x0.5".to_owned();
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(expected);
@@ -128,7 +129,7 @@ fn factor(value: &str) -> Result<f64, String> {
         (_, Some(factor)) => number(factor)?,
         _ => return Err(expected()),
     };
-    if factor < 0.0 { Err("a stage cannot take less than no time".to_owned()) } else { Ok(factor) }
+    if factor < 0.0 { Err("a stage cannot take negative time".to_owned()) } else { Ok(factor) }
 }
 
 fn unknown(key: &str, trace: &Trace) -> SettingError {
@@ -144,7 +145,7 @@ fn unknown(key: &str, trace: &Trace) -> SettingError {
     }
 }
 
-/// A setting and the values that it is to have one after the other.
+/// A setting and the values to try one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sweep {
     pub(super) knob: Knob,
@@ -154,7 +155,7 @@ pub(super) struct Sweep {
 /// The maximum number of values of a sweep.
 const MAX_VALUES: u64 = 16;
 
-/// Reads `KEY=FROM..TO`.
+/// Parses `KEY=FROM..TO`.
 pub(super) fn sweep(text: &str, trace: &Trace) -> Result<Sweep, SettingError> {
     let wrong = || SettingError::Sweep { found: text.to_owned() };
     let (key, range) = text.split_once('=').ok_or_else(wrong)?;
@@ -167,7 +168,7 @@ pub(super) fn sweep(text: &str, trace: &Trace) -> Result<Sweep, SettingError> {
     Ok(Sweep { knob, values: spread(from..=to) })
 }
 
-/// All values of a short range, and of a long one some, each the same factor after the one before.
+/// Returns all values of a short range, or values of a long range that are spaced by a constant factor.
 fn spread(range: RangeInclusive<u64>) -> Vec<u64> {
     let (from, to) = range.clone().into_inner();
     if to - from < MAX_VALUES {

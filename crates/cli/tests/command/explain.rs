@@ -52,7 +52,7 @@ fn a_unit_is_explained_with_the_unit_that_holds_what_it_waits_for() {
         ("99", "numbers up to"),
         ("slto", "did you mean `slot`?"),
         ("slot:x", "has no keys"),
-        ("18446744073709551616", "no number of a unit"),
+        ("18446744073709551616", "not the number of a unit"),
         ("", "no resource"),
     ] {
         let output = room.run(&["explain", "gate", what]);

@@ -297,7 +297,7 @@ fn bad_traces_and_settings_are_refused_with_their_reason() {
         (&["other"][..], "this is not a trace"),
         (&["cut"], "without the summary"),
         (&["missing"], "No such file"),
-        (&["run.trace", "--anyway", "resource.dsk=4"], "there are resource.disk, resource.net, workers"),
+        (&["run.trace", "--anyway", "resource.dsk=4"], "the settings are resource.disk, resource.net, workers"),
         (&["run.trace", "--anyway", "resource.disk"], "no setting `resource.disk`"),
         (&["run.trace", "--anyway", "resource.disk=many"], "whole number"),
         (&["run.trace", "--anyway", "resource.disk=0"], "at least 1"),

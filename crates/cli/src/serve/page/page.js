@@ -186,7 +186,8 @@ function edge(a, b, isBack) {
     const middle = (x1 + x2) / 2;
     way = `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 5} ${y2}`;
   } else {
-    // Past other stages, or to another row: out to the right, along the gap below the lower end, and in from the left.
+    // A line past other stages or to another row leaves to the right, follows the gap below the lower end, and enters
+    // from the left.
     const low = Math.max(a.y, a.row === b.row ? b.y : a.y) + NODE.height + NODE.gapY / 2 + 3;
     const gap = a.row === b.row ? low : b.row > a.row ? Math.max(low, b.y - NODE.rowGap / 2) : b.y + NODE.height + NODE.gapY / 2 + 3;
     const [out, inn] = [x1 + 12, Math.max(4, x2 - 10)];
@@ -503,7 +504,7 @@ function changeButton(key, old) {
 async function unlock(event) {
   event.preventDefault();
   token = byId('token').value;
-  // No change at all tells whether the token is right.
+  // An empty change tests the token.
   const answer = await steer([]);
   say(byId('unlocked'), answer.ok ? 'The run can be changed.' : answer.error);
   if (!answer.ok || !byId('caps').hidden) return;

@@ -1,4 +1,4 @@
-//! All runs, a line each.
+//! Draws all runs, one per line.
 
 use millstream_command::screen::text;
 

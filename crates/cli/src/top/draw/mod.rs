@@ -1,9 +1,9 @@
-//! The picture: a pure function of what is known, what is selected, and the size.
+//! The picture: a pure function of the data, the selection and the size.
 //!
 //! | file | draws |
 //! | --- | --- |
-//! | [`pen`] | text and styles, cut to where they stand |
-//! | [`table`] | columns that give way to a narrow terminal, rows that scroll |
+//! | [`pen`] | text and styles, clipped to their place |
+//! | [`table`] | columns that disappear on a narrow terminal, rows that scroll |
 //! | [`spark`] | a line of bars |
 //! | [`list`] | all runs |
 //! | [`run`] | one run |
@@ -23,7 +23,7 @@ use self::pen::{Pen, Tone};
 use super::history::History;
 use super::view::{Listed, Overlay, View};
 
-/// The smallest terminal that is drawn on.
+/// The minimum size of a terminal to draw on.
 const MIN_SIZE: (u16, u16) = (20, 4);
 
 /// Draws the whole terminal.
@@ -41,7 +41,7 @@ pub(crate) fn draw(buffer: &mut Buffer, theme: Theme, view: &View, list: &[Liste
     overlay::draw(&mut pen, &view.overlay);
 }
 
-/// The last line: the result of a change, or the keys.
+/// Draws the last line: the result of a change, or the keys.
 fn footer(pen: &mut Pen<'_>, view: &View) {
     let row = pen.rows() - 1;
     if let Overlay::Filter { typed } = &view.overlay {

@@ -1,4 +1,4 @@
-//! Boxes that are laid over the screen: help, typed values, confirmations.
+//! Overlays: boxes over the screen for help, typed values and confirmations.
 
 use millstream_command::screen::text;
 
@@ -11,7 +11,7 @@ const HELP: [(&str, &str); 17] = [
     ("Tab", "the other table: stages, resources"),
     ("Enter", "change the selected row's workers or tokens"),
     ("+ and -", "one more, one less of them"),
-    ("p", "a resource's units wait: its tokens become 0"),
+    ("p", "pause a resource: its tokens become 0"),
     ("i, m, w", "change inflight, memory, workers"),
     ("r", "run the units of dead letters again"),
     ("d", "drain: admit no more, finish what is in flight"),
@@ -74,7 +74,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, overlay: &Overlay) {
     }
 }
 
-/// Lines in a box in the middle; on a low terminal the last ones are kept, which say how it goes on.
+/// Draws lines in a centred box. A low terminal shows the last lines, which say how to continue.
 fn boxed(pen: &mut Pen<'_>, title: &str, lines: &[String]) {
     let room = usize::from(pen.columns()).saturating_sub(4).max(1);
     let width =

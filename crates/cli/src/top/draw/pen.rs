@@ -1,4 +1,4 @@
-//! Text and styles on the terminal's cells, cut to where they stand.
+//! Writes text and styles to the terminal's cells, clipped to their place.
 
 use millstream_command::screen::text;
 use ratatui::buffer::Buffer;
@@ -11,7 +11,7 @@ pub(crate) struct Theme {
     pub(crate) unicode: bool,
 }
 
-/// A way to set text off.
+/// The role of a text, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -19,11 +19,11 @@ pub(super) enum Tone {
     Faint,
     Good,
     Bad,
-    /// Something that holds others up.
+    /// Something that holds up others.
     Busy,
 }
 
-/// Draws on a buffer.
+/// Draws to a buffer.
 pub(super) struct Pen<'a> {
     buffer: &'a mut Buffer,
     theme: Theme,
@@ -59,13 +59,13 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes text at a place, cut at the end of the line.
+    /// Writes text at a place, clipped at the end of the line.
     pub(super) fn text(&mut self, column: u16, row: u16, tone: Tone, words: &str) {
         let room = self.columns().saturating_sub(column);
         self.within(column, row, room, tone, words);
     }
 
-    /// Writes text at a place, cut to `room` columns.
+    /// Writes text at a place, clipped to `room` columns.
     pub(super) fn within(&mut self, column: u16, row: u16, room: u16, tone: Tone, words: &str) {
         let room = room.min(self.columns().saturating_sub(column));
         if row >= self.rows() || room == 0 {
@@ -90,13 +90,14 @@ impl<'a> Pen<'a> {
         self.buffer.set_stringn(place.x + column, place.y + row, shown, room.into(), style);
     }
 
-    /// Writes parts of a line with separators in between, as many as fit whole; the first one is cut instead.
+    /// Writes the parts of a line that fit as a whole, with separators between them. The first part is clipped if it
+    /// does not fit.
     pub(super) fn parts(&mut self, row: u16, parts: &[&str]) {
         let toned: Vec<_> = parts.iter().map(|part| (Tone::Faint, (*part).to_owned())).collect();
         self.toned_parts(row, &toned);
     }
 
-    /// The same, each in its tone.
+    /// Writes parts like [`parts`](Self::parts), each in its own tone.
     pub(super) fn toned_parts(&mut self, row: u16, parts: &[(Tone, String)]) {
         let mut column = 0_u16;
         for (tone, part) in parts {
@@ -113,7 +114,7 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Turns a line's colours round.
+    /// Inverts the colours of a line.
     pub(super) fn reverse(&mut self, row: u16) {
         let mut line = self.buffer.area;
         if row < line.height {

@@ -1,4 +1,4 @@
-//! One run: what limits it, where its units are, its stages, its resources, its failures, and what was changed.
+//! Draws one run: its bottleneck, the whereabouts of its units, its stages, resources, failures and changes.
 
 use millstream_command::screen::text;
 use millstream_flow::{Snapshot, StageSnapshot};
@@ -11,13 +11,13 @@ use crate::steer::place::Run;
 use crate::top::history::History;
 use crate::top::view::{self, Order, View};
 
-/// The columns of the line of bars of a stage.
+/// The number of columns of a stage's line of bars.
 const TREND: usize = 16;
-/// The most columns of the rate's line of bars.
+/// The maximum number of columns of the rate's line of bars.
 const RATE: usize = 100;
-/// The keys that are shown for a resource.
+/// The number of keys shown for a resource.
 const KEYS: usize = 3;
-/// The columns of a resource's keys, at most.
+/// The maximum number of columns of a resource's keys.
 const KEY_COLUMNS: usize = 70;
 
 pub(super) fn draw(pen: &mut Pen<'_>, view: &View, open: &Run, history: &History) {
@@ -84,7 +84,7 @@ fn head(pen: &mut Pen<'_>, open: &Run, now: &Snapshot, history: &History) -> u16
     row
 }
 
-/// Every unit accounted for.
+/// Returns the balance that accounts for every unit.
 fn conservation(now: &Snapshot) -> Vec<(Tone, String)> {
     let came = now.admitted.saturating_add(now.split);
     let mut parts = vec![(Tone::Plain, format!("{} came", text::count(came)))];
@@ -124,7 +124,7 @@ fn in_flight(now: &Snapshot) -> Vec<(Tone, String)> {
     parts
 }
 
-/// The rate of the last five minutes.
+/// Draws the rate of the last five minutes.
 fn rate(pen: &mut Pen<'_>, row: u16, history: &History) {
     let label = "5 min ";
     let columns = usize::from(pen.columns()).saturating_sub(24).min(RATE);
@@ -141,12 +141,12 @@ fn rate(pen: &mut Pen<'_>, row: u16, history: &History) {
 /// A part of the screen below the head.
 enum Section {
     Table(Table, usize),
-    /// A heading, and lines.
+    /// A heading and lines.
     Lines(&'static str, Vec<Cell>),
 }
 
 impl Section {
-    /// The rows that it would like to have.
+    /// Returns the number of rows that the section needs.
     fn wish(&self) -> usize {
         match self {
             Section::Table(_, rows) => 1 + rows,
@@ -172,7 +172,7 @@ impl Section {
     }
 }
 
-/// The rows of each section: the first ones come first, but each has two if there is room.
+/// Returns the rows of each section. Earlier sections take precedence, but each gets two rows if there is room.
 fn share(sections: &[Section], room: usize, blank: usize) -> Vec<usize> {
     let mut rows = vec![0; sections.len()];
     let mut left = room;
@@ -191,7 +191,7 @@ fn share(sections: &[Section], room: usize, blank: usize) -> Vec<usize> {
     rows
 }
 
-/// The sections, the most wanted first.
+/// Returns the sections, the most important first.
 fn sections(view: &View, now: &Snapshot, history: &History, unicode: bool) -> Vec<Section> {
     let stages = stages(view, now, history, unicode);
     let resources = resources(view, now, history);
@@ -273,7 +273,7 @@ fn stages(view: &View, now: &Snapshot, history: &History, unicode: bool) -> Sect
     Section::Table(Table { columns, selected }, rows)
 }
 
-/// The resource that most units of the stage's queue wait for.
+/// Returns the resource that most units in the stage's queue wait for.
 fn waits_for(stage: &StageSnapshot) -> String {
     let parked: u64 = stage.waiting_for.iter().fold(0, |all, waiting| all.saturating_add(waiting.units));
     let queued = stage.waiting.saturating_sub(parked);

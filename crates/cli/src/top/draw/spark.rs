@@ -1,10 +1,11 @@
-//! A line of bars, one for each value.
+//! Sparklines: a line of bars, one for each value.
 
-/// The bars from nothing to all.
+/// The bars from empty to full.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII: [char; 9] = [' ', '_', '.', ':', '-', '=', '+', '*', '#'];
 
-/// The values as bars; the largest is a full one. A value of zero is a line at the bottom, an absent one is blank.
+/// Returns the values as bars. The largest value is a full bar, zero is a line at the bottom, and an absent value is
+/// blank.
 pub(super) fn spark(values: &[Option<f64>], unicode: bool) -> String {
     let bars = if unicode { &BLOCKS } else { &ASCII };
     let most = most(values);
@@ -16,7 +17,7 @@ pub(super) fn spark(values: &[Option<f64>], unicode: bool) -> String {
     values.iter().map(bar).collect()
 }
 
-/// The largest value.
+/// Returns the largest value.
 pub(super) fn most(values: &[Option<f64>]) -> f64 {
     values.iter().flatten().copied().filter(|value| value.is_finite()).fold(0.0, f64::max)
 }
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_value_is_a_full_bar_and_nothing_is_seen_as_nothing() {
+    fn the_largest_value_is_a_full_bar_and_an_absent_one_is_blank() {
         assert_eq!(spark(&[None, Some(0.0), Some(1.0), Some(2.0)], true), " ▁▅█");
         assert_eq!(spark(&[None, Some(0.0), Some(2.0)], false), " _#");
         assert_eq!(spark(&[Some(0.0), Some(f64::NAN), Some(f64::INFINITY)], true).chars().count(), 3);

@@ -1,26 +1,26 @@
-//! A table that fits: columns go in the order of how little they are missed, and rows scroll to the selected one.
+//! A table that fits its space: the least important columns disappear first, and rows scroll to the selected one.
 
 use millstream_command::screen::text;
 
 use super::pen::{Pen, Tone};
 
-/// The least and the most columns of the first column, which has names.
+/// The minimum and the maximum width of the first column, which holds the names.
 const NAMES: (usize, usize) = (8, 30);
-/// The columns between two columns.
+/// The gap between two columns.
 const GAP: usize = 2;
 
-/// A cell: its text and tone.
+/// A cell: its tone and text.
 pub(super) type Cell = (Tone, String);
 
-/// A column with its heading and a cell for each row.
+/// A column with a heading and a cell for each row.
 pub(super) struct Column {
     heading: &'static str,
     cells: Vec<Cell>,
-    /// How little it is missed; the name's is never asked.
+    /// The order of removal: the column with the highest value goes first. The name column always stays.
     spare: u8,
-    /// Words stand left, numbers right.
+    /// Whether the cells are words, which align left; numbers align right.
     words: bool,
-    /// The most columns that it takes.
+    /// The maximum width.
     most: usize,
 }
 
@@ -43,9 +43,9 @@ impl Column {
     }
 }
 
-/// A table, and what of it is selected.
+/// A table with its selection.
 pub(super) struct Table {
-    /// The first one has names.
+    /// The columns; the first holds the names.
     pub(super) columns: Vec<Column>,
     /// The selected row, if the table has the focus.
     pub(super) selected: Option<usize>,
@@ -56,7 +56,7 @@ impl Table {
         self.columns.first().map_or(0, |column| column.cells.len())
     }
 
-    /// The columns that fit, with the width of each.
+    /// Returns the columns that fit, each with its width.
     fn fitting(&self, room: usize) -> Vec<(&Column, usize)> {
         let mut shown: Vec<(&Column, usize)> = self.columns.iter().map(|column| (column, column.width())).collect();
         let wide =
@@ -73,13 +73,13 @@ impl Table {
                 break;
             };
             shown.remove(least);
-            // The names take what the column leaves, before the next one goes.
+            // The name column takes the freed space before the next column goes.
             shown[0].1 = shown[0].0.width();
         }
         shown
     }
 
-    /// Draws the heading at `row`, and up to `rows` rows below it. Returns the rows that it took.
+    /// Draws the heading at `row` and up to `rows` rows below it. Returns the number of rows used.
     pub(super) fn draw(&self, pen: &mut Pen<'_>, row: u16, rows: u16) -> u16 {
         let shown = self.fitting(pen.columns().into());
         let line = |pen: &mut Pen<'_>, at: u16, cell: &dyn Fn(&Column) -> Cell| {
@@ -96,7 +96,7 @@ impl Table {
         line(pen, row, &|column| (Tone::Faint, column.heading.to_owned()));
         let (all, room) = (self.rows(), usize::from(rows));
         let selected = self.selected.unwrap_or(0).min(all.saturating_sub(1));
-        // A line is kept for saying that there are more.
+        // One line is reserved for the note that there are more rows.
         let fits = if all > room { room.saturating_sub(1).max(1) } else { room };
         let first = (selected + 1).saturating_sub(fits);
         let end = all.min(first + fits);

@@ -1,4 +1,4 @@
-//! The picture at many sizes, with few and many stages, and with names and numbers beyond reason.
+//! Tests the picture at many sizes, with few and many stages, and with extreme names and numbers.
 
 use millstream_flow::{Cause, KeySnapshot, Snapshot, StageSnapshot};
 use ratatui::Terminal;
@@ -68,7 +68,7 @@ fn history(stages: usize, keys: usize) -> History {
     history
 }
 
-/// The lines of the terminal, without the blanks at their ends.
+/// Returns the lines of the terminal, without trailing blanks.
 fn drawn(size: (u16, u16), theme: Theme, view: &View, list: &[Listed], history: &History) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     terminal.draw(|frame| draw(frame.buffer_mut(), theme, view, list, history)).unwrap();
@@ -127,7 +127,7 @@ fn a_small_terminal_keeps_what_matters() {
     let lines = drawn((40, 10), PLAIN, &view, &[], &history);
     let page = lines.join("\n");
     assert!(lines[0].starts_with("archive-7 running") && lines[1].starts_with("limited by "), "{page}");
-    assert!(page.contains("waiting") && page.contains("write-11"), "the selected stage is seen:\n{page}");
+    assert!(page.contains("waiting") && page.contains("write-11"), "the selected stage is visible:\n{page}");
     assert!(page.contains("of 12"), "{page}");
     assert!(lines[9].starts_with("? help"), "{page}");
     let view = View { table: Table::Resources, ..View::new(Some(open())) };
@@ -135,7 +135,7 @@ fn a_small_terminal_keeps_what_matters() {
 }
 
 #[test]
-fn names_cannot_steer_the_terminal_and_numbers_of_any_size_fit() {
+fn names_cannot_control_the_terminal_and_numbers_of_any_size_fit() {
     let mut now = snapshot();
     now.flow = "\x1b]0;x\x07".into();
     now.stages[0].name = "a\x1b[2Jb".into();
@@ -179,7 +179,7 @@ fn names_cannot_steer_the_terminal_and_numbers_of_any_size_fit() {
 }
 
 #[test]
-fn the_list_tells_runs_that_are_silent_or_over() {
+fn the_list_marks_runs_that_are_silent_or_over() {
     let listed = |name: &str, state, ended| Listed {
         run: Run { name: name.into(), path: format!("/run/{name}").into() },
         state,
@@ -231,7 +231,7 @@ fn overlays_fit_into_small_terminals() {
 }
 
 #[test]
-fn without_colours_there_is_none() {
+fn a_theme_without_colours_draws_none() {
     let mut terminal = Terminal::new(TestBackend::new(120, 30)).unwrap();
     let (view, history) = (View::new(Some(open())), history(4, 3));
     for color in [false, true] {
