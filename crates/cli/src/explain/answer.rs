@@ -84,7 +84,7 @@ fn without_unit(absent: &NoUnit) -> String {
     let mut said = if unit >= next {
         match next {
             0 => format!("no unit has been admitted yet, so there is no unit {unit}"),
-            _ => format!("there is no unit {unit} yet: numbers up to {} have been given", next - 1),
+            _ => format!("there is no unit {unit} yet: numbers up to {} have been assigned", next - 1),
         }
     } else {
         format!("unit {unit} is not in flight: it has left the flow")
@@ -149,7 +149,7 @@ mod tests {
             without_unit(&absent)
         };
         assert_eq!(absent(7, 0, None, 0), "no unit has been admitted yet, so there is no unit 7; no unit is in flight");
-        assert!(absent(7, 5, Some((3, 4)), 0).contains("numbers up to 4 have been given; in flight are units with"));
+        assert!(absent(7, 5, Some((3, 4)), 0).contains("numbers up to 4 have been assigned; in flight are units with"));
         let gone = absent(1, 5, Some((3, 3)), 2);
         assert!(gone.contains("has left the flow, or is one of 2 units") && gone.ends_with("in flight is unit 3"));
     }

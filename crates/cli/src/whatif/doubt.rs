@@ -1,5 +1,5 @@
-//! Checks whether a replay of the run itself takes the measured time. If not, something outside the model held up the
-//! run, and the replay's answers are worthless.
+//! Checks whether a replay of the run itself takes the measured time. If not, the model lacks something that mattered
+//! in the run, and the replay's answers are worthless.
 
 use std::time::Duration;
 

@@ -27,9 +27,7 @@ pub enum RunError {
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// There are more keys than the limit allows.
-    #[error(
-        "`{label}` has more than {limit} keys, the most that it may hold at once; expected a higher limit or a coarser key"
-    )]
+    #[error("`{label}` has more than {limit} keys, which is its limit; expected a higher limit or a coarser key")]
     TooManyKeys {
         /// The fold by key.
         label: String,

@@ -66,7 +66,7 @@ impl Written<'_> {
             }
             Way::Align => {
                 let text = self.with(&self.slow, &format!("align({slow}, {fast})"));
-                vec![(text, "an empty value stands where the slower path has none".to_owned())]
+                vec![(text, "an empty value fills in where the slower path has none".to_owned())]
             }
             Way::Hold => {
                 let held = self.with(&self.slow, &format!("hold({slow}, {fast})"));

@@ -18,7 +18,7 @@ const HELP: [(&str, &str); 17] = [
     ("s", "sort the stages: flow, waiting, oldest wait"),
     ("/", "show only names with these letters"),
     ("Esc", "drop the filter; back to all runs; quit"),
-    ("q, ^C", "quit; the run goes on"),
+    ("q, ^C", "quit; the run continues"),
     ("^Z", "suspend"),
     ("", ""),
     ("", "Changes are shown before they are made, and are"),
@@ -40,7 +40,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, overlay: &Overlay) {
                 format!("{key} is {now}"),
                 format!("becomes: {typed}_"),
                 String::new(),
-                "Enter goes on, Esc leaves it".to_owned(),
+                "Enter continues, Esc cancels".to_owned(),
             ];
             boxed(pen, "change", &lines);
         }
@@ -49,7 +49,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, overlay: &Overlay) {
                 key.clone(),
                 format!("{old} → {new}"),
                 String::new(),
-                "y changes it, any other key leaves it".to_owned(),
+                "y applies it, any other key cancels".to_owned(),
             ];
             boxed(pen, "change?", &lines);
         }
@@ -67,7 +67,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, overlay: &Overlay) {
                 "Admit no more units, and finish those in flight.".to_owned(),
                 "The run then ends, as after an interrupt.".to_owned(),
                 String::new(),
-                "y drains it, any other key leaves it".to_owned(),
+                "y drains it, any other key cancels".to_owned(),
             ];
             boxed(pen, "drain?", &lines);
         }
