@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::engine::settings::Workers;
 use crate::engine::threads::shared::Shared;
@@ -11,7 +10,6 @@ use crate::explain::{LineState, NoLine, NoUnit, UnitState};
 use crate::limits::MAX_WORKERS;
 use crate::resource::{Rate, Supply};
 use crate::snapshot::{KeySnapshot, Snapshot};
-use crate::snapshots::Snapshots;
 
 /// The reason why a setting was refused. The flow is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -55,32 +53,6 @@ impl Control {
     /// Everything that goes on in the flow at this moment. Costs some microseconds per stage, under the flow's lock.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
-    }
-
-    /// A snapshot now, one after each `every`, and one of the flow's last state when it is over: drained, or left behind after
-    /// [`abandon`](Self::abandon). A flow that was never started is never over.
-    ///
-    /// The iterator keeps no snapshots: one that is read late yields the state at that moment, and skips those before. An interval
-    /// below [`Snapshots::MIN_INTERVAL`] is that one. While it waits, it checks every 50 ms for the end of the flow, so the end
-    /// comes at most that late; each check takes the flow's lock for an instant.
-    ///
-    /// ```
-    /// # use millstream_flow::Flow;
-    /// # use std::time::Duration;
-    /// let mut flow = Flow::builder("watched");
-    /// let (work, done) = (flow.inlet("work"), flow.retire());
-    /// flow.stage(work, |n: &mut u64, _| Ok(*n)).to(done);
-    /// let service = flow.build(work)?.start();
-    /// let snapshots = service.control().snapshots(Duration::from_millis(10));
-    /// let watcher = std::thread::spawn(move || snapshots.inspect(|now| println!("{}", now.held_by())).last());
-    /// service.send_all(0..1000).unwrap();
-    /// service.drain();
-    /// let last = watcher.join().unwrap().expect("the state at the end");
-    /// assert_eq!((last.retired, last.in_flight), (1000, 0));
-    /// # Ok::<(), millstream_flow::BuildError>(())
-    /// ```
-    pub fn snapshots(&self, every: Duration) -> Snapshots {
-        Snapshots::new(self.clone(), every)
     }
 
     /// The most units that an explanation names as holders, and as the first in line.

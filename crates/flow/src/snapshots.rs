@@ -17,6 +17,34 @@ pub struct Snapshots {
     is_over: bool,
 }
 
+impl Control {
+    /// A snapshot now, one after each `every`, and one of the flow's last state when it is over: drained, or left behind after
+    /// [`abandon`](Self::abandon). A flow that was never started is never over.
+    ///
+    /// The iterator keeps no snapshots: one that is read late yields the state at that moment, and skips those before. An interval
+    /// below [`Snapshots::MIN_INTERVAL`] is that one. While it waits, it checks every 50 ms for the end of the flow, so the end
+    /// comes at most that late; each check takes the flow's lock for an instant.
+    ///
+    /// ```
+    /// # use millstream_flow::Flow;
+    /// # use std::time::Duration;
+    /// let mut flow = Flow::builder("watched");
+    /// let (work, done) = (flow.inlet("work"), flow.retire());
+    /// flow.stage(work, |n: &mut u64, _| Ok(*n)).to(done);
+    /// let service = flow.build(work)?.start();
+    /// let snapshots = service.control().snapshots(Duration::from_millis(10));
+    /// let watcher = std::thread::spawn(move || snapshots.inspect(|now| println!("{}", now.held_by())).last());
+    /// service.send_all(0..1000).unwrap();
+    /// service.drain();
+    /// let last = watcher.join().unwrap().expect("the state at the end");
+    /// assert_eq!((last.retired, last.in_flight), (1000, 0));
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    pub fn snapshots(&self, every: Duration) -> Snapshots {
+        Snapshots::new(self.clone(), every)
+    }
+}
+
 impl Snapshots {
     /// The shortest interval.
     pub const MIN_INTERVAL: Duration = Duration::from_millis(1);

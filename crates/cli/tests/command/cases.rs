@@ -26,7 +26,7 @@ const FLOW: &str = r#"
     rare = { rate = "1/h" }
 "#;
 
-/// What `millstream test` prints of these cases, with this exit status.
+/// The output of `millstream test` for these cases, which ends with this exit status.
 fn tested(flow: &str, cases: &str, args: &[&str], status: i32) -> String {
     let room = Room::new(flow);
     room.write("flow.test.toml", cases);
