@@ -49,6 +49,7 @@ use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
 use crate::metrics::Metrics;
 use crate::metrics::file::MetricsFile;
+#[cfg(feature = "http")]
 use crate::metrics::otlp::{OtlpError, Push};
 use crate::ops::{Gathered, RunEnd};
 use crate::printer::Printer;
@@ -103,6 +104,7 @@ pub(crate) enum RunError {
     MetricsFile(NotWritable),
     /// Metrics cannot be pushed as it was asked for.
     #[error(transparent)]
+    #[cfg(feature = "http")]
     Otlp(#[from] OtlpError),
     /// The run cannot be watched as it was asked for.
     #[error(transparent)]
@@ -252,6 +254,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let told = Told { say, audit: audit.clone(), live };
     let http = serve::start(&args.output.serve, &control, &metrics, &feed, &readmission, told, &mut screen)?;
     let metrics_file = metrics_file.map(|path| MetricsFile::start(path, &metrics)).transpose()?;
+    #[cfg(feature = "http")]
     let push = args.output.serve.otlp.as_deref().map(|url| Push::start(url, &name, &metrics)).transpose()?;
     let supervisor = supervised(&file, &mut screen);
     if typed {
@@ -281,6 +284,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     feed.end(&control.snapshot());
     drop(http);
     drop(interrupts);
+    #[cfg(feature = "http")]
     push.into_iter().for_each(Push::finish);
     let metrics_kept = metrics_file.map_or(Ok(()), MetricsFile::finish);
     let metrics_kept = metrics_kept.inspect_err(|error| complain(format!("error: --metrics-file: {error}"))).is_ok();

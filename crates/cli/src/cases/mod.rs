@@ -45,6 +45,7 @@ pub(crate) struct StandIns {
     /// Runs in the place of programs.
     pub program: Arc<StandInProgram>,
     /// Answers in the place of servers.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests reach it"))]
     pub server: Server,
 }
 

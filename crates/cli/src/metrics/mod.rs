@@ -1,6 +1,7 @@
 //! The metrics of a run: those of its flow, and those of the command.
 
 pub(crate) mod file;
+#[cfg(feature = "http")]
 pub(crate) mod otlp;
 
 use std::sync::Arc;

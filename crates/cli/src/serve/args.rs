@@ -18,6 +18,7 @@ pub(crate) struct ServeArgs {
     /// Push metrics every 15 s and at the end to the OpenTelemetry collector at this address, over OTLP/HTTP [default: that of
     /// the environment variable OTEL_EXPORTER_OTLP_ENDPOINT, or http://127.0.0.1:4318].
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[cfg(feature = "http")]
     pub otlp: Option<String>,
     /// Show the run on a page that a browser opens; its address is printed. ADDR as for --metrics [default: any free port of
     /// 127.0.0.1]. Where both are one address, one server serves both.
