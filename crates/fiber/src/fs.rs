@@ -178,13 +178,8 @@ impl File {
             Some(IoModel::Completion) => {
                 let fd = types::Fd(self.inner.as_raw_fd());
                 let entry = opcode::Read::new(fd, buf.as_mut_ptr(), buf.len() as u32).offset(offset).build();
-                loop {
-                    // SAFETY: the descriptor is open and the buffer is borrowed until the call returns.
-                    match unsafe { complete(&entry, Reason::File, None, at) } {
-                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                        result => return result.map(|bytes| bytes as usize),
-                    }
-                }
+                // SAFETY: the descriptor is open and the buffer is borrowed until the call returns.
+                return unsafe { complete(&entry, Reason::File, None, at) }.map(|bytes| bytes as usize);
             }
             Some(IoModel::NonBlocking | IoModel::Readiness) => {
                 match preadv2(&self.inner, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
@@ -209,13 +204,8 @@ impl File {
         if model() == Some(IoModel::Completion) {
             let fd = types::Fd(self.inner.as_raw_fd());
             let entry = opcode::Write::new(fd, buf.as_ptr(), buf.len() as u32).offset(offset).build();
-            loop {
-                // SAFETY: the descriptor is open and the buffer is borrowed until the call returns.
-                match unsafe { complete(&entry, Reason::File, None, at) } {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    result => return result.map(|bytes| bytes as usize),
-                }
-            }
+            // SAFETY: the descriptor is open and the buffer is borrowed until the call returns.
+            return unsafe { complete(&entry, Reason::File, None, at) }.map(|bytes| bytes as usize);
         }
         on_other_thread(|| match offset {
             AT_POSITION => (&self.inner).write(buf),

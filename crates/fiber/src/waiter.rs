@@ -141,11 +141,6 @@ fn check_cancelled(fiber: &Core, is_unwinding: bool) {
     }
 }
 
-/// Whether the fiber that runs would unwind at a wait if it was cancelled.
-pub(crate) fn unwinds_when_cancelled() -> bool {
-    !std::thread::panicking() && !cfg!(panic = "abort") && !Mask::is_set()
-}
-
 /// The time after which a cancelled fiber that cannot tell whether it unwinds looks again.
 const RECHECK: Duration = Duration::from_millis(1);
 

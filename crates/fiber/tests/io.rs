@@ -273,6 +273,35 @@ fn every_kind_of_wait_is_cancelled() {
     });
 }
 
+/// Waits while its fiber unwinds, and so raises the panic flag of its thread for other fibers.
+struct WaitsInDrop;
+
+impl Drop for WaitsInDrop {
+    fn drop(&mut self) {
+        sleep(BRIEF * 5);
+    }
+}
+
+#[test]
+fn a_wait_that_began_while_a_neighbour_unwound_is_cancelled_afterwards() {
+    under_each_io(|runtime| {
+        let unwinding = runtime.spawn(|| {
+            let _waits = WaitsInDrop;
+            sleep(Duration::from_secs(1000));
+        });
+        thread::sleep(BRIEF);
+        unwinding.cancel();
+        thread::sleep(BRIEF);
+        let (mut quiet, _peer) = tcp_pair();
+        let reader = runtime.spawn(move || quiet.read(&mut [0; 8]).unwrap_err());
+        assert!(unwinding.join().is_err());
+        thread::sleep(BRIEF);
+        reader.cancel();
+        // The peer is there until the reader has ended: nothing but the cancellation ends its wait.
+        assert!(reader.join().is_err());
+    });
+}
+
 #[test]
 fn a_flood_does_not_keep_its_neighbours_from_running() {
     for io in io_models::IO_MODELS {

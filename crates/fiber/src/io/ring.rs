@@ -12,14 +12,14 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Instant;
 
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use super::poller::Interest;
 use crate::contained::AbortOnUnwind;
 use crate::scheduler::core::Core;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
-use crate::waiter::{Mask, Waiter, unwinds_when_cancelled, yield_fiber};
+use crate::waiter::{Mask, Waiter, yield_fiber};
 
 /// Places in the submission queue. When it is full it is handed over at once.
 const ENTRIES: u32 = 256;
@@ -42,9 +42,19 @@ pub(crate) struct Ring {
     is_behind: bool,
 }
 
-/// Whether the kernel gives this process a ring.
+/// The operations that fibers ask for.
+const OPERATIONS: [u8; 5] =
+    [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::PollAdd::CODE, opcode::AsyncCancel::CODE];
+
+/// Whether the kernel gives this process a ring that has all operations, reads at a file's own position, and loses no
+/// completion: Linux 5.6 does.
 pub(super) fn is_available() -> bool {
-    IoUring::new(1).is_ok()
+    let Ok(uring) = IoUring::new(1) else { return false };
+    let mut probe = Probe::new();
+    uring.submitter().register_probe(&mut probe).is_ok()
+        && OPERATIONS.iter().all(|&code| probe.is_supported(code))
+        && uring.params().is_feature_rw_cur_pos()
+        && uring.params().is_feature_nodrop()
 }
 
 impl Ring {
@@ -68,7 +78,8 @@ impl Ring {
     pub(super) fn turn(&mut self) -> bool {
         if self.is_behind {
             // Out of memory or of room for completions: what could not be handed over is tried at the next turn.
-            self.is_behind = self.uring.submit().is_err();
+            // The kernel may also take a part of them, and says so by what is left.
+            self.is_behind = self.uring.submit().is_err() || !self.uring.submission().is_empty();
         }
         let mut woke = self.take_completions();
         if self.uring.submission().cq_overflow() {
@@ -153,7 +164,8 @@ pub(super) fn poll_entry(fd: BorrowedFd<'_>, interest: Interest) -> squeue::Entr
 /// Has the kernel work on an operation while the fiber waits, and returns the operation's result.
 ///
 /// # Errors
-/// Those of the operation, and [`TimedOut`](io::ErrorKind::TimedOut) if the deadline cut it short.
+/// Those of the operation, and [`TimedOut`](io::ErrorKind::TimedOut) if the deadline cut it short. An interrupted operation
+/// begins again.
 ///
 /// # Panics
 /// Outside of fibers.
@@ -168,20 +180,30 @@ pub(crate) unsafe fn complete(
     at: &'static Location<'static>,
 ) -> io::Result<u32> {
     let inside = Local::with(|local, fiber| {
-        // SAFETY: descriptor and buffers are valid until this function ends, which it does after the operation: see `wait`.
-        let number = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })??;
-        let (result, was_cut_short) = wait(local, fiber, number, reason, deadline, at);
-        match result {
-            done @ 0.. => Ok(done as u32),
-            error if error == -libc::ECANCELED && was_cut_short => {
-                // A cancelled fiber unwinds here.
-                yield_fiber();
-                Err(io::ErrorKind::TimedOut.into())
+        loop {
+            // SAFETY: descriptor and buffers are valid until this function ends, which it does after the operation: see
+            // `wait`.
+            let number = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })??;
+            let (result, was_cut_short) = wait(local, fiber, number, reason, deadline, at);
+            match result {
+                done @ 0.. => return Ok(done as u32),
+                error if error == -libc::EINTR || (error == -libc::ECANCELED && was_cut_short) => {
+                    // A cancelled fiber unwinds here, unless a neighbour has begun to unwind meanwhile: then the operation
+                    // begins again.
+                    yield_fiber();
+                    if is_late(deadline) {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                error => return Err(io::Error::from_raw_os_error(-error)),
             }
-            error => Err(io::Error::from_raw_os_error(-error)),
         }
     });
     inside.expect("a completion is waited for in a fiber")
+}
+
+fn is_late(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| deadline <= Instant::now())
 }
 
 /// Waits for an operation's completion, which the fiber's cancellation and the deadline bring about. Returns its result, and
@@ -194,7 +216,7 @@ fn wait(
     deadline: Option<Instant>,
     at: &'static Location<'static>,
 ) -> (i32, bool) {
-    let may_unwind = unwinds_when_cancelled();
+    let is_masked = Mask::is_set();
     // Nothing unwinds as long as the kernel has the buffers.
     let mask = Mask::new();
     let guard = AbortOnUnwind;
@@ -207,8 +229,9 @@ fn wait(
         if let Some(result) = ring(&mut |ring| ring.take(number)) {
             break result;
         }
-        let is_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
-        if !is_cut_short && (is_late || (may_unwind && fiber.is_cancelled())) {
+        // Asked anew each time: while a neighbour unwinds and waits, no fiber of the worker can, and `block_at` returns soon.
+        let may_unwind = !is_masked && !std::thread::panicking() && !cfg!(panic = "abort");
+        if !is_cut_short && (is_late(deadline) || (may_unwind && fiber.is_cancelled())) {
             ring(&mut |ring| {
                 is_cut_short = ring.cancel(number).is_ok();
                 None
