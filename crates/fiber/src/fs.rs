@@ -22,7 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Pipes and terminals belong to [`process`](crate::process); a `File` of one of them keeps a thread for each read.
+//! Pipes and terminals belong to [`process`](crate::process); a `File` of one of them keeps a thread for each read, except
+//! under [`Completion`](crate::IoModel::Completion). Until the read ends, neither a cancellation nor the end of the runtime
+//! has an effect on it.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IoSliceMut, Read, Seek, SeekFrom, Write};
@@ -30,6 +32,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::panic::Location;
 use std::path::Path;
+use std::sync::Arc;
 
 use io_uring::{opcode, types};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -37,6 +40,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use crate::io::{IoModel, complete, on_other_thread, shortened, take_turns};
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The file's own position, as the kernel's calls with an offset spell it.
 const AT_POSITION: u64 = u64::MAX;
@@ -48,11 +52,17 @@ const MAX_BYTES: usize = 0x7fff_f000;
 #[derive(Debug)]
 pub struct File {
     inner: fs::File,
+    /// Held during operations at the position of a regular file, which all clones share: the kernel has a lock of its own for
+    /// `read` and `write`, but none for a ring.
+    position: Option<Arc<Mutex<()>>>,
 }
 
+/// Operations at the position of a file are atomic among all clones of the `File`. Other owners of the same open file are
+/// kept apart from them by the kernel, except under [`Completion`](crate::IoModel::Completion).
 impl From<fs::File> for File {
     fn from(inner: fs::File) -> Self {
-        File { inner }
+        let has_position = inner.metadata().is_ok_and(|metadata| metadata.is_file());
+        File { inner, position: has_position.then(Arc::default) }
     }
 }
 
@@ -88,7 +98,7 @@ impl File {
     #[track_caller]
     pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
-        on_other_thread(|| options.open(path)).map(Self::from)
+        on_other_thread(|| options.open(path).map(Self::from))
     }
 
     /// The file system's record of the file.
@@ -166,12 +176,19 @@ impl File {
     /// # Errors
     /// The descriptor cannot be duplicated.
     pub fn try_clone(&self) -> io::Result<Self> {
-        self.inner.try_clone().map(Self::from)
+        Ok(File { inner: self.inner.try_clone()?, position: self.position.clone() })
+    }
+
+    /// Waits until no other operation uses the file's position.
+    #[track_caller]
+    fn hold_position(&self) -> Option<MutexGuard<'_, ()>> {
+        self.position.as_deref().map(Mutex::lock)
     }
 
     #[track_caller]
     fn read_from(&self, buf: &mut [u8], offset: u64, at: &'static Location<'static>) -> io::Result<usize> {
         take_turns();
+        let _position = if offset == AT_POSITION { self.hold_position() } else { None };
         let length = shortened(buf.len().min(MAX_BYTES));
         let buf = &mut buf[..length];
         match model() {
@@ -200,6 +217,7 @@ impl File {
     #[track_caller]
     fn write_to(&self, buf: &[u8], offset: u64, at: &'static Location<'static>) -> io::Result<usize> {
         take_turns();
+        let _position = if offset == AT_POSITION { self.hold_position() } else { None };
         let buf = &buf[..shortened(buf.len().min(MAX_BYTES))];
         if model() == Some(IoModel::Completion) {
             let fd = types::Fd(self.inner.as_raw_fd());
@@ -238,7 +256,9 @@ impl Write for &File {
 }
 
 impl Seek for &File {
+    #[track_caller]
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let _position = self.hold_position();
         (&self.inner).seek(to)
     }
 }
@@ -262,6 +282,7 @@ impl Write for File {
 }
 
 impl Seek for File {
+    #[track_caller]
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         (&*self).seek(to)
     }

@@ -211,6 +211,43 @@ fn files_are_read_and_written_at_their_position_and_elsewhere() {
 }
 
 #[test]
+fn fibers_that_share_a_file_share_its_position() {
+    const FIBERS: u8 = 6;
+    const RECORDS: usize = 100;
+    under_each_io(|runtime| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = File::from(std::fs::File::create_new(&path).unwrap());
+        let writers: Vec<_> = (0..FIBERS)
+            .map(|n| {
+                let mut file = file.try_clone().unwrap();
+                runtime.spawn(move || (0..RECORDS).for_each(|_| file.write_all(&[n; 8]).unwrap()))
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let file = Arc::new(File::from(std::fs::File::open(&path).unwrap()));
+        let readers: Vec<_> = (0..FIBERS)
+            .map(|_| {
+                let file = Arc::clone(&file);
+                runtime.spawn(move || {
+                    let (mut record, mut counts) = ([0; 8], [0; FIBERS as usize]);
+                    while (&*file).read(&mut record).unwrap() == 8 {
+                        assert_eq!(record, [record[0]; 8], "a record is whole");
+                        counts[usize::from(record[0])] += 1;
+                    }
+                    counts
+                })
+            })
+            .collect();
+        let mut sums = [0; FIBERS as usize];
+        for reader in readers {
+            sums.iter_mut().zip(reader.join().unwrap()).for_each(|(sum, count)| *sum += count);
+        }
+        assert_eq!(sums, [RECORDS; FIBERS as usize], "each record is written and read once");
+    });
+}
+
+#[test]
 fn processes_end_and_their_pipes_are_read_at_the_same_time() {
     under_each_io(|runtime| {
         let fiber = runtime.spawn(|| {
