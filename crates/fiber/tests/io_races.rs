@@ -6,6 +6,7 @@ mod io_models;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use io_models::IO_MODELS;
 use millstream_fiber::net::{TcpListener, TcpStream, UnixStream};
@@ -126,4 +127,26 @@ fn connections_that_are_cancelled_at_any_moment_leave_no_descriptor() {
         drop(server);
     }
     assert_eq!(open_descriptors(), before);
+}
+
+#[test]
+fn the_handle_of_a_fiber_that_has_ended_keeps_no_descriptor() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    for io in IO_MODELS {
+        let before = open_descriptors();
+        let runtime = Runtime::start(Options::new(Threads::OneEach).io(io)).unwrap();
+        let wait = || {
+            let (mut quiet, _peer) = UnixStream::pair().unwrap();
+            quiet.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+            assert!(quiet.read(&mut [0]).is_err());
+        };
+        let handles: Vec<_> = (0..20).map(|_| runtime.spawn(wait)).collect();
+        let begun = Instant::now();
+        // A thread closes its poller a little after the end of its fiber.
+        while runtime.live_fibers() > 0 || open_descriptors() > before {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{io:?}: {before}, now {}", open_descriptors());
+            std::thread::yield_now();
+        }
+        drop(handles);
+    }
 }

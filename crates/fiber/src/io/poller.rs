@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -44,24 +44,29 @@ impl Interest {
     }
 }
 
-/// The pollers that a descriptor is registered with. Closing the descriptor takes it out of them.
+/// The pollers that a descriptor is registered with. Closing the last owner of the open file takes it out of them; while a
+/// clone lives, its events may wake the waiters of a later descriptor of the same number, for no reason.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// The first one's number, or 0: mostly there is no other.
     first: AtomicU64,
-    others: Mutex<Vec<u64>>,
+    /// With the alarm of each, which lives as long as the poller.
+    others: Mutex<Vec<(u64, Weak<OwnedFd>)>>,
 }
 
 impl Watch {
     /// Whether this poller has the descriptor. Relaxed: only the poller's own thread notes its number.
     fn is_noted(&self, poller: u64) -> bool {
         let first = self.first.load(Relaxed);
-        first == poller || (first != 0 && self.others.lock().contains(&poller))
+        first == poller || (first != 0 && self.others.lock().iter().any(|&(other, _)| other == poller))
     }
 
-    fn note(&self, poller: u64) {
-        if self.first.compare_exchange(0, poller, Relaxed, Relaxed).is_err() {
-            self.others.lock().push(poller);
+    /// Notes a poller, and forgets those that are gone.
+    fn note(&self, poller: &Poller) {
+        if self.first.compare_exchange(0, poller.number, Relaxed, Relaxed).is_err() {
+            let mut others = self.others.lock();
+            others.retain(|(_, alarm)| alarm.strong_count() > 0);
+            others.push((poller.number, Arc::downgrade(&poller.alarm)));
         }
     }
 }
@@ -86,6 +91,7 @@ impl Waiters {
 pub(crate) struct Poller {
     /// Unique in the process, from 1 on.
     number: u64,
+    alarm: Arc<OwnedFd>,
     epoll: OwnedFd,
     waiters: FxHashMap<RawFd, Waiters>,
     events: Vec<epoll::Event>,
@@ -98,9 +104,11 @@ impl Poller {
     pub(crate) fn new(alarm: &EventFd) -> io::Result<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, alarm.make()?, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
+        let alarm = alarm.make()?;
+        epoll::add(&epoll, &*alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
         let number = NUMBERS.fetch_add(1, Relaxed);
-        Ok(Poller { number, epoll, waiters: FxHashMap::default(), events: Vec::with_capacity(EVENTS), ring: None })
+        let (waiters, events) = (FxHashMap::default(), Vec::with_capacity(EVENTS));
+        Ok(Poller { number, alarm, epoll, waiters, events, ring: None })
     }
 
     /// Whether a fiber waits for an event.
@@ -122,7 +130,7 @@ impl Poller {
             let flags = Interest::Read.events() | Interest::Write.events() | EventFlags::ET;
             match epoll::add(&self.epoll, fd, EventData::new_u64(fd.as_raw_fd() as u64), flags) {
                 // An owner of the descriptor before this one has registered it, in the same way.
-                Ok(()) | Err(Errno::EXIST) => watch.note(self.number),
+                Ok(()) | Err(Errno::EXIST) => watch.note(self),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -186,5 +194,26 @@ impl Poller {
                 }
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_forgets_pollers_that_are_gone() {
+        let watch = Watch::default();
+        let poller = || Poller::new(&EventFd::default()).unwrap();
+        let (first, second) = (poller(), poller());
+        watch.note(&first);
+        watch.note(&second);
+        for _ in 0..100 {
+            let short_lived = poller();
+            watch.note(&short_lived);
+            assert!(watch.is_noted(short_lived.number));
+        }
+        assert!(watch.is_noted(first.number) && watch.is_noted(second.number));
+        assert!(watch.others.lock().len() <= 2, "{watch:?}");
     }
 }
