@@ -12,17 +12,25 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::Location;
 use std::process::{self, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::io::{Interest, Source, on_other_thread, shortened};
+use crate::park::deadline_after;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
+use crate::spawn::Builder;
+use crate::waiter::Waiter;
 
 /// Starts a process.
+///
+/// A thread for [blocking calls](crate::blocking()) starts it, and ends before long. A parent-death signal
+/// (`PR_SET_PDEATHSIG`) is sent at the end of that thread, and would end the process early.
 ///
 /// # Errors
 /// Those of [`Command::spawn`]; and if there are no descriptors left, in which case the process is killed.
@@ -38,7 +46,8 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Runs a process to its end and returns what it wrote, as [`Command::output`].
+/// Runs a process to its end and returns what it wrote, as [`Command::output`]. It replaces the standard streams of
+/// `command`: its input is empty. For others, [`spawn`] the process and [wait for its output](Child::wait_with_output).
 ///
 /// # Errors
 /// Those of [`spawn`], and of reading its output.
@@ -56,7 +65,7 @@ pub struct Child {
     pub stdout: Option<PipeReader>,
     /// The pipe from its standard error, if it has one.
     pub stderr: Option<PipeReader>,
-    /// Readable when the process has ended; `None` on kernels before 5.3.
+    /// Readable when the process has ended; `None` if the kernel gives none.
     end: Option<Source<OwnedFd>>,
     inner: process::Child,
 }
@@ -70,7 +79,9 @@ impl Child {
         self.stderr = process.stderr.take().map(|pipe| PipeReader::new(pipe.into())).transpose()?;
         self.end = match pidfd_open(Pid::from_child(process), PidfdFlags::empty()) {
             Ok(end) => Some(Source::new(end)),
-            Err(Errno::NOSYS) => None,
+            // A kernel before 5.3, a filter of system calls, or a process that has ended and left no record, because its
+            // parent ignores `SIGCHLD`.
+            Err(Errno::NOSYS | Errno::PERM | Errno::SRCH) => None,
             Err(error) => return Err(error.into()),
         };
         Ok(())
@@ -110,7 +121,7 @@ impl Child {
             Some(end) => end.operate_for(Reason::Process, Interest::Read, None, |_| {
                 inner.try_wait()?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
             }),
-            None => on_other_thread(|| inner.wait()),
+            None => wait_in_steps(inner, Location::caller()),
         }
     }
 
@@ -129,17 +140,38 @@ impl Child {
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
         // Both at once, since the process may wait for room in either.
         let (stdout, stderr) = if Local::with(|_, _| ()).is_some() {
-            crate::scope(|scope| {
-                let stderr = scope.spawn(move || read(stderr));
-                (read(stdout), stderr.join().expect("a read that does not panic"))
+            crate::scope(|scope| -> io::Result<_> {
+                let stderr = Builder::new().spawn_scoped(scope, move || read(stderr)).map_err(io::Error::other)?;
+                let stdout = read(stdout);
+                // A reader without a result was cancelled with the runtime, or had no stack.
+                let stderr = stderr.join().unwrap_or_else(|error| Err(io::Error::other(error.to_string())));
+                Ok((stdout?, stderr?))
             })
         } else {
-            std::thread::scope(|scope| {
-                let stderr = scope.spawn(move || read(stderr));
-                (read(stdout), stderr.join().expect("a read that does not panic"))
+            std::thread::scope(|scope| -> io::Result<_> {
+                let stderr = std::thread::Builder::new().spawn_scoped(scope, move || read(stderr))?;
+                let stdout = read(stdout);
+                let stderr = stderr.join().expect("a read that does not panic");
+                Ok((stdout?, stderr?))
             })
-        };
-        Ok(Output { stdout: stdout?, stderr: stderr?, status: self.wait()? })
+        }?;
+        Ok(Output { stdout, stderr, status: self.wait()? })
+    }
+}
+
+/// The longest time between two looks at a process that has no descriptor.
+const MAX_STEP: Duration = Duration::from_millis(50);
+
+/// Waits for the end of a process that has no descriptor: looks again and again, less and less often.
+fn wait_in_steps(process: &mut process::Child, at: &'static Location<'static>) -> io::Result<ExitStatus> {
+    let waiter = Waiter::current();
+    let mut step = Duration::from_millis(1);
+    loop {
+        if let Some(status) = process.try_wait()? {
+            return Ok(status);
+        }
+        waiter.block_at(Reason::Process, deadline_after(step), at);
+        step = (step * 2).min(MAX_STEP);
     }
 }
 
@@ -156,7 +188,9 @@ pub struct PipeReader {
 }
 
 impl PipeReader {
-    /// Takes over the reading end of a pipe.
+    /// Takes over the reading end of a pipe, and makes it non-blocking. Other owners of the same open file find it
+    /// non-blocking as well: a terminal or a pipe that other processes use is better left to
+    /// [blocking calls](crate::blocking()).
     ///
     /// # Errors
     /// The descriptor cannot be made non-blocking.
@@ -192,7 +226,9 @@ pub struct PipeWriter {
 }
 
 impl PipeWriter {
-    /// Takes over the writing end of a pipe.
+    /// Takes over the writing end of a pipe, and makes it non-blocking. Other owners of the same open file find it
+    /// non-blocking as well: a terminal or a pipe that other processes use is better left to
+    /// [blocking calls](crate::blocking()).
     ///
     /// # Errors
     /// The descriptor cannot be made non-blocking.

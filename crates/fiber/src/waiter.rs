@@ -141,6 +141,11 @@ fn check_cancelled(fiber: &Core, is_unwinding: bool) {
     }
 }
 
+/// Unwinds the fiber that runs if it is cancelled, as a wait does. Does nothing outside a fiber.
+pub(crate) fn unwind_if_cancelled() {
+    Local::with(|_, fiber| check_cancelled(fiber, std::thread::panicking()));
+}
+
 /// The time after which a cancelled fiber that cannot tell whether it unwinds looks again.
 const RECHECK: Duration = Duration::from_millis(1);
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use io_models::under_each_io;
 use millstream_fiber::fs::File;
 use millstream_fiber::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
-use millstream_fiber::{JoinHandle, Options, Runtime, Threads, process, sleep, yield_now};
+use millstream_fiber::{JoinError, JoinHandle, Options, Runtime, Threads, is_cancelled, process, sleep, yield_now};
 
 const BRIEF: Duration = Duration::from_millis(20);
 
@@ -337,6 +337,31 @@ fn a_wait_that_began_while_a_neighbour_unwound_is_cancelled_afterwards() {
         // The peer is there until the reader has ended: nothing but the cancellation ends its wait.
         assert!(reader.join().is_err());
     });
+}
+
+#[test]
+fn a_call_that_need_not_wait_is_cancelled_all_the_same() {
+    under_each_io(|runtime| {
+        let (mut stream, mut peer) = UnixStream::pair().unwrap();
+        let writer = runtime.spawn(move || {
+            while !is_cancelled() {
+                std::hint::spin_loop();
+            }
+            stream.write_all(b"late")
+        });
+        thread::sleep(Duration::from_millis(2));
+        writer.cancel();
+        assert!(matches!(writer.join(), Err(JoinError::Cancelled)));
+        assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
+    });
+}
+
+#[test]
+fn output_without_room_for_a_fiber_is_an_error() {
+    let runtime = Runtime::start(Options::new(Threads::One).max_fibers(1)).unwrap();
+    let output = runtime.spawn(|| process::output(Command::new("echo").arg("x")).map(|output| output.stdout));
+    let error = output.join().unwrap().unwrap_err();
+    assert!(error.to_string().contains("max_fibers"), "{error}");
 }
 
 #[test]

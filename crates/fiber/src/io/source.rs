@@ -11,7 +11,7 @@ use super::wait::Wait;
 use crate::park::deadline_after;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
-use crate::waiter::yield_fiber;
+use crate::waiter::{unwind_if_cancelled, yield_fiber};
 
 /// The operations of one fiber in a row, without a wait, after which others run.
 const MAX_OPERATIONS: u32 = 64;
@@ -104,9 +104,10 @@ impl<T: AsFd> Source<T> {
     }
 }
 
-/// Lets others run if the fiber has had many operations in a row: a peer that never lets it wait would otherwise keep the
-/// worker. This comes before the operation, so that a cancellation loses none of its data.
+/// Unwinds a cancelled fiber, and lets others run if the fiber has had many operations in a row: a peer that never lets it
+/// wait would otherwise keep the worker. This comes before the operation, so that a cancellation loses none of its data.
 pub(crate) fn take_turns() {
+    unwind_if_cancelled();
     let is_due = Local::with(|local, _| {
         local.operations.set(local.operations.get() + 1);
         local.operations.get() > MAX_OPERATIONS

@@ -68,7 +68,7 @@ macro_rules! stream {
 macro_rules! wraps {
     ($wrapper:ident, $inner:ty) => {
         impl $wrapper {
-            /// Takes over an object of the standard library.
+            /// Takes over an object of the standard library, and makes it non-blocking, with its clones.
             ///
             /// # Errors
             /// The descriptor cannot be made non-blocking.
@@ -77,7 +77,8 @@ macro_rules! wraps {
                 Ok(Self { source: Source::new(inner) })
             }
 
-            /// The object of the standard library, which blocks.
+            /// The object of the standard library, which blocks. So do its clones from then on: blocking is a property of
+            /// the socket, and a fiber that uses a clone blocks its worker.
             ///
             /// # Errors
             /// The descriptor cannot be made blocking.
