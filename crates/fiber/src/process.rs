@@ -49,11 +49,27 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
 /// Runs a process to its end and returns what it wrote, as [`Command::output`]. It replaces the standard streams of
 /// `command`: its input is empty. For others, [`spawn`] the process and [wait for its output](Child::wait_with_output).
 ///
+/// If the fiber is cancelled or the output cannot be read, the process is killed: there is no handle of it.
+///
 /// # Errors
 /// Those of [`spawn`], and of reading its output.
 #[track_caller]
 pub fn output(command: &mut Command) -> io::Result<Output> {
-    spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?.wait_with_output()
+    let child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    KillOnDrop(child).0.read_and_wait()
+}
+
+/// A process that ends with its owner.
+struct KillOnDrop(Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        // An error means that there is no record of the process, and its number may be another's.
+        if let Ok(None) = self.0.try_wait() {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
 }
 
 /// A process that was started, as [`std::process::Child`]. Dropping it neither ends the process nor waits for it.
@@ -131,6 +147,11 @@ impl Child {
     /// Those of the standard library.
     #[track_caller]
     pub fn wait_with_output(mut self) -> io::Result<Output> {
+        self.read_and_wait()
+    }
+
+    #[track_caller]
+    fn read_and_wait(&mut self) -> io::Result<Output> {
         drop(self.stdin.take());
         let read = |pipe: Option<PipeReader>| -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();

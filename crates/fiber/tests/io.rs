@@ -357,6 +357,24 @@ fn a_call_that_need_not_wait_is_cancelled_all_the_same() {
 }
 
 #[test]
+fn a_cancelled_output_leaves_no_process() {
+    under_each_io(|runtime| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pid");
+        let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", path.display());
+        let output = runtime.spawn(move || process::output(Command::new("sh").args(["-c", &script])).map(drop));
+        while !path.exists() {
+            thread::yield_now();
+        }
+        let pid = std::fs::read_to_string(&path).unwrap();
+        assert!(std::fs::exists(format!("/proc/{}", pid.trim())).unwrap());
+        output.cancel();
+        assert!(matches!(output.join(), Err(JoinError::Cancelled)));
+        assert!(!std::fs::exists(format!("/proc/{}", pid.trim())).unwrap());
+    });
+}
+
+#[test]
 fn output_without_room_for_a_fiber_is_an_error() {
     let runtime = Runtime::start(Options::new(Threads::One).max_fibers(1)).unwrap();
     let output = runtime.spawn(|| process::output(Command::new("echo").arg("x")).map(|output| output.stdout));
