@@ -41,6 +41,6 @@ fn processes_start_while_their_ends_are_ignored() {
         let waited = runtime.spawn(|| process::spawn(&mut Command::new("true")).unwrap().wait());
         assert_eq!(waited.join().unwrap().unwrap_err().raw_os_error(), Some(libc::ECHILD));
     }
-    // SAFETY: as above.
+    // SAFETY: the disposition was the one of this process before, and is no handler.
     unsafe { libc::signal(libc::SIGCHLD, before) };
 }

@@ -229,7 +229,7 @@ fn wait(
         if let Some(result) = ring(&mut |ring| ring.take(number)) {
             break result;
         }
-        // Asked anew each time: while a neighbour unwinds and waits, no fiber of the worker can, and `block_at` returns soon.
+        // Asked again each time: while a neighbour unwinds and waits, no fiber of the worker can, and `block_at` returns soon.
         let may_unwind = !is_masked && !std::thread::panicking() && !cfg!(panic = "abort");
         if !is_cut_short && (is_late(deadline) || (may_unwind && fiber.is_cancelled())) {
             ring(&mut |ring| {
