@@ -19,6 +19,6 @@ fn a_flow_that_makes_requests_is_refused_with_what_to_do() {
     for part in ["was built without `http-get`", "f.toml:", "op = \"http-get\"", "cargo install millstream-cli"] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let read = "[source]\nlines = \"-\"\n[[stage]]\nname = \"hash\"\nop = \"sha256\"\n";
+    let read = "[source]\nargs = true\n[[stage]]\nname = \"read\"\nop = \"read\"\n";
     assert_eq!(plan(read).status.code(), Some(0), "other flows are as they were");
 }
