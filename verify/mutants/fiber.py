@@ -29,7 +29,7 @@ MUTANTS = [
     ("io/poller.rs", "                        if flags.intersects(interest.events()) {\n", "                        if interest == Interest::Read {\n",
      "a descriptor that is writable wakes no writer"),
     ("io/source.rs", "    if is_due == Some(true) {\n        yield_fiber();\n    }\n", "    let _ = is_due;\n", "a fiber that never waits keeps its worker"),
-    ("io/ring.rs", "(is_late || (may_unwind && fiber.is_cancelled()))", "is_late", "a cancelled fiber's operation is not cut short"),
+    ("io/ring.rs", "(is_late(deadline) || is_ended)", "is_late(deadline)", "a cancelled fiber's operation is not cut short"),
     ("spawn.rs", "payload.is::<Unwound>() && is_cancelled()", "payload.is::<Unwound>()", "a payload passes for a cancellation elsewhere"),
     ("scheduler/worker.rs", "if fiber.is_cancelled() { Start::Cancelled } else { Start::Run }", "Start::Run",
      "a fiber that was cancelled before its start runs"),

@@ -13,9 +13,10 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::contained::AbortOnUnwind;
+use crate::handle::is_cancelled;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
-use crate::waiter::{Mask, Waiter};
+use crate::waiter::{Mask, Waiter, may_unwind, yield_fiber};
 
 /// An idle thread exits after this time.
 const IDLE: Duration = Duration::from_secs(10);
@@ -25,7 +26,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Runs `call` on a thread for blocking calls and suspends the fiber meanwhile. Outside a fiber, calls it directly.
 ///
 /// Use it for calls that block the thread: files, name resolution, locks of other libraries, long computations. The
-/// call may borrow. It cannot be interrupted: a cancelled fiber waits for the call to end and unwinds at its next wait.
+/// call may borrow. Once it has begun it cannot be interrupted: a cancelled fiber waits for the call to end and unwinds at
+/// its next wait. A cancelled fiber whose call still waits in line unwinds at once.
 ///
 /// Costs two thread switches, about 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads) calls
 /// run at a time; further ones wait in line.
@@ -55,21 +57,43 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
         caller.wake();
     });
     // SAFETY: extends the lifetime of what the call borrows. This function returns only when the job has set
-    // `is_there`, after the call and everything in it are gone; it cannot unwind before, and the result is taken out
-    // here.
-    let job: Job = unsafe { std::mem::transmute(job) };
-    let mask = Mask::new();
-    let guard = AbortOnUnwind;
-    if let Err(job) = threads.submit(job) {
-        job();
+    // `is_there`, after the call and everything in it are gone, and takes the result out here. It unwinds only while it
+    // holds the job itself, which no thread has begun and which it drops.
+    let mut job: Job = unsafe { std::mem::transmute(job) };
+    let is_masked = Mask::is_set();
+    loop {
+        let mask = Mask::new();
+        let guard = AbortOnUnwind;
+        let withdrawn = match threads.submit(job) {
+            Ok(ticket) => wait(&waiter, &answer, || {
+                if is_cancelled() && may_unwind(is_masked) { threads.withdraw(ticket) } else { None }
+            }),
+            Err(job) => {
+                job();
+                None
+            }
+        };
+        std::mem::forget(guard);
+        drop(mask);
+        let Some(withdrawn) = withdrawn else { break };
+        job = withdrawn;
+        // The cancelled fiber unwinds here, unless a neighbour has begun to unwind meanwhile: then the call waits again.
+        yield_fiber();
     }
-    while !answer.is_there.load(Acquire) {
-        waiter.block(Reason::Blocking, None);
-    }
-    std::mem::forget(guard);
-    drop(mask);
     let result = answer.result.lock().take();
     result.expect("the job left its result").unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+/// Waits for the answer, or until `withdraw` returns the job.
+#[track_caller]
+fn wait<T>(waiter: &Waiter, answer: &Answer<T>, withdraw: impl Fn() -> Option<Job>) -> Option<Job> {
+    while !answer.is_there.load(Acquire) {
+        if let Some(job) = withdraw() {
+            return Some(job);
+        }
+        waiter.block(Reason::Blocking, None);
+    }
+    None
 }
 
 /// Holds a call's result.
@@ -92,7 +116,9 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    /// The jobs in line, in the order of their tickets.
+    jobs: VecDeque<(u64, Job)>,
+    tickets: u64,
     threads: usize,
     idle: usize,
     is_closed: bool,
@@ -104,8 +130,8 @@ impl BlockingThreads {
         BlockingThreads { inner: Arc::new(Inner { max_threads, state, arrival }) }
     }
 
-    /// Hands the job to a thread. Returns the job if there is no thread and none can be started.
-    fn submit(&self, job: Job) -> Result<(), Job> {
+    /// Hands the job to a thread, and returns its ticket; returns the job if there is no thread and none can be started.
+    fn submit(&self, job: Job) -> Result<u64, Job> {
         let mut state = self.inner.state.lock();
         // Each idle thread takes one of the waiting jobs.
         let needs_thread = state.idle <= state.jobs.len() && state.threads < self.inner.max_threads;
@@ -119,10 +145,19 @@ impl BlockingThreads {
                 Err(_) => {}
             }
         }
-        state.jobs.push_back(job);
+        state.tickets += 1;
+        let ticket = state.tickets;
+        state.jobs.push_back((ticket, job));
         drop(state);
         self.inner.arrival.notify_one();
-        Ok(())
+        Ok(ticket)
+    }
+
+    /// Takes a job out of the line, if no thread has begun it.
+    fn withdraw(&self, ticket: u64) -> Option<Job> {
+        let mut state = self.inner.state.lock();
+        let place = state.jobs.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
+        state.jobs.remove(place).map(|(_, job)| job)
     }
 
     /// Tells the threads to exit once they have no work.
@@ -136,7 +171,7 @@ impl Inner {
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some((_, job)) = state.jobs.pop_front() {
                 drop(state);
                 job();
                 state = self.state.lock();

@@ -210,6 +210,12 @@ pub(crate) fn wait_for<T>(
     }
 }
 
+/// Returns whether the running fiber would unwind now if it was cancelled. `is_masked`: whether it has a mask other than the
+/// caller's.
+pub(crate) fn may_unwind(is_masked: bool) -> bool {
+    !is_masked && !std::thread::panicking() && !cfg!(panic = "abort")
+}
+
 /// Keeps a cancellation from unwinding the fiber until it is dropped. Does nothing outside a fiber.
 pub(crate) struct Mask {
     fiber: Option<Arc<Core>>,

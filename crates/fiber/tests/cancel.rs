@@ -318,3 +318,40 @@ fn cancellation_does_not_interrupt_a_blocking_call() {
         assert!(is_over.load(SeqCst));
     });
 }
+
+#[test]
+fn a_cancelled_blocking_call_leaves_the_line_unless_it_has_begun() {
+    let options = Options::new(Threads::One).max_blocking_threads(1);
+    let runtime = Runtime::start(options).unwrap();
+    let (begun, gate) = (Arc::new(Event::new()), Arc::new(Event::new()));
+    let first = {
+        let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+        runtime.spawn(move || {
+            blocking(|| {
+                begun.set();
+                gate.wait();
+            });
+        })
+    };
+    begun.wait();
+    let ran = Arc::new(AtomicBool::new(false));
+    let (second, dropped) = {
+        let (ran, drops) = (Arc::clone(&ran), Arc::new(AtomicUsize::new(0)));
+        let kept = Dropped(Arc::clone(&drops));
+        let fiber = runtime.spawn(move || {
+            blocking(move || {
+                let _kept = kept;
+                ran.store(true, SeqCst);
+            });
+        });
+        (fiber, drops)
+    };
+    thread::sleep(Duration::from_millis(5));
+    second.cancel();
+    assert!(is_cancelled_result(&second.join()));
+    assert_eq!((ran.load(SeqCst), dropped.load(SeqCst)), (false, 1));
+    // The first call has begun, so its fiber waits for its end.
+    first.cancel();
+    gate.set();
+    first.join().unwrap();
+}

@@ -19,7 +19,7 @@ use crate::contained::AbortOnUnwind;
 use crate::scheduler::core::Core;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
-use crate::waiter::{Mask, Waiter, yield_fiber};
+use crate::waiter::{Mask, Waiter, may_unwind, yield_fiber};
 
 /// Places in the submission queue. When it is full it is handed over at once.
 const ENTRIES: u32 = 256;
@@ -183,7 +183,16 @@ pub(crate) unsafe fn complete(
         loop {
             // SAFETY: descriptor and buffers are valid until this function ends, which it does after the operation: see
             // `wait`.
-            let number = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })??;
+            let begun = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })?;
+            let number = match begun {
+                Ok(number) => number,
+                // The kernel has no room for more operations at the moment.
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy) => {
+                    yield_fiber();
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let (result, was_cut_short) = wait(local, fiber, number, reason, deadline, at);
             match result {
                 done @ 0.. => return Ok(done as u32),
@@ -230,8 +239,8 @@ fn wait(
             break result;
         }
         // Asked again each time: while a neighbour unwinds and waits, no fiber of the worker can, and `block_at` returns soon.
-        let may_unwind = !is_masked && !std::thread::panicking() && !cfg!(panic = "abort");
-        if !is_cut_short && (is_late(deadline) || (may_unwind && fiber.is_cancelled())) {
+        let is_ended = fiber.is_cancelled() && may_unwind(is_masked);
+        if !is_cut_short && (is_late(deadline) || is_ended) {
             ring(&mut |ring| {
                 is_cut_short = ring.cancel(number).is_ok();
                 None

@@ -41,7 +41,10 @@ pub(super) fn stream(
                     has_begun = true;
                     Err(io::ErrorKind::WouldBlock.into())
                 }
-                Err(Errno::AGAIN) => Ok(false),
+                // A Unix listener's queue is full.
+                Err(Errno::AGAIN) if family == AddressFamily::UNIX => Ok(false),
+                // No port is left.
+                Err(Errno::AGAIN) => Err(Errno::ADDRNOTAVAIL.into()),
                 result => result.map(|()| true).map_err(io::Error::from),
             }
         })?;

@@ -45,6 +45,9 @@ impl TcpStream {
     /// Those of the connection, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn connect_timeout(address: &SocketAddr, timeout: Duration) -> io::Result<Self> {
+        if timeout.is_zero() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a time limit of zero; expected a longer one"));
+        }
         Ok(Self { source: Source::new(connect::tcp(address, Some(timeout))?) })
     }
 
