@@ -115,7 +115,7 @@ MUTANTS = [
     relaxed("shared/consumer.rs", "header().consumed.0.store(end, Ordering::Release)", "between processes: the consumed position is stored relaxed"),
     relaxed("shared/producer.rs", "self.limit = self.segment.header().consumed.0.load(Ordering::Acquire)",
             "between processes: the consumed position is read relaxed"),
-    relaxed("shared/producer.rs", "header().published.0.store(first + sent as u64, Ordering::Release)", "between processes: the published position is stored relaxed"),
+    relaxed("shared/producer.rs", "header().published.0.store(end, Ordering::Release)", "between processes: the published position is stored relaxed"),
     ("shared/consumer.rs", "        self.segment.header().room.0.wake();\n    }\n\n    /// The same", "    }\n\n    /// The same",
      "between processes: the consumer does not wake the producer"),
     ("shared/producer.rs", "        self.segment.header().arrivals.0.wake();\n        sent", "        sent", "between processes: the producer does not wake the consumer"),
