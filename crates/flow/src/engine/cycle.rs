@@ -6,12 +6,15 @@
 //! | **grant** | each unit in a queue or in a line gets all that it needs, or waits; pulled units are admitted | `grant` (pulled: `pulling`) |
 //! | **dispatch** | the worker takes a granted batch, or the right to pull the source | `dispatch`, `turn` |
 //! | **wake** | other threads hear of the work that is left to them | `wake` |
-//! | **run** | the stage's code runs on the batch, or the source is pulled; plain units that are done retire | `run/lane` (a pull: `threads/source_slot`, `intake/source`) |
-//! | **settle** | each unit of the batch goes on, is retried, or leaves; plain ones are counted | `settle` |
+//! | **run** | the stage's code runs on the batch, or the source is pulled; a batch of plain units that are all done retires | `turn`, `run/lane`, `run/settlement` (a pull: `threads/source_slot`, `intake/source`) |
+//! | **settle** | each unit of the batch goes on, is retried, or leaves; those that have retired are counted | `settle` |
 //!
 //! A turn is one way round. The worker holds the mutex from settling one batch until it has taken the next one, except
-//! where the source has ended, whose listener it tells in between. Wherever it gives the mutex up, the plan of wake-ups
-//! is made before and sent after, so other workers run what it leaves while it runs what it took.
+//! where the source has ended, whose listener it tells in between. Before it runs what it took, the plan of wake-ups is
+//! made under the mutex and sent without it, so other workers run what it leaves meanwhile.
+//!
+//! A unit of the source begins its way at *dispatch*: a worker dispatches itself to pull it, *runs* the pull, *settles* it, and
+//! the *grant* after that admits the unit.
 
 use std::sync::Arc;
 

@@ -49,7 +49,8 @@ impl State {
         if batch.is_none() || is_pressing { self.can_pull().then_some(pull).or(batch) } else { batch }
     }
 
-    /// Whether a worker could run out of work before the next pull.
+    /// Whether the workers could run out of work before the next pull: all stages together have less than a batch of the entry stage
+    /// for each.
     fn runs_low(&self) -> bool {
         let batch = self.stages.at(self.intake.entry()).batch_target();
         self.stages.could_run() < self.crew.shared_workers() * batch

@@ -75,7 +75,7 @@ pub(crate) struct TurnSlot {
     /// Units of the turn that count as running: those of its first batch or, when that is settled, of the batch in
     /// hand.
     units: AtomicU32,
-    /// Whether `units` are those of the batch in hand, although its worker has not been told.
+    /// Whether `units` are those of the batch in hand, although its worker has not been told. Used under the mutex only.
     of_one_in_hand: AtomicBool,
     /// The beginning of the turn; used under the mutex only.
     since_ns: AtomicU64,

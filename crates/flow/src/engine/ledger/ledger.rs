@@ -61,7 +61,8 @@ impl Ledger {
         self.split += units;
     }
 
-    /// Counts units that leave in the same way.
+    /// Counts units that leave in the same way: those that have retired early (`run/settlement`), when their
+    /// batch is settled; those of a batch that leaves as a whole; and single units, such as a dead one or the last of a family.
     #[inline]
     pub(crate) fn depart(&mut self, units: u64, parting: Parting) {
         match parting {

@@ -193,6 +193,11 @@ where
     X: Route<B::Out>,
 {
     /// Runs units until the last one, or until one panics.
+    ///
+    /// Plain units of a batch that is timed as a whole (more than one unit, and short ones: see
+    /// `Run::time_each`) take the shortest path if the stage has one exit; all others, and
+    /// the rest of a batch after a unit that ends in another way, are run one by one. What changes in one path changes in
+    /// both.
     fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
         let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
         while let Some(row) = rows.get_mut(progress.next) {

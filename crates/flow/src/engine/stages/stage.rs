@@ -95,8 +95,16 @@ pub(crate) struct StageState {
     pub(super) is_marked: bool,
     /// The queue holds units that were not looked at because every worker is busy elsewhere.
     pub(super) lacks_worker: bool,
-    // Work in progress.
+    // Work in progress. A worker's turn has a first batch and may have further ones of the same stage:
+    //
+    // | batch of a turn | its units count in | its worker counts in |
+    // | --- | --- | --- |
+    // | the first one, until it is settled | `running` | `busy` |
+    // | a further one, while the first one counts | `granted` and `in_turns` | – |
+    // | the one in hand, once the timekeeper has settled the first one | `running` | `busy` |
+    /// Units whose batch counts as running.
     running: usize,
+    /// Workers whose turn counts here.
     busy: usize,
     last_dispatch_ns: u64,
     stats: StageStats,
@@ -330,7 +338,8 @@ impl StageState {
         (self.waiting.len() + self.granted + self.parked_units + self.for_room) as u64
     }
 
-    /// The number of units that could run as soon as a worker is free and their needs are met.
+    /// The number of units that could run as soon as a worker is free and their needs are met, and of those in the further
+    /// batches of turns, some of which run.
     #[inline]
     pub(super) fn could_run(&self) -> usize {
         self.waiting.len() + self.granted
