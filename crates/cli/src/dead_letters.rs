@@ -117,7 +117,8 @@ impl DeadLetters {
     /// [`NotWritable`], if they cannot be.
     pub(crate) fn begin(&self) -> Result<(), NotWritable> {
         let path = self.path();
-        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        // Letters are added to what is no file of its own.
+        if writable::check_replaceable(&path).is_err() {
             return Ok(());
         }
         match File::open(&path) {
@@ -188,8 +189,7 @@ impl DeadLetters {
         let apart = moved.expect("a folder does not hold all numbers");
         let renamed = match fs::metadata(&path) {
             Ok(_) if !open.is_in_place() => Err(io::Error::other("it is not the file that this run writes to")),
-            Ok(found) if found.is_file() => fs::rename(&path, &apart),
-            Ok(_) => Err(io::Error::other("it is not a regular file")),
+            Ok(_) => writable::check_replaceable(&path).and_then(|()| fs::rename(&path, &apart)),
             Err(error) => Err(error),
         };
         if let Err(error) = renamed {
@@ -229,7 +229,8 @@ impl DeadLetters {
         let opened = (|| {
             let mut file = open(&path)?;
             let mut ours = lock(&file)?;
-            if ours && file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+            let has_letters = file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
+            if ours && has_letters && writable::check_replaceable(&path).is_ok() {
                 set_aside(&path)?;
                 file = open(&path)?;
                 ours = lock(&file)?;

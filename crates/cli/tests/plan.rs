@@ -80,6 +80,10 @@ fn the_ready_flows_are_accepted_and_fit_80_columns() {
     let mut seen = 0;
     for entry in std::fs::read_dir(flows()).unwrap() {
         let path = entry.unwrap().path();
+        // The cases beside it are no flow.
+        if path.to_str().unwrap().ends_with(".test.toml") {
+            continue;
+        }
         let output = plan(&[path.to_str().unwrap()]);
         assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();

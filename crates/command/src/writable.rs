@@ -68,10 +68,42 @@ pub fn check_listed<E>(path: &Path, way: Way, list: impl FnOnce(&Path) -> E) -> 
             return Ok(());
         }
     }
+    if way == Way::Replace
+        && let Err(error) = check_replaceable(path)
+    {
+        return refuse(error, "choose a file".to_owned());
+    }
     match try_beside(path, list) {
         Ok(()) => Ok(()),
         Err(error) => refuse(error, format!("choose another folder than {}", shown::path(folder))),
     }
+}
+
+/// The longest chain of symbolic links, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// Checks that a new file may take the place of what is at `path`, if there is something: a regular file or a link to one,
+/// but no device, pipe or socket, and no link to an open file such as `/dev/stdout`. Taking their place would break them for
+/// every other program.
+///
+/// # Errors
+/// The reason why it may not.
+pub fn check_replaceable(path: &Path) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err(io::Error::other("it is no regular file, and a new file would take its place"));
+    }
+    let mut link = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = fs::read_link(&link) else { return Ok(()) };
+        let folder = link.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if fs::canonicalize(folder).is_ok_and(|folder| folder.starts_with("/proc")) {
+            return Err(io::Error::other(
+                "it leads to a file that a process has open, and a new file would take its place",
+            ));
+        }
+        link = folder.join(target);
+    }
+    Ok(())
 }
 
 /// Makes a file in the folder of `path`, and removes it.
@@ -92,6 +124,35 @@ fn try_beside<E>(path: &Path, list: impl FnOnce(&Path) -> E) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_to_open_files_and_devices_are_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = |name: &str, target: &Path| {
+            let link = folder.path().join(name);
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            link
+        };
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let open = File::open(&file).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        let to_open = link("open", Path::new(&format!("/proc/self/fd/{number}")));
+        for path in [
+            &link("twice", &to_open),
+            &to_open,
+            Path::new(&format!("/dev/fd/{number}")),
+            &link("null", Path::new("/dev/null")),
+        ] {
+            assert!(check_replaceable(path).is_err(), "{path:?}");
+            assert!(check(path, Way::Replace).is_err() && check(path, Way::Append).is_ok(), "{path:?}");
+        }
+        for path in
+            [&file, &link("plain", &file), &link("nowhere", Path::new("/no/such/file")), &folder.path().join("new")]
+        {
+            assert!(check_replaceable(path).is_ok(), "{path:?}");
+        }
+    }
 
     #[test]
     fn a_place_that_cannot_hold_a_file_is_refused_with_advice() {

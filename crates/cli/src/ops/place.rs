@@ -14,7 +14,7 @@ use std::os::fd::IntoRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use millstream_command::temporary;
+use millstream_command::{temporary, writable};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 
@@ -92,7 +92,10 @@ impl Placing {
 
     fn rename(&mut self, existing: Existing) -> io::Result<()> {
         match existing {
-            Existing::Replace => std::fs::rename(&self.temporary, &self.target)?,
+            Existing::Replace => {
+                writable::check_replaceable(&self.target)?;
+                std::fs::rename(&self.temporary, &self.target)?;
+            }
             Existing::Keep => rename_new(&self.temporary, &self.target)?,
         }
         self.put = true;

@@ -143,6 +143,11 @@ pub(crate) struct RanAgain {
 }
 
 impl RanAgain {
+    /// The number of letters whose units came in again and ran to an end.
+    pub(crate) fn ran(self) -> u64 {
+        self.taken.saturating_sub(self.kept)
+    }
+
     /// The number of dead units, of the number that died: a unit that ran again has died once more or is alive.
     pub(crate) fn still_dead(self, died: u64) -> u64 {
         (died + self.kept).saturating_sub(self.taken)

@@ -64,10 +64,13 @@ impl Closing<'_> {
             written = false;
         }
         let ran_again = self.run.ran_again;
-        if ran_again.taken > 0 {
-            let (letters, were) =
-                (text::counted(ran_again.taken, "dead letter"), if ran_again.taken == 1 { "was" } else { "were" });
-            complain(format!("{letters} {were} run again"));
+        let ran = ran_again.ran();
+        if ran > 0 {
+            complain(format!(
+                "{} {} run again",
+                text::counted(ran, "dead letter"),
+                if ran == 1 { "was" } else { "were" }
+            ));
         }
         let dead = ran_again.still_dead(report.dead_lettered);
         if dead > 0 {

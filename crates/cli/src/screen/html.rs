@@ -22,8 +22,8 @@ fn report(run: &RunReport<'_>) -> Value {
     let told = ["oversize", "latency", "skipped", "groups"];
     let facts = facts(report).into_iter().filter(|(name, _)| told.contains(name));
     let gathered = run.gathered.iter().map(|(stage, file)| format!("{stage}: {file}"));
-    let ran_again = (run.ran_again.taken > 0)
-        .then(|| format!("dead letters that were run again: {}", text::count(run.ran_again.taken)));
+    let ran_again = (run.ran_again.ran() > 0)
+        .then(|| format!("dead letters that were run again: {}", text::count(run.ran_again.ran())));
     let facts: Vec<_> =
         facts.map(|(name, value)| format!("{name}: {value}")).chain(ran_again).chain(gathered).collect();
     json!({

@@ -30,7 +30,7 @@ pub(crate) fn json(run: &RunReport<'_>) -> String {
         members.insert("throughput".to_owned(), value!(run.throughput.samples()));
         members.insert("dead_letter_causes".to_owned(), value!(run.causes));
         members.insert("steered".to_owned(), value!(run.steered.changes));
-        members.insert("ran_again".to_owned(), run.ran_again.taken.into());
+        members.insert("ran_again".to_owned(), run.ran_again.ran().into());
         let path = run.dead_letters.map_or(Value::Null, |path| path.to_string_lossy().into());
         members.insert("dead_letters_file".to_owned(), path);
         members.insert("gathered_files".to_owned(), run.gathered.iter().map(gathered_file).collect());

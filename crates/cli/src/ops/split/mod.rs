@@ -25,7 +25,7 @@ use crate::record::{PieceText, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
 
 /// The most levels of pieces. A circle of stages that splits without an end has one so.
-const MAX_LEVELS: u32 = 1000;
+const MAX_LEVELS: u32 = 100;
 
 /// Bytes asked of a payload at once.
 const READ: usize = 64 << 10;
