@@ -64,6 +64,8 @@ pub(super) struct HttpGet {
     url: Template,
     most_bytes: u64,
     max_retry_after: Duration,
+    /// Whether a `Retry-After` is waited for: a stand-in for a server need not be spared.
+    waits: bool,
     redirects: Redirects,
     headers: Vec<(HeaderName, Template)>,
     agent: Agent,
@@ -105,6 +107,7 @@ impl HttpGet {
             url: spec.url.clone(),
             most_bytes: spec.max_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             max_retry_after: spec.max_retry_after.unwrap_or(DEFAULT_MAX_RETRY_AFTER),
+            waits: true,
             redirects: Redirects {
                 most: spec.max_redirects.unwrap_or(redirect::DEFAULT_MAX_REDIRECTS),
                 downgrade: spec.downgrade,
@@ -206,7 +209,7 @@ impl HttpGet {
             pause = self.max_retry_after;
             message.push_str(&format!(", and `max_retry_after` is {}", time::show(pause)));
         }
-        Failure::msg(message).not_before(pause)
+        Failure::msg(message).not_before(if self.waits { pause } else { Duration::ZERO })
     }
 
     fn too_large(&self, found: &str) -> Failure {
@@ -304,7 +307,7 @@ fn told(error: &std::io::Error) -> String {
     }
 }
 
-/// An op that makes its requests over the connections of another agent, made with the op's settings.
+/// An op that makes its requests over the connections of another agent, made with the op's settings, and pauses for none.
 ///
 /// # Errors
 /// A header's name is none.
@@ -314,6 +317,7 @@ pub(crate) fn http_get_over(
 ) -> Result<Box<dyn Op>, OpError> {
     let mut op = HttpGet::new(spec)?;
     op.agent = agent(op.agent.config().clone());
+    op.waits = false;
     Ok(Box::new(op))
 }
 

@@ -202,6 +202,10 @@ pub(crate) fn read_trace(
         }
         if tag == SUMMARY {
             let measured = serde_json::from_slice(&bytes).map_err(|error| damaged(&format!("the summary: {error}")))?;
+            if !input.fill_buf()?.is_empty() {
+                at += head.len() as u64 + length;
+                return Err(TraceError::Damaged { at, what: "the trace ends here, and more bytes follow".into() });
+            }
             return Ok((header, measured));
         }
         let (mut numbers, mut context) = (Numbers(&bytes), Context::default());
