@@ -545,7 +545,7 @@ fn an_output_that_panics_ends_the_recording_and_not_the_flow() {
 #[test]
 fn other_files_are_no_traces() {
     for (file, says) in [
-        (&b""[..], "no line"),
+        (&b""[..], "no first line"),
         (b"\n", "is not"),
         (b"{}\n", "millstream_trace"),
         (b"{\"millstream_trace\":2}\n", "format 2"),
