@@ -30,6 +30,8 @@ pub(super) struct Windows {
 #[derive(Debug)]
 struct Held {
     number: u64,
+    /// The first unit since the settings changed.
+    since: Option<u64>,
     taken: Instant,
     asked: Instant,
     bytes: Vec<u8>,
@@ -55,11 +57,13 @@ impl Windows {
     /// The part that begins with byte `from` of the trace with this number, or of a new one.
     pub(super) fn part(&mut self, number: Option<u64>, from: u64, now: Instant) -> Answer {
         let Some(live) = &self.live else { return Answer::error("this run keeps no trace") };
-        if number.is_none() && self.held.as_ref().is_none_or(|held| now > held.taken + FRESH) {
-            live.begin();
+        live.begin();
+        let since = live.first_unit();
+        let is_fresh = |held: &Held| held.since == since && now <= held.taken + FRESH;
+        if number.is_none() && !self.held.as_ref().is_some_and(is_fresh) {
             self.taken += 1;
             let bytes = live.window(live.most_bytes());
-            self.held = Some(Held { number: self.taken, taken: now, asked: now, bytes });
+            self.held = Some(Held { number: self.taken, since, taken: now, asked: now, bytes });
         }
         let Some(held) = self.held.as_mut().filter(|held| number.is_none_or(|number| number == held.number)) else {
             return Answer::error("the trace has made room for a newer one: ask from its beginning");

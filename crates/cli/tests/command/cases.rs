@@ -204,11 +204,12 @@ fn a_wrong_case_file_is_shown_with_carets_and_a_case_that_hangs_is_ended() {
     let room = Room::new(FLOW);
     let (_, err) = ended(&room.run(&["test", "flow.toml"]), 2);
     assert!(err.contains("flow.test.toml, which is not there"), "{err}");
-    let slow = "[source]\nargs = true\n[[stage]]\nname = \"g\"\nop = \"gather\"\nreduce = \"count\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\n\
-        url = \"http://a.test/\"\nretry = 9\n";
-    let busy = "[[case]]\nname = \"x\"\ninput = \"i\"\n[[case.http]]\nurl = \"http://a.test/\"\nstatus = 503\n\
-        headers = { Retry-After = \"20\" }\n[case.expect]\n";
-    let said = tested(slow, busy, &["--timeout", "300ms"], 1);
+    // Copies of copies, twice as many at each level.
+    let endless = "[source]\nargs = true\n[[stage]]\nname = \"c\"\nop = \"copy\"\nto = [\"a\", \"b\"]\n\
+        [[stage]]\nname = \"a\"\nop = \"filter\"\nwhen = { text = \"{line}\", equals = \"i\" }\nnext = \"c\"\n\
+        [[stage]]\nname = \"b\"\nop = \"filter\"\nwhen = { text = \"{line}\", equals = \"i\" }\nnext = \"c\"\n";
+    let case = "[[case]]\nname = \"x\"\ninput = \"i\"\n[case.expect]\n";
+    let said = tested(endless, case, &["--timeout", "300ms"], 1);
     assert!(said.contains("it still runs after 300 ms and was ended"), "{said}");
 }
 

@@ -53,7 +53,7 @@ fn a_unit_is_explained_with_the_unit_that_holds_what_it_waits_for() {
         ("slto", "did you mean `slot`?"),
         ("slot:x", "has no keys"),
         ("18446744073709551616", "not the number of a unit"),
-        ("", "no resource"),
+        ("", "resources: slot, api"),
     ] {
         let output = room.run(&["explain", "gate", what]);
         assert_eq!(code(output.status), 2, "{what}");

@@ -399,7 +399,7 @@ fn mistakes_are_shown_where_they_are() {
         ("partial = true", append, "`partial` is for the pieces of one unit"),
         ("reduce = \"count\"\nafter = \",\"", append, "`after` comes behind contents that are put together"),
         ("reduce = \"count\"\nitem = \"{line}\"", append, "`item` is the content of a unit, and a count has none"),
-        ("reduce = \"mean\"", append, "`reduce` cannot be \"mean\""),
+        ("reduce = \"median\"", append, "`reduce` cannot be \"median\""),
         ("by = \"{line}\"\nunit = 3", append, "units"),
         ("by = \"{line}\"", append, "units come to `gather` without a payload"),
         ("by = \"{key}\"\nitem = \"{line}\"", append, "no `gather` stage comes before `gather`"),

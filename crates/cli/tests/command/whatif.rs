@@ -117,7 +117,8 @@ fn a_prediction_is_judged_by_runs_with_the_setting_and_without_in_turns() {
     assert_eq!((&judged["pairs"], &judged["faster"]), (&2.into(), &Value::Null), "two pairs decide nothing: {found}");
     let number = |name: &str| judged[name].as_f64().unwrap();
     assert!(number("ratio") < 1.0 && number("predicted") < 0.6, "{found}");
-    assert!(number("low") <= number("ratio"), "{found}");
+    // So few pairs may leave a side open.
+    assert!(judged["low"].as_f64().is_none_or(|low| low <= number("ratio")), "{found}");
 }
 
 #[test]
@@ -297,7 +298,7 @@ fn bad_traces_and_settings_are_refused_with_their_reason() {
         (&["other"][..], "this is not a trace"),
         (&["cut"], "without the summary"),
         (&["missing"], "No such file"),
-        (&["run.trace", "--anyway", "resource.dsk=4"], "the settings are resource.disk, resource.net, workers"),
+        (&["run.trace", "--anyway", "resource.dsk=4"], "there are resource.disk, resource.net, workers"),
         (&["run.trace", "--anyway", "resource.disk"], "no setting `resource.disk`"),
         (&["run.trace", "--anyway", "resource.disk=many"], "whole number"),
         (&["run.trace", "--anyway", "resource.disk=0"], "at least 1"),
