@@ -14,23 +14,17 @@
 //! matters, and times that differ by factors of a thousand hide it. The page can show true time, too.
 //!
 //! ```
-//! use millstream_history::{Builder, Counterexample, Op, Operation, Value, Verdict, timeline::Timeline};
+//! use millstream_history::{Builder, Op, Operation, Options, Value, check, timeline::Timeline};
 //!
 //! let mut builder = Builder::new();
 //! builder.push(Operation { ret: Some(10), ..Operation::new(0, Op::ENQUEUE, Value::int(7)) })?;
 //! builder.push(Operation { call: 20, ret: Some(30), ..Operation::new(1, Op::DEQUEUE, Value::NULL) })?;
 //! let history = builder.finish()?;
-//! let verdict = Verdict::Fails(Counterexample {
-//!     operations: vec![0, 1],
-//!     reason: "the queue held 7 all the while".to_owned(),
-//!     subject: Some(1),
-//!     start: None,
-//!     prefix: None,
-//! });
+//! let verdict = check(&history, &"queue".parse()?, &Options::default())?;
 //! let timeline = Timeline::new("my queue", &history, &verdict);
 //! assert!(timeline.svg().contains("enqueue(7)"));
-//! assert!(timeline.html().contains("The queue held 7 all the while"));
-//! # Ok::<(), millstream_history::Contradiction>(())
+//! assert!(timeline.html().contains("dequeue"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod html;
