@@ -14,15 +14,17 @@
 //! matters, and times that differ by factors of a thousand hide it. The page can show true time, too.
 //!
 //! ```
-//! use millstream_history::{Builder, Op, Operation, Options, Value, check, timeline::Timeline};
+//! use millstream_history::{Builder, Op, Operation, Options, Value, Verdict, check, timeline::Timeline};
 //!
 //! let mut builder = Builder::new();
 //! builder.push(Operation { ret: Some(10), ..Operation::new(0, Op::ENQUEUE, Value::int(7)) })?;
 //! builder.push(Operation { call: 20, ret: Some(30), ..Operation::new(1, Op::DEQUEUE, Value::NULL) })?;
 //! let history = builder.finish()?;
 //! let verdict = check(&history, &"queue".parse()?, &Options::default())?;
+//! let Verdict::Fails(example) = &verdict else { panic!("the queue held 7 all the while") };
 //! let timeline = Timeline::new("my queue", &history, &verdict);
 //! assert!(timeline.svg().contains("enqueue(7)"));
+//! assert_eq!(example.operations, [0, 1]);
 //! assert!(timeline.html().contains("dequeue"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
