@@ -186,29 +186,46 @@ fn whatever_call_fails_what_is_said_and_what_is_left_are_true() {
         let could_not = err.lines().any(|line| line.starts_with("error: "));
         let expected = if could_not { 4 } else { i32::from(dead > 0) };
         assert_eq!(status, expected, "{said}");
+        // A part of a line stays if neither cutting the file nor blanking the part succeeds.
+        let may_have_parts =
+            [libc::SYS_ftruncate, libc::SYS_pwrite64].into_iter().all(|call| has_failed(&faults, call));
         for letter in err.lines().filter(|line| line.starts_with('{')).map(str::to_owned).chain(letters(&room)) {
-            let letter: serde_json::Value =
-                serde_json::from_str(&letter).unwrap_or_else(|_| panic!("{letter}: {said}"));
+            let letter: serde_json::Value = match serde_json::from_str(&letter) {
+                Ok(letter) => letter,
+                Err(_) if may_have_parts => continue,
+                Err(error) => panic!("{error}: {letter}: {said}"),
+            };
             let message = letter["message"].as_str().unwrap();
             assert!(message.contains("cannot ") && message.contains("(os error "), "{message}: {said}");
         }
         assert_whole(&room);
-        let logged = lines(&room, "log");
-        assert_eq!((logged.len(), room.read("log").starts_with("an earlier line\n")), (retired, true), "{said}");
+        assert!(room.read("log").starts_with("an earlier line\n"), "{said}");
         let names = files(&room.path(""));
-        for name in names.iter().filter(|name| name.starts_with("list")) {
-            lines(&room, name);
+        if !may_have_parts {
+            assert_eq!(lines(&room, "log").len(), retired, "{said}");
+            for name in names.iter().filter(|name| name.starts_with("list")) {
+                lines(&room, name);
+            }
         }
         assert!(names.iter().any(|name| name.starts_with("list") && room.read(name).contains("earlier")), "{said}");
-        if !faults.contains(&format!("number: {}", libc::SYS_unlink)) {
+        let may_stay = has_failed(&faults, libc::SYS_unlink);
+        if !may_stay {
             assert_eq!(temporary(&room), [""; 0], "{said}");
         }
-        // On a sound file system the next run clears up, and does what is left to do.
+        // On a sound file system the next run does what is left to do. It clears up as well, if this run could note its files.
         ended(&room.run(RUN), 0);
         assert_whole(&room);
-        assert_eq!((files(&room.path("out")).len(), temporary(&room)), (FILES, vec![]), "{said}");
+        let outputs = files(&room.path("out")).into_iter().filter(|name| !name.contains(".millstream-")).count();
+        assert_eq!(outputs, FILES, "{said}");
+        if !(may_stay && err.contains("its temporary files stay")) {
+            assert_eq!(temporary(&room), [""; 0], "{said}");
+        }
         assert_eq!(lines(&room, "list").len(), FILES, "{said}");
     }
+}
+
+fn has_failed(faults: &str, call: libc::c_long) -> bool {
+    faults.lines().any(|fault| fault.contains(&format!("number: {call},")))
 }
 
 /// The letters in the file. A part of a letter that could not be taken back is a blank line there.
