@@ -15,6 +15,7 @@ const WHOLE_CORES: &[&str] = &[
     "eventcount_race",
     "eventcount_stress",
     "linearizable",
+    "live",
     "percpu_revocable",
     "reclaim_torture",
     "shutdown",
@@ -32,7 +33,7 @@ pub(crate) const WRAPPING: [&str; 2] =
 /// The step.
 pub(crate) fn unit(members: &[Member], about: &'static str) -> Step {
     let test = |targets: &[String]| {
-        let packages = ["test", "--workspace", "--exclude", PEERS].map(str::to_owned);
+        let packages = ["test", "--no-fail-fast", "--workspace", "--exclude", PEERS].map(str::to_owned);
         Invocation::new(packages.into_iter().chain(targets.iter().cloned()))
     };
     let words = |words: &[&str]| test(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
