@@ -30,7 +30,7 @@ fn main() {
                 }
             });
         }
-        // This drops the last sender outside the threads: when all senders are gone, the receiver learns it.
+        // This drops the last sender outside the threads, so that the receiver learns when all senders are gone.
         drop(sender);
         let mut batch = Vec::with_capacity(BATCH);
         while gather(&receiver, &mut batch) {

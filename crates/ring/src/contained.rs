@@ -31,7 +31,7 @@ impl Panic {
         }
     }
 
-    /// Ends the panic in a thread that is not at fault.
+    /// Swallows the panic, in a thread that is not at fault.
     pub(crate) fn end(self) {
         // The payload is leaked, since its destructor may panic, too.
         mem::forget(self);

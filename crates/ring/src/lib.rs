@@ -2,7 +2,7 @@
 //!
 //! They hand values over in order, from thread to thread or from process to process. Millstream's own engine uses one,
 //! at the gate through which units come in; the queues of its stages are lists under a mutex, because a grant takes
-//! from several resources at once (`engine/state.rs` of `millstream-flow` has the reason at length).
+//! from several resources at once (`engine/state.rs` of `millstream-flow` gives the full reason).
 //!
 //! | I want | look at |
 //! | --- | --- |

@@ -34,7 +34,7 @@ impl Options {
         Options { strategy, ..self }
     }
 
-    /// Makes arrivals end the waits on this set, too.
+    /// Makes arrivals wake the waiters of this set, too.
     #[must_use]
     pub fn wait_set(self, set: &WaitSet) -> Self {
         Options { set: Some(Arc::clone(&set.notifier)), ..self }

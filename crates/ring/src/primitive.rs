@@ -15,8 +15,8 @@ mod real {
     /// Requests the cache line at an address, to write to it soon. This is a hint: no address is wrong.
     #[inline(always)]
     pub(crate) fn prefetch_for_writing<T>(at: *const T) {
-        // SAFETY: a prefetch changes only the contents of caches, and does not fault. All 64-bit processors of this
-        // kind know the instruction, some as one that does nothing.
+        // SAFETY: a prefetch changes only the contents of caches, and does not fault. All x86-64 processors accept the
+        // instruction, some as a no-op.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         unsafe {
             std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
@@ -60,10 +60,10 @@ mod real {
     pub(crate) use loom::sync::{Arc, atomic};
     use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
     pub(crate) use loom::thread::{self, yield_now, yield_now as pause};
-    // These fences order each other no more than the real ones do.
+    // As with the real fences, a light one and a heavy one order each other, and two light ones do not.
     pub(crate) use millstream_sync::model::{heavy, light};
 
-    /// Loom's lock behind the interface of the one that runs. Its readers wait for a writer, but not for a waiting one.
+    /// Loom's lock behind `parking_lot`'s interface. Its readers wait for a writer, but not for a waiting one.
     #[derive(Debug)]
     pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
 

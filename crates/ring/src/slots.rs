@@ -1,10 +1,10 @@
-//! The ring's memory: a power of two of cells, addressed by position.
+//! The ring's memory: cells, a power of two in number, addressed by position.
 
 use std::ops::Range;
 
 use crate::primitive::{LINE_BYTES, UnsafeCell, prefetch_for_writing};
 
-/// The number of lines fetched together: enough that the 66 ns of one line's transfer are negligible for each of them.
+/// The number of lines fetched together: enough that the 66 ns of one transfer, spread over them, are negligible.
 const LINES_TOGETHER: usize = 16;
 
 /// Cells onto which positions map, lap after lap.
@@ -17,9 +17,10 @@ pub(crate) struct Slots<E> {
 }
 
 // SAFETY: threads reach cells only through raw pointers, under a claim on the cell's position. A claim gives one thread
-// the exclusive right or several the shared right, and `E: Send` (with `Sync` where events are shared) moves with it.
+// exclusive access, which `E: Send` allows, or several threads shared access, for which graphs require `E: Sync` as
+// well.
 unsafe impl<E: Send> Sync for Slots<E> {}
-// SAFETY: the slots own their values, which `E: Send` allows to move.
+// SAFETY: the slots own their values, which may move to another thread because `E: Send`.
 unsafe impl<E: Send> Send for Slots<E> {}
 
 impl<E> Slots<E> {
@@ -56,14 +57,15 @@ impl<E> Slots<E> {
         unsafe { self.cells.get_unchecked(position as usize & self.mask) }
     }
 
-    /// Prefetches cells for writing, from `from` on, among those before `until`, which are free. Returns the end of the
-    /// prefetched cells.
+    /// Prefetches for writing the first cells of `from..until`, which are free. Returns the end of the prefetched
+    /// cells.
     ///
-    /// The consumer has read these lines, so they must come back before the next lap is written. One of many producers
-    /// meets them one by one: its next claim is a locked instruction, which waits until earlier writes have their line.
-    /// So every line costs the whole way to the other core and back. Requested together, they arrive together: 4.9 ns
-    /// per event instead of 7.8. A single producer, whose writes may wait in the store buffer, gains as much: 2.1 ns
-    /// instead of 4.2. The lines after the next portion are requested, too: they arrive while the portion is written.
+    /// The consumer has read these lines, so they must come back before the next lap is written. Without prefetching, a
+    /// producer among many would get them one by one: its next claim is a locked instruction, which waits until earlier
+    /// writes have their line. So every line costs the whole way to the other core and back. Requested together, they
+    /// arrive together: 4.9 ns per event instead of 7.8. A single producer, whose writes may wait in the store buffer,
+    /// gains as much: 2.1 ns instead of 4.2. The lines after the next portion are requested, too: they arrive while the
+    /// portion is written.
     #[inline(always)]
     pub(crate) fn fetch(&self, from: u64, until: u64) -> u64 {
         let end = until.min(from + 2 * Self::TOGETHER);
@@ -74,7 +76,7 @@ impl<E> Slots<E> {
     }
 
     /// The end of the portion that a producer takes before it [fetches](Self::fetch) again, if it wants `most` of the
-    /// free cells from `from` to before `until`.
+    /// free cells `from..until`.
     #[inline(always)]
     pub(crate) fn portion(from: u64, until: u64, most: u64) -> u64 {
         until.min(from + Self::TOGETHER.max(most))

@@ -255,7 +255,8 @@ fn both_ends_are_unwind_safe_whatever_they_carry() {
     assert!(format!("{typed:?} {receiver:?}").contains("capacity: 1"));
 }
 
-/// A value of no size, whose destructor touches nothing of it: what was never written can be told by the count.
+/// A zero-sized value, whose destructor does not read it: only the count shows whether a value that was never written
+/// is dropped.
 struct Marker;
 
 static MARKERS_DROPPED: AtomicUsize = AtomicUsize::new(0);

@@ -288,7 +288,7 @@ fn consumers_that_replace_each_other_leave_no_trail() {
         assert_eq!(seen, [0, 1, 2, 3]);
     }
     producer.try_publish(|_| ()).expect("the producer waits for a consumer that has left");
-    // Each poller follows the one before, so often that no stack would be deep enough for a chain of all of them.
+    // Each poller follows the one before: no stack is deep enough for a recursion along all of them.
     let (mut last, mut poller) = (nodes[0], pollers.remove(0));
     for _ in 0..20_000 {
         (last, poller) = running.add_poller(&[last]);

@@ -1,5 +1,5 @@
 //! Recorded runs of the channels, of a graph's consumers and of a ring in shared memory, checked for linearizability.
-//! Twins with a classic mistake each must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer;
+//! Twins, each with a classic mistake, must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer;
 //! with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
 #![cfg(not(loom))]
 
@@ -92,8 +92,8 @@ fn channels_of_many_are_queues() {
 }
 
 /// The documentation says of a sender that is stopped in the middle of `send`: the receiver gets all values before its
-/// place, and the rest when it goes on. So "empty" from a ring of several senders is no answer of a queue, which is why
-/// the test above does not record it as one.
+/// place, and the rest when it goes on. So "empty" from a ring of several senders is not an answer that a queue gives,
+/// and the test above does not record it as one.
 #[test]
 fn a_stopped_sender_hides_what_others_sent_after_it() {
     must_be_caught("stopped-sender", "a ring whose first sender is stopped in the middle", Kind::Queue, || {
@@ -105,7 +105,7 @@ fn a_stopped_sender_hides_what_others_sent_after_it() {
         first.begin(Op::ENQUEUE, 1);
         let permit = stopped.reserve().unwrap();
         second.record(Op::ENQUEUE, 2, || other.send(2).unwrap());
-        // This is longer than the clocks of two cores may differ: otherwise the history leaves it open which came
+        // The pause exceeds the skew between the clocks of two cores: otherwise the history leaves it open which came
         // first.
         std::thread::sleep(Duration::from_millis(1));
         third.record(Op::DEQUEUE, (), || receiver.try_recv().ok());
@@ -257,7 +257,7 @@ fn a_consumer_that_is_forgotten_misses_an_event() {
         let ring = twins::Forgetful::<2>::new();
         let recorder = Recorder::new();
         let (mut producer, mut quick, mut slow) = (recorder.log(), recorder.log(), recorder.log());
-        // The pause is longer than the clocks of two cores may differ.
+        // The pause exceeds the skew between the clocks of two cores.
         let pause = || std::thread::sleep(Duration::from_micros(10));
         for event in 1..=3 {
             producer.record(Op::PUBLISH, event, || assert!(ring.try_publish(event)));

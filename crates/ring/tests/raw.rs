@@ -30,7 +30,7 @@ fn either_end_may_be_raw() {
     let mut producer = RawProducer::attach(&file, SLOTS, event()).unwrap();
     let mut consumer = Consumer::<Event>::attach(&file, SLOTS).unwrap();
     for round in 0..10 {
-        // Five events in eight slots begin at each slot in turn, so most rounds go over the end of the ring.
+        // Five events in eight slots begin at each slot in turn, so most rounds wrap around.
         let sent = numbered(5 * round..5 * round + 5);
         assert_eq!(producer.try_send(&bytes(&sent)), 5);
         let mut seen = Vec::new();

@@ -292,7 +292,7 @@ fn contents(file: &File) -> Vec<u8> {
 }
 
 #[test]
-fn a_ring_that_was_cut_is_refused() {
+fn a_truncated_ring_is_refused() {
     let ring = memory();
     drop(Producer::<u64>::attach(&ring, 4).unwrap());
     for bytes in [671, 640, 100] {

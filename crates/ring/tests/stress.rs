@@ -60,7 +60,7 @@ impl Ledger {
 }
 
 /// The length of a run: this many numbers from each producer. A busy machine sends only those that fit into some
-/// seconds, and at least a hundredth; a run that was requested to be long is not cut.
+/// seconds, and at least a hundredth; a run that `MILLSTREAM_STRESS` lengthens is not cut short.
 #[derive(Clone, Copy)]
 struct Length {
     numbers: u64,

@@ -76,9 +76,9 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         Slots::<MaybeUninit<T>>::portion(from, until, most)
     }
 
-    /// The number of places for which senders may be woken when a receiver has completed the positions from `start` to
-    /// before `end`: at least as many as it has freed. Of many receivers, one that closes a gap also frees the places
-    /// behind it that others have completed.
+    /// The number of places for which senders may be woken when a receiver has completed the positions `start..end`: at
+    /// least as many as it has freed. Of many receivers, one that closes a gap also frees the places behind it that
+    /// others have completed.
     pub(super) fn freed(&self, start: u64, end: u64) -> u64 {
         if !C::MANY {
             return end - start;
@@ -151,7 +151,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
             // The producers' cursor is not read here: a waiter would take its line from the sender for which it waits.
             return senders != 0;
         }
-        // An unfinished place is claimed, so its waiter goes on waiting, and its sender notifies.
+        // While a claimed place is unfinished, receivers go on waiting, and its sender notifies them.
         senders != CLOSED && self.producers.claimed() != self.consumers.claimed()
     }
 

@@ -2,10 +2,10 @@
 //!
 //! The last receiver drops the values in the channel. A sender may be in the middle of `send` meanwhile, so the
 //! receiver leaves a waiter registered with the arrivals' notifier: a sender that completes a place then sees a waiter,
-//! finds that there is no receiver, and drops the values in the receiver's place. A `send` that does not meet this race
-//! pays nothing for it. The sender's light fence between its completion and its check of the notifier pairs with the
-//! heavy fence between the registration and the receiver's last look, as with a receiver that falls asleep: one of the
-//! two sees the other.
+//! finds that there is no receiver, and drops the values instead. A `send` that does not meet this race pays nothing
+//! for it. The sender's light fence between its completion and its check of the notifier pairs with the heavy fence
+//! between the registration and the receiver's last look, as with a receiver that falls asleep: one of the two sees the
+//! other.
 //!
 //! Several threads may want to drop values at once, and a destructor may use the channel its value was in: it may drop
 //! the last sender, or send. So no lock is held while it runs. The first thread takes over the receivers' side; threads
@@ -45,7 +45,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 
     /// Whether a sender may be about to complete a place.
     fn may_be_sending(&self) -> bool {
-        // For many senders, claims have ended, so the unfinished ones are known. A sole sender claims by itself.
+        // For many senders, claims have ended, so the unfinished ones are known. The claim of a sole sender is not
+        // visible, so it counts as sending while it exists.
         if P::MANY { self.producers.claimed() != self.consumers.claimed() } else { self.senders() != 0 }
     }
 

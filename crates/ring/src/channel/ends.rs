@@ -42,7 +42,7 @@ macro_rules! end {
         }
 
         impl<T, C: Sequencer> $end<T, Multi, C> {
-            /// Closes the channel to new values: senders get their values back, and waiting senders at once. Values in
+            /// Closes the channel to new values: senders get their values back, at once if they are waiting. Values in
             /// the channel are still received; after them, receivers get a disconnection.
             ///
             /// Exact: the value of a `send` that returned success before or meanwhile is received, and no later `send`

@@ -33,14 +33,15 @@
 //! ```
 //!
 //! **Batches.** [`Sender::send_many`] and [`Receiver::recv_many`] claim and complete many positions at once: several
-//! times the throughput. **Time.** The `try_` forms never wait, the `_deadline` forms wait until a moment, and the
-//! `_async` forms wait as a task; each exists for one value and for many. (A single value also has `_timeout` forms.) **Several channels.**
-//! [`Select`] waits for any receivers and senders, [`WaitSet`](crate::WaitSet) for the arrivals of channels that were
-//! made for it. **Streams.** With the feature `futures`, `Receiver::into_stream` and `Sender::into_sink`.
+//! times the throughput. **Time.** The `try_` forms never wait, the `_deadline` forms wait until an instant, and the
+//! `_async` forms wait as a task; each exists for one value and for many. (A single value also has `_timeout` forms.)
+//! **Several channels.** [`Select`] waits for any receivers and senders, [`WaitSet`](crate::WaitSet) for the arrivals
+//! of channels that were made for it. **Streams.** With the feature `futures`, `Receiver::into_stream` and
+//! `Sender::into_sink`.
 //!
 //! **The end.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
 //! receivers are gone, senders get their values back, and the values in the channel are dropped at once: by the last
-//! receiver, and a value that a `send` puts in meanwhile by that sender. (Values behind a [`Permit`] that is still held
+//! receiver, or, if a `send` puts a value in meanwhile, by its sender. (Values behind a [`Permit`] that is still held
 //! are dropped when it is used or dropped.) An end that learns of a disconnection sees everything the others did before
 //! they left. Destructors run outside all locks and may use the channel. A destructor that panics does not keep others
 //! from running; its panic then resumes where the last receiver is dropped, and is swallowed in a `send`, which is not

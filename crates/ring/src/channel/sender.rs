@@ -170,7 +170,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     }
 
     /// Waits for a place that is filled later. The permit holds the place until it is used or dropped, and receivers do
-    /// not get past it before.
+    /// not get past it until then.
     ///
     /// # Errors
     /// If all receivers are gone or the channel is closed.

@@ -1,7 +1,7 @@
 //! Sending and receiving as a task.
 //!
-//! Tasks share an end of which there may be several; the sole sender or receiver of a channel is lent to one task at a
-//! time, which may move between threads with it. The two cases differ only in how they borrow the end.
+//! Tasks may share an end that can be cloned; the sole sender or receiver of a channel is lent to one task at a time,
+//! which may move between threads with it. The two cases differ only in how they borrow the end.
 
 use std::ops::{Deref, Range};
 
@@ -76,7 +76,8 @@ macro_rules! sending {
             /// not sent.
             ///
             /// Of the waiting tasks, about as many are woken as there are places (in a channel with one receiver
-            /// exactly as many, the longest waiting first). Once woken, poll or drop the task: the others sleep on.
+            /// exactly as many, the longest waiting first). A task that is woken must be polled or dropped: the others
+            /// sleep on.
             ///
             /// # Errors
             /// If all receivers are gone or the channel is closed.

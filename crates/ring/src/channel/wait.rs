@@ -54,7 +54,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         if enough { self.claim_places(hand, most).map(Some) } else { None }
     }
 
-    /// Wakes senders for the positions from `start` to before `end`, which have been received.
+    /// Wakes senders for the positions `start..end`, which have been received.
     #[cold]
     #[inline(never)]
     pub(super) fn wake_for_space(&self, wake_at: u64, start: u64, end: u64) {

@@ -58,7 +58,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Adds a consumer on a thread of its own, which sees each event after all of `follows` are through with it.
     ///
     /// If `handle` panics, its consumer leaves: its followers then follow the consumers it followed, and get the event
-    /// at which it panicked and all later ones without its work. [`Producer::has_panicked`] tells.
+    /// at which it panicked and all later ones without its work. [`Producer::has_panicked`] reports it.
     ///
     /// # Panics
     /// If a node belongs to another ring, or an exclusive consumer ([`handle_mut`](Self::handle_mut)) is not among

@@ -205,7 +205,7 @@ struct Passing<'a, E, P: Sequencer, C: Sequencer> {
 
 impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
     fn drop(&mut self) {
-        // A claim of one among many must be completed as a whole.
+        // A pool's member must complete its claim as a whole.
         let end = if C::MANY { self.batch.end } else { self.at };
         let consumer = self.consumer;
         consumer.party.own.complete(self.batch.start..end);

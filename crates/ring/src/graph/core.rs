@@ -81,8 +81,8 @@ impl<E, P: SequencerParts> Core<E, P> {
 
     /// Records that a handler has panicked. Its consumer has not left yet, or is through with its last event.
     pub(super) fn handler_panicked(&self) {
-        // Relaxed: the flag carries no data. A thread that finds that the consumer has left sees the flag by that
-        // release.
+        // Relaxed: the flag carries no data. A thread that finds that the consumer has left sees the flag, too, through
+        // the release with which it left.
         self.panicked.store(true, Ordering::Relaxed);
     }
 

@@ -40,7 +40,7 @@
 //! consumers wait for it any more. [`Running::join`] reports it. The handler's captured values are dropped after its
 //! consumer has left, so their drop may publish, or wait; if it panics, that is reported, too. The followers go on, and
 //! their events from then on lack a step: the event at which the handler panicked may be half changed, and in later
-//! ones the fields that it would have written hold values of the last lap. A program that should rather stop asks
+//! ones the fields that it would have written hold values of the last lap. A program that should stop instead checks
 //! [`Producer::has_panicked`] or [`Running::has_panicked`]. In a pool the other members go on, and all events are
 //! handled except the one at which it panicked, until the last member panics. A producer that panics while it writes an
 //! event does not publish it: consumers skip the position.

@@ -123,7 +123,7 @@ impl<C> Party<C> {
         Party { own, members: AtomicUsize::new(members), has_left: AtomicBool::new(false), instead: OnceLock::new() }
     }
 
-    /// Makes a member leave that followed `follows`; returns whether it was the last.
+    /// Makes a member that followed `follows` leave; returns whether it was the last.
     pub(super) fn leave(&self, mut follows: Follows) -> bool {
         // Release and acquire: the last member passes on everything the others did before.
         if self.members.fetch_sub(1, Ordering::AcqRel) > 1 {

@@ -1,4 +1,4 @@
-//! The following relation, and the exclusiveness of consumers.
+//! The relation between consumers and those they follow, and the exclusiveness of consumers.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::fmt;

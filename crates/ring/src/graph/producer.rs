@@ -10,7 +10,8 @@ use super::claim::Claim;
 use super::core::Core;
 use crate::sequencer::{Multi, Sequencer};
 
-/// Writes events in place and publishes them. The producer of a ring for many can be cloned for each thread.
+/// Writes events in place and publishes them. The producer of a ring for many producers can be cloned, one for each
+/// thread.
 ///
 /// When the last one is dropped, the consumers handle all published events and end.
 #[derive(Debug)]
@@ -53,8 +54,8 @@ impl<E, P: Sequencer> Producer<E, P> {
         Ok(())
     }
 
-    /// Writes and publishes `events` events, as many at once as there is room for; `write` also gets their number, from
-    /// 0.
+    /// Writes and publishes `events` events, as many at once as there is room for; `write` also gets the index of each
+    /// event, from 0.
     ///
     /// Events of other producers may come in between.
     pub fn publish_many(&mut self, events: u64, mut write: impl FnMut(u64, &mut E)) {

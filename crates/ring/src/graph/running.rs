@@ -35,7 +35,7 @@ pub struct Running<E, P: Sequencer> {
 pub struct HandlerPanicked {
     /// The consumer.
     pub node: Node,
-    /// The event that it was handling; for a panic after that the last event it got, or 0.
+    /// The event that it was handling; for a later panic, the last event that it got, or 0.
     pub position: u64,
     /// The panic's message, if it has one.
     pub message: String,
@@ -52,8 +52,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         self.threads.push((node, thread));
     }
 
-    /// Adds a consumer on a thread of its own. It starts with the oldest event with which not all consumers are
-    /// through.
+    /// Adds a consumer on a thread of its own. It starts with the oldest event that not all consumers have handled.
     ///
     /// Producers that need a new limit wait while it is added, for about a microsecond. The call waits for no consumer,
     /// and not for the thread of one that has left.
@@ -104,7 +103,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         self.core.has_panicked()
     }
 
-    /// Waits until all consumers have handled all published events, for which the producers must be dropped. Blocks.
+    /// Waits until all producers are dropped and all consumers have handled all published events. Blocks.
     ///
     /// # Errors
     /// One error for each handler that panicked.
@@ -121,7 +120,7 @@ fn has_ended(thread: &JoinHandle<Outcome>) -> bool {
     thread.is_finished()
 }
 
-/// A model's threads do not tell, so the model joins them.
+/// A model's threads do not report their end, so the model joins them.
 #[cfg(loom)]
 fn has_ended(_thread: &JoinHandle<Outcome>) -> bool {
     true

@@ -1,4 +1,4 @@
-//! Models of channels: every kind of both sides, batches, places given up, both ends that leave, tasks.
+//! Models of channels: every kind of both sides, batches, places given up, either end leaving, tasks.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -261,7 +261,7 @@ fn tasks_that_send_and_receive_batches_are_woken() {
     });
 }
 
-/// One receiver may take out `wake_at` while the other completes.
+/// One receiver may reset `wake_at` while the other completes.
 #[test]
 fn a_task_that_sends_is_woken_by_either_of_two_receivers() {
     explore(2, || {
@@ -361,7 +361,7 @@ impl Drop for Counted {
     }
 }
 
-/// Senders that stay send while the receivers leave; afterwards no value is left.
+/// Senders send while the receivers leave, and stay themselves; afterwards no value is left.
 fn nothing_outlives_the_receivers<P: Sequencer + 'static, C: Sequencer + 'static>(
     senders: Vec<Sender<Counted, P, C>>,
     receivers: Vec<Receiver<Counted, P, C>>,

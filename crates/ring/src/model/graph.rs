@@ -122,7 +122,7 @@ fn a_pool_s_member_that_sees_two_events_wakes_another() {
     });
 }
 
-/// An event for the pool must not wake the newcomer that follows it instead.
+/// An event for the pool must wake a member, not the newcomer that follows the pool.
 #[test]
 fn a_newcomer_takes_no_wake_up_of_the_pool() {
     explore(1, || {

@@ -16,25 +16,25 @@
 //!
 //! # Why flags, and the cost of alternatives
 //! A participant of `Multi` that is stopped between claim and completion must not keep others from completing. It does
-//! not: the flags behind it are set all the same, followers stop before the gap and go on when it closes.
+//! not: the flags behind it are set all the same; followers stop before the gap, and go on when it closes.
 //!
 //! - The first disruptor let completions wait for each other by spinning; with more threads than cores the spinner
 //!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The cure, a list of
 //!   pending positions and a state machine *unpublished → pending → published* in which a failed compare-and-swap means
 //!   "another thread does it", takes a store and one or more compare-and-swaps on a shared cursor for each completion,
 //!   and one thread may end up publishing for all.
-//! - One flag per position is that state machine with the list as the truth: a flag beyond a gap is *pending*, and
+//! - One flag per position is that state machine with the list as its only state: a flag beyond a gap is *pending*, and
 //!   *published* is a fact that the follower finds out by reading, so the last transition needs no write at all. LMAX 3
 //!   and 4 do the same with a 4-byte lap number per position.
 //! - A sequence word in each slot (Vyukov) costs 8 bytes beside each payload and a write by the *consumer* into each
 //!   slot. A queue of tickets claimed by fetch-and-add (SCQ, LMAX's claim) never retries, but takes positions that are
-//!   not free yet: a thread that holds one must wait for it, and so must all threads behind it. Trials on two cores
-//!   with three producers and one consumer: fetch-and-add ahead of space 16 M events/s, sequence words 31, this
-//!   protocol 110 to 120, and 200 since producers fetch the lines of free slots together before they write.
+//!   not free yet: a thread that holds one must wait for it, and so must all threads behind it. In trials on two cores
+//!   with three producers and one consumer, fetch-and-add ahead of free slots passed 16 M events/s, sequence words 31,
+//!   and this protocol 110 to 120 (200 since producers fetch the lines of free slots together before they write).
 //!
 //! Here a flag is one byte: the parity of the lap, and whether the position was skipped. 64 flags share a cache line,
 //! so following costs a 64th of a line for each event. Parity suffices because followers never look further than one
-//! lap (the argument stands with the code).
+//! lap (the comment on the code has the argument).
 //!
 //! # Skipped positions
 //! A claim that is dropped, by a panic for example, is completed as *skipped*: followers pass it. A `Single` needs none
@@ -51,7 +51,7 @@ use std::ops::Range;
 
 pub(crate) use sealed::{Hand, Progress, Sequencer as SequencerParts};
 
-/// The way in which a side of a ring is kept in order: [`Single`] or [`Multi`].
+/// The way in which one side of a ring claims and completes positions: [`Single`] or [`Multi`].
 pub trait Sequencer: sealed::Sequencer {}
 
 impl Sequencer for Single {}
@@ -75,8 +75,8 @@ pub(crate) mod sealed {
         }
     }
 
-    /// One participant's knowledge of its side. Copies serve calls that are not inlined: as long as no such call gets a
-    /// hand's address, the hand is not read from memory for each event.
+    /// One participant's knowledge of its side. A call that is not inlined gets a copy: if it got the hand's address,
+    /// the hand would be read from memory for each event.
     pub trait Hand: Debug + Send + Clone {
         /// Takes over the state of a copy.
         fn catch_up(&self, copy: Self);
@@ -84,7 +84,7 @@ pub(crate) mod sealed {
         /// Records that all positions before `end` are completed.
         ///
         /// The best place is after the [light fence](crate::primitive::light) that follows a completion: there the
-        /// compiler forgets the contents of memory, and the next claim does not have to load a value that it remembers.
+        /// compiler forgets the contents of memory, and the next claim need not load a value that is stored after it.
         fn has_completed(&self, end: u64);
     }
 
@@ -104,7 +104,7 @@ pub(crate) mod sealed {
         /// The state that one participant keeps to itself.
         type Hand: Hand;
 
-        /// The data that complete one position.
+        /// The argument of [`complete_one`](Self::complete_one), computed ahead.
         type Completion<'a>: Debug + Copy;
 
         /// A side without claims on a ring of `capacity` slots; the first `limit` positions are free.
@@ -115,8 +115,8 @@ pub(crate) mod sealed {
 
         /// Claims at least `least` and at most `most` positions, or none.
         ///
-        /// `frontier` maps a position up to which all are known to be free to the position up to which they are free
-        /// now.
+        /// `frontier` takes a position before which all are known to be free, and returns the position before which all
+        /// are free now.
         #[inline(always)]
         fn claim(&self, hand: &Self::Hand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
             self.claim_prepared(hand, least, most, frontier, |_| ()).map(|(claim, ())| claim)
@@ -125,8 +125,9 @@ pub(crate) mod sealed {
         /// Claims like [`claim`](Self::claim), and returns the value that `prepare` made for the first position right
         /// before it was claimed.
         ///
-        /// A claim among many is a locked instruction. No later load begins before it ends, and it waits for the stores
-        /// before it: a load that a store depends on belongs ahead of the claim, or every claim waits for it.
+        /// A claim in a `Multi` is a locked instruction. No later load begins before it ends, and it waits for the
+        /// stores before it. So a load on which a store depends belongs ahead of the claim: behind it, the load delays
+        /// the store, and the store delays the next claim.
         fn claim_prepared<R>(
             &self,
             hand: &Self::Hand,
@@ -136,7 +137,7 @@ pub(crate) mod sealed {
             prepare: impl Fn(u64) -> R,
         ) -> Option<(Range<u64>, R)>;
 
-        /// Prefetches for writing the data that complete these positions; a hint.
+        /// Prefetches for writing the memory that completing these positions will write; a hint.
         fn fetch(&self, positions: Range<u64>);
 
         /// The number of positions that could be claimed now.

@@ -16,7 +16,7 @@ pub struct Multi {
     claims: CachePadded<Claims>,
     /// One flag for each slot: [`LAP`] and [`SKIPPED`].
     flags: Box<[AtomicU8]>,
-    /// Whether any position was ever skipped. Hardly ever, so readers need not check flags for it.
+    /// Whether any position was ever skipped. Skips are rare, and before the first one readers need not check flags.
     has_skipped: AtomicBool,
     mask: usize,
     capacity_log2: u32,
@@ -131,7 +131,8 @@ impl Sequencer for Multi {
         let mut lost = 0;
         loop {
             // Acquire pairs with the release below: the flags of positions before the cursor are seen as their owners
-            // left them. With an older flag of the position before, parity would make the next lap's look complete.
+            // left them. An older flag has the same parity as one of the next lap, and would make that lap's position
+            // look complete.
             let next = claims.cursor.load(Ordering::Acquire);
             // Acquire pairs with the release below: the thread that found the positions free has seen their owners
             // complete them, and now this thread has, too.

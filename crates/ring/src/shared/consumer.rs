@@ -20,8 +20,8 @@ pub struct Consumer<T: Plain> {
 }
 
 impl<T: Plain> Consumer<T> {
-    /// Takes the consumer's role at the ring in `file`, which becomes a ring if the file is empty. The consumer starts
-    /// with the first event with which no earlier consumer was through.
+    /// Takes the consumer's role at the ring in `file`; an empty file becomes a ring. The consumer starts with the
+    /// first event that no earlier consumer has consumed.
     ///
     /// Blocks while another process attaches. A producer that still sleeps although an earlier consumer made room is
     /// woken, or wakes by itself within a second: that consumer may have been killed [at any
@@ -66,9 +66,9 @@ impl<T: Plain> Consumer<T> {
     /// Waits for at least one event, then handles those that are there, but at most `most`; returns their number. More
     /// events may have arrived since the last look.
     ///
-    /// They are consumed together, when `handle` has returned from the last: a consumer that crashes before, or whose
-    /// `handle` panics, sees all of them again. So they cost one wake-up together, and the producer gets their slots
-    /// together.
+    /// They are consumed together, when `handle` has returned from the last: a consumer that crashes before that, or
+    /// whose `handle` panics, sees all of them again. So they cost one wake-up together, and the producer gets their
+    /// slots together.
     ///
     /// ```
     /// use millstream_ring::shared::{Consumer, Producer};

@@ -30,9 +30,9 @@
 //! **Crashes.** A role is held by a lock on the file that the kernel drops when the process ends, however it ends. The
 //! next process to attach goes on where its predecessor was. An event counts as consumed when [`Consumer::handle`]
 //! returns from the handler, and the events of [`Consumer::handle_many`] when it returns from the last, so a consumer
-//! that crashes before sees them again: at least once. An event that a producer was writing when it crashed was never
-//! published. An event that it had published without waking the consumer is seen when the next producer attaches, or
-//! within a second.
+//! that crashes before that sees them again: delivery is at least once. An event that a producer was writing when it
+//! crashed was never published. An event that it had published without waking the consumer is seen when the next
+//! producer attaches, or within a second.
 //!
 //! **The end** of the stream is an event of the user's own, since a producer that is gone may come back, or another in
 //! its place: reserve a value for it, or a field. A consumer that wants to know whether the producer lives waits with
@@ -41,7 +41,7 @@
 //!
 //! **Waiting** blocks on an event count in the shared memory: without a sleeper there is no wake-up, and a sleeper
 //! checks by itself once a second. Progress is wait-free otherwise: a process that is stopped anywhere hinders the
-//! other only when that runs out of events or room.
+//! other only when the other runs out of events or room.
 //!
 //! **Cost.** Publishing and consuming take a locked addition each, some 20 cycles, since light fences do not reach
 //! other processes. A batch takes one: [`Producer::send_all`], [`Consumer::handle_many`].

@@ -20,7 +20,7 @@ pub struct Producer<T: Plain> {
 }
 
 impl<T: Plain> Producer<T> {
-    /// Takes the producer's role at the ring in `file`, which becomes a ring if the file is empty.
+    /// Takes the producer's role at the ring in `file`; an empty file becomes a ring.
     ///
     /// Blocks while another process attaches. A consumer that still sleeps although an earlier producer sent an event
     /// is woken, or wakes by itself within a second: that producer may have been killed [at any

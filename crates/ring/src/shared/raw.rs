@@ -73,10 +73,14 @@ impl RawProducer {
     /// waits. One wake-up per run of free slots.
     ///
     /// # Panics
-    /// If the bytes are no whole number of events.
+    /// If the bytes are not a whole number of events.
     pub fn try_send(&mut self, events: &[u8]) -> usize {
         let bytes = self.event.size();
-        assert!(events.len().is_multiple_of(bytes), "{} bytes are no whole number of events of {bytes}", events.len());
+        assert!(
+            events.len().is_multiple_of(bytes),
+            "{} bytes are not a whole number of events of {bytes} bytes",
+            events.len()
+        );
         let mut sent = 0;
         while sent < events.len() && self.typed.free() > 0 {
             sent += self.publish(&events[sent..]);
@@ -87,7 +91,7 @@ impl RawProducer {
     /// Sends the events in order, waiting for room until `deadline`, or as long as necessary; returns their number.
     ///
     /// # Panics
-    /// If the bytes are no whole number of events.
+    /// If the bytes are not a whole number of events.
     pub fn send(&mut self, events: &[u8], deadline: Option<Instant>) -> usize {
         let bytes = self.event.size();
         let mut sent = self.try_send(events);
@@ -103,7 +107,7 @@ impl RawProducer {
         self.typed.position()
     }
 
-    /// Sends the events that fit into the free slots up to the last slot, which are at least one; returns their bytes.
+    /// Sends the events that fit into the free slots up to the last slot, at least one; returns their size in bytes.
     fn publish(&mut self, events: &[u8]) -> usize {
         let first = self.typed.position();
         let (slots, start) = run(&self.typed.segment, self.event, first);
@@ -177,7 +181,7 @@ impl RawConsumer {
         unsafe { slice::from_raw_parts(start.as_ptr(), bytes) }
     }
 
-    /// Gives the slots of the next `events` events back to the producer. A consumer that crashes before sees them
+    /// Gives the slots of the next `events` events back to the producer. A consumer that crashes before that sees them
     /// again.
     ///
     /// # Panics

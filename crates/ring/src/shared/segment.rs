@@ -17,7 +17,7 @@ use crate::slots::check_capacity;
 /// The largest alignment of an event: that of the header, behind which the slots lie.
 pub(super) const MAX_ALIGN: usize = align_of::<Header>();
 
-/// The largest event, whose size the header can tell.
+/// The largest size of an event that the header can express.
 pub(super) const MAX_EVENT_BYTES: usize = u32::MAX as usize;
 
 /// A mapping, and the lock by which this process holds its role.

@@ -16,8 +16,9 @@
 //! no process takes over the role, the sleeper checks by itself once a second. A *sleeper* that is killed leaves its
 //! flag, which costs one needless system call.
 //!
-//! The count may wrap around: after 2^31 additions it has its old value. A sleeper makes no room and no events
-//! meanwhile, so this takes a ring with as many slots, and then the sleeper notices a second later.
+//! The count may wrap around: after 2^31 additions it has its old value. While one side sleeps, it makes no room and no
+//! events, so the other can add that often only in a ring with as many slots; even then the sleeper notices a second
+//! later.
 
 use std::time::{Duration, Instant};
 

@@ -51,7 +51,7 @@ impl<T: Plain + Default> Ring<T> {
     }
 }
 
-/// The moment at which a process is killed that has stored its position and is about to wake the other side.
+/// The moment at which a process is killed after it has stored its position and before it has woken the other side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Killed {
     BeforeItWakes,

@@ -62,10 +62,11 @@ impl Arrivals {
 
     /// Wakes one waiter per event, or all waiters if they are not interchangeable.
     ///
-    /// The first distinct waiter may register while this call is in progress, and be woken in place of a waiter that
-    /// could go on. Hence the second check. If the heavy fence with which the newcomer registers comes before the light
-    /// one here, this call sees that the waiters are distinct, and wakes all. If it comes after, the newcomer's key is
-    /// newer than the first wake-up, which therefore went to another waiter.
+    /// The first *distinct* waiter, which waits for other events than the rest, may register while this call is in
+    /// progress, and be woken in place of a waiter that could go on. Hence the second check. If the heavy fence with
+    /// which the newcomer registers comes before the light one here, this call sees that the waiters are distinct, and
+    /// wakes all. If it comes after, the newcomer's key is newer than the first wake-up, which therefore went to
+    /// another waiter.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake(&self, events: usize) {
@@ -97,7 +98,7 @@ impl Arrivals {
         }
     }
 
-    /// Relaxed: the first distinct waiter sets the flag before its heavy fence, so a thread that passes a light fence
+    /// Relaxed: the first distinct waiter clears the flag before its heavy fence, so a thread that passes a light fence
     /// after that one sees it.
     fn are_interchangeable(&self) -> bool {
         self.interchangeable.load(Ordering::Relaxed)

@@ -11,25 +11,28 @@
 //! `wake_at`: the position at which to check for sleepers, out of reach while there are none.
 //!
 //! **When a producer is woken.** A consumer checks for sleepers with each quarter of the ring that it frees and at the
-//! end of the claimed positions. It wakes one if at most a quarter is left, no position was claimed since its last
-//! check, and no producer looks for room: then no producer is at work. It also wakes one if nothing is left. A consumer
-//! that waits does the same when there is still nothing after a pause (and at most a quarter is claimed): if hardly any
-//! position was claimed since it last waited that long, too few producers are at work. If many were, the producers at
-//! work are merely a little slower than the consumer, which would wake one after another, so then it wakes one per
-//! 16,384 positions, or per 1 ms. Before it sleeps, and where there is only one producer, it always wakes one. And every
-//! 131,072 positions the producer that has slept longest gets its turn.
+//! end of the claimed positions. It wakes one if at most a quarter of the ring is left to consume, no position was
+//! claimed since the last check, and no producer looks for room: then no producer is at work. If nothing is left to
+//! consume, it wakes one even if positions were claimed, unless a producer looks for room. A consumer that waits
+//! checks, too, when there is still nothing after a pause (and at most a quarter is claimed): if hardly any position
+//! was claimed since it last waited that long, too few producers are at work, and it wakes one. If many were, the
+//! producers at work are merely a little slower than the consumer. The consumer would wake one after another, so
+//! instead it wakes one per 16,384 positions or per 1 ms, whichever comes first. Before it sleeps, and where there is
+//! only one producer, it always wakes one. And every 131,072 positions the producer that has slept longest gets its
+//! turn.
 //!
 //! **No producer is forgotten.** A consumer may take less than a quarter and then stop for good; other producers may
 //! keep the ring full permanently; a woken producer may need only one of many free slots. So each sleep is bounded: by
-//! 1 ms at first, then by the sum of all sleeps before, never more than 50 ms, times the number of sleepers, and by 200
-//! ms in all. Up to four sleepers together therefore wake up at most once per millisecond at first, and 20 times a
-//! second in the long run. A producer whose sleep timed out once is *urgent*: the next completion wakes the producer
-//! that has slept longest. And a producer that leaves wakes one, which may have slept because the leaver was there.
+//! the time that the producer has slept so far (at least 1 ms, at most 50 ms) times the number of sleepers, and never
+//! by more than 200 ms. Up to four sleepers together therefore wake up at most once per millisecond at first, and 20
+//! times a second in the long run. A producer whose sleep timed out once is *urgent*: the next completion wakes the
+//! producer that has slept longest. And a producer that leaves wakes one, which may have slept because the leaver was
+//! there.
 //!
 //! **An occasional nap.** A producer and a consumer that share a core and yield to each other give the scheduler no
-//! reason to part them, although the other core may idle or have enough producers. The scheduler places a thread afresh
-//! when it wakes from sleep. So once in 131,072 positions a producer that finds the ring full sleeps at once: with
-//! three producers on two cores, 4.7 ns per event instead of 6.0.
+//! reason to separate them, although the other core may be idle, or already run enough producers. The scheduler places
+//! a thread afresh when it wakes from sleep. So once in 131,072 positions a producer that finds the ring full sleeps at
+//! once: with three producers on two cores, 4.7 ns per event instead of 6.0.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +45,7 @@ use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::primitive::{heavy, light};
 
-/// The standard atomics, in a model, too: advice orders nothing, and its values make no difference to explore.
+/// The standard atomics, in a model, too: advice orders nothing, and exploring its values reveals nothing.
 mod advice {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
@@ -59,8 +62,8 @@ const MAX_NAP: Duration = Duration::from_millis(200);
 /// Number of positions between two naps that are taken although yielding would do, and between two turns of the longest
 /// sleeper. These positions take some 0.5 ms, and a nap or a turn costs a few µs.
 const POSITIONS_BETWEEN_NAPS: u64 = 1 << 17;
-/// Number of positions in which a consumer that finds nothing although producers are at work wakes one, unless this
-/// time passes first.
+/// Number of positions, or the time, after which a consumer that finds nothing wakes one more producer although some
+/// are at work; whichever passes first.
 const POSITIONS_BETWEEN_HELPERS: u64 = 1 << 14;
 const TIME_BETWEEN_HELPERS: Duration = Duration::from_millis(1);
 /// A producer is at work if at least this many positions were claimed between two fruitless pauses.
@@ -203,12 +206,12 @@ impl FreeSpace {
             // Another consumer is behind, and will come here when it reaches the position.
             return;
         }
-        // Acquire pairs with the release in `wake_no_later_than`: the waiter whose position this takes out is seen as
-        // registered.
+        // Acquire pairs with the release in `wake_no_later_than`: the waiter whose position the swap replaces is seen
+        // as registered.
         self.alarm.wake_at.swap(NEVER, Ordering::AcqRel);
         if self.tasks.has_waiters_unfenced() {
-            // A task registered in between. Another consumer may have found `NEVER` meanwhile. Either it passes the
-            // fence, and the task sees its completion when it is woken; or it completes later and finds `AT_ONCE`.
+            // A task registered in between. Another consumer may have found `NEVER` meanwhile. If its light fence came
+            // before the heavy one here, the task sees its completion when it is woken; otherwise it finds `AT_ONCE`.
             self.wake_no_later_than(AT_ONCE);
             heavy();
             self.tasks.wake(usize::MAX);
@@ -245,7 +248,7 @@ impl FreeSpace {
         let no_claims = claimed == alarm.claimed.load(Ordering::Relaxed);
         alarm.claimed.store(claimed, Ordering::Relaxed);
         let level = claimed.saturating_sub(completed);
-        // The end of the claimed positions gets a check: no completion may follow it.
+        // There is a check at the end of the claimed positions: perhaps no completion follows.
         self.check_threads_at(completed + level.clamp(1, self.portion));
 
         // Each check wakes at most one producer: if that is too few, the next check finds no claims again.
@@ -293,7 +296,7 @@ impl FreeSpace {
         }
     }
 
-    /// Wakes a producer after another one has left, because of which it may have slept.
+    /// Wakes a producer after another one has left: it may have slept because the other was there.
     pub(crate) fn producer_left(&self) {
         if self.has_sleepers() {
             self.threads.wake(1);

@@ -1,7 +1,7 @@
 //! How threads wait.
 //!
-//! On a machine with fewer cores than threads this decides more than the claim protocol does: the same ring passes 25
-//! or 120 M events/s, depending on which threads nap when. The reasons, measured on two cores:
+//! On a machine with fewer cores than threads, this matters more than the claim protocol: the same ring passes 25 or
+//! 120 M events/s, depending on which threads nap when. The reasons, measured on two cores:
 //!
 //! - A cache line goes from core to core and back in 66 ns. Within that time a producer that keeps its lines publishes
 //!   15 events. So a consumer *lets events gather*: before it looks again it pauses, 0.1 µs at first, up to 1.6 µs
@@ -11,8 +11,8 @@
 //!   that a slow consumer does not delay it). Otherwise it takes each slot the moment it is freed, and both sides run
 //!   at the pace of single hand-overs.
 //! - A producer that loses a compare-and-swap lets the winner run on (see [`Multi`](crate::sequencer::Multi)).
-//! - A thread that waits for one that does not run should give it the core, and for a whole burst: a waiter yields
-//!   after two fruitless looks. With 1024 slots a thread switch (0.5 to 1 µs) then costs 1 ns per event.
+//! - A thread that waits for one that does not run should give it the core, for a whole burst of events: a waiter
+//!   yields after two fruitless looks. With 1024 slots a thread switch (0.5 to 1 µs) then costs 1 ns per event.
 //! - Two threads that share a core and yield to each other never part. So a producer takes a nap now and then although
 //!   yielding would do: the scheduler places a woken thread afresh, perhaps on a core of its own.
 //! - Waking a sleeper costs its waker 2 µs. So threads sleep only when yielding did not help, and sleeping *producers*

@@ -1,6 +1,6 @@
 //! The spin policy: how long to wait between looks, and when to give up and sleep.
 
-// These are the standard types in a model, too: advice orders nothing, and its values make no difference to explore.
+// These are the standard types in a model, too: advice orders nothing, and exploring its values reveals nothing.
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -112,8 +112,9 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Learns the gap from the number of positions, of `capacity`, that had gathered. One is no sign: a partner that
-    /// answers each event by itself never has two. Between two and a quarter of the ring, more should gather.
+    /// Learns the gap from the number of positions, of `capacity`, that had gathered. One shortens the gap to its
+    /// minimum: a partner that answers events one by one never sends two together. Between two and a quarter of the
+    /// ring, more should gather.
     pub(super) fn gathered(&self, positions: u64, capacity: u64) {
         let gap = self.stats.gap.load(Ordering::Relaxed);
         let better = match positions {

@@ -144,7 +144,7 @@ impl Conditions {
     }
 }
 
-/// Yields the core, sleeps, or pauses for longer than the clocks of two cores may differ.
+/// Yields the core, sleeps, or pauses for longer than the skew between the clocks of two cores.
 pub(crate) fn disturb(random: &mut Random) {
     match random.below(256) {
         0..4 => thread::yield_now(),

@@ -167,7 +167,7 @@ fn followed<const WAITS: bool>() -> History {
     let _quiet = Conditions::quiet();
     let (ring, recorder) = (Followed::<WAITS>::default(), Recorder::new());
     let (mut leader, mut follower) = (recorder.log(), recorder.log());
-    // The pause is longer than the clocks of two cores may differ.
+    // The pause exceeds the skew between the clocks of two cores.
     let pause = || thread::sleep(std::time::Duration::from_micros(10));
     let mut next = 0;
     for _ in 0..2 {

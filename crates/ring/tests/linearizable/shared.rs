@@ -95,7 +95,7 @@ fn taken_over<const RIGHT_PLACE: bool>() -> History {
     for value in 1..=2 {
         let (mut producer, mut position) = (recorder.log(), memory.attach());
         producer.record(Op::ENQUEUE, value, || memory.send(&mut position, value));
-        // The pause is longer than the clocks of two cores may differ.
+        // The pause exceeds the skew between the clocks of two cores.
         std::thread::sleep(std::time::Duration::from_micros(10));
     }
     for _ in 0..2 {
