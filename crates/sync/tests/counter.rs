@@ -28,7 +28,7 @@ fn on_threads(work: impl Fn(u64) + Sync) {
 }
 
 #[test]
-fn threads_beyond_the_number_of_processors_lose_nothing() {
+fn additions_of_several_threads_are_not_lost() {
     static COUNTER: Counter = Counter::new();
     on_threads(|_| (0..EACH).for_each(|_| COUNTER.add(3)));
     assert_eq!(COUNTER.sum(), 3 * THREADS * EACH);

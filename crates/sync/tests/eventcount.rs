@@ -347,7 +347,7 @@ fn many_incrementers_lose_no_increment() {
 }
 
 #[test]
-fn a_static_count_needs_no_start() {
+fn a_static_count_needs_no_initialization() {
     static COUNT: millstream_sync::eventcount::EventCount = millstream_sync::eventcount::EventCount::new();
     COUNT.add_waking(1, 1);
     assert_eq!(COUNT.value(), 1);

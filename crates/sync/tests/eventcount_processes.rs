@@ -31,7 +31,8 @@ mod processes {
     use millstream_verify_random::{Random, stress};
 
     const LONG: Duration = Duration::from_secs(60);
-    /// Time after which the hand-offs of a stress unit end, unless there were fewer than [`MIN_ROUNDS`].
+    /// The hand-offs end after this time multiplied by `MILLSTREAM_STRESS`, unless there were fewer than
+    /// [`MIN_ROUNDS`].
     const RUN_TIME: Duration = Duration::from_secs(10);
     const MIN_ROUNDS: u64 = 500;
     /// The most waits that may take a second because the machine is busy.
@@ -204,7 +205,7 @@ mod processes {
             if took > TOO_LONG && took.saturating_sub(queued().saturating_sub(queued_before)) > TOO_LONG {
                 late += 1;
             }
-            assert!(late <= MAX_LATE, "{late} waits ended only after their second");
+            assert!(late <= MAX_LATE, "{late} waits ended only when the waiter checked for itself");
             let ends = board.last.load(SeqCst) == round;
             if !is_first {
                 increment();

@@ -26,7 +26,7 @@ use millstream_verify_random::{Random, stress};
 /// No thread is kept from running for this long.
 const LOST: Duration = Duration::from_secs(60);
 
-/// Time after which a test ends, times the stress, unless there were fewer than [`MIN_ROUNDS`].
+/// A test ends after this time multiplied by `MILLSTREAM_STRESS`, unless there were fewer than [`MIN_ROUNDS`].
 const RUN_TIME: Duration = Duration::from_secs(10);
 const MIN_ROUNDS: u64 = 1000;
 
@@ -38,7 +38,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// The incrementer's last store is delayed for long, behind stores that wait for their cache lines. At that moment the
+/// The incrementer's last store is long delayed, behind stores that wait for their cache lines. At that moment the
 /// waiter sets its flag.
 fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,8 @@ fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     });
 }
 
-/// Waits as a task does: a thread that falls asleep has the kernel check the count, so late that the store has arrived.
+/// Waits as a task does: a thread that falls asleep has the kernel check the count, by which time the store has
+/// arrived.
 fn finish(mut future: impl Future<Output = ()> + Unpin, round: u64) {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
     let waker = Waker::from(Arc::clone(&alarm));

@@ -21,7 +21,7 @@ use millstream_verify_random::{Random, stress};
 /// No thread is kept from running for this long.
 const LOST: Duration = Duration::from_secs(30);
 
-/// Time after which a run of rounds ends, times the stress, unless there were fewer than [`MIN_ROUNDS`].
+/// A run of rounds ends after this time multiplied by `MILLSTREAM_STRESS`, unless there were fewer than [`MIN_ROUNDS`].
 const RUN_TIME: Duration = Duration::from_secs(10);
 const MIN_ROUNDS: u64 = 500;
 
@@ -62,7 +62,7 @@ fn pause(turns: u64) {
 
 /// Lets this thread run on one random core of those allowed to the process, or on all of them.
 fn move_to_core(random: &mut Random) {
-    // The number is taken once: of a thread that was moved to one core, the system would report one.
+    // The number is read once: for a thread that was moved to one core, the system would report one core.
     static CORES: OnceLock<usize> = OnceLock::new();
     let available = || thread::available_parallelism().map_or(1, usize::from).min(libc::CPU_SETSIZE as usize);
     let cores = *CORES.get_or_init(available);
@@ -174,7 +174,7 @@ fn two_word_64_no_wake_up_is_lost() {
     no_wake_up_is_lost::<TwoWord<u64>>("two words, 64 bits");
 }
 
-/// A semaphore of which each permit wakes one thread: a wake-up that goes astray leaves both a permit and a sleeper.
+/// A semaphore, each permit of which wakes one thread: a wake-up that goes astray leaves both a permit and a sleeper.
 #[test]
 fn waking_one_at_a_time_leaves_no_item_behind() {
     let seed = millstream_verify_random::seed();

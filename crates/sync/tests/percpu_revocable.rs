@@ -26,7 +26,7 @@ fn me() -> i32 {
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}: this did not happen within a minute");
         thread::yield_now();
     }
 }
@@ -196,9 +196,8 @@ fn a_value_put_into_a_bag_comes_out_once() {
         }
         while Instant::now() < until {
             takes.fetch_add(bag.drain().unwrap().len() as u64, Relaxed);
-            // Threads that met this drain wait for its mutex. If the next one came before they are back, it would find
-            // no thread
-            // in a section.
+            // Threads that met this drain wait for its mutex. If the next one came before they were done, it would find
+            // no thread in a section.
             let seen = puts.load(Relaxed);
             while puts.load(Relaxed) == seen && Instant::now() < until {
                 hint::spin_loop();

@@ -43,7 +43,7 @@ impl<'a> Adder<'a> {
     #[inline(always)]
     pub fn add(&self, n: u64) {
         if let Some(here) = self.here {
-            // SAFETY: every slot holds the counter's word, and all sections on it number the slots alike.
+            // SAFETY: every slot holds the counter's word, and all sections on it use the same slot numbering.
             if unsafe { section::add(here, self.slots, n) } == Outcome::Done {
                 return;
             }

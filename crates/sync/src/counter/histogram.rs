@@ -73,8 +73,9 @@ impl Distribution {
         self.count
     }
 
-    /// The bucket that contains the `q` quantile, from its smallest to its largest number, which is at most an eighth
-    /// larger: at least a share `q` of all numbers lies in or below this bucket. `None` if there are no numbers.
+    /// The range of numbers of the bucket that contains the `q` quantile: at least a share `q` of all numbers lies in
+    /// or below this bucket. The largest number of the range exceeds the smallest by at most an eighth. `None` if there
+    /// are no numbers.
     ///
     /// # Panics
     /// If `q` is outside 0 to 1.
@@ -83,7 +84,7 @@ impl Distribution {
         assert!((0.0..=1.0).contains(&q), "a quantile lies between 0 and 1, not at {q}");
         // The first number is quantile 0, the last one quantile 1.
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
-        // The product may round up past an integer: 55 hundredths of 100 come out above 55.
+        // The product may round up past an integer: 0.55 times 100 comes out above 55.
         let rank = if rank > 1 && (rank - 1) as f64 / self.count as f64 >= q { rank - 1 } else { rank };
         let mut seen = 0;
         self.buckets().find_map(|(values, count)| {

@@ -56,7 +56,7 @@ pub enum SharedError {
         /// The version in the header.
         found: u64,
     },
-    /// The file has another length than its header says.
+    /// The file is not as long as its header says.
     #[error("a file of {counters} counters for {processors} processors has {expected} bytes, this one has {found}")]
     Length {
         /// Number of counters according to the header.
@@ -132,8 +132,7 @@ impl SharedCounters {
     /// is in use.
     ///
     /// # Errors
-    /// If it is not a file of counters, has another version or another length than its header says, or a system call
-    /// fails.
+    /// If it is not a file of counters, has another version, is not as long as its header says, or a system call fails.
     pub fn open(file: &File) -> Result<Self, SharedError> {
         let found = file.metadata()?.len();
         let word = |index: usize| {

@@ -47,7 +47,7 @@ impl Counter {
         Adder::new(self, self.shards.words().word(0))
     }
 
-    /// The sum of all additions, as defined in the [module](super). Wait-free; takes O(processors + locals that were
+    /// The sum of all additions, as defined in the [module](super). Wait-free; takes O(processors + the most locals
     /// ever held at one time).
     #[must_use]
     pub fn sum(&self) -> u64 {

@@ -218,9 +218,10 @@ impl<K: Kind, S: Scope> Count<K, S> {
     /// - No other thread (or process) increments this count at the same time, and the increments of different threads
     ///   are ordered by happens-before.
     /// - If the count is shared between processes, this process has made an [`Incrementer`](super::Incrementer) of it,
-    ///   and no other process has made one since. The incrementer tells waiters whether this process has registered for
-    ///   heavy fences, for all its counts together. Waiters that do not know it issue no heavy fence, while the fence
-    ///   of this increment is free: both may then overlook each other, and a wake-up is lost.
+    ///   and no other process has made one since. Making an incrementer tells the waiters of this count whether this
+    ///   process has registered for heavy fences, which it does once for all its counts. Waiters that have not been
+    ///   told pass no heavy fence, while the fence of this increment is only a compiler fence: each side may then
+    ///   overlook the other, and a wake-up is lost.
     #[inline]
     pub unsafe fn add_waking_unchecked(&self, n: u64, most: usize) {
         // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile, which is
@@ -266,7 +267,7 @@ impl<K: Kind, S: Scope> Count<K, S> {
             if announced == Announced::Changed {
                 return Waited::Changed;
             }
-            // The second look is the kernel's: it compares the word before the thread sleeps.
+            // The kernel makes the second check: it compares the word before the thread sleeps.
             let nap = match self.scope.confirm(K::OVERLOOKS) {
                 Certainty::Now => None,
                 Certainty::InTime => quiet.get_or_insert_with(Quiet::new).nap(announced),

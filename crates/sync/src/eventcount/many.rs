@@ -15,10 +15,11 @@ const FLAG: u64 = 1;
 /// incrementers add 2 and learn from the fetched word whether there are waiters.
 ///
 /// All changes of one word have one order, the word's modification order, and that alone proves that no wake-up is
-/// lost. If a waiter's flag comes before an increment in this order, the increment fetches it and wakes. If it comes
-/// after, the compare-and-swap finds another value. The flag is cleared before the wake-up: a waiter that fell asleep
-/// before the clearing is woken, and a waiter that tries later finds a word without the flag and does not fall asleep.
-/// So the orderings only have to carry the user's data: release on the increment, acquire where the value is read.
+/// lost. If a waiter's flag comes before an increment in this order, the increment fetches it and wakes the waiter. If
+/// it comes after, the compare-and-swap finds another value. The flag is cleared before the wake-up: a waiter that fell
+/// asleep before the clearing is woken, and a waiter that tries later finds a word without the flag and does not fall
+/// asleep. So the orderings only have to carry the user's data: release on the increment, acquire where the value is
+/// read.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Many<W: Width>(W::Atomic);

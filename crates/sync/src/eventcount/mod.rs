@@ -14,8 +14,8 @@
 //!
 //! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and publishing
 //! is the increment), or if a waiter may be kept from running while the count wraps around: with 32 bits, a waiter that
-//! does not run during exactly 2³¹ or 2³² increments (some seconds of nothing else) takes the count for unchanged and
-//! waits for one more increment.
+//! does not run during exactly 2³¹ or 2³² increments (a few seconds of nothing but increments) takes the count for
+//! unchanged and waits for one more increment.
 //!
 //! An event count does not exclude other threads and does not hand over a value: it tells *that* something changed, not
 //! what.
@@ -60,8 +60,8 @@
 //! A flag beside the number says that a waiter sleeps or is about to. A waiter spins for a while, may nap (see
 //! [`SpinPolicy`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the same. A
 //! task first adds its waker to a list. An increment that finds the flag wakes the waiters. It remains to show that an
-//! increment cannot overlook the flag of a waiter that falls asleep; each kind of count has its own reason, which
-//! stands with its code:
+//! increment cannot overlook the flag of a waiter that falls asleep; each kind of count has its own reason, given
+//! beside its code:
 //!
 //! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
 //! - `unlocked.rs` (one incrementer, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the
@@ -83,9 +83,9 @@
 //!
 //! # How it is proven
 //! Loom models check the counts of many incrementers and the portable form for one, with threads and tasks
-//! (`tests/eventcount_loom.rs`), and an enumerated x86-TSO machine checks the form for x86-64 (`verify/tso`). Stress
-//! tests run with both kinds of fences, between threads and between processes. `verify/README.md` lists the mutations
-//! that all of these catch.
+//! (`tests/eventcount_loom.rs`), and an enumeration of all executions of an x86-TSO machine checks the form for x86-64
+//! (`verify/tso`). Stress tests run with both kinds of fences, between threads and between processes.
+//! `verify/README.md` lists the mutations that all of these catch.
 //!
 //! # Source of the idea
 //! Paul Khuong's event counts for Concurrency Kit (`ck_ec`): the flag in the word, the addition without a lock prefix,

@@ -117,8 +117,8 @@ impl Scope for Shared {
 
     fn attach(&self) {
         let registered = between_processes::register();
-        // The swap is a full barrier. It comes after an earlier waiter's flag and load of this word, or before both: a
-        // waiter that still read the previous incrementer's registration set its flag before our first increment.
+        // The swap is a full fence: a waiter that still loads the previous incrementer's registration has set its flag
+        // before the swap, and so before our first increment.
         self.registered.swap(registered.into(), Ordering::SeqCst);
     }
 
@@ -135,7 +135,8 @@ impl Scope for Shared {
         // incrementer.
         fence(Ordering::SeqCst);
         if self.registered.load(Ordering::SeqCst) == 0 {
-            // There is no incrementer yet, or one with full fences. Those order, but keep no addition in one piece.
+            // There is no incrementer yet, or one with full fences. Full fences order accesses, but do not make an
+            // unlocked addition indivisible.
             return if overlooks == Overlooks::Overwritten { Certainty::InTime } else { Certainty::Now };
         }
         if between_processes::heavy() { Certainty::Now } else { Certainty::InTime }

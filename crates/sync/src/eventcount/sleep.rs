@@ -115,10 +115,11 @@ mod model {
 
     #[derive(Debug, Default)]
     pub struct Queue {
-        /// The number of wake-ups: released by each, acquired by sleepers, and never the reverse.
+        /// The number of wake-ups. Each wake-up releases it, sleepers acquire it, and never the reverse.
         wakes: AtomicU32,
-        /// In order of arrival. The lock is the standard one, as is the sleeper's flag: loom switches threads only in its
-        /// own operations, so that they order nothing and no thread ever waits for them.
+        /// In order of arrival. The lock and the sleeper's flag are those of the standard library: loom switches
+        /// threads only in its own operations, so no thread ever waits for the lock, and neither of them orders
+        /// anything in the model.
         sleepers: Mutex<VecDeque<Arc<Sleeper>>>,
     }
 

@@ -15,10 +15,10 @@ use crate::primitive::{AtomicU32, Ordering};
 /// No wake-up is lost, since the two fences are ordered. If the light one comes first, the waiter sees the new value
 /// and does not fall asleep. If the heavy one comes first, the incrementer's second read sees the flag, unless the flag
 /// was cleared in between, that is, by the same increment before its store: then the first read saw a flag, and the
-/// incrementer wakes. And the clearing cannot hit a waiter of the new value: such a waiter sets its flag after it read
-/// the value, whose release store comes after the clearing.
+/// incrementer wakes the waiter. Nor can the increment clear the flag of a waiter for the new value: such a waiter sets
+/// its flag after it read the value, whose release store comes after the clearing.
 ///
-/// This is the two-word form of Paul Khuong's event counts, known from Composite's block points.
+/// This is the two-word form of Paul Khuong's event counts, as in Composite's block points.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TwoWord<W: Width> {
@@ -55,7 +55,7 @@ impl<W: Width> Kind for TwoWord<W> {
         let value = self.value.load(Ordering::Relaxed);
         // Relaxed: the second read below sees a flag that this one misses.
         let waited = self.waiters.load(Ordering::Relaxed) != 0;
-        // A flag is cleared only right before a change of the value: it stands for waiters of this value.
+        // The flag stands for waiters on the current value, so it is cleared only right before the value changes.
         if waited && Self::wrap(n) != 0 {
             // Relaxed: the release store below keeps this store before the new value.
             self.waiters.store(0, Ordering::Relaxed);

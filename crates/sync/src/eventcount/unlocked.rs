@@ -9,9 +9,9 @@ use crate::primitive::Ordering;
 
 /// The kind with one incrementer that adds by a plain `add` to memory (x86-64 only).
 ///
-/// The word is the value with the flag in its topmost bit. The increment is one instruction that reads, adds
-/// and writes, not atomically, and whose sign shows the flag. If the flag was set already before, the increment
-/// is a store of the next value without it.
+/// The word is the value with the flag in its topmost bit. The increment is one instruction that reads, adds and
+/// writes, not atomically; the sign of the sum shows the flag. If the flag was set before the increment, the increment
+/// is a store of the next value without the flag.
 ///
 /// # What can go wrong, and what cannot
 /// In the x86-TSO model a store waits in its core's store buffer before it reaches memory, and the core itself reads
@@ -19,25 +19,25 @@ use crate::primitive::Ordering;
 /// thread changes the value, no increment is lost. A waiter sets the flag by a locked instruction, which acts on memory
 /// at one moment. One thing can go wrong: the waiter sets the flag after the `add` has read the word without it, or
 /// while an earlier sum still waits in the buffer; then the sum reaches memory and *overwrites the flag*, and the
-/// incrementer does not wake.
+/// incrementer does not wake the waiter.
 ///
 /// # When a waiter may sleep without limit
 /// A waiter of this kind sets the flag, issues a [heavy fence](millstream_fence::heavy), and falls asleep only if the
 /// kernel then still finds the value on which it waits. The fence interrupts each core that runs the process:
 ///
-/// - An interrupt comes between two instructions, never inside one, so each `add` lies wholly before or wholly
-///   after it. Before: the interrupt drained the sum to memory, the waiter finds another value and does not
-///   sleep. After: the `add` reads the word as the waiter left it, with the flag, and the incrementer wakes.
+/// - An interrupt comes between two instructions, never inside one, so each `add` lies wholly before or wholly after
+///   it. Before: the interrupt drained the sum to memory, the waiter finds another value and does not sleep. After: the
+///   `add` reads the word as the waiter left it, with the flag, and the incrementer wakes the waiter.
 /// - An incrementer that did not run during the fence has passed a full barrier since its last instruction, in the
 ///   switch away from it, and the kernel checks which cores run the process after the waiter's flag is in memory. So
 ///   its sums are in memory as above, and the code it executes after the switch back sees the flag.
 ///
 /// That holds for the flag that stood *during the fence*. So a flag must not be cleared and set again by another waiter
-/// while the value is the same: that waiter's flag may still be overwritten, its own fence is yet to come, and the
-/// first waiter would sleep on it. Therefore the flag disappears only together with a change of the value. When the
-/// incrementer finds the flag only by the sign of its sum, it wakes and leaves the flag; the next increment removes it,
-/// at the price of one more system call. A consequence: the kernel needs to compare only the value, and the flag may
-/// lie outside of the futex word.
+/// while the value is the same: that waiter's flag may still be overwritten, since its own fence is yet to come, and
+/// the first waiter would rely on that flag. Therefore the flag disappears only together with a change of the value.
+/// When the incrementer finds the flag only by the sign of its sum, it wakes the waiters and leaves the flag set; the
+/// next increment removes it, at the price of one more system call. A consequence: the kernel needs to compare only the
+/// value, and the flag may lie outside of the futex word.
 ///
 /// Without such a fence, the waiter sleeps for short, growing times and checks again, for a second after it saw the
 /// flag; if the value is then still the same, it sleeps without limit. Interrupts drain each core's buffer, and the
@@ -49,9 +49,9 @@ use crate::primitive::Ordering;
 /// cleared on its own.
 ///
 /// # Source
-/// The single-producer form of Paul Khuong's event counts in Concurrency Kit. New here are the fence in place of the
-/// second of waiting, the flag that outlives its value's last waiter, and the test of a 64-bit word's sign, which
-/// Concurrency Kit reads by an `xadd` of five times the cost.
+/// The single-producer form of Paul Khuong's event counts in Concurrency Kit. New here are the fence instead of a
+/// one-second wait, the flag that stays as long as its value even if no waiter is left, and the test of a 64-bit word's
+/// sign, which Concurrency Kit reads by an `xadd` of five times the cost.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Unlocked<W: Width>(W::Atomic);

@@ -16,8 +16,9 @@ impl<K: Kind> Count<K, Private> {
     /// A future that is ready when the count differs from `key`.
     ///
     /// It may be dropped at any time; a wake-up meant for a single waiter is then handed to another one. Polling never
-    /// sleeps; when the task is about to wait, it takes a short lock, and with a single incrementer also a heavy fence
-    /// (some 10 µs). Everything written before the increment that ended the wait is visible afterwards (acquire).
+    /// sleeps; when the task is about to wait, the poll takes a lock briefly and, with a single incrementer, passes a
+    /// heavy fence (some 10 µs). Everything written before the increment that ended the wait is visible afterwards
+    /// (acquire).
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;

@@ -11,9 +11,9 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 /// Acquiring a free lock is one locked instruction. Releasing is a store, a [light fence](millstream_fence::light) and
 /// a load: no locked instruction, where other mutexes have a second one. The waiter that goes to sleep pays for this
 /// with a heavy fence, which interrupts the process's other running threads for a microsecond. Acquiring blocks and is
-/// an acquire; trying is wait-free; releasing is a release, wait-free while no waiter sleeps. Unfair: any
-/// thread that arrives while the lock is free may take it, ahead of sleeping waiters, and of the sleeping waiters one
-/// at a time is awake and tries again.
+/// an acquire; trying is wait-free; releasing is a release, wait-free while no waiter sleeps. Unfair: any thread that
+/// arrives while the lock is free may take it, ahead of sleeping waiters. Sleeping waiters are woken one at a time, to
+/// try again.
 ///
 /// # Why no wake-up is lost
 /// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, passes a heavy fence, and then
@@ -24,9 +24,10 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 /// wait ends.
 ///
 /// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
-/// the event count or is about to, so a waiter wakes up. Until that waiter rechecks the lock, or holds it and clears
-/// the flag before its own release, it has yet to pass its heavy fence. That fence comes after our light one: the
-/// waiter will find the lock free, or taken by a thread that releases it later.
+/// the event count or is about to, so a waiter wakes up. That waiter either acquires the lock while it spins, and
+/// clears the flag before its own release; or it clears the flag, passes its heavy fence, and checks the lock. We found
+/// the flag still set, so that fence comes after our light one: the waiter finds the lock free, or taken by a thread
+/// that releases it later.
 #[derive(Debug)]
 pub struct Adaptive {
     taken: AtomicBool,
@@ -94,7 +95,7 @@ impl Adaptive {
         false
     }
 
-    /// Tries once: a model has no time that further tries could pass.
+    /// Tries once: no time passes in a model, so further tries gain nothing.
     #[cfg(loom)]
     fn spin(&self) -> bool {
         self.try_acquire()

@@ -2,9 +2,9 @@
 //!
 //! | I want | take |
 //! | --- | --- |
-//! | a lock, and nothing else about it to know | [`std::sync::Mutex`]: every reader knows it, it poisons, and it is fast enough |
+//! | just a lock | [`std::sync::Mutex`]: every reader knows it, it poisons, and it is fast enough |
 //! | the cheapest lock and unlock there is, for very short sections that are entered millions of times a second | [`Mutex`], on [`Adaptive`] |
-//! | the same in memory that I must not sleep on, with never more threads than cores | [`TtasBackoff`] |
+//! | the same where no waiter may sleep on the lock's memory, with never more threads than cores | [`TtasBackoff`] |
 //! | first come, first served, with never more threads than cores | [`Ticket`] |
 //! | to see the textbook locks at work | [`Tas`], [`Ttas`] |
 //!
@@ -22,13 +22,13 @@
 //! ```
 //!
 //! # When the standard mutex is the right choice
-//! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles that a
-//! holder of a microsecond does not notice. It poisons itself when its holder panics, which these locks do not. And it
-//! makes no system call that interrupts other cores: a thread that goes to sleep on an `Adaptive` does, so an
-//! `Adaptive` suits no lock that is mostly contended and held for long. A lock that only spins is wrong wherever a
-//! thread may be preempted while it holds the lock, which is everywhere but in a real-time set-up: with more threads
-//! than cores the waiters burn their time slices until the holder runs again. All spin locks here yield every now and
-//! then, which mends the worst of it and no more.
+//! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles, which a
+//! thread that holds the lock for a microsecond does not notice. It poisons itself when its holder panics, which these
+//! locks do not. And it makes no system call that interrupts other cores: a thread that goes to sleep on an `Adaptive`
+//! does, so an `Adaptive` suits no lock that is mostly contended and held for long. A lock that only spins is wrong
+//! wherever a thread may be preempted while it holds the lock, which is everywhere but in a real-time set-up: with more
+//! threads than cores the waiters burn their time slices until the holder runs again. All spin locks here yield every
+//! now and then, which mends the worst of it and no more.
 //!
 //! # Why they exclude, even on weakly ordered machines
 //! An acquisition is a read-modify-write of one word: of all threads that find it free only one makes it taken, since

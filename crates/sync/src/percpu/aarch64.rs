@@ -29,7 +29,7 @@
 //!
 //! From the store to `rseq_cs` on, the kernel knows of the section. When it preempts the thread, moves it to another
 //! processor or delivers a signal while the program counter is between 77 and 88, it clears `rseq_cs` and makes the
-//! thread continue at 99, provided that the signature stands before that.
+//! thread continue at 99, provided that the signature comes right before 99.
 //!
 //! The word that keeps sections out of a list is loaded with acquire, which pairs with the release store that lets them
 //! in again: a section that runs sees the work done on the slot meanwhile.

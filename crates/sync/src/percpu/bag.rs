@@ -66,8 +66,8 @@ impl<T> Bag<T> {
     /// thread that takes the value sees everything written before.
     pub fn put(&self, value: T) {
         let node = Box::into_raw(Box::new(Node { next: 0, value }));
-        // SAFETY: each processor has two words, all sections here number slots alike, and this thread owns the node
-        // until it is in the list.
+        // SAFETY: each processor has two words, all sections here use the same slot numbering, and this thread owns the
+        // node until it is in the list.
         let outcome =
             self.attempt(|here| unsafe { (section::list_push(here, self.lists.word(HEAD).slots(), node.cast()), ()) });
         if outcome.is_none() {
@@ -80,7 +80,8 @@ impl<T> Bag<T> {
     /// Takes a value out: from this processor's list, or from the shared one. `None` if both are empty, although other
     /// processors may have some. Frees the value's node; otherwise its progress is that of [`put`](Self::put).
     pub fn take(&self) -> Option<T> {
-        // SAFETY: each processor has two words, all sections here number slots alike, and nodes in a list are alive.
+        // SAFETY: each processor has two words, all sections here use the same slot numbering, and nodes in a list are
+        // alive.
         let node = self.attempt(|here| unsafe { section::list_pop(here, self.lists.word(HEAD).slots()) });
         match node {
             // SAFETY: `put` made the node, and it is no longer in any list; the kernel has aborted every section that
@@ -96,7 +97,8 @@ impl<T> Bag<T> {
     /// shared list, for some microseconds. Blocking; one system call that interrupts the other running threads.
     ///
     /// # Errors
-    /// If the system no longer restarts sections, although it did. Then the bag keeps all its values.
+    /// If the system no longer restarts sections, although it did when the bag was made. Then the bag keeps all its
+    /// values.
     pub fn drain(&self) -> io::Result<Vec<T>> {
         // The guard excludes other drains.
         let mut rest = self.rest();

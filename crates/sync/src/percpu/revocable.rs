@@ -116,7 +116,7 @@ impl Revocable {
     /// for one store if the lock is pinned.
     ///
     /// # Panics
-    /// If the system no longer restarts sections, although it did.
+    /// If the system no longer restarts sections, although it did when the lock was made.
     #[must_use]
     pub fn revoke(&self) -> Ownership<'_> {
         let token = new_token();
@@ -155,7 +155,7 @@ impl Default for Revocable {
 
 impl Ownership<'_> {
     /// Stores `value` if this is still the owner. Release: a thread that sees the value sees everything the owner wrote
-    /// before. Wait-free, a section of a few instructions or two atomic ones.
+    /// before. Wait-free: a section of a few instructions, or two atomic instructions.
     ///
     /// # Errors
     /// [`Revoked`]: the value was not stored, and no later store will succeed.
@@ -204,7 +204,7 @@ impl Drop for Ownership<'_> {
 const THREAD_BITS: u32 = 22;
 
 /// A new token: a sequence number, the thread, a bit for [`PINNED`]. Only a thread that still has an ownership from 2⁴¹
-/// tokens ago, two days of nothing else, could mistake its own new token for that one.
+/// tokens ago (two days of back-to-back draws) could mistake its own new token for that one.
 fn new_token() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // SAFETY: `gettid` has no preconditions and touches no memory.

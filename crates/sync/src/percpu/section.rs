@@ -18,7 +18,7 @@ use crate::rseq_section;
 pub(crate) const MAX_ATTEMPTS: u32 = 4;
 
 /// Distance from one slot to the next in bytes: each slot is on a page of its own, together with other data of the same
-/// processor. The machines' texts shift by its logarithm, 12.
+/// processor. The assembly of both architectures shifts by its binary logarithm, 12.
 pub(crate) const STRIDE: usize = 4096;
 
 /// The outcome of one attempt.
@@ -37,7 +37,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome that the machines' texts leave as this number in the register `outcome`.
+    /// The outcome for which the assembly leaves this number in the register `outcome`.
     #[inline(always)]
     pub(super) fn from_register(outcome: i32) -> Self {
         match outcome {
@@ -104,7 +104,7 @@ impl Here {
     }
 }
 
-/// Runs the section of a machine's text with further operands; evaluates to its outcome.
+/// Runs the section that `arch` defines under this name, with further operands; evaluates to its outcome.
 macro_rules! run {
     ($text:ident, $here:ident, $slots:ident, $($operand:tt)*) => {{
         let mut outcome = -1_i32;

@@ -97,7 +97,7 @@ impl<'a> Word<'a> {
     pub fn add(self, n: u64) {
         self.change(
             |here, slots| {
-                // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
+                // SAFETY: there is a word in each slot, and all sections on `Words` use the same slot numbering.
                 unsafe { section::add(here, slots, n) == Outcome::Done }
             },
             |copy| {
@@ -120,7 +120,7 @@ impl<'a> Word<'a> {
     pub fn raise(self, value: u64) {
         self.change(
             |here, slots| {
-                // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
+                // SAFETY: there is a word in each slot, and all sections on `Words` use the same slot numbering.
                 unsafe { section::raise(here, slots, value) == Outcome::Done }
             },
             |copy| {
@@ -145,7 +145,7 @@ impl<'a> Word<'a> {
         if let Some(here) = Here::current(Numbers::Private) {
             let mut old = 0;
             for _ in 0..MAX_ATTEMPTS {
-                // SAFETY: there is a word in each slot, and all sections on `Words` number slots alike.
+                // SAFETY: there is a word in each slot, and all sections on `Words` use the same slot numbering.
                 let (outcome, found) = unsafe { section::compare_and_store(here, self.slots(), old, next(old)) };
                 match outcome {
                     Outcome::Done => return old,
@@ -203,8 +203,8 @@ impl<'a> Word<'a> {
     }
 }
 
-/// A small number of the calling thread, which selects its copy where sections do not run. Threads that start together
-/// have adjacent numbers, so they share copies only if they outnumber them.
+/// A small number assigned to the calling thread, which selects its copy where sections do not run. Threads that start
+/// together have adjacent numbers, so they share copies only if they outnumber them.
 fn thread_number() -> u32 {
     const UNKNOWN: u32 = u32::MAX;
     /// The number of threads that have asked so far.

@@ -28,8 +28,8 @@
 //!
 //! From the store to `rseq_cs` on, the kernel knows of the section. When it preempts the thread, moves it to another
 //! processor or delivers a signal while the instruction pointer is between 77 and 88, it clears `rseq_cs` and makes the
-//! thread continue at 99, provided that the signature stands before that. An instruction that reads and writes is not
-//! cut in two by an interrupt, so it may be the one that commits.
+//! thread continue at 99, provided that the signature comes right before 99. An instruction that reads and writes is
+//! not cut in two by an interrupt, so it may be the one that commits.
 
 use std::arch::asm;
 use std::ptr::NonNull;

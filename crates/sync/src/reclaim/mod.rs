@@ -1,4 +1,4 @@
-//! Memory reclamation without cost to readers: it decides when an object may be freed that other threads may still use.
+//! Memory reclamation without cost to readers: it decides when to free an object that other threads may still use.
 //!
 //! A lock-free structure unlinks an object while other threads hold its address. Readers announce the objects they use,
 //! by plain stores; the reclaimer makes sure that it sees these announcements before it frees. On most machines that
@@ -16,7 +16,7 @@
 //!
 //! | | epochs | hazard pointers |
 //! | --- | --- | --- |
-//! | the reader writes | two words per section, however much it reads | a word per object |
+//! | the reader's stores | two per section, however much it reads | two per object |
 //! | a reader that stops holds back | every object retired since it entered | the objects it protects |
 //! | garbage of a thread, at most | no bound; [`epoch::Local::make_room`] declares a stall | `3 · max(batch, 2 · hazards) + hazards` objects, see [there](hazard#bounded-garbage) |
 //!

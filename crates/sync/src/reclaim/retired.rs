@@ -28,7 +28,7 @@ impl Retired {
         Retired { object: object.cast(), free: free::<T> }
     }
 
-    /// An object with a destructor of its own kind.
+    /// An object that `free(object)` frees.
     ///
     /// # Safety
     /// `free(object)` may be called once, on any thread at any later time.
@@ -107,7 +107,7 @@ impl Ready {
 
     /// Frees up to `most` objects. Calls `leaves` before each, so that the owner's count is right even if a destructor
     /// panics. Inside a destructor that runs from here it frees none, so that a long list of objects that own each
-    /// other takes no deep stack.
+    /// other causes no deep recursion.
     pub(super) fn free(&self, most: usize, leaves: impl Fn()) {
         if self.freeing.replace(true) {
             return;
@@ -122,8 +122,8 @@ impl Ready {
         }
     }
 
-    /// Frees, like [`free`](Ready::free), until at most `left` objects remain: destructors that retire make objects
-    /// ready faster than a few at a time are freed. Inside a destructor that runs from here it frees none.
+    /// Frees, like [`free`](Ready::free), until at most `left` objects remain: destructors that retire may make objects
+    /// ready faster than `free` frees them, a few at a time. Inside a destructor that runs from here it frees none.
     #[inline]
     pub(super) fn free_down_to(&self, left: usize, leaves: impl Fn()) {
         while self.len() > left && !self.is_freeing() {

@@ -16,7 +16,7 @@ use crate::primitive::{AtomicPtr, Ordering};
 /// successful compare-and-swap (an empty `pop` at its load).
 ///
 /// Treiber's algorithm (1986): nodes in a list, whose top is changed by compare-and-swap. A popped node is retired,
-/// since other threads may still read it; that it is not reused before also rules out the ABA problem.
+/// since other threads may still read it; it is not reused before they are done, which also rules out the ABA problem.
 ///
 /// ```
 /// use millstream_sync::reclaim::Stack;

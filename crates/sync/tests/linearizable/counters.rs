@@ -13,7 +13,7 @@ use millstream_recorder::Recorder;
 use millstream_sync::counter::{Counter, SharedCounters};
 use millstream_verify_random::{Random, stress};
 
-/// Each thread adds by an adder of its own, which it makes again now and then, and sums.
+/// Each thread adds through an adder of its own, which it replaces now and then, and takes sums.
 fn assert_counts<A: Fn()>(adder: impl Fn() -> A + Sync, sum: impl Fn() -> u64 + Sync) {
     let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {
@@ -37,13 +37,13 @@ fn assert_counts<A: Fn()>(adder: impl Fn() -> A + Sync, sum: impl Fn() -> u64 + 
 }
 
 #[test]
-fn a_counter_of_ones_is_a_counter_from_anywhere() {
+fn ones_added_from_anywhere_are_linearizable() {
     let counter = Counter::new();
     assert_counts(|| || counter.increment(), || counter.sum());
 }
 
 #[test]
-fn a_counter_of_ones_is_a_counter_by_adders() {
+fn ones_added_by_adders_are_linearizable() {
     let counter = Counter::new();
     assert_counts(
         || {
@@ -55,7 +55,7 @@ fn a_counter_of_ones_is_a_counter_by_adders() {
 }
 
 #[test]
-fn a_counter_of_ones_is_a_counter_by_locals() {
+fn ones_added_by_locals_are_linearizable() {
     let counter = Counter::new();
     assert_counts(
         || {
@@ -67,7 +67,7 @@ fn a_counter_of_ones_is_a_counter_by_locals() {
 }
 
 #[test]
-fn a_shared_counter_of_ones_is_a_counter() {
+fn ones_added_to_a_shared_counter_are_linearizable() {
     let file = tempfile::tempfile().unwrap();
     let (here, elsewhere) = (SharedCounters::create(&file, 3).unwrap(), SharedCounters::open(&file).unwrap());
     assert_counts(|| || here.add(1, 1), || elsewhere.sum(1));

@@ -9,7 +9,8 @@ use millstream_verify_random::{Random, stress};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Every fourth attempt does not wait; no promise says that it fails, so a failure is recorded as no answer.
+/// Every fourth attempt does not wait. The lock does not promise when such an attempt fails, so a failure is recorded
+/// as an operation that failed, without an answer.
 fn excludes<L: RawMutex + Sync>() {
     let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {
@@ -45,7 +46,8 @@ fn every_lock_excludes() {
     excludes::<Adaptive>();
 }
 
-/// Test-and-test-and-set without the second test: the twin takes a lock that was free a moment ago for acquired.
+/// Test-and-test-and-set without the second test: the twin believes that it has acquired a lock that was free a moment
+/// ago.
 #[test]
 fn a_lock_that_tests_and_does_not_set_atomically_is_caught() {
     let mut random = Random::new(millstream_verify_random::seed());

@@ -94,8 +94,8 @@ fn additions_of_one_to_a_word_are_counted() {
     }
 }
 
-/// The owner of the lock counts on as long as it owns the lock: it reads the count once, and then only stores. A store
-/// after the loss of the lock would undo the next owner's count.
+/// The owner of the lock keeps counting as long as it owns the lock: it reads the count once, and then only stores. A
+/// store after the loss of the lock would undo the next owner's count.
 #[test]
 fn a_thread_that_lost_a_revocable_lock_stores_no_more() {
     let mut random = Random::new(millstream_verify_random::seed());

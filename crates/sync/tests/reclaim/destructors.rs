@@ -63,7 +63,7 @@ fn destructors_may_retire_without_deep_recursion() {
 }
 
 #[test]
-fn a_chain_of_destructors_at_a_thread_s_end_takes_no_deep_stack() {
+fn a_chain_of_destructors_at_a_thread_s_end_causes_no_deep_recursion() {
     let depth = Arc::new(AtomicUsize::new(0));
     for late in [false, true] {
         let first = Chained { left: 20_000, depth: Arc::clone(&depth), retire: retire_on_hazards };
@@ -237,7 +237,7 @@ fn garbage_of_a_destructor_s_local_is_freed_with_a_later_batch() {
 }
 
 #[test]
-fn destructors_of_garbage_that_locals_left_take_no_deep_stack() {
+fn destructors_of_garbage_that_locals_left_cause_no_deep_recursion() {
     const LOCALS: usize = 50;
     let settings = Settings { batch: 2, fence: Fence::FAST };
     let domain: &'static Domain = Box::leak(Box::new(Domain::with(settings)));
@@ -370,7 +370,7 @@ fn a_value_is_dropped_if_a_destructor_panics_while_it_is_popped() {
 type Work = Box<dyn FnOnce() + Send>;
 
 thread_local! {
-    /// Whether this thread is about to end, where the next destructor panics.
+    /// Whether this thread is about to end: the next destructor then panics.
     static ENDS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -380,7 +380,7 @@ fn panicking_at_the_end_of_a_thread(retire: fn(*mut Then<Work>)) {
     until_freed(|| {
         let has_panicked_there = Arc::clone(&has_panicked);
         let ending = thread::spawn(move || {
-            // More than two batches, so that some may be freed and are not freed yet.
+            // These are more than two batches, so that some objects may be freed but have not been yet.
             for _ in 0..2100 {
                 let has_panicked = Arc::clone(&has_panicked_there);
                 let unwinds_once = move || {

@@ -147,10 +147,7 @@ fn a_batch_without_end_is_closed_by_a_flush() {
     assert_eq!(alive.load(Relaxed), 0);
     let _guard = local.pin();
     retire();
-    assert!(
-        local.make_room(usize::MAX, usize::MAX - 1).is_err(),
-        "there is no room for one object more than any limit"
-    );
+    assert!(local.make_room(usize::MAX, usize::MAX - 1).is_err(), "room was found for more objects than the limit");
     assert_eq!(local.make_room(usize::MAX - 1, usize::MAX), Ok(()));
 }
 

@@ -1,4 +1,4 @@
-//! Recorded runs of which some leave too much open to be decided.
+//! Recorded runs, some of which leave too much open to be decided.
 
 use std::time::Duration;
 

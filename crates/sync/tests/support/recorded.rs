@@ -32,7 +32,7 @@ pub(crate) fn record(threads: u64, random: &mut Random, work: impl Fn(&mut Log, 
     recorder.finish()
 }
 
-/// Waits for longer than the clocks of two cores may differ.
+/// Waits longer than the clocks of two cores may be apart.
 pub(crate) fn a_while() {
     thread::sleep(Duration::from_micros(10));
 }

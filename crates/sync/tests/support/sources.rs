@@ -6,8 +6,8 @@ const SOURCE: &str = "MILLSTREAM_RSEQ";
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// Runs the tests of this program whose names contain `filter` three more times: with glibc told not to register
-/// threads, so that the areas are our own; with our own areas although glibc registers threads, which fails where it
-/// did; and without any areas.
+/// threads, so that the areas are our own; with our own areas although glibc registers threads, which fails where glibc
+/// has registered them; and without any areas.
 pub(crate) fn again_with_other_areas(this_test: &str, filter: &str) {
     if std::env::var(SOURCE).is_ok() {
         return; // This is one of those processes.

@@ -174,7 +174,7 @@ fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u
     assert_eq!(memory.sum(word::SUM), done.added.load(Relaxed));
     assert_eq!(memory.sum(word::SWAPPED), done.swapped.load(Relaxed));
     let raised = memory.0.iter().map(|page| page.0[word::RAISED]).max();
-    assert_eq!(raised, Some(done.raised.load(Relaxed)), "a word was not raised, or by an aborted section");
+    assert_eq!(raised, Some(done.raised.load(Relaxed)), "a word was not raised, or an aborted section raised it");
     let listed: usize = memory.0.iter().map(|page| length(page.0[word::LIST])).sum();
     assert_eq!(listed + held, NODES, "a node was lost or duplicated");
     [done.aborted.into_inner(), done.finished.into_inner()]
@@ -202,7 +202,7 @@ const MAX_STORMS: usize = 40;
 
 /// Asserts that a storm interrupted sections, since otherwise it shows nothing.
 fn assert_aborted(mut storm: impl FnMut() -> [u64; 2]) {
-    // On a busy machine, the thread that interrupts may have no turn for the length of a storm.
+    // On a busy machine, the thread that interrupts may not run at all during a storm.
     for _ in 0..MAX_STORMS {
         let [aborted, finished] = storm();
         println!("{aborted} attempts aborted, {finished} finished");

@@ -13,7 +13,7 @@ use super::participant::{EPOCH, FIRST};
 
 /// Readers and garbage separate from all other collectors: a reader that stays pinned holds back garbage only here.
 ///
-/// Objects that are still retired when the last handle and the last [`Local`] are gone are freed then.
+/// Retired objects that remain when the last handle and the last [`Local`] are gone are freed then.
 ///
 /// In a child of `fork`, members that other threads had pinned stay pinned permanently: make a new collector there.
 #[derive(Clone)]
@@ -109,7 +109,7 @@ impl Shared {
         Sealed { objects, epoch, ticket: ticket(self.settings.fence) }
     }
 
-    /// The oldest epoch in which a reader entered that has not left.
+    /// The oldest of the epochs in which the current readers entered.
     pub(super) fn oldest(&self) -> u64 {
         self.members.iter().filter_map(|member| member.participant.entered()).min().unwrap_or(u64::MAX)
     }

@@ -68,8 +68,8 @@ pub fn stats() -> Stats {
     shared().stats()
 }
 
-/// Closes this thread's batch early, passes the fence if that takes no waiting, and frees all objects that may be
-/// freed; see [`Guard::flush`].
+/// Closes this thread's batch early, passes the fence unless that would require waiting, and frees all objects that may
+/// be freed; see [`Guard::flush`].
 ///
 /// ```
 /// millstream_sync::reclaim::epoch::flush();
@@ -120,8 +120,8 @@ mod fork {
 
     /// Makes children of fork forget the guards of other threads.
     pub(super) fn prepare() {
-        // There is no lock, which a child could inherit locked. Two threads may both register the handler; forgetting
-        // twice is harmless.
+        // This takes no lock, since a child could inherit it locked. Two threads may both register the handler;
+        // forgetting twice is harmless.
         static IS_PREPARED: AtomicBool = AtomicBool::new(false);
         if !IS_PREPARED.load(Ordering::Acquire) {
             // Registration fails only for lack of memory; then children hold back objects on behalf of other threads'

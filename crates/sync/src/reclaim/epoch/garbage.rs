@@ -1,5 +1,5 @@
-//! Garbage: one bag that fills, sealed bags that wait for their grace period, and the bags of threads that have ended,
-//! for the next thread that reclaims.
+//! Garbage: one bag that fills, sealed bags (the closed batches) that wait for their grace period, and the bags of
+//! threads that have ended, for the next thread that reclaims.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -22,12 +22,13 @@ pub(super) struct Bags {
 }
 
 impl Bags {
-    /// The number of bags at the front whose fence has been passed. The call passes a fence if that takes no waiting.
+    /// The number of bags at the front whose fence has been passed. The call passes a fence unless that would require
+    /// waiting.
     pub(super) fn fenced(&self) -> usize {
         self.sealed.iter().take_while(|bag| bag.ticket.is_done()).count()
     }
 
-    /// The objects of those among the first `fenced` bags whose readers have all left: no reader is in an epoch before
+    /// The objects of the bags, among the first `fenced`, whose readers have all left. No reader is in an epoch before
     /// `oldest`.
     pub(super) fn expired(&mut self, fenced: usize, oldest: u64) -> impl Iterator<Item = Vec<Retired>> {
         let expired = self.sealed.iter().take(fenced).take_while(|bag| bag.epoch <= oldest).count();
@@ -117,7 +118,7 @@ mod tests {
             }
             leaver.join().unwrap();
             adopted.sort_unstable();
-            assert_eq!(adopted, [1, 2], "each was not handed over exactly once");
+            assert_eq!(adopted, [1, 2], "garbage was lost or handed over twice");
         });
     }
 }

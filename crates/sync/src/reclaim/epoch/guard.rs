@@ -10,7 +10,7 @@ use super::collector::Shared;
 use super::member::{Member, resign};
 use super::participant::Left;
 
-/// Keeps every object alive that was reachable when the guard was made. Guards of one thread nest, in any order.
+/// Keeps alive every object that was reachable when the guard was made. Guards of one thread nest, in any order.
 ///
 /// Hold it briefly: while it lives, no object retired meanwhile is freed. A long reading section should
 /// [`refresh`](Guard::refresh) between steps.
@@ -110,8 +110,8 @@ impl<'l> Guard<'l> {
         self.member.participant.refresh(&self.shared.epoch);
     }
 
-    /// Closes this thread's batch early, passes the fence if that takes no waiting, and frees all objects that may be
-    /// freed. Objects retired under this guard wait at least until it is dropped.
+    /// Closes this thread's batch early, passes the fence unless that would require waiting, and frees all objects that
+    /// may be freed. Objects retired under this guard wait at least until it is dropped.
     pub fn flush(&self) {
         flush(self.member, self.shared);
     }

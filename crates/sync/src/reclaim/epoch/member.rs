@@ -48,8 +48,8 @@ impl Local {
         Guard::new(self.member(), &self.shared)
     }
 
-    /// Ensures that this local may retire `objects` more and then has at most `limit` objects waiting. Call it *before*
-    /// unlinking objects, while there is still a choice.
+    /// Ensures that this local can retire `objects` more objects and then have at most `limit` waiting to be freed.
+    /// Call it *before* unlinking objects, while there is still a choice.
     ///
     /// Epochs cannot bound garbage by themselves: one reader that stops holds back every object retired after it
     /// entered. With this call the writer finds out in time, and may wait, shed load, or report the reader.
@@ -86,7 +86,8 @@ impl Local {
         Err(Stalled { garbage: self.member().garbage(), limit, behind })
     }
 
-    /// Closes the batch early, passes the fence if that takes no waiting, and frees all objects that may be freed.
+    /// Closes the batch early, passes the fence unless that would require waiting, and frees all objects that may be
+    /// freed.
     pub fn flush(&self) {
         flush(self.member(), &self.shared);
     }
@@ -100,10 +101,10 @@ impl Drop for Local {
     }
 }
 
-/// There is no room for more garbage, since a reader has been holding it back for long.
+/// There is no room for more garbage, since a reader has long been holding objects back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{garbage} objects wait to be freed, {limit} may: a reader has been pinned for {behind} epochs; let it leave or refresh its guard"
+    "{garbage} objects wait to be freed, and the limit is {limit}: a reader has been pinned for {behind} epochs; let it leave or refresh its guard"
 )]
 #[non_exhaustive]
 pub struct Stalled {
@@ -192,7 +193,7 @@ impl Member {
         // across a destructor.
         let bags = unsafe { &mut *self.bags.get() };
         if !bags.filling.is_empty() {
-            // The next bag is likely to get as many, whereas a batch may be any number.
+            // The next bag is likely to get as many objects; the setting `batch` may be far larger.
             let next = Vec::with_capacity(bags.filling.len());
             let objects = std::mem::replace(&mut bags.filling, next);
             bags.sealed.push_back(shared.seal(objects));
@@ -245,7 +246,8 @@ impl Drop for Resigned<'_> {
             // SAFETY: the owner has acquired this entry until the release below, so no other thread touches the bags,
             // and no reference lives across a destructor.
             let bags = unsafe { &mut *member.bags.get() };
-            // Ready objects are left after a panic, or inside a destructor that runs from here. They wait once more.
+            // Ready objects remain after a panic, or if this runs inside a destructor that `free` called. They wait for
+            // another grace period.
             bags.filling.append(&mut member.ready.take_out());
         }
         member.seal(shared);

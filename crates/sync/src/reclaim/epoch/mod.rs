@@ -36,9 +36,9 @@
 //! ```
 //!
 //! # How it works, and why it is safe
-//! A thread's whole state is one word: the epoch in which it entered, or none. The argument, case by case, stands with
-//! the code in `participant.rs`; `verify/tso` enumerates it on the x86 machine and `tests/reclaim_loom.rs` on a weakly
-//! ordered one.
+//! A thread's whole state is one word: the epoch in which it entered, or none. `participant.rs` has the argument, case
+//! by case, beside the code; `verify/tso` checks it on the x86 machine, by enumeration, and `tests/reclaim_loom.rs` on
+//! a weakly ordered one.
 //!
 //! # Bounded garbage
 //! Published ways to bound an epoch scheme's garbage make the reader pay. Neutralising a stalled reader by a signal
@@ -49,7 +49,8 @@
 //! object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle and Scott, "Interval-based
 //! memory reclamation", 2018) need a header in each object and a comparison for each load. Here a load stays a load,
 //! and the *stall is declared*: a writer that has a limit asks for room before it unlinks, and learns which reader is
-//! in the way. For protection object by object there is [`hazard`](super::hazard), with the same way to retire.
+//! in the way. For protection object by object there is [`hazard`](super::hazard), where objects are retired in the
+//! same way.
 //!
 //! # Source of the idea
 //! Keir Fraser's epochs (2004); the single grace period over a published 64-bit epoch is that of user-space RCU

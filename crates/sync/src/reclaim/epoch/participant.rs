@@ -36,7 +36,8 @@ pub(super) const FIRST: u64 = EPOCH + 1;
 const LOW: u64 = EPOCH - 1;
 /// The thread has ended, and its last guard gives the entry back.
 const ABANDONED: u64 = 1 << 11;
-/// The light fences of this process are full fences. All states have this flag or none, as long as the process lives.
+/// The light fences of this process are full fences. Either all states have this flag or none does, as long as the
+/// process lives.
 const FENCED: u64 = 1 << 10;
 const DEPTH: u64 = FENCED - 1;
 

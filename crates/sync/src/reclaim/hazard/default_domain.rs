@@ -70,8 +70,8 @@ pub unsafe fn retire<T>(object: *mut T) {
     with_own(|own| unsafe { own.local.retire(object) });
 }
 
-/// [`Local::flush`] of this thread's garbage in the process's domain. A thread that ends does this, too,
-/// and goes on to end if a destructor panics.
+/// [`Local::flush`] of this thread's garbage in the process's domain. A thread that ends does this, too, and ends
+/// normally even if a destructor panics.
 pub fn flush() {
     with_own(|own| own.local.flush());
 }

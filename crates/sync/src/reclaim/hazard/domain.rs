@@ -10,7 +10,7 @@ use super::slot::Slot;
 
 /// Hazards and garbage separate from all other domains: reclaiming here scans only this domain's hazards.
 ///
-/// Objects that are still retired when the domain is dropped are freed then.
+/// Retired objects that remain when the domain is dropped are freed then.
 pub struct Domain {
     shared: Shared,
 }

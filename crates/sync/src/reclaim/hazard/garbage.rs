@@ -162,7 +162,7 @@ impl Garbage {
             }
             self.sift(lists, shared, objects);
         }
-        // The next batch is likely to get as many, whereas the setting may be any number.
+        // The next batch is likely to get as many objects; the setting may be far larger.
         let next = Vec::with_capacity(lists.filling.len());
         let objects = core::mem::replace(&mut lists.filling, next);
         let ticket = ticket(shared.settings.fence);
@@ -191,8 +191,8 @@ impl Garbage {
         self.tend(shared, usize::MAX);
     }
 
-    /// Whether the caller is a destructor that runs on behalf of this entry: then other entries are not tended, which
-    /// would take a deep stack.
+    /// Whether the caller is a destructor that runs on behalf of this entry: then it tends no other entries, since that
+    /// could recurse deeply.
     fn is_busy(&self) -> bool {
         self.ready.is_freeing() || self.tending.get()
     }

@@ -1,4 +1,4 @@
-//! Hazard pointers: a store and a second look protect one object at a time.
+//! Hazard pointers: a store and a second load protect one object at a time.
 //!
 //! A reader announces in a slot of its own which object it uses; the thread that retired an object frees it when no
 //! slot names it. A reader that stops holds back only the objects it protects: garbage is bounded whatever happens. In
@@ -36,18 +36,20 @@
 //! ```
 //!
 //! # How it works, and why it is safe
-//! The argument, case by case, stands with the code in `slot.rs`. `verify/tso` enumerates it on the x86 machine, with a
-//! table of all interleavings, and `tests/reclaim_loom.rs` on a weakly ordered one.
+//! `slot.rs` has the argument, case by case, beside the code. `verify/tso` checks it on the x86 machine, with a table
+//! of all interleavings, and `tests/reclaim_loom.rs` on a weakly ordered one.
 //!
 //! # Bounded garbage
 //! With `H` slots and a batch of `B`, one [`Local`] keeps at most `T = max(B, 2 H)` objects that gather, as many that
 //! wait for a quiet fence, as many that are ready to be freed, and `H` that are protected. When a batch is full and the
 //! one before still waits for a quiet fence, that one gets a fast fence. A dropped local leaves its garbage to the next
-//! one, within the same bound, so a domain keeps at most that for each of the most locals it had at one time.
+//! one, within the same bound, so a domain keeps at most that many objects times the largest number of locals it had at
+//! one time.
 //!
-//! Destructors may retire. Their objects add to the bound until the outermost `retire` or `flush` returns, which frees
-//! more than two objects when the destructors make more ready than a batch. A destructor never runs inside another one
-//! of the same local, so a chain of objects that retire each other takes no deep stack, not even in a thread that ends.
+//! Destructors may retire. Their objects add to the bound until the outermost `retire` or `flush` returns; that call
+//! frees more than two objects if the destructors make more than a batch ready. A destructor never runs inside another
+//! one of the same local, so a chain of objects that retire each other causes no deep recursion, not even in a thread
+//! that ends.
 //!
 //! Where every heavy fence is refused (a sandbox entered later forbids them), no object is freed and no call panics.
 //!

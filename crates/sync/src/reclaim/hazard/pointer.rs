@@ -39,8 +39,8 @@ impl<'d> Hazard<'d> {
         Some(Protected { object, slot: self.slot })
     }
 
-    /// Like [`protect`](Self::protect), for callers that clear the slot by other means, or only protect the next
-    /// object.
+    /// Like [`protect`](Self::protect), for callers that clear the slot by other means, or leave it set until they
+    /// protect the next object.
     #[cfg(feature = "std")]
     #[inline(always)]
     pub(in crate::reclaim) fn protect_raw<T>(&self, source: &AtomicPtr<T>) -> *mut T {
