@@ -94,7 +94,7 @@ fn supervise() -> Result<(), Box<dyn Error>> {
     let jobs: Vec<Job> = slab.live().map(|object| slab.read(object.handle)).collect::<Result<_, _>>()?;
     assert_eq!(jobs.len() as u64, JOBS);
     assert!(jobs.iter().all(|job| job.done == 1 && job.result == job.number * job.number));
-    println!("all {JOBS} jobs are done, each once: none is lost and none is doubled");
+    println!("all {JOBS} jobs are done, each once: none is lost, and none is duplicated");
     drop((cache, slab));
     fs::remove_file(&path)?;
     Ok(())

@@ -7,7 +7,7 @@
 //!             second … last
 //! ```
 //!
-//! The depot is Treiber's list with a chain of objects at each node, so one exchange moves a whole chain. The head is
+//! The depot is a Treiber stack with a chain of objects at each node, so one exchange moves a whole chain. The head is
 //! 128 bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange raises. The
 //! tag is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. At 64 bits it never wraps:
 //! at 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave it 32 bits, which wrap
@@ -144,8 +144,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         loop {
             own.announce(Intent::Take(head.first), head.tag.wrapping_add(STEP));
             self.note(head, slot)?;
-            // If another cache has taken the chain meanwhile, this is no longer its link, and the exchange fails by its
-            // tag.
+            // If another cache has taken the chain meanwhile, this link is out of date, and the exchange fails because
+            // the tag has changed.
             let below = next_chain(self.link_of(head.first)?.load(Ordering::Relaxed));
             let Err(found) = self.exchange(head, below, slot) else { break };
             head = found;
@@ -173,7 +173,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
     }
 
     /// Completes the announced operation of a dead cache. Afterwards the words of all objects that the cache had in its
-    /// hands name its slot. The call may be repeated from the beginning. The caller must be the slot's only owner.
+    /// hands name its slot. A call that was interrupted may be repeated from the beginning. The caller must be the
+    /// slot's only owner.
     ///
     /// # Errors
     /// When the chain leads outside the slab.
@@ -183,7 +184,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
         if word == 0 {
             return Ok(());
         }
-        let damage = Damage { what: "a cache was about to do something that there is not", at: word };
+        let damage = Damage { what: "a cache announced an operation that does not exist", at: word };
         let intent = Intent::read(word).ok_or(damage)?;
         let target = own.target.load(Ordering::Acquire);
         // The head is read first, then the note; the top of this file says why.
@@ -225,8 +226,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
     /// back.
     fn exchange(&self, old: Head, first: u32, slot: u16) -> Result<(), Head> {
         let new = Head { first, by: u32::from(slot) + 1, tag: old.tag.wrapping_add(STEP) };
-        // Release: a given chain has its links and words. Acquire: the cache that takes the chain sees them, and the
-        // bytes that the last holders of its objects wrote.
+        // Release: the cache that takes this chain sees its links and words. Acquire: this cache sees those of a chain
+        // that it takes, and the bytes that the last holders of its objects wrote.
         let outcome = self.head.compare_exchange(old.pack(), new.pack(), Ordering::AcqRel, Ordering::Acquire);
         outcome.map(drop).map_err(Head::unpack)
     }

@@ -1,9 +1,9 @@
 //! A slab of fixed-size objects in shared memory that survives `kill -9`.
 //!
 //! Many processes and threads allocate and free objects in one file, lock-free. Any process may free any object. After
-//! a kill of any or all of them, at any instruction, every published object is there with its contents, every free
-//! object is free, and the surviving processes, or the next process that opens the file, recover the objects that a
-//! dead process had in its hands.
+//! a kill of any or all of them, at any instruction, every published object still exists with its contents, and no free
+//! object is lost. The surviving processes, or the next process that opens the file, recover the objects that belonged
+//! to a dead process.
 //!
 //! ```
 //! use millstream_slab::Slab;
@@ -50,9 +50,9 @@
 //!   read-modify-write.
 //! - A published object's word is changed by compare-and-swap. If several threads free the same object, only one of
 //!   them succeeds, and the generation exposes a stale handle.
-//! - The *depot* is a lock-free list of chains of free objects (Treiber's list with a generation, as in Nathan Taylor's
-//!   talk). Before a cache moves a chain it announces the move in its slot, so that a survivor can tell whether the
-//!   move happened.
+//! - The *depot* is a lock-free list of chains of free objects (a Treiber stack with a tag in its head, as in Nathan
+//!   Taylor's allocator). Before a cache moves a chain it announces the move in its slot, so that a survivor can tell
+//!   whether the move happened.
 //! - *Recovery* means becoming the dead cache: the survivor takes over its slot, completes the announced move, finds
 //!   the cache's objects by their words, and gives them up as the cache would have done. Recovery takes no lock, so a
 //!   stopped survivor keeps no other process from recovering, opening or allocating.
@@ -63,8 +63,8 @@
 //!
 //! - Every process that can write to the file is trusted not to write garbage while others use it. A value read from
 //!   the file is checked before it serves as an index, so garbage leads to errors, but it can also lose objects.
-//! - All users run on one machine and see each other's process numbers (one PID namespace, one time namespace).
-//!   Processes of other namespaces are refused.
+//! - All users run on one machine and see each other's PIDs (one PID namespace, one time namespace). Processes of other
+//!   namespaces are refused.
 //! - A program drops its caches before it replaces itself (`exec`). It continues as the same process, so no survivor
 //!   recovers its caches.
 //! - The file is not truncated while it is mapped: the kernel would answer an access with SIGBUS. So a file that other

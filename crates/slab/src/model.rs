@@ -19,8 +19,8 @@ struct Store {
 }
 
 impl Store {
-    /// A depot with all `objects` in it, in chains of `chain`; the first object is on top. The last cache has given
-    /// them.
+    /// A depot with all `objects` in it, in chains of `chain`; the first object is on top. The cache with the last slot
+    /// gave them.
     fn new(objects: u64, caches: usize, chain: usize) -> Arc<Store> {
         let zeros = |count: u64| (0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
         let slot = || {
@@ -55,7 +55,7 @@ impl Store {
     /// holder's writes are not visible.
     fn touch(&self, entries: &[Entry]) {
         for entry in entries {
-            // // SAFETY: `with_mut` makes loom panic if another thread accesses the object at the same time.
+            // SAFETY: `with_mut` makes loom panic if another thread accesses the object at the same time.
             self.objects[entry.index as usize].with_mut(|object| unsafe { *object += 1 });
         }
     }
@@ -84,13 +84,13 @@ fn chains_change_hands_whole() {
     });
 }
 
-/// A survivor knows that an exchange happened although another cache has covered it with its own.
+/// A survivor knows that an exchange happened even if another cache has exchanged the head since.
 #[test]
-fn an_exchange_covered_by_another_cache_is_known_to_have_happened() {
+fn an_exchange_followed_by_one_of_another_cache_is_known_to_have_happened() {
     loom::model(|| {
         let store = Store::new(2, 2, 1);
         let other = Arc::clone(&store);
-        // The other cache covers whatever the head says.
+        // The other cache exchanges the head, and may overwrite the trace of this one.
         let thread = thread::spawn(move || {
             let taken = other.take::<1>(1, 1);
             other.touch(&taken);

@@ -11,13 +11,13 @@ pub(crate) struct Slot {
     pub(crate) intent: AtomicU64,
     /// The tag that the depot's head has once that operation is done.
     pub(crate) target: AtomicU64,
-    /// The highest tag of this cache that another cache has seen in the depot's head.
+    /// The highest tag that this cache wrote into the depot's head and another cache has seen there.
     pub(crate) done: AtomicU64,
     /// The application's number for the user of the cache. It stays until the next cache takes the slot.
     pub(crate) user: AtomicU64,
 }
 
-/// The operation that a cache is about to do to the depot, with the first object of the chain.
+/// The operation that a cache is about to perform on the depot, with the first object of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Give(u32),
@@ -50,8 +50,8 @@ impl Slot {
     /// Announces an operation before it is done.
     ///
     /// Release, all of them: the compiler must keep these stores in this order, and after whatever the cache did to the
-    /// depot before. A process that is killed stops between two instructions, with all stores before them done, so the
-    /// program's order is all that its survivors need.
+    /// depot before. A process that is killed stops between two instructions: all earlier stores are done, and no later
+    /// ones. So program order is all that its survivors need.
     pub(crate) fn announce(&self, intent: Intent, target: u64) {
         self.target.store(target, Ordering::Release);
         self.intent.store(intent.word(), Ordering::Release);

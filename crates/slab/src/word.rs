@@ -7,7 +7,7 @@
 //!     └────────────────────────────┴───────┴──────────────┘
 //! ```
 //!
-//! The generation counts the frees of the object, from 1. A word of zero has never been used.
+//! The generation counts the frees of the object, from 1. An object whose word is zero has never been used.
 
 /// The lowest bit of the generation.
 pub(crate) const GENERATION_SHIFT: u32 = 16;
@@ -51,7 +51,7 @@ pub(crate) enum State {
 pub(crate) struct Word(pub(crate) u64);
 
 impl Word {
-    /// The generation alone, in its place.
+    /// The generation alone, at its bit position in the word.
     pub(crate) fn generation(self) -> Generation {
         Generation(self.0 & !TAG)
     }
@@ -90,7 +90,7 @@ impl Word {
     }
 }
 
-/// A generation in its place, ready to be combined with a state.
+/// A generation at its bit position in a word, ready to be combined with a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Generation(u64);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_allocates_and_frees_its_own_words() {
+    fn allocation_and_free_change_only_the_kind_and_the_generation() {
         let generation = Generation::from_number(7);
         assert_eq!(Word(generation.cached(5)).allocated(), generation.held(5));
         let next = generation.next().unwrap();

@@ -49,7 +49,7 @@ fn a_childs_copies_leave_the_parents_objects_alone() {
         }
         cache.set_owner(2);
         drop(parcel.take());
-        // Caches that the child makes work as any other.
+        // A cache that the child has made works like any other.
         let own = slab.cache().unwrap();
         drop(own.alloc(10).unwrap());
     });

@@ -77,7 +77,8 @@ fn allocation_and_free_are_linearizable_from_any_thread() {
     }
 }
 
-/// One at a time, or all at once; the latter counts as one free per object, by as many processes.
+/// A parcel's objects are freed one at a time, or all at once; in the history, the latter counts as one free per
+/// object, each by a process of its own.
 #[test]
 fn objects_of_a_parcel_are_freed_once() {
     for threads in EACH_THREADS {

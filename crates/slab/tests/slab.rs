@@ -169,7 +169,7 @@ fn huge_pages_are_asked_for_and_objects_are_aligned_to_them() {
 }
 
 #[test]
-fn caches_are_limited_and_come_back() {
+fn caches_are_limited_and_a_dropped_cache_makes_room() {
     let slab = Slab::<u64>::options(100).caches(2).private().unwrap();
     let first = slab.cache().unwrap();
     let second = slab.cache().unwrap();
@@ -500,7 +500,7 @@ fn a_parcel_is_filled_and_cleared_by_caches_of_its_slab_only() {
     parcel.extend(&cache, 0..10).unwrap();
     assert!(matches!(parcel.raw().clear(other.raw()), Err(Error::Foreign)));
     assert!(matches!(parcel.raw().flush(other.raw()), Err(Error::Foreign)));
-    // As many as there are, and the objects that came before the error are in the parcel.
+    // The slab is full, and the objects allocated before the error are in the parcel.
     assert!(matches!(parcel.alloc(&cache, 1), Err(Error::Full { .. })));
     assert_eq!((parcel.raw().len(), theirs.raw().usage().allocated()), (10, 0));
     assert_eq!(parcel.pop(&cache).unwrap().map(|object| *object), Some(9));

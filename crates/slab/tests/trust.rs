@@ -33,7 +33,7 @@ fn a_file_that_others_may_write_to_is_opened_only_with_explicit_trust() {
         options.clone().mode(mode).open_or_create(&path).unwrap();
         options.clone().trust_others().open_or_create(&path).unwrap();
     }
-    // To read is harmless.
+    // Permission to read is harmless.
     set_mode(&path, 0o644);
     RawSlab::open(&path).unwrap();
 }

@@ -3,7 +3,7 @@
 //!
 //! A process that opens a slab recovers dead caches beside the live ones, as every process may at any time. If no
 //! process uses the slab, it also checks the free list, and rebuilds a damaged one. Only for that, and after a reboot,
-//! it takes the [rebuild lock](crate::mapped::rebuild_lock).
+//! does it take the [rebuild lock](crate::mapped::rebuild_lock).
 //!
 //! A process that registers a cache, or takes over the slot of a dead one, looks at the lock afterwards; a process that
 //! has taken the lock looks at the slots afterwards. So either the first steps back, or the second sees it. (All four

@@ -37,7 +37,7 @@ pub struct RawCache {
     words: NonNull<AtomicU64>,
     objects: NonNull<u8>,
     object_bytes: usize,
-    /// The owner of each object's last holder, if the slab keeps owners.
+    /// The application's number for each object's last holder, if the slab keeps owners.
     owners: Option<NonNull<AtomicU64>>,
     slot: u16,
     /// The process that made it.
@@ -253,7 +253,8 @@ impl RawCache {
 
     /// Takes objects that were never used, up to a chain of them.
     ///
-    /// An exchange of its word takes each object, so a kill half-way leaves an object either to this cache or unused.
+    /// A compare-and-swap of its word takes each object, so after a kill half-way each object either belongs to this
+    /// cache or is unused.
     fn fetch_fresh(&self) -> Result<bool, Error> {
         let mapping = &self.mapping;
         loop {
@@ -321,7 +322,7 @@ impl RawCache {
         self.push(index);
     }
 
-    /// Ends the life of an object whose holder has left it to this cache.
+    /// Frees an object that its holder passes to this cache.
     #[inline(always)]
     pub(crate) fn free_held(&self, index: u64) {
         let word = self.word(index);
@@ -341,7 +342,7 @@ impl RawCache {
         Ok(index)
     }
 
-    /// Leaves an object of this cache to the holder with another slot. It takes one store: before the store the object
+    /// Passes an object of this cache to the holder with another slot. It takes one store: before the store the object
     /// belongs to this cache, after it to the other holder.
     #[inline(always)]
     pub(crate) fn hand_over(&self, index: u64, slot: u16) {
@@ -363,7 +364,7 @@ impl RawCache {
         self.push(index);
     }
 
-    /// Takes over an object that its holder has left to this cache, by one store as in `hand_over`.
+    /// Takes over an object that its holder passes to this cache, by one store as in `hand_over`.
     #[inline(always)]
     pub(crate) fn take_over(&self, index: u64) {
         self.hand_over(index, self.slot);

@@ -1,4 +1,4 @@
-//! Counts objects by state, and checks that each is in exactly one pair of hands.
+//! Counts objects by state, and checks that each has exactly one place or holder.
 
 use std::sync::atomic::Ordering;
 
@@ -106,7 +106,7 @@ fn problems(mapping: &Mapping) -> Vec<String> {
     let mut problems = Vec::new();
     let moving = moving(mapping);
     let in_depot = walk(mapping, &moving, &mut problems);
-    // Its rebuilder may have died, and the next holder of the lock starts over.
+    // The process that was rebuilding the list may have died, and the next holder of the lock starts over.
     let is_remade = mapping.is_half_rebuilt();
     let owners: Vec<u64> = mapping.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
     let fresh = mapping.fresh().load(Ordering::Acquire);
@@ -126,7 +126,7 @@ fn problems(mapping: &Mapping) -> Vec<String> {
                 problems.push(format!("object {index} is held by cache {slot}, which does not exist"));
             }
             Some(State::Virgin) if (index as u64) < fresh => {
-                problems.push(format!("object {index} was passed over"));
+                problems.push(format!("object {index} was never used, although the header counts it as used"));
             }
             None => problems.push(format!("the word of object {index} makes no sense")),
             Some(_) => {}

@@ -140,13 +140,13 @@ pub enum Error {
         is_stopped: bool,
     },
     /// Live processes use all caches that the slab has room for.
-    #[error("all {caches} caches of the slab are in use; make it with more of them")]
+    #[error("all {caches} caches of the slab are in use; create the slab with more")]
     NoCache {
         /// The number of caches.
         caches: u64,
     },
     /// All objects are in use, or free in the caches of others.
-    #[error("the slab is full: of {objects} objects none can be reached")]
+    #[error("the slab is full: none of its {objects} objects can be allocated")]
     Full {
         /// The number of objects.
         objects: u64,
@@ -160,8 +160,8 @@ pub enum Error {
     /// The handle belongs to another slab, or to none.
     #[error("the handle does not belong to this slab")]
     Foreign,
-    /// The object was freed since the handle was made: a use after free, or a double free.
-    #[error("object {index} was freed: the handle names its life {generation}, and it is in life {found}")]
+    /// The object has been freed since the handle was made: a use after free, or a double free.
+    #[error("object {index} was freed: the handle has generation {generation}, and the object has {found}")]
     Stale {
         /// The object.
         index: u64,
@@ -203,7 +203,7 @@ impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Work::Rebuilding => "rebuilding the slab's free list",
-            Work::Recovering => "recovering what dead processes had of the slab",
+            Work::Recovering => "recovering the caches of dead processes",
         })
     }
 }

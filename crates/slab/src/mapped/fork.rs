@@ -19,7 +19,8 @@ pub(crate) fn generation() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Starts to count forks, and returns this process's number. `_Fork` and the bare system call are not counted.
+/// Starts to count forks, and returns the number of forks that led to this process. `_Fork` and the bare system call
+/// are not counted.
 pub(crate) fn watch() -> Result<u32, Error> {
     // No lock, which a child could inherit locked. Two threads may both register the handler, and a child then counts
     // twice; any number other than the parent's will do.

@@ -15,7 +15,7 @@
 use crate::mapped::error::Error;
 use crate::word::MAX_CACHES;
 
-/// Every part but huge pages begins at a multiple of this.
+/// Every part begins at a multiple of this; with huge pages, the objects begin at a multiple of [`HUGE_PAGE`].
 pub(crate) const PAGE: u64 = 4096;
 pub(crate) const HUGE_PAGE: u64 = 2 << 20;
 /// The maximum number of objects: an index has 32 bits, and one value stands for no object.
@@ -38,7 +38,7 @@ pub(crate) struct Geometry {
     pub(crate) caches: u64,
     pub(crate) chain: u64,
     pub(crate) huge_pages: bool,
-    /// Whether the slab keeps the owner of each object's last holder.
+    /// Whether the slab keeps the application's number for each object's last holder.
     pub(crate) owners: bool,
 }
 
@@ -53,8 +53,8 @@ impl Geometry {
         within("max_objects", self.max_objects, 1, MAX_OBJECTS)?;
         within("caches", self.caches, 1, MAX_CACHES)?;
         within("chain", self.chain, 1, MAX_CHAIN)?;
-        within("the odd bits of align_bytes", self.align_bytes & (self.align_bytes - 1), 0, 0)?;
-        within("the rest of object_bytes by align_bytes", self.object_bytes % self.align_bytes, 0, 0)?;
+        within("align_bytes without its lowest set bit", self.align_bytes & (self.align_bytes - 1), 0, 0)?;
+        within("the remainder of object_bytes divided by align_bytes", self.object_bytes % self.align_bytes, 0, 0)?;
         within("bytes of the file", self.file_bytes(), 1, MAX_FILE_BYTES)
     }
 

@@ -16,8 +16,8 @@
 //! | 9 | bytes of the file | |
 //! | 10 | the application's tag for its type, 0 for none | |
 //! | 11 | FNV-1a of words 0 to 10 | |
-//! | 17 | boot: a digest of the machine's boot identifier | at opening alone |
-//! | 18 | PID namespace of its users (lower half), time namespace (upper half, 0 for the first) | at opening alone |
+//! | 17 | boot: a digest of the machine's boot identifier | when a process opens the slab alone |
+//! | 18 | PID namespace of its users (lower half), time namespace (upper half, 0 for the first) | when a process opens the slab alone |
 //! | 20, 21 | rebuild lock: 0, or the process that rebuilds the free list, bit 63 once it has begun; digests of its boot (upper half) and its namespaces | when the list is rebuilt |
 //! | 32 | capacity: objects below this number may be used | when it grows |
 //! | 33 | fresh: objects below this number have been used, or are being taken | when the depot is empty |

@@ -20,11 +20,11 @@ use crate::word::Word;
 /// A read-only view of a slab as it is: nothing is recovered or rebuilt, and a dead process's objects are shown as its
 /// own.
 ///
-/// It serves to see the aftermath of a crash before a process [opens](RawSlab::open) and repairs the slab, to users
-/// without permission to write to the file, for files of other users, and for files that are too damaged to open. The
-/// file is read and never mapped, so it may be truncated meanwhile. Everything but the bytes of objects is a copy made
-/// when the inspection began, and an approximate one while others use the slab: 24 bytes of memory for each object ever
-/// used.
+/// It is for the aftermath of a crash, before a process [opens](RawSlab::open) and repairs the slab; for users without
+/// permission to write to the file; for files of other users; and for files that are too damaged to open. The file is
+/// read and never mapped, so it may be truncated meanwhile. Everything but the bytes of objects is a copy made when the
+/// inspection began, and only an approximate one while others use the slab. The copy takes 24 bytes of memory for each
+/// object ever used.
 ///
 /// ```
 /// use millstream_slab::{Inspection, RawSlab};
@@ -115,7 +115,7 @@ impl Inspection {
         check()
     }
 
-    /// The bytes of an object.
+    /// The size of an object in bytes.
     #[must_use]
     pub fn object_bytes(&self) -> u64 {
         self.slab.object_bytes()

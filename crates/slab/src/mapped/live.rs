@@ -68,7 +68,7 @@ impl Iterator for Live<'_> {
     }
 }
 
-/// The owner of an object with this word: its present holder's, or its last one's.
+/// The owner of an object with this word: the number of its present holder, or else of its last one.
 pub(crate) fn owner(mapping: &Mapping, index: u64, found: Word) -> u64 {
     match (mapping.owners(), found.state()) {
         (Some(_), Some(State::Held(slot))) => {

@@ -98,7 +98,7 @@ impl Mapping {
         rebuild_lock::is_half_rebuilt(self.rebuild_lock().load(Ordering::Acquire))
     }
 
-    /// Two words that change together, the first of them even.
+    /// Two words that change together; the number of the first is even.
     fn wide(&self, number: usize) -> &AtomicU128 {
         debug_assert!(number.is_multiple_of(2) && number + 1 < PAGE as usize / 8);
         // SAFETY: the words are within the header's page and aligned to 16 bytes; where they change, no access goes to

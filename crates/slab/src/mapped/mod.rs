@@ -1,5 +1,5 @@
-//! A slab in mapped memory: everything but the depot's algorithm, which loom models also run, where no memory can be
-//! mapped.
+//! A slab in mapped memory: everything but the depot's algorithm, which also runs in loom models, where no memory can
+//! be mapped.
 
 mod attach;
 mod cache;

@@ -92,8 +92,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     }
 
     /// Sets how many objects move between a cache and the depot at once, at most 64. A cache keeps up to twice as many
-    /// to itself, so an allocation can fail while `2 × chain` objects are free for each other cache in use. The default
-    /// is 64, or less where all caches together could keep more than a quarter of a small slab.
+    /// to itself, so an allocation can fail while each other cache in use has `2 × chain` free objects. The default is
+    /// 64, or less where all caches together could keep more than a quarter of a small slab.
     #[must_use]
     pub fn chain(mut self, objects: u64) -> Self {
         self.chain = Some(objects);
@@ -108,8 +108,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Keeps the owner of each object's last holder: a number that the application gives its
-    /// [caches](RawCache::set_owner), written when an object is published and when its holder is found dead. So a
+    /// Keeps an owner for each object: the number that the application gave its last holder's
+    /// [cache](RawCache::set_owner), written when the object is published and when its holder is found dead. So a
     /// supervisor can tell a dead worker's objects from those of others; see [`RawSlab::owner`]. Costs 8 bytes an
     /// object, and one more store for each publication.
     #[must_use]
@@ -118,10 +118,10 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Sets the permissions of the file that [`create`](Self::create) makes, at most 0777, from which the process's
-    /// umask is removed. The default is 0600: one user's. A process needs to read and to write the file to use the
-    /// slab. The permissions to write are also the most that [`open_or_create`](Self::open_or_create) accepts of an
-    /// existing file.
+    /// Sets the permissions of the file that [`create`](Self::create) makes, at most 0777; the process's umask applies.
+    /// The default is 0600: only the owner may read and write. A process needs to read and to write the file to use the
+    /// slab. [`open_or_create`](Self::open_or_create) refuses an existing file that more users may write to than these
+    /// permissions allow.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
@@ -148,8 +148,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
 
     /// Has the file system back every object before it can be handed out, so that a full device is an error of the
     /// allocation that grows the slab, and not a SIGBUS at the first write. Without it, the processor that first
-    /// touches a page allocates it, on its own NUMA node. A process that opens the slab does not reserve the objects
-    /// that it adds: reserve all of them here, or grow the slab here.
+    /// touches a page allocates it, on its own NUMA node. A process that opens the slab does not reserve objects when
+    /// it grows the slab: make the slab with its full capacity, or let only this process grow it.
     #[must_use]
     pub fn reserve(mut self) -> Self {
         self.reserve = true;
@@ -179,7 +179,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 linked.map_err(|error| not_made(path, error.into()))?;
                 slab
             }
-            // File systems without nameless files.
+            // File systems without `O_TMPFILE`.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.create_by_draft(folder, path)?,
             Err(error) => return Err(not_made(path, error.into())),
         };
@@ -189,7 +189,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         Ok(slab)
     }
 
-    /// The same under a temporary name first.
+    /// Makes the slab under a temporary name first, then links the file to its own name.
     fn create_by_draft(&self, folder: &Path, path: &Path) -> Result<S, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // The process's number keeps apart two processes that make the same slab at once, and random bits keep apart
@@ -233,7 +233,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 opened => return self.accept(opened?),
             }
             match self.create(path) {
-                // Another process was faster; but a link that leads nowhere stays one.
+                // Another process was faster. A dangling symlink, however, would fail again.
                 Err(Error::Exists { .. }) if !path.is_symlink() => {}
                 created => return created,
             }
@@ -339,7 +339,7 @@ fn not_made(path: &Path, error: io::Error) -> Error {
 /// A new slab's identity, never 0: a handle of zeros belongs to no slab.
 fn identity() -> Result<u64, Error> {
     let mut bytes = [0; 8];
-    // The kernel returns fewer than 256 bytes at once, or not at all.
+    // The kernel fills a request for at most 256 bytes completely, or fails.
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|source| Error::system("draw random bytes", source))?;
     Ok((u64::from_le_bytes(bytes) >> (64 - IDENTITY_BITS)) | 1)

@@ -1,9 +1,9 @@
 //! Private objects on their way from one thread to another of the same process.
 //!
-//! A parcel has a slot, as a cache has, and holds the objects in it. So its objects change hands, as ever, by one store
-//! of their word: from the cache that puts them in to the parcel, and from the parcel to the cache that frees them or
-//! takes them out. No other holder changes such a word, so neither side needs a compare-and-swap, and a survivor finds
-//! the parcel of a killed process by its slot.
+//! A parcel has a slot, as a cache has, and holds the objects in it. So one store of an object's word transfers it, as
+//! everywhere: from a cache to the parcel when it is put in, and from the parcel to a cache when it is freed or taken
+//! out. No other holder changes such a word, so neither side needs a compare-and-swap, and a survivor finds the parcel
+//! of a killed process by its slot.
 //!
 //! Like a cache, a parcel may also keep free objects: those that were in it when it was cleared. So a parcel that goes
 //! to and fro is filled with the objects that were freed in it, and only the parcel goes from one thread to the other.
@@ -66,8 +66,8 @@ impl RawParcel {
         Ok(RawParcel { mapping, slot, pid: std::process::id(), indices: Vec::new(), len: 0 })
     }
 
-    /// Sets the application's number for the user of this parcel, which will own the objects in it as orphans if the
-    /// process dies; see [`RawCache::set_owner`].
+    /// Sets the application's number for the user of this parcel. If the process dies, the objects in the parcel become
+    /// orphans with this owner; see [`RawCache::set_owner`].
     pub fn set_owner(&self, owner: u64) {
         if self.pid == std::process::id() {
             self.mapping.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
@@ -94,7 +94,7 @@ impl RawParcel {
 
     /// Puts an object in; if the parcel keeps free objects, the object's cache gets one of them in exchange. Allocates
     /// memory when the parcel holds more objects than ever before; otherwise costs a load and a store for each of the
-    /// two objects, and the work of the cache when it is full.
+    /// two objects, and gives a chain to the depot when the cache is full.
     ///
     /// # Errors
     /// [`Error::Foreign`] for an object of another slab, which is freed.
@@ -109,7 +109,7 @@ impl RawParcel {
             std::mem::forget(object);
             cache.take_free(u64::from(free));
         } else {
-            // Space first: from the store on the object is the parcel's, and must be in its list.
+            // Space first: after the store the object is the parcel's, and must be in its list.
             self.indices.reserve(1);
             cache.hand_over(index, self.slot);
             std::mem::forget(object);
@@ -119,8 +119,8 @@ impl RawParcel {
         Ok(())
     }
 
-    /// Allocates an object straight into the parcel, and returns its bytes, to be written: one of those that the parcel
-    /// [keeps](RawParcel::clear), or else one of the cache's. Usually a load and a store.
+    /// Allocates an object straight into the parcel, and returns its bytes for writing. The object is one that the
+    /// parcel [keeps](RawParcel::clear), or else one of the cache's. Usually a load and a store.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; otherwise as [`RawCache::alloc`].
@@ -191,9 +191,9 @@ impl RawParcel {
     /// Frees all objects in the parcel, and keeps the free objects for the next fill, as a cleared vector keeps its
     /// memory. Wait-free, a load and a store for each object.
     ///
-    /// For parcels that go to and fro between two threads: the objects that the one allocates and the other frees move
-    /// in the parcel only. A parcel keeps at most as many objects as were in it at once; other caches can't allocate
-    /// them until the parcel is [flushed](RawParcel::flush) or dropped.
+    /// For parcels that go to and fro between two threads: the objects that one thread allocates and the other frees
+    /// travel only inside the parcel. A parcel keeps at most as many objects as were in it at once; other caches can't
+    /// allocate them until the parcel is [flushed](RawParcel::flush) or dropped.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the objects stay.
@@ -235,7 +235,7 @@ impl RawParcel {
             cache.hand_over(u64::from(kept), self.slot);
             kept
         } else {
-            // Space first: from the store on the object is the parcel's, and must be in its list.
+            // Space first: after the store the object is the parcel's, and must be in its list.
             self.indices.reserve(1);
             let index = cache.alloc_for(self.slot)? as u32;
             self.indices.push(index);
@@ -243,7 +243,7 @@ impl RawParcel {
         };
         self.len += 1;
         // SAFETY: the bytes are within the mapping; only the parcel reaches its objects, and it is exclusively borrowed
-        // for as long.
+        // while the slice lives.
         Ok(unsafe { cache.bytes(u64::from(index)).as_mut() })
     }
 
@@ -256,7 +256,7 @@ impl RawParcel {
         if Arc::ptr_eq(&self.mapping, cache.mapping()) { Ok(()) } else { Err(Error::Foreign) }
     }
 
-    /// Ends the lives of the objects in the parcel. They are free then, and in its hands as before.
+    /// Frees the objects in the parcel, which keeps them.
     #[inline]
     fn end(&mut self) {
         let words = self.mapping.words();

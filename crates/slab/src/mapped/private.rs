@@ -57,8 +57,8 @@ impl<'c> RawPrivate<'c> {
     /// everything written to the object before.
     ///
     /// To link it into a structure in the slab, write its handle there afterwards; or before, with
-    /// [`handle`](RawPrivate::handle). A handle to an object that was never published, because its process died in
-    /// between, is answered as an orphan's and later as stale, so a link can dangle but never mislead.
+    /// [`handle`](RawPrivate::handle). If the process dies in between, the object is not published: its handle names
+    /// an orphan, and later is stale, so a link can dangle but never mislead.
     #[inline]
     pub fn publish(self) -> Handle {
         let handle = self.cache.publish(self.index);

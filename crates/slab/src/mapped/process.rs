@@ -1,9 +1,8 @@
 //! The identity of a process, and whether that process lives.
 //!
-//! A process number alone identifies nothing: tomorrow it may belong to another process. Together with the moment of
-//! its start it names one process of one boot of one machine, since the kernel does not reuse a number within a clock
-//! tick. Numbers belong to a PID namespace and moments to a time namespace, so both are compared only within the same
-//! ones.
+//! A PID alone identifies nothing: tomorrow it may belong to another process. Together with the start time it names one
+//! process of one boot of one machine, since the kernel does not reuse a PID within a clock tick. PIDs belong to a PID
+//! namespace and start times to a time namespace, so both are compared only within the same namespaces.
 
 use std::fs;
 use std::io;
@@ -14,14 +13,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
 use crate::mapped::error::Error;
 
-/// Bits of a process number: Linux has at most 2^22.
+/// Bits of a PID: Linux has at most 2^22.
 const PID_BITS: u32 = 22;
 const PID: u64 = (1 << PID_BITS) - 1;
 /// Set while a survivor acts for a dead cache.
 const RECOVERING: u64 = 1 << 63;
 
-/// A process, in one word so that one exchange writes it. Bit 63 says that the process acts for a dead cache, the next
-/// 41 bits count the clock ticks from the boot to its start, and the lowest 22 bits are its number.
+/// A process, in one word so that one compare-and-swap writes it. Bit 63 says that the process acts for a dead cache,
+/// the next 41 bits count the clock ticks from the boot to its start, and the lowest 22 bits are its PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(u64);
 
@@ -35,8 +34,10 @@ impl Identity {
         let failed = |source| Error::system("read /proc/self/stat", source);
         let stat = stat("self").map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         if stat.pid != pid {
-            let what =
-                format!("/proc is of another PID namespace: process {pid} is {} there; mount one of its own", stat.pid);
+            let what = format!(
+                "/proc is of another PID namespace: process {pid} is {} there; mount a /proc of this namespace",
+                stat.pid
+            );
             return Err(failed(io::Error::other(what)));
         }
         Ok(Self::new(pid, stat.started))
@@ -129,7 +130,7 @@ fn stat(folder: &str) -> io::Result<Option<Stat>> {
     let fields: Vec<&str> = text.rsplit_once(')').ok_or_else(malformed)?.1.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3).copied().ok_or_else(malformed);
     let number = |number| field(number)?.parse::<u64>().map_err(|_| malformed());
-    // A first thread that has ended shows as a zombie although other threads run.
+    // A main thread that has ended shows as a zombie although other threads run.
     let is_over = matches!(field(3)?, "Z" | "X" | "x") && number(20)? <= 1;
     let is_stopped = matches!(field(3)?, "T" | "t");
     let pid = text.split_once(' ').and_then(|(pid, _)| pid.parse().ok()).ok_or_else(malformed)?;

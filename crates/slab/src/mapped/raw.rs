@@ -95,8 +95,8 @@ impl RawSlab {
         Ok(Self::attach(file, Others::Watched)?.0)
     }
 
-    /// Opens the slab in a file on the caller's word that no other process uses it: for a file whose last users ran in
-    /// a PID namespace that is gone, and can't be watched. Recovers the objects in their caches.
+    /// Opens the slab in a file; the caller vouches that no other process uses it. This is for a file whose last users
+    /// ran in a PID namespace that is gone, so that they can't be watched. Recovers the objects in their caches.
     ///
     /// # Errors
     /// As [`open`](RawSlab::open).
@@ -134,7 +134,7 @@ impl RawSlab {
     /// Makes a cache for a thread of this process.
     ///
     /// Takes some 10 µs. Waits while another process rebuilds the free list, and, if no slot is free, while other
-    /// processes recover some; for as long as [`open`](RawSlab::open).
+    /// processes recover some. The wait lasts no longer than that of [`open`](RawSlab::open).
     ///
     /// # Errors
     /// [`Error::NoCache`]; [`Error::Busy`]; [`Error::System`].
@@ -153,12 +153,12 @@ impl RawSlab {
     /// Copies a published object, or an orphan.
     ///
     /// The handle is checked again after the bytes were read, so they never belong to a later life of the object. They
-    /// can be a mixture if the object is claimed, changed and published again meanwhile; a [claim](RawCache::claim)
-    /// excludes that. The bytes of an orphan may have been half written when its process was killed. Lock-free.
+    /// can be torn if the object is claimed, changed and published again meanwhile; a [claim](RawCache::claim) excludes
+    /// that. The bytes of an orphan may have been half written when its process was killed. Lock-free.
     ///
     /// # Errors
-    /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`]; [`Error::OtherObjects`] when `bytes` has another length
-    /// than an object.
+    /// [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`]; [`Error::OtherObjects`] when the length of `bytes` is not
+    /// that of an object.
     pub fn read(&self, handle: Handle, bytes: &mut [u8]) -> Result<(), Error> {
         self.check_size(bytes)?;
         self.read_beginning(handle, bytes)
@@ -175,10 +175,10 @@ impl RawSlab {
         self.check(handle)?;
         let start = self.mapping.object(handle.index()).cast::<AtomicU64>();
         // SAFETY: an object is aligned to 8 bytes and a multiple of 8 long, so these words are within the mapping. A
-        // writer meanwhile makes the copy worthless, and the check below rejects it then. Usually such a writer is
-        // another process, beyond the scope of the language; a writer of this process, which has claimed the object,
-        // stores plainly. That is a race for which the language has no terms (a copy that may tear and is then thrown
-        // away, as with a sequence lock), but machines define it.
+        // concurrent writer makes the copy worthless, and the check below then rejects it. Usually such a writer is
+        // another process, which is outside the language's memory model; a writer in this process, which has claimed
+        // the object, uses non-atomic stores. The language does not define this race (the copy may be torn and is then
+        // discarded, as with a seqlock), but the machine does.
         let words = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.object_bytes() as usize / 8) };
         for (copy, word) in bytes.chunks_mut(8).zip(words) {
             copy.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes()[..copy.len()]);
@@ -235,7 +235,7 @@ impl RawSlab {
         self.check(handle).map(|()| owner)
     }
 
-    /// The address of a published object in this process, for structures whose users have an agreement of their own
+    /// The address of a published object in this process, for structures whose users synchronise by their own means
     /// (atomics in the object, a lock). The bytes must not be touched once a cache frees or claims the object.
     ///
     /// # Errors
@@ -284,7 +284,7 @@ impl RawSlab {
         Report::of(&self.mapping)
     }
 
-    /// Makes the kernel write everything to the device, and waits for it: the level at which a slab survives a power
+    /// Makes the kernel write everything to the device, and waits for it; after that, the slab survives a power
     /// failure. Objects published before the call are found after the failure, with their contents.
     ///
     /// Without it, a slab survives the death of any or all of its processes, but a power failure leaves in a file
@@ -346,7 +346,7 @@ impl std::fmt::Debug for RawSlab {
     }
 }
 
-/// Reads the header without mapping the file, which is not trusted before.
+/// Reads the header without mapping the file, which is not trusted until the header has been checked.
 pub(crate) fn read_header(file: &File) -> Result<Header, Error> {
     let failed = |source| Error::system("read the slab's header", source);
     let metadata = file.metadata().map_err(failed)?;

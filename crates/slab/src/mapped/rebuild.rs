@@ -1,8 +1,8 @@
 //! Rebuilding the free list from the objects' words, in a slab that no other process uses.
 //!
 //! The words alone say which objects are allocated; links, announcements and the depot's head are only a faster way to
-//! the other ones. So a process that has the slab to itself discards those, whatever state they are in (after a power
-//! failure that wrote some pages and not others, for example), and builds them again.
+//! find the free ones. So a process that has the slab to itself discards those, whatever state they are in (after a
+//! power failure that wrote some pages and not others, for example), and builds them again.
 
 use std::sync::atomic::Ordering;
 
@@ -27,8 +27,8 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
         slot.settle();
         slot.done.store(0, Ordering::Relaxed);
         let found = slot.owner.load(Ordering::SeqCst);
-        // A live process registered after this one looked. It will see that this process holds the lock and step back,
-        // and its slot must not belong to another cache by then.
+        // A live owner registered after this process had looked. It is about to see that this process holds the lock,
+        // and to step back; until then its slot must not go to another cache.
         let is_gone = |owner| others == Others::Absent || !mapping.lives(owner);
         let is_cleared = Identity::read(found).is_some_and(is_gone)
             && slot.owner.compare_exchange(found, Identity::NONE, Ordering::SeqCst, Ordering::Relaxed).is_ok();
@@ -42,7 +42,8 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
         let found = Word(word.load(Ordering::Relaxed));
         let generation = found.generation();
         match found.state() {
-            // A virgin word among used ones: a power failure took it, since fresh objects lie behind all used ones.
+            // A virgin word among used ones: a power failure lost the used word, since fresh objects come after all
+            // used ones.
             Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,
             Some(State::Free) => chains.push(Entry { generation, index })?,
             Some(State::Cached(_)) => {
@@ -61,7 +62,7 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
     Ok(recovered)
 }
 
-/// Checks before the first change that the library writes every one of these words; returns the words up to the last
+/// Checks, before the first change, that every word is one that the library writes; returns the words up to the last
 /// object ever used.
 fn check(mapping: &Mapping) -> Result<&[AtomicU64], Error> {
     let capacity = mapping.capacity_word().load(Ordering::Acquire);

@@ -3,8 +3,8 @@
 //! A rebuild is rare: after a reboot, after users of another namespace, and where the list is damaged. All other work
 //! (caches, allocation, recovery, opening beside others) never takes the lock and only checks that it is free.
 //!
-//! The lock's word says which process holds it, *and where*: a process number identifies a process within one boot, one
-//! PID namespace and one time namespace. The next process takes over the lock of a dead holder. A holder of another
+//! The lock's word says which process holds it, *and where*: a PID and a start time identify a process within one boot,
+//! one PID namespace and one time namespace. The next process takes over the lock of a dead holder. A holder of another
 //! namespace can't be watched, so the next process waits for it even if it is dead.
 //!
 //! A mark says that the list is half rebuilt. If the process that set it dies, the next holder rebuilds the list. The

@@ -38,7 +38,7 @@ impl AddAssign for Recovered {
         self.caches += other.caches;
         self.freed += other.freed;
         self.orphans += other.orphans;
-        // The last recovery has looked at the same damaged caches again, so they do not add up.
+        // The last recovery has looked at the same damaged caches again, so its count replaces the earlier one.
         self.damaged = other.damaged;
     }
 }

@@ -18,9 +18,9 @@ use crate::mapped::raw::RawSlab;
 
 /// A slab of objects of type `T`, shared by threads and processes.
 ///
-/// `T` is plain old data in the sense of [`bytemuck::Pod`] (`#[derive(bytemuck::Pod, bytemuck::Zeroable)]`): any bytes
-/// are a value of it, so any bytes that another process leaves in an object are one. References to other objects are
-/// [`Handle`]s.
+/// `T` is plain old data in the sense of [`bytemuck::Pod`] (`#[derive(bytemuck::Pod, bytemuck::Zeroable)]`): every bit
+/// pattern is a valid value, so whatever bytes another process leaves in an object are one. References to other objects
+/// are [`Handle`]s.
 ///
 /// ```
 /// use millstream_slab::{Error, Slab};
@@ -110,7 +110,7 @@ impl<T: Pod> Slab<T> {
         self.raw.live()
     }
 
-    /// The slab beneath, for all operations that do not depend on the type.
+    /// The underlying slab, for all operations that do not depend on the type.
     #[must_use]
     pub fn raw(&self) -> &RawSlab {
         &self.raw
@@ -200,7 +200,7 @@ impl<T: Pod> Cache<T> {
         self.raw.set_owner(owner);
     }
 
-    /// The cache beneath.
+    /// The underlying cache.
     #[must_use]
     pub fn raw(&self) -> &RawCache {
         &self.raw
@@ -239,8 +239,8 @@ impl<T: Pod> Deref for Private<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the objects of a slab of this type have its size and alignment, any bytes are a value of it, and
-        // while the object is private only this value reaches it.
+        // SAFETY: the objects of a slab of this type have its size and alignment, every bit pattern is a valid value of
+        // it, and while the object is private only this value reaches it.
         unsafe { &*self.raw.as_ptr().cast() }
     }
 }
@@ -248,8 +248,8 @@ impl<T: Pod> Deref for Private<'_, T> {
 impl<T: Pod> DerefMut for Private<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the objects of a slab of this type have its size and alignment, any bytes are a value of it, and while
-        // the object is private only this value, which is exclusively borrowed, reaches it.
+        // SAFETY: the objects of a slab of this type have its size and alignment, every bit pattern is a valid value of
+        // it, and while the object is private only this value, which is exclusively borrowed, reaches it.
         unsafe { &mut *self.raw.as_mut_ptr().cast() }
     }
 }
@@ -315,7 +315,7 @@ impl<T: Pod> Parcel<T> {
         Ok(self.raw.pop(&cache.raw)?.map(|raw| Private { raw, objects: PhantomData }))
     }
 
-    /// The parcel beneath, for all operations that do not depend on the type.
+    /// The underlying parcel, for all operations that do not depend on the type.
     #[must_use]
     pub fn raw(&mut self) -> &mut RawParcel {
         &mut self.raw

@@ -63,7 +63,7 @@ fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
 /// leaves behind; returns the number of kills.
 fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
     let trace = trace(scene);
-    // A few points of the first death, and for each every state of the recovery.
+    // A few points of the first death, and all states of the recovery from each.
     let deaths = spread(&points(&trace), DEATHS * stress() as usize);
     let (mut instructions, mut killed) = (0, 0);
     for Moment { point: death, .. } in deaths {

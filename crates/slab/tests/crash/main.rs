@@ -1,12 +1,12 @@
 //! Processes that are killed: at every instruction of every operation, and at random.
 //!
 //! A *stage* is a slab with a survivor that uses it. A child is forked, plays a *scene* on it, and is killed in the
-//! middle. Then the survivor works on, recovers, and checks that every object is in exactly one pair of hands; or the
-//! survivor dies, too, and a process that opens the slab afterwards checks. What a killed process leaves behind is the
-//! file and the effects of its system calls, so of the instructions between two changes of these, one kill stands for all.
+//! middle. Then the survivor works on, recovers, and checks that every object has exactly one place or holder; or the
+//! survivor dies, too, and a process that opens the slab afterwards checks. A killed process leaves behind the file and
+//! the effects of its system calls, so one kill stands for all kills between two changes of these.
 //!
-//! Other children are stopped instead of killed, and continue later; and power fails, so that a file has only the data
-//! that reached its device.
+//! Other runs stop a child instead of killing it, and let it continue later, or simulate a power failure, after which a
+//! file has only the data that reached its device.
 //!
 //! `MILLSTREAM_STRESS=n` multiplies the number of random kills, of power failures, and of deaths before a recovery by n. `MILLSTREAM_CRASH=text` runs only the scenes whose name contains the text.
 

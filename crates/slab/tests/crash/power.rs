@@ -18,13 +18,13 @@ use crate::tracer::Child;
 const SECTOR: usize = 512;
 /// Enough that their words fill several sectors.
 const OBJECTS: u64 = 200;
-/// The number of random devices for each state of the file, times the stress, in addition to the two that have every version
-/// or none.
+/// The number of random devices for each state of the file, times the stress, in addition to the two whose sectors are
+/// all the oldest or all the newest.
 const DEVICES: u64 = 2;
 /// The maximum number of objects promised at once.
 const MAX_PROMISED: usize = 16;
 
-/// The objects that a power failure must not take, as the child promises them in memory that its parent sees.
+/// The objects that must survive a power failure. The child lists them in memory that its parent sees.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Promises {

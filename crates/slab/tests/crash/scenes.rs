@@ -203,7 +203,7 @@ pub(crate) const ALL: &[Scene] = &[
         moves_chains: true,
     },
     Scene {
-        name: "way of a parcel",
+        name: "transfer by a parcel",
         prepare: full_size,
         play: |stage, mark| {
             let (from, to) = (stage.slab.cache().unwrap(), stage.slab.cache().unwrap());
@@ -211,7 +211,8 @@ pub(crate) const ALL: &[Scene] = &[
             let objects: Vec<_> = (0..2).map(|n| from.alloc(contents(n)).unwrap()).collect();
             mark();
             objects.into_iter().for_each(|object| parcel.push(object).unwrap());
-            // The object in the parcel belongs to the parcel alone: not to this cache, and later not to the parcel.
+            // An object in the parcel no longer belongs to this cache, and one that was taken out no longer belongs to
+            // the parcel.
             drop(from);
             let kept = parcel.pop(&to).unwrap();
             parcel.raw().free(to.raw()).unwrap();

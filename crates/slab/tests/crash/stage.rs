@@ -40,7 +40,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// The survivor has had every object once, so a word left from before names another live process.
+    /// The survivor has held every object once, so a stale word names another live process.
     pub(crate) fn new(capacity: u64) -> Stage {
         Stage::of(OBJECTS, capacity)
     }
@@ -96,7 +96,7 @@ pub(crate) enum Death {
     After(After),
 }
 
-/// Checks that no object is lost, doubled or leaked.
+/// Checks that no object is lost, allocated twice or leaked.
 pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, context: &str) {
     let file = format!("/proc/self/fd/{}", stage.slab.raw().file().unwrap().as_raw_fd());
     let found = Inspection::of(file).unwrap().report();
@@ -137,7 +137,7 @@ pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, cont
         }
     }
     let may_be_torn = if let Death::Midway(dead) = death { dead } else { 0 };
-    assert!(torn <= may_be_torn, "{context}: of {orphans} orphans {torn} have not the contents that were written");
+    assert!(torn <= may_be_torn, "{context}: {torn} of {orphans} orphans do not have the contents that were written");
     if survivor == Survivor::Lives
         && let Death::After(after) = death
     {

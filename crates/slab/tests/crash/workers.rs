@@ -23,8 +23,8 @@ pub(crate) fn share(jobs: &[Job]) -> usize {
         .map(|_| fork(|| work(jobs, &todo, &telling)))
         .collect();
     drop(telling);
-    // The workers end before their answers are read, which fit into the pipe: a failed worker may leave children that
-    // hold its other end.
+    // The answers, which fit into the pipe, are read only after all workers have ended: a failed worker may leave
+    // children that hold the other end of the pipe.
     for worker in workers {
         let mut status = 0;
         // SAFETY: the process is this one's own child, and the status points to a local variable.
@@ -45,7 +45,7 @@ fn work(jobs: &[Job], mut todo: impl Read, mut telling: &PipeWriter) {
     }
 }
 
-/// Forks a process that runs `work` and ends, at the latest with its parent.
+/// Forks a process that runs `work`, and that ends with its parent at the latest.
 pub(crate) fn fork(work: impl FnOnce()) -> libc::pid_t {
     // SAFETY: this test has one thread, so the child inherits no lock held by another one.
     let pid = unsafe { libc::fork() };
