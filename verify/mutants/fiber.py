@@ -5,7 +5,7 @@ FOLDER = "crates/fiber"
 # The tests to build and run, with their RUSTFLAGS: the models, and tests on the machine for mistakes that no model finds.
 RUNS = [
     (["--release", "--lib"], "--cfg loom"),
-    (["--test", "cancel", "--test", "fibers", "--test", "io", "--test", "io_races", "--test", "scope", "--test", "watched"], ""),
+    (["--lib", "--test", "cancel", "--test", "fibers", "--test", "io", "--test", "io_races", "--test", "scope", "--test", "watched"], ""),
 ]
 
 # File, source text, its replacement, the mistake.
@@ -28,6 +28,11 @@ MUTANTS = [
     ("scheduler/bell.rs", "poll(self.rings.has_changed(key));", "poll(false);", "a worker sleeps in its poller though the bell has rung"),
     ("io/poller.rs", "                        if flags.intersects(interest.events()) {\n", "                        if interest == Interest::Read {\n",
      "a descriptor that is writable wakes no writer"),
+    ("io/poller.rs", "flags & Interest::Read.events() == EventFlags::IN", "flags.contains(EventFlags::IN)",
+     "an end that was reported with bytes is waited for"),
+    ("io/poller.rs", "if waiters.registration == (mark >> 32) as u32 {", "{", "an event of an earlier owner of a number speaks for the later one"),
+    ("io/poller.rs", "        self.turn = self.turn.next();\n", "", "all questions to the kernel are one turn"),
+    ("io/source.rs", "(1..length).contains(&bytes)", "(1..=length).contains(&bytes)", "a read that fills its buffer passes for one that emptied the stream"),
     ("io/source.rs", "    if is_due == Some(true) {\n        yield_fiber();\n    }\n", "    let _ = is_due;\n", "a fiber that never waits keeps its worker"),
     ("io/ring.rs", "(is_late(deadline) || is_ended)", "is_late(deadline)", "a cancelled fiber's operation is not cut short"),
     ("spawn.rs", "payload.is::<Unwound>() && is_cancelled()", "payload.is::<Unwound>()", "a payload passes for a cancellation elsewhere"),

@@ -17,6 +17,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const MESSAGE: usize = 64;
+/// The size of a buffer of a server, which does not know how long messages are.
+const BUFFER: usize = 4096;
 const ROUND: Duration = Duration::from_secs(1);
 
 /// A server of a number of connections, which returns when they are over.
@@ -103,7 +105,7 @@ fn ask(address: SocketAddr, connections: usize) -> io::Result<f64> {
 }
 
 fn answer(mut stream: impl Read + Write) {
-    let mut buf = [0; MESSAGE];
+    let mut buf = [0; BUFFER];
     while let Ok(bytes @ 1..) = stream.read(&mut buf) {
         if stream.write_all(&buf[..bytes]).is_err() {
             break;
@@ -157,7 +159,7 @@ fn by_hand(listener: StdListener, connections: usize) {
                 }
                 continue;
             }
-            let mut buf = [0; MESSAGE];
+            let mut buf = [0; BUFFER];
             let slot = &mut streams[number as usize];
             let Some(stream) = slot.as_mut() else { continue };
             match stream.read(&mut buf) {

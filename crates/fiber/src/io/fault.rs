@@ -1,5 +1,6 @@
 //! Faults in the calls of the crate's own tests: calls that are interrupted, late, short or failed, drawn from a seed.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -34,8 +35,18 @@ fn draw() -> u64 {
     x ^ (x >> 31)
 }
 
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The calls on this thread so far.
+pub(super) fn calls() -> u64 {
+    CALLS.get()
+}
+
 /// Happens before each call.
 pub(super) fn before_call() -> io::Result<()> {
+    CALLS.set(CALLS.get() + 1);
     if !ARE_PLANNED.load(Relaxed) {
         return Ok(());
     }

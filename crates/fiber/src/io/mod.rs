@@ -22,6 +22,13 @@
 //! runs: when a call would block and the fiber then enters the poller, an event that makes the call possible is still to
 //! come. That is why descriptors can be registered once, for edges, and no wait costs a system call beyond the call that
 //! would have blocked. A descriptor that fibers of several workers use is registered with each of their pollers.
+//!
+//! # The read that would find nothing
+//! A TCP stream is empty after a read that took less than its buffer. If no question to the poller came in between, the next
+//! read waits at once, without the call that would block: its event is still to come, for the same reason. This needs two
+//! more facts. The wait before the short read ended by an event of bytes alone, since an end of the stream, an error or
+//! urgent data that was reported with them is not reported again. And all of that belongs to one [`Turn`](poller::Turn) of
+//! one poller. Other kinds of streams may return less than they hold: a Unix socket does at messages that bear descriptors.
 
 mod alarm;
 #[cfg(all(test, not(loom)))]
@@ -36,7 +43,7 @@ mod wait;
 
 pub(crate) use alarm::EventFd;
 pub use model::IoModel;
-pub(crate) use poller::{Interest, Poller};
+pub(crate) use poller::{Interest, Poller, Turn};
 pub(crate) use ring::complete;
 pub(crate) use source::{Source, shortened, take_turns};
 pub(crate) use wait::on_other_thread;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -37,10 +37,53 @@ impl Interest {
     /// The events that end a wait. Errors end both kinds: the call then finds out which it is.
     fn events(self) -> EventFlags {
         let own = match self {
-            Interest::Read => EventFlags::IN | EventFlags::RDHUP,
+            Interest::Read => EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI,
             Interest::Write => EventFlags::OUT,
         };
         own | EventFlags::ERR | EventFlags::HUP
+    }
+}
+
+/// One question of a poller to the kernel, unique in the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn(u64);
+
+impl Turn {
+    /// Turns that a poller numbers by itself.
+    const BLOCK: u64 = 1 << 20;
+
+    /// No poller's turn.
+    pub(super) const NONE: Turn = Turn(0);
+
+    /// The first turn of a block that no other poller has.
+    fn first() -> Turn {
+        static BLOCKS: AtomicU64 = AtomicU64::new(1);
+        Turn(BLOCKS.fetch_add(1, Relaxed) * Self::BLOCK)
+    }
+
+    fn next(self) -> Turn {
+        let next = self.0 + 1;
+        if next.is_multiple_of(Self::BLOCK) { Self::first() } else { Turn(next) }
+    }
+}
+
+/// A [`Turn`] that workers share.
+#[derive(Debug)]
+pub(super) struct AtomicTurn(AtomicU64);
+
+impl AtomicTurn {
+    pub(super) fn new(turn: Turn) -> Self {
+        AtomicTurn(AtomicU64::new(turn.0))
+    }
+
+    /// Relaxed, as `store`: only the worker whose poller is in this turn concludes anything from it, and its own thread
+    /// stored it.
+    pub(super) fn load(&self) -> Turn {
+        Turn(self.0.load(Relaxed))
+    }
+
+    pub(super) fn store(&self, turn: Turn) {
+        self.0.store(turn.0, Relaxed);
     }
 }
 
@@ -50,6 +93,8 @@ impl Interest {
 pub(crate) struct Watch {
     /// The first one's number, or 0: mostly there is no other.
     first: AtomicU64,
+    /// The registration with the first one. Relaxed: only that poller's thread uses it.
+    registration: AtomicU32,
     /// With the alarm of each, which lives as long as the poller.
     others: Mutex<Vec<(u64, Weak<OwnedFd>)>>,
 }
@@ -61,9 +106,16 @@ impl Watch {
         first == poller || (first != 0 && self.others.lock().iter().any(|&(other, _)| other == poller))
     }
 
-    /// Notes a poller, and forgets those that are gone.
-    fn note(&self, poller: &Poller) {
-        if self.first.compare_exchange(0, poller.number, Relaxed, Relaxed).is_err() {
+    /// The registration with this poller if that is the first, or else 0.
+    fn registration(&self, poller: u64) -> u32 {
+        if self.first.load(Relaxed) == poller { self.registration.load(Relaxed) } else { 0 }
+    }
+
+    /// Notes a poller and the registration with it, and forgets the pollers that are gone.
+    fn note(&self, poller: &Poller, registration: u32) {
+        if self.first.compare_exchange(0, poller.number, Relaxed, Relaxed).is_ok() {
+            self.registration.store(registration, Relaxed);
+        } else {
             let mut others = self.others.lock();
             others.retain(|(_, alarm)| alarm.strong_count() > 0);
             others.push((poller.number, Arc::downgrade(&poller.alarm)));
@@ -76,6 +128,10 @@ impl Watch {
 struct Waiters {
     readers: Vec<Arc<Core>>,
     writers: Vec<Arc<Core>>,
+    /// The registration whose events are about this descriptor; those of another one are about an earlier owner of the number.
+    registration: u32,
+    /// The turn in which an event of bytes, and of nothing else, woke readers.
+    bytes_alone: Option<Turn>,
 }
 
 impl Waiters {
@@ -95,6 +151,9 @@ pub(crate) struct Poller {
     epoll: OwnedFd,
     waiters: FxHashMap<RawFd, Waiters>,
     events: Vec<epoll::Event>,
+    turn: Turn,
+    /// The newest registration.
+    registration: u32,
     /// Made when a fiber first wants a completion.
     ring: Option<Ring>,
 }
@@ -108,7 +167,12 @@ impl Poller {
         epoll::add(&epoll, &*alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
         let number = NUMBERS.fetch_add(1, Relaxed);
         let (waiters, events) = (FxHashMap::default(), Vec::with_capacity(EVENTS));
-        Ok(Poller { number, alarm, epoll, waiters, events, ring: None })
+        Ok(Poller { number, alarm, epoll, waiters, events, turn: Turn::first(), registration: 0, ring: None })
+    }
+
+    /// The newest question to the kernel.
+    pub(crate) fn turn(&self) -> Turn {
+        self.turn
     }
 
     /// Whether a fiber waits for an event.
@@ -128,23 +192,30 @@ impl Poller {
     ) -> io::Result<()> {
         if !watch.is_noted(self.number) {
             let flags = Interest::Read.events() | Interest::Write.events() | EventFlags::ET;
-            match epoll::add(&self.epoll, fd, EventData::new_u64(fd.as_raw_fd() as u64), flags) {
-                // An owner of the descriptor before this one has registered it, in the same way.
-                Ok(()) | Err(Errno::EXIST) => watch.note(self),
-                Err(error) => return Err(error.into()),
+            self.registration = self.registration.wrapping_add(1).max(1);
+            let mark = u64::from(self.registration) << 32 | fd.as_raw_fd() as u64;
+            match epoll::add(&self.epoll, fd, EventData::new_u64(mark), flags) {
+                // An owner of the descriptor before this one has registered it.
+                Err(Errno::EXIST) => epoll::modify(&self.epoll, fd, EventData::new_u64(mark), flags)?,
+                added => added?,
             }
+            watch.note(self, self.registration);
         }
-        self.waiters.entry(fd.as_raw_fd()).or_default().of(interest).push(Arc::clone(fiber));
+        let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
+        waiters.registration = watch.registration(self.number);
+        waiters.of(interest).push(Arc::clone(fiber));
         Ok(())
     }
 
-    /// Ends the fiber's entry, unless an event has done so.
-    pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &Arc<Core>) {
-        let Some(waiters) = self.waiters.get_mut(&fd.as_raw_fd()) else { return };
+    /// Ends the fiber's entry. Returns the turn in which an event of bytes, and of nothing else, ended the wait for a read.
+    pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &Arc<Core>) -> Option<Turn> {
+        let waiters = self.waiters.get_mut(&fd.as_raw_fd())?;
         waiters.of(interest).retain(|waiter| !Arc::ptr_eq(waiter, fiber));
+        let bytes_alone = waiters.bytes_alone.filter(|_| interest == Interest::Read);
         if waiters.readers.is_empty() && waiters.writers.is_empty() {
             self.waiters.remove(&fd.as_raw_fd());
         }
+        bytes_alone
     }
 
     /// The ring for completions.
@@ -167,6 +238,7 @@ impl Poller {
         // A timeout that the kernel cannot count is as good as none.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         self.events.clear();
+        self.turn = self.turn.next();
         let taken = epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref());
         // Interrupted by a signal is the only error of a valid call, and the worker's loop comes back.
         if taken.is_err() {
@@ -181,15 +253,17 @@ impl Poller {
                         ring.turn();
                     }
                 }
-                fd => {
-                    let Some(waiters) = self.waiters.get_mut(&(fd as RawFd)) else { continue };
+                mark => {
+                    // The low half is the descriptor. The fibers that are woken end the entry.
+                    let Some(waiters) = self.waiters.get_mut(&(mark as RawFd)) else { continue };
+                    if waiters.registration == (mark >> 32) as u32 {
+                        let is_bytes_alone = flags & Interest::Read.events() == EventFlags::IN;
+                        waiters.bytes_alone = is_bytes_alone.then_some(self.turn);
+                    }
                     for interest in [Interest::Read, Interest::Write] {
                         if flags.intersects(interest.events()) {
                             waiters.of(interest).drain(..).for_each(|fiber| fiber.end_wait());
                         }
-                    }
-                    if waiters.readers.is_empty() && waiters.writers.is_empty() {
-                        self.waiters.remove(&(fd as RawFd));
                     }
                 }
             }
@@ -206,11 +280,11 @@ mod tests {
         let watch = Watch::default();
         let poller = || Poller::new(&EventFd::default()).unwrap();
         let (first, second) = (poller(), poller());
-        watch.note(&first);
-        watch.note(&second);
+        watch.note(&first, 1);
+        watch.note(&second, 1);
         for _ in 0..100 {
             let short_lived = poller();
-            watch.note(&short_lived);
+            watch.note(&short_lived, 1);
             assert!(watch.is_noted(short_lived.number));
         }
         assert!(watch.is_noted(first.number) && watch.is_noted(second.number));

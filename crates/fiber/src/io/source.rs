@@ -6,7 +6,8 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::poller::{Interest, Watch};
+use super::model::IoModel;
+use super::poller::{AtomicTurn, Interest, Turn, Watch};
 use super::wait::Wait;
 use crate::park::deadline_after;
 use crate::scheduler::local::Local;
@@ -21,6 +22,8 @@ const MAX_OPERATIONS: u32 = 64;
 pub(crate) struct Source<T> {
     inner: T,
     watch: Watch,
+    /// The turn in which a read has emptied the stream.
+    emptied: AtomicTurn,
     /// In nanoseconds; 0: without end.
     read_timeout: AtomicU64,
     write_timeout: AtomicU64,
@@ -29,7 +32,8 @@ pub(crate) struct Source<T> {
 impl<T: AsFd> Source<T> {
     /// `inner` must be non-blocking.
     pub(crate) fn new(inner: T) -> Self {
-        Source { inner, watch: Watch::default(), read_timeout: AtomicU64::new(0), write_timeout: AtomicU64::new(0) }
+        let (read_timeout, write_timeout) = (AtomicU64::new(0), AtomicU64::new(0));
+        Source { inner, watch: Watch::default(), emptied: AtomicTurn::new(Turn::NONE), read_timeout, write_timeout }
     }
 
     pub(crate) fn inner(&self) -> &T {
@@ -83,25 +87,70 @@ impl<T: AsFd> Source<T> {
         reason: Reason,
         interest: Interest,
         timeout: Option<Duration>,
-        mut call: impl FnMut(&T) -> io::Result<R>,
+        call: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
         take_turns();
+        self.attempt_or_wait(false, reason, interest, timeout, call).map(|(result, _)| result)
+    }
+
+    /// Reads up to a length from a stream.
+    #[track_caller]
+    pub(crate) fn read_some(&self, _length: usize, call: impl FnMut(&T) -> io::Result<usize>) -> io::Result<usize> {
+        self.operate(Interest::Read, call)
+    }
+
+    /// Reads up to a length from a stream of which a read takes all that is there: one that took less has emptied the stream. The
+    /// [module above](super) says when the next read then begins with its wait.
+    #[track_caller]
+    pub(crate) fn read_all_there_is(
+        &self,
+        length: usize,
+        call: impl FnMut(&T) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        take_turns();
+        let is_empty = worker_turn().is_some_and(|turn| turn == self.emptied.load());
+        let timeout = self.timeout(Interest::Read);
+        let (bytes, woken_in) = self.attempt_or_wait(is_empty, Reason::Readable, Interest::Read, timeout, call)?;
+        let has_emptied = (1..length).contains(&bytes);
+        self.emptied.store(woken_in.filter(|_| has_emptied).unwrap_or(Turn::NONE));
+        Ok(bytes)
+    }
+
+    /// Calls `call` until it does not block, after a wait if `waits_first`. Returns with the result the turn whose event ended
+    /// the last wait, as [`Wait::run`] does.
+    #[track_caller]
+    fn attempt_or_wait<R>(
+        &self,
+        mut waits_first: bool,
+        reason: Reason,
+        interest: Interest,
+        timeout: Option<Duration>,
+        mut call: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<(R, Option<Turn>)> {
         let (fd, watch, at): (BorrowedFd<'_>, _, _) = (self.inner.as_fd(), &self.watch, Location::caller());
-        let mut deadline = None;
+        let (mut deadline, mut woken_in) = (None, None);
         loop {
-            match attempt(&mut call, &self.inner) {
+            let attempted =
+                if waits_first { Err(io::ErrorKind::WouldBlock.into()) } else { attempt(&mut call, &self.inner) };
+            waits_first = false;
+            match attempted {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // The clock is read only if there is a limit.
                     if let (Some(timeout), None) = (timeout, deadline) {
                         deadline = deadline_after(timeout);
                     }
-                    Wait { fd, watch, interest, reason, deadline, at }.run()?;
+                    woken_in = Wait { fd, watch, interest, reason, deadline, at }.run()?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return result,
+                result => return result.map(|result| (result, woken_in)),
             }
         }
     }
+}
+
+/// The newest turn of the worker's poller, if that is how the fiber waits.
+fn worker_turn() -> Option<Turn> {
+    Local::with(|local, fiber| local.poller_turn().filter(|_| fiber.io == IoModel::Readiness))?
 }
 
 /// Unwinds a cancelled fiber, and lets others run if the fiber has had many operations in a row: a peer that never lets it

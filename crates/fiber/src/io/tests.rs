@@ -1,16 +1,25 @@
 //! Faults under every model: calls that are interrupted, late, short or failed.
 
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::net::{self as std_net, Shutdown};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 use millstream_verify_random::{Random, seed, stress};
+use parking_lot::{Mutex, MutexGuard};
 
-use super::fault::{FAILURE, Plan};
+use super::fault::{FAILURE, Plan, calls};
 use crate::fs::File;
 use crate::net::{TcpListener, TcpStream};
-use crate::{IoModel, Options, Runtime, Threads};
+use crate::{IoModel, Options, Runtime, Threads, sleep, spawn, yield_now};
 
 const MODELS: [IoModel; 4] = [IoModel::Blocking, IoModel::NonBlocking, IoModel::Readiness, IoModel::Completion];
+
+/// Faults are planned for the process, so that the tests of this module run one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock()
+}
 
 fn is_planned(error: &io::Error) -> bool {
     error.to_string() == FAILURE
@@ -70,6 +79,7 @@ fn first_cause(one: io::Result<()>, other: io::Result<()>) -> io::Result<()> {
 
 #[test]
 fn bytes_arrive_or_the_failure_is_told() {
+    let _alone = alone();
     let mut random = Random::new(seed());
     for io in MODELS {
         let runtime = Runtime::start(Options::new(Threads::Workers(2)).io(io)).unwrap();
@@ -109,4 +119,173 @@ fn files_are_whole(runtime: &Runtime, seed: u64) {
     });
     fiber.join().unwrap();
     drop(plan);
+}
+
+#[test]
+fn a_stream_that_a_read_has_emptied_is_waited_for_without_another_read() {
+    let _alone = alone();
+    const ROUNDS: u64 = 200;
+    let runtime = Runtime::start(Options::new(Threads::One).io(IoModel::Readiness)).unwrap();
+    let made = runtime.spawn(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect_to(&listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let echo = spawn(move || {
+            let mut buf = [0; 4096];
+            while let Ok(bytes @ 1..) = server.read(&mut buf) {
+                server.write_all(&buf[..bytes]).unwrap();
+            }
+        });
+        let before = calls();
+        for _ in 0..ROUNDS {
+            client.write_all(&[7; 64]).unwrap();
+            let mut buf = [0; 4096];
+            assert_eq!(client.read(&mut buf).unwrap(), 64);
+        }
+        let made = calls() - before;
+        drop(client);
+        echo.join().unwrap();
+        made
+    });
+    let made = made.join().unwrap();
+    assert!((4 * ROUNDS..4 * ROUNDS + 20).contains(&made), "two reads and two writes a round: {made} calls");
+}
+
+/// Sends `bytes` in random pieces, some after a pause or an urgent `!`, and ends the stream.
+fn send_in_pieces(mut peer: &std_net::TcpStream, mut bytes: &[u8], mut random: Random) {
+    while !bytes.is_empty() {
+        let (piece, rest) = bytes.split_at(bytes.len().min(1 + random.below(40) as usize));
+        bytes = rest;
+        match random.below(6) {
+            0 => std::thread::sleep(Duration::from_micros(random.below(300))),
+            1 => {
+                rustix::net::send(peer, b"!", rustix::net::SendFlags::OOB).unwrap();
+            }
+            _ => {}
+        }
+        peer.write_all(piece).unwrap();
+    }
+    if random.below(2) == 0 {
+        std::thread::sleep(Duration::from_micros(random.below(300)));
+    }
+    peer.shutdown(Shutdown::Write).unwrap();
+}
+
+#[test]
+fn readers_see_every_byte_and_the_end_whatever_came_together() {
+    let _alone = alone();
+    let mut random = Random::new(seed());
+    for threads in [Threads::One, Threads::Workers(2)] {
+        let runtime = Runtime::start(Options::new(threads).io(IoModel::Readiness)).unwrap();
+        for _ in 0..10 * stress() {
+            let listener = std_net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let readers: Vec<_> = (0..8)
+                .map(|_| {
+                    let mut random = Random::new(random.next());
+                    runtime.spawn(move || {
+                        let mut stream = TcpStream::connect_to(&address).unwrap();
+                        let pause = move |_| match random.below(8) {
+                            0 => yield_now(),
+                            1 => sleep(Duration::from_micros(random.below(500))),
+                            _ => {}
+                        };
+                        read_to_end_soon(&mut stream, pause)
+                    })
+                })
+                .collect();
+            let sent: Vec<u8> = (0..random.below(2000)).map(|n| b'a' + (n % 26) as u8).collect();
+            let peers: Vec<_> = readers.iter().map(|_| listener.accept().unwrap().0).collect();
+            std::thread::scope(|scope| {
+                for peer in &peers {
+                    let (random, sent) = (Random::new(random.next()), &sent);
+                    scope.spawn(move || send_in_pieces(peer, sent, random));
+                }
+            });
+            for reader in readers {
+                let mut got = reader.join().unwrap();
+                // An urgent byte is one of the stream after all, if another follows it soon.
+                got.retain(|&byte| byte != b'!');
+                assert!(got == sent, "bytes are missing or others");
+            }
+        }
+    }
+}
+
+/// Reads to the end of a stream, with a `pause` after each read that gets the number of bytes so
+/// far, and fails if a read waits although there is something to
+/// read. Such a read succeeds at its time limit, when it tries once more.
+fn read_to_end_soon(stream: &mut TcpStream, mut pause: impl FnMut(usize)) -> Vec<u8> {
+    let limit = Duration::from_secs(20);
+    stream.set_read_timeout(Some(limit)).unwrap();
+    let (mut got, mut buf) = (Vec::new(), [0; 64]);
+    loop {
+        let began = Instant::now();
+        let bytes = stream.read(&mut buf).unwrap();
+        assert!(began.elapsed() < limit, "a read has overslept {bytes} bytes");
+        match bytes {
+            0 => return got,
+            bytes => got.extend_from_slice(&buf[..bytes]),
+        }
+        pause(got.len());
+    }
+}
+
+#[test]
+fn a_read_that_fills_its_buffer_is_followed_by_another() {
+    let _alone = alone();
+    let runtime = Runtime::start(Options::new(Threads::One).io(IoModel::Readiness)).unwrap();
+    let listener = std_net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (mut peer, sent) = (std_net::TcpStream::connect(address).unwrap(), vec![7; 1000]);
+    let accepted = TcpStream::from_std(listener.accept().unwrap().0).unwrap();
+    let ended = peer.try_clone().unwrap();
+    let expected = sent.len();
+    let reader = runtime.spawn(move || {
+        let mut stream = accepted;
+        // The peer ends the stream only when all of it has been read: no other event comes before.
+        read_to_end_soon(&mut stream, |got| {
+            if got == expected {
+                ended.shutdown(Shutdown::Write).unwrap();
+            }
+        })
+    });
+    // The reader waits by then; a first read that need not wait would conclude nothing.
+    std::thread::sleep(Duration::from_millis(20));
+    peer.write_all(&sent).unwrap();
+    assert_eq!(reader.join().unwrap(), sent);
+}
+
+/// A clone keeps a registration in the poller when its first owner is gone and another stream has the number.
+#[test]
+fn events_of_an_earlier_owner_of_the_number_say_nothing_about_a_stream() {
+    let _alone = alone();
+    let runtime = Runtime::start(Options::new(Threads::One).io(IoModel::Readiness)).unwrap();
+    let listener = std_net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let fiber = runtime.spawn(move || {
+        let mut earlier = TcpStream::connect_to(&address).unwrap();
+        let (mut earlier_peer, _) = listener.accept().unwrap();
+        earlier_peer.write_all(b"hello").unwrap();
+        assert_eq!(earlier.read(&mut [0; 64]).unwrap(), 5);
+        let clone = earlier.try_clone().unwrap();
+        let number = earlier.as_raw_fd();
+        for _ in 0..50 {
+            drop(earlier);
+            let mut later = TcpStream::connect_to(&address).unwrap();
+            assert_eq!(later.as_raw_fd(), number);
+            let (mut later_peer, _) = listener.accept().unwrap();
+            let reader = spawn(move || (read_to_end_soon(&mut later, |_| ()), later));
+            yield_now();
+            // The reader waits. One turn takes the bytes and the end of its stream, and then the bytes of the earlier one.
+            later_peer.write_all(b"all").unwrap();
+            drop(later_peer);
+            earlier_peer.write_all(b"more").unwrap();
+            let (got, later) = reader.join().unwrap();
+            assert_eq!(got, b"all");
+            earlier = later;
+        }
+        drop(clone);
+    });
+    fiber.join().unwrap();
 }

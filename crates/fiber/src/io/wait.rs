@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::model::IoModel;
-use super::poller::{Interest, Watch};
+use super::poller::{Interest, Turn, Watch};
 use super::ring;
 use crate::blocking::blocking;
 use crate::scheduler::core::Core;
@@ -34,24 +34,25 @@ pub(super) struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Waits until the descriptor may be ready. May return for no reason.
+    /// Waits until the descriptor may be ready. May return for no reason. Returns the turn of the worker's poller in which an
+    /// event of bytes, and of nothing else, ended the wait for a read.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and those of the poller.
-    pub(super) fn run(self) -> io::Result<()> {
+    pub(super) fn run(self) -> io::Result<Option<Turn>> {
         if self.is_late() {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let inside = Local::with(|local, fiber| match fiber.io {
-            IoModel::Blocking => self.in_slices(local.is_sole),
+            IoModel::Blocking => self.in_slices(local.is_sole).map(|()| None),
             IoModel::NonBlocking => {
                 yield_fiber();
-                Ok(())
+                Ok(None)
             }
             IoModel::Readiness => self.in_poller(local, fiber),
-            IoModel::Completion => self.in_ring(),
+            IoModel::Completion => self.in_ring().map(|()| None),
         });
-        inside.unwrap_or_else(|| self.on_thread(self.deadline).map(drop))
+        inside.unwrap_or_else(|| self.on_thread(self.deadline).map(|_| None))
     }
 
     fn is_late(&self) -> bool {
@@ -92,11 +93,11 @@ impl Wait<'_> {
         Ok(())
     }
 
-    fn in_poller(&self, local: &Local, fiber: &Arc<Core>) -> io::Result<()> {
+    fn in_poller(&self, local: &Local, fiber: &Arc<Core>) -> io::Result<Option<Turn>> {
         local.with_poller(|poller| poller.enter(self.fd, self.watch, self.interest, fiber))??;
-        let _place = Place { local, wait: self, fiber };
+        let mut place = Place { local, wait: self, fiber, has_left: false };
         Waiter::Fiber(Arc::clone(fiber)).block_at(self.reason, self.deadline, self.at);
-        Ok(())
+        Ok(place.leave())
     }
 
     fn in_ring(&self) -> io::Result<()> {
@@ -111,12 +112,23 @@ struct Place<'a> {
     local: &'a Local,
     wait: &'a Wait<'a>,
     fiber: &'a Arc<Core>,
+    has_left: bool,
+}
+
+impl Place<'_> {
+    fn leave(&mut self) -> Option<Turn> {
+        self.has_left = true;
+        let left = self.local.with_poller(|poller| poller.leave(self.wait.fd, self.wait.interest, self.fiber));
+        debug_assert!(left.is_ok(), "the poller that was entered is there");
+        left.ok().flatten()
+    }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let left = self.local.with_poller(|poller| poller.leave(self.wait.fd, self.wait.interest, self.fiber));
-        debug_assert!(left.is_ok(), "the poller that was entered is there");
+        if !self.has_left {
+            self.leave();
+        }
     }
 }
 

@@ -1,19 +1,21 @@
 //! The parts that all sockets have alike.
 
-/// Reading and writing, for a type with a `source` whose object the standard library reads and writes by reference.
+/// Reading and writing, for a type with a `source` whose object the standard library reads and writes by reference. `$read`
+/// is the method of the source for reads.
 macro_rules! stream {
-    ($stream:ty) => {
+    ($stream:ty, $read:ident) => {
         impl Read for &$stream {
             #[track_caller]
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
                 let length = $crate::io::shortened(buf.len());
                 let buf = &mut buf[..length];
-                self.source.operate(Interest::Read, |mut inner| inner.read(buf))
+                self.source.$read(buf.len(), |mut inner| inner.read(buf))
             }
 
             #[track_caller]
             fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-                self.source.operate(Interest::Read, |mut inner| inner.read_vectored(bufs))
+                let length = bufs.iter().map(|buf| buf.len()).sum();
+                self.source.$read(length, |mut inner| inner.read_vectored(bufs))
             }
         }
 

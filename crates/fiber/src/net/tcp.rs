@@ -17,7 +17,7 @@ pub struct TcpStream {
 
 wraps!(TcpStream, net::TcpStream);
 timeouts!(TcpStream);
-stream!(TcpStream);
+stream!(TcpStream, read_all_there_is);
 
 impl TcpStream {
     /// Connects to the first address that accepts. The name is looked up on [another thread](crate::blocking()); where the

@@ -21,7 +21,7 @@ pub struct UnixStream {
 
 wraps!(UnixStream, net::UnixStream);
 timeouts!(UnixStream);
-stream!(UnixStream);
+stream!(UnixStream, read_some);
 
 impl UnixStream {
     /// Connects to a listener's path. While its queue is full, tries again each millisecond.

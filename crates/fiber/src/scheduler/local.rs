@@ -10,7 +10,7 @@ use super::core::{Core, Leave};
 use super::post::Post;
 use super::shared::Shared;
 use super::timers::Timers;
-use crate::io::Poller;
+use crate::io::{Poller, Turn};
 use crate::stack::StackCache;
 
 thread_local! {
@@ -120,6 +120,11 @@ impl Local {
             none => none.insert(Poller::new(&self.post.inbox.bell.alarm)?),
         };
         Ok(act(poller))
+    }
+
+    /// The newest question of the worker's poller, if there is a poller.
+    pub(crate) fn poller_turn(&self) -> Option<Turn> {
+        self.poller.borrow().as_ref().map(Poller::turn)
     }
 
     /// Leaves the fiber that runs; returns when its worker resumes it.

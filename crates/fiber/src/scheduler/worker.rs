@@ -14,9 +14,12 @@ use super::state::Phase;
 use crate::contained::AbortOnUnwind;
 use crate::overflow::SignalStack;
 
-/// Once in this number of turns, an unstarted fiber goes before the ready ones, timers are compared with the clock, and
-/// the poller is asked for descriptors that are ready.
+/// Once in this number of turns, an unstarted fiber goes before the ready ones, and timers are compared with the clock.
 const FAIR_TURNS: u32 = 16;
+
+/// Once in this number of turns, a multiple of the above, the poller is asked for descriptors that are ready. Each
+/// question is a system call; a worker that runs out of ready fibers asks as it goes to sleep.
+const POLLER_TURNS: u32 = 64;
 
 /// Runs fibers until the runtime ends, or a single fiber if `is_sole`.
 pub(super) fn work(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) {
@@ -39,6 +42,8 @@ impl Local {
             self.post.inbox.take(|fiber| self.ready.borrow_mut().push_back(fiber));
             if is_fair_turn {
                 self.wake_due();
+            }
+            if tick.is_multiple_of(POLLER_TURNS) {
                 self.look_into_poller();
             }
             match self.next(is_fair_turn) {
@@ -161,7 +166,6 @@ impl Local {
     /// Sleeps until there is work. `false` means that there will be none.
     fn rest(&self) -> bool {
         self.wake_due();
-        self.look_into_poller();
         if !self.ready.borrow().is_empty() {
             return true;
         }
