@@ -232,7 +232,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         outcome.map(drop).map_err(Head::unpack)
     }
 
-    /// Visits the objects of a chain in the caller's hands; returns their number.
+    /// Visits the objects of a chain; returns their number. A chain that others change meanwhile ends all the same, perhaps as
+    /// damage.
     pub(crate) fn walk(
         &self,
         first: u32,

@@ -67,7 +67,7 @@ pub enum Error {
         /// The first eight bytes of the file.
         found: u64,
     },
-    /// The file was written by a program of a newer version than this one.
+    /// The file has a version that this program does not know.
     #[error(
         "the slab has version {major}.{minor}, and this program knows versions {known_major}.0 to {known_major}.{known_minor}"
     )]
