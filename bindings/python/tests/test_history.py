@@ -182,7 +182,7 @@ class Events(unittest.TestCase):
         for events, words in [
             ([call, call], "event 1: process 0 called 'read' while"),
             ([call, (1, "ok", "read", 1)], "event 1: process 1 returned"),
-            ([call, (0, "ok", "write", 1)], "event 1: .* from 'write', and had called 'read'"),
+            ([call, (0, "ok", "write", 1)], "event 1: .* from 'write', but had called 'read'"),
             ([(0, "return", "read", 1)], "event 0: expected type"),
         ]:
             with self.assertRaisesRegex(HistoryError, words):

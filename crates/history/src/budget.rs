@@ -75,7 +75,7 @@ pub(crate) struct Budget {
     ticks: u32,
     /// The number of further looks at the clock in this turn.
     looks: u64,
-    /// Keeps the budget on this thread, since another one has had another processor time.
+    /// Keeps the budget on this thread, since each thread has a processor time of its own.
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -110,7 +110,8 @@ impl Budget {
 
     /// The same limits, and at most this many ticks, rounded up to a look at the clock.
     ///
-    /// At its end a turn reports [`Limit::Time`]; the clock of the lending budget tells the two cases apart.
+    /// A turn that ends reports [`Limit::Time`], as a budget without time does; the clock of the lending budget tells
+    /// the two apart.
     pub(crate) fn lend_turn(&self, ticks: u64) -> Budget {
         Budget { looks: ticks.div_ceil(u64::from(Self::TICKS)).saturating_sub(1), ticks: 0, ..self.clone() }
     }

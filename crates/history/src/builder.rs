@@ -26,7 +26,7 @@ pub enum Contradiction {
     },
     /// A process called an operation before its previous one had returned.
     #[error(
-        "process {process} called an operation at {call}, and the one it called at {earlier_call} had not returned"
+        "process {process} called an operation at {call}, but the one it called at {earlier_call} had not returned"
     )]
     TwoAtOnce {
         /// The process.
@@ -133,7 +133,8 @@ impl Builder {
     /// Sets the maximum difference between the processes' clocks, in the unit of the times. It is 0 at first, and a
     /// later call never decreases it.
     ///
-    /// [`History::ret`] is later by it. Operations of one process, which has one clock, must be in order without it.
+    /// [`History::ret`] includes it. A process has one clock, so whether its own operations follow one another is
+    /// checked without it.
     pub fn skew(&mut self, skew: u64) {
         self.history.skew = self.history.skew.max(skew);
     }
@@ -151,7 +152,7 @@ impl Builder {
     /// Adds an operation.
     ///
     /// # Errors
-    /// If it contradicts itself.
+    /// If it contradicts itself, or the history is full.
     pub fn push(&mut self, operation: Operation) -> Result<(), Contradiction> {
         let number = self.len();
         let Operation { process, op, key, input, output, call, ret, status } = operation;

@@ -31,11 +31,12 @@ pub struct CheckError {
 /// Decides whether the history is linearizable: whether each operation can have taken effect at one moment between its
 /// call and its return, so that the operations in this order do what the model says.
 ///
-/// A near-linear procedure decides histories of distinct values where one exists (see the crate's table), and the
-/// general search decides all others, in exponential time in the worst case. `options` has the limits.
+/// A near-linear procedure decides histories of distinct values where one exists (see [the
+/// crate](crate#how-long-does-it-take)), and the general search decides all others, in exponential time in the worst
+/// case. `options` has the limits.
 ///
 /// # Errors
-/// If the model does not have one of the operations.
+/// If the model does not have one of the operations, or not with its input and output.
 ///
 /// ```
 /// use millstream_history::{Builder, Kind, Op, Operation, Options, Value, check};

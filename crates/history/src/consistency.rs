@@ -7,8 +7,8 @@
 //!
 //! Every correct sequential history is linearizable, and every linearizable one is sequentially consistent; neither
 //! holds the other way round. (One exception: if a process's operations touch in time, linearizability, which looks
-//! only at times, leaves their order open, and sequential consistency, which looks at the process, does not.)
-//! Linearizability of several objects is linearizability of each, and is checked so. Sequential consistency is not:
+//! only at times, leaves their order open, and sequential consistency, which looks at the process, does not.) Several
+//! objects are linearizable if and only if each is, so each is checked alone. Sequential consistency does not compose:
 //! each of two queues can be correct, and both together wrong. So all objects are searched as one.
 
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ pub fn sequential(history: &History) -> Result<(), (u32, u32)> {
 /// NP-complete, and no shortcut is known: the time is exponential in the worst case, within the limits of `options`.
 ///
 /// # Errors
-/// If the model does not have one of the operations.
+/// If the model does not have one of the operations, or not with its input and output.
 ///
 /// ```
 /// use millstream_history::consistency::sequentially_consistent;
@@ -86,10 +86,10 @@ pub fn sequentially_consistent(history: &History, model: &Model, options: &Optio
 /// The verdict is trusted: it must belong to this history and this model.
 ///
 /// # Errors
-/// If the model does not have one of the operations.
+/// If the model does not have one of the operations, or not with its input and output.
 ///
 /// # Panics
-/// If the verdict has rows that the history has not.
+/// If the verdict has rows that the history does not have.
 pub fn sequentially_consistent_beside(
     linearizable: &Verdict,
     history: &History,

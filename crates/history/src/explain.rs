@@ -17,7 +17,8 @@ use crate::verdict::Counterexample;
 
 pub(crate) use first::earliest;
 
-/// One of this many parts of the time goes to making a procedure's finding smaller, which is a proof already.
+/// The finding of a procedure is a proof already: each attempt to make it smaller gets one part in this many of the
+/// remaining time.
 const VIEWING: u32 = 10;
 
 /// The maximum size of a counter-example that can be taken in at a glance.
@@ -205,8 +206,8 @@ pub(crate) fn is_large(failure: &Failure) -> bool {
 /// Reduces a failure to fewer operations, where that is possible.
 ///
 /// `part` has the failure's rows with their final outcomes: an answer that came after the failure may show that its
-/// operation is unrelated. The remaining operations fail by the time of the failure, without such answers: an answer
-/// with a value that no remaining operation inserted would be a failure of its own.
+/// operation is unrelated. The remaining operations must fail by the time of the failure, before such answers: an
+/// answer with a value that no remaining operation inserted would be a failure of its own.
 pub(crate) fn fewer(
     part: &Part<'_>,
     failure: Failure,
@@ -214,7 +215,8 @@ pub(crate) fn fewer(
     procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    // A case that the procedure leaves open is kept: a search for every attempt would take longer than all else.
+    // An attempt that the procedure leaves open counts as one in order, and is dropped: a search for every attempt
+    // would take longer than everything else.
     let decide = |part: &Part<'_>, budget: &mut Budget| match procedure(part, budget) {
         Some(Err(exhausted)) => Err(exhausted),
         Some(Ok(Decision::Fails(_))) => Ok(Outcome::Fails { culprit: None }),
@@ -294,7 +296,7 @@ fn describe(part: &Part<'_>, entered: &Entered<'_>, passed: usize) -> String {
     let untold = starts.len().saturating_sub(STARTS);
     starts.truncate(STARTS);
     if untold > 0 {
-        starts.push(format!("another of {untold}"));
+        starts.push(format!("one of {untold} others"));
     }
     starts.join("; or ")
 }

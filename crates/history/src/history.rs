@@ -98,7 +98,7 @@ impl History {
         self.skew
     }
 
-    /// The time at which its caller continued by its own clock, even without knowing the outcome.
+    /// The time at which the caller continued, by its own clock, whether it knew the outcome or not.
     #[inline]
     pub fn returned_at(&self, row: usize) -> Option<u64> {
         (self.ret[row] != PENDING).then_some(self.ret[row])

@@ -36,7 +36,7 @@
 //! # How long does it take?
 //!
 //! The problem is NP-complete in general. Histories whose values are all different are easier: those of registers,
-//! queues, stacks, sets, priority queues, allocators and locks without bounds are decided in near-linear time, a
+//! queues, stacks, sets, priority queues, allocators and mutexes without bounds are decided in near-linear time, a
 //! million operations in about a second. So use distinct values in a test where you can. All other histories go to a
 //! general search. In the worst case it is exponential in the number of overlapping operations, and [`Options`] bounds
 //! it: at a limit, the answer is [`Verdict::Unknown`], with the search's progress.
@@ -45,7 +45,7 @@
 //!
 //! An operation that has returned took effect before its return. A pending one, which has not returned, may have taken
 //! effect, or not. The same holds for an operation whose outcome is unknown ([`Status::Info`]): it may even take effect
-//! later. A failed operation ([`Status::Fail`]) took no effect.
+//! after its caller has continued. A failed operation ([`Status::Fail`]) took no effect.
 
 #![forbid(unsafe_code)]
 

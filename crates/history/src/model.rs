@@ -153,9 +153,10 @@ pub enum UnknownModel {
         /// The part after the colon.
         number: String,
     },
-    /// The text after the colon is no initial value.
+    /// The text after the colon is not an initial value.
     #[error(
-        "`{initial}` in `{model}` is no initial value: it is an integer of 63 bits, true, false, null or \"\" (a text without letters)"
+        "`{initial}` in `{model}` is not an initial value: write an integer of 63 bits, true, false, null or \
+         \"\" (a text without letters)"
     )]
     Initial {
         /// The requested name.

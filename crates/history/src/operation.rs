@@ -26,8 +26,8 @@ macro_rules! ops {
 }
 
 ops! {
-    /// `read`: the output is the value (of an event count: the count; of a log: the entry at the index `in`, or all of
-    /// them).
+    /// `read`: the output is the value (of an event count: the count; of a log: the entry at the index that is the
+    /// input, or all entries).
     READ = "read";
     /// `write`: the input is the new value.
     WRITE = "write";
@@ -41,7 +41,7 @@ ops! {
     PUSH = "push";
     /// `pop`: the output is null if the stack was empty.
     POP = "pop";
-    /// `add`: of a set, the output is whether the element is new; of a counter, the input is the difference.
+    /// `add`: of a set, the output is whether the element is new; of a counter, the input is the amount to add.
     ADD = "add";
     /// `remove`: the output is whether the element was present.
     REMOVE = "remove";
@@ -65,7 +65,7 @@ ops! {
     RELEASE_READ = "release_read";
     /// `get`: the output is the counter's value.
     GET = "get";
-    /// `fetch_add`: the input is the difference, the output the value before it.
+    /// `fetch_add`: the input is the amount to add, the output the value before.
     FETCH_ADD = "fetch_add";
     /// `advance`: increments an event count by the input (null: one).
     ADVANCE = "advance";
@@ -92,7 +92,7 @@ pub enum Status {
     Ok,
     /// It certainly had no effect. Pictures show it, and everything else leaves it out.
     Fail,
-    /// It may have had its effect, at any time after its call, or may have it later, or never.
+    /// It may have taken effect at any time after its call, may take effect later, or never.
     Info,
 }
 
@@ -129,9 +129,9 @@ pub struct Operation {
     pub input: Value,
     /// The answer; meaningless unless the status is [`Status::Ok`].
     pub output: Value,
-    /// The time of the call, in any unit that only increases (nanoseconds, cycles, numbers of events).
+    /// The time of the call, by any clock that never runs backwards (nanoseconds, cycles, numbers of events).
     pub call: u64,
-    /// The time of the return, in the same unit; `None` for a pending operation.
+    /// The time of the return, by the same clock; `None` for a pending operation.
     pub ret: Option<u64>,
     /// The status of the outcome; a pending operation counts as [`Status::Info`] unless it failed.
     pub status: Status,

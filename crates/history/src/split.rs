@@ -68,7 +68,7 @@ impl Split {
     }
 }
 
-/// Merges orders of disjoint parts, one after the other in `orders`, into one order of all rows.
+/// Merges the orders of disjoint parts into one order of all rows.
 ///
 /// An operation takes effect as early as its part's order permits: when it is called, or when its predecessor takes
 /// effect if that is later. That moment is before its return, so the order of these moments is a legal order of the

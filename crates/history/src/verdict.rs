@@ -7,7 +7,7 @@ pub enum Verdict {
     Holds(Witness),
     /// The history violates the condition; a few of its operations show it.
     Fails(Counterexample),
-    /// The check hit a limit before it was decided.
+    /// The check hit a limit before it could decide.
     Unknown(Progress),
 }
 
@@ -72,7 +72,7 @@ pub struct Progress {
     pub configurations: u64,
 }
 
-/// A limit of [`Options`](crate::Options).
+/// A limit of [`Options`](crate::Options), or of the general search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// [`Options::memory_bytes`](crate::Options::memory_bytes).

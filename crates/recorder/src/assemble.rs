@@ -163,8 +163,8 @@ mod tests {
         full.stopped = Some(50);
         let other = log(1, &[(5, 15), (40, 46), (47, 48), (60, 70)]);
         let history = assemble(vec![full, other], &[], &Rate::new(1, 1), 5);
-        // Returned within the skew before the end: not known to have returned, so the thread continues as another
-        // process.
+        // The operation called at 40 returned within the skew before the end, so it is not known to have returned, and
+        // the thread continues as another process.
         assert_eq!(
             times(&history),
             [(0, 0, Some(10)), (1, 5, Some(15)), (0, 20, Some(30)), (1, 40, None), (2, 47, None)]

@@ -6,7 +6,7 @@ use std::thread;
 /// The largest number of processors that the kernel's interface supports without a dynamic set.
 const MAX_CPUS: usize = libc::CPU_SETSIZE as usize;
 
-/// The processors to which a thread of this process can be pinned, now or by a later request.
+/// The processors to which a thread of this process can be pinned, whatever its affinity is now.
 pub(crate) fn reachable() -> Vec<usize> {
     // On a thread of its own, which ends wherever the last attempt left it.
     let probe = thread::Builder::new().name("history-cpus".to_owned());

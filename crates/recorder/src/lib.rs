@@ -43,8 +43,8 @@
 //! 1. *The processor reorders.* The stamp of a call is read before any access of the operation, that of a return after
 //!    all of them, its stores included: the module of each machine under `stamp` has the argument. The price: if a
 //!    store is still in the store buffer when its operation returns (a queue that publishes with a plain release
-//!    store), the stamp waits for it, so it is never reported. The stamp of a return often serves as that of the
-//!    thread's next call, and was read before any later access, too.
+//!    store), the stamp waits for it, so this delay is never reported. The stamp of a return often serves as that of
+//!    the thread's next call, and was read before any later access, too.
 //! 2. *The counters of two cores differ.* The [bound on their difference](Recorder::skew) is proved by messages between
 //!    the cores, before and after the recording; the history treats two operations as overlapping if one ended less
 //!    than that before the other began.

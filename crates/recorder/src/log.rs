@@ -11,8 +11,8 @@ use crate::stamp::Source;
 
 /// The log of one thread; made by [`Recorder::log`](crate::Recorder::log), passed to the recorder when dropped.
 ///
-/// It belongs to one thread at a time and shares no data with the others, so it orders the operations that it watches
-/// no more than the time stamps must. Wait-free, except for the memory that it requests when
+/// It belongs to one thread at a time and shares no data with the others, so it imposes no more order on the recorded
+/// operations than the time stamps need. Wait-free, except for the memory that it requests when
 /// [`room`](crate::Recorder::room) is used up (before the operation begins). The stamp at the return drains the store
 /// buffer, as a locked instruction does.
 ///

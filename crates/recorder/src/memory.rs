@@ -18,8 +18,9 @@ static KEPT: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
 
 /// Memory, aligned to at least 8 bytes, with arbitrary contents.
 ///
-/// The kernel clears the memory that it gives, several times as fast for one huge page as for 512 small ones. So more
-/// than half a huge page is rounded up to whole ones, and those are kept for the next request of the same size.
+/// The kernel clears the memory that it gives, several times as fast for one huge page as for 512 small ones. So a
+/// request for more than half a huge page is rounded up to whole ones, and those are kept for the next request of the
+/// same size.
 pub(crate) struct Memory {
     start: NonNull<u8>,
     layout: Layout,

@@ -12,7 +12,8 @@ use std::{fs, io, mem, process, ptr};
 /// While it lives, the other threads of this process are preempted at arbitrary instructions.
 ///
 /// A scheduler preempts a thread some hundred times a second, nearly always between two operations. A mistake that
-/// needs a preemption in the middle of one, between the look and the swap, needs it more often to show.
+/// shows only after a preemption in the middle of one, such as between a load and a compare-and-swap, needs more
+/// frequent preemptions.
 ///
 /// ```
 /// use millstream_recorder::{Preemption, Recorder};
@@ -25,11 +26,11 @@ use std::{fs, io, mem, process, ptr};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Every 20 to 80 µs, or less often if threads are few or processors short, one of the threads, each in its turn, gets a
-/// signal, SIGURG, whose handler yields the processor or sleeps for a moment. Interrupted system calls resume, except
-/// those that never do (signal(7) lists them: sleeping, polling, sockets with a time-out); the standard library restarts
-/// its own waits. A thread runs for 200 µs between two of its handlers, so that a sleep that is restarted each time
-/// still ends. The handler stays installed afterwards. It affects all threads of the process, whether they record or not.
+/// Every 20 to 80 µs, or less often if threads are few or processors scarce, the next thread in turn gets a signal,
+/// SIGURG, whose handler yields the processor or sleeps for a moment. Interrupted system calls resume, except those
+/// that never do (signal(7) lists them: sleeping, polling, sockets with a time-out); the standard library restarts its
+/// own waits. A thread runs for 200 µs between two of its handlers, so that a sleep that is restarted each time still
+/// ends. The handler stays installed afterwards. It affects all threads of the process, whether they record or not.
 #[derive(Debug)]
 pub struct Preemption {
     over: Arc<AtomicBool>,

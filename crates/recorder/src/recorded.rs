@@ -4,8 +4,8 @@ use millstream_history::{Value, Values};
 
 /// A type of an operation's inputs or outputs.
 ///
-/// `()` and `None` are null; implemented as well are booleans, integers, text, pairs (the two values of a
-/// compare-and-set) and [`Value`]s themselves. Implement it for a type of your own, or translate with
+/// `()` and `None` are null. The other implementations are those of booleans, integers, text, pairs (the two values of
+/// a compare-and-set) and [`Value`] itself. Implement it for a type of your own, or translate with
 /// [`Log::record_as`](crate::Log::record_as). `Result` is left out on purpose: whether `Err` means "empty", "full" or
 /// "failed without effect" depends on the operation.
 pub trait Recorded {

@@ -121,8 +121,8 @@ impl Recorder {
         builder(&names).op(name)
     }
 
-    /// The time in nanoseconds by which one operation must begin after the end of another, by the clocks, to count as
-    /// later; as measured before the recording.
+    /// The time in nanoseconds that must pass, by the clocks, between the end of one operation and the beginning of
+    /// another for the second to count as later; as measured before the recording.
     pub fn skew(&self) -> u64 {
         self.rate(Moment::now(self.source)).skew(self.skew)
     }

@@ -17,8 +17,8 @@
 //! that wakes up gets its processor soon, while of two that yield each may get its own when the other has lost it.
 //!
 //! More rounds are sound. The proof of a round depends neither on its time nor on its duration, and all rounds bound
-//! the same number, because the clocks run at one rate. So all bounds hold, the tightest of them, too: of one
-//! measurement as well as of several. Bounds that contradict each other prove nothing.
+//! the same number, because the clocks run at one rate. So all bounds hold, and with them the tightest, whether they
+//! come from one measurement or from several. Bounds that contradict each other prove nothing.
 //!
 //! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport &
 //! Melliar-Smith's.
@@ -140,8 +140,8 @@ const OVER: u64 = u64::MAX;
 
 impl Table {
     fn ask(&self, source: Source, reference: usize) -> (bool, (i64, i64)) {
-        // A refusal leaves the thread wherever it runs: then the rounds prove a bound for that processor, and only this
-        // one's bound is lost, which `reachable` has ruled out a moment ago.
+        // A refusal leaves the thread wherever it runs, and the rounds prove a bound for that processor instead of this
+        // one; but `reachable` has just found that this one accepts threads.
         let _ = pin(reference);
         let mut bounds = ANYTHING;
         let began = Instant::now();
@@ -152,8 +152,9 @@ impl Table {
                 break;
             }
             let sent = source.before();
-            // Release, and the acquire in `answer`: the other's reading is made after this. Its answer is a release
-            // again, so that `there` is the reading of this round and `back` is read after it was made.
+            // Release, paired with the acquire in `answer`: the other's reading is made after this. Its answer is a
+            // release, too, and pairs with the acquire below, so `there` is the reading of this round, and `back` is
+            // read after it.
             self.ball.0.store(2 * rounds + 1, Ordering::Release);
             let slept = wait(|| self.ball.0.load(Ordering::Acquire) == 2 * rounds + 2);
             let back = source.after_loads();

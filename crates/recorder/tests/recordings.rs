@@ -1,4 +1,4 @@
-//! Recordings are complete, and claim no order that was not so.
+//! Recordings are complete, and claim no order that did not exist.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

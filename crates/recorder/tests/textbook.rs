@@ -38,7 +38,7 @@ fn assert_holds(history: &History, model: &Model) {
 /// The maximum number of runs in which a twin may stay undetected.
 const MAX_RUNS: u32 = 200;
 
-/// Within this time it may stay so for more runs: on a busy machine its threads seldom run at once.
+/// Within this time a twin may stay undetected for more runs: on a busy machine its threads seldom run at once.
 const LONG: Duration = Duration::from_secs(120);
 
 /// The first run in which the twin is caught.
@@ -90,7 +90,7 @@ impl<const GENERATION: bool> FreeList<GENERATION> {
         generation << 32 | u64::from(top)
     }
 
-    /// `between` runs between the look and the swap.
+    /// `between` runs between the load and the swap.
     fn alloc(&self, mut between: impl FnMut()) -> Option<u32> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
@@ -151,7 +151,7 @@ fn a_free_list_without_generations_is_caught() {
     caught(title, &Kind::Allocator.into(), |_| allocations::<false>(4, 2000));
 }
 
-/// The same, step by step: while one allocation is stopped between its look and its swap, another process takes that
+/// The same, step by step: while one allocation is stopped between its load and its swap, another process takes that
 /// object and the next, and frees the first one.
 fn stopped_allocation<const GENERATION: bool>() -> History {
     let list = FreeList::<GENERATION>::new(4);
@@ -260,7 +260,7 @@ fn petersons_lock_without_its_fence_is_caught() {
     assert_explained("no-fence", title, &Kind::Mutex.into(), &history);
 }
 
-/// A stack of numbers in an array under a kind of sequence lock: `pop` reads their number, and takes the last.
+/// A stack of numbers in an array under a spin lock: `pop` reads how many there are, and takes the last.
 struct LookTwice<const AGAIN: bool> {
     len: AtomicUsize,
     values: Vec<AtomicU64>,

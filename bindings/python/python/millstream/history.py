@@ -78,7 +78,7 @@ Op(process=1, call='read', argument=None, result=7, start=1, end=2, key=None, st
             if process in pending:
                 raise HistoryError(
                     f"event {time}: process {process} called {call!r} while its {paired[pending[process]].call!r} had "
-                    "not returned; one that gives up waiting goes on under another number"
+                    "not returned; a process that gives up waiting must go on under another number"
                 )
             pending[process] = len(paired)
             paired.append(Op(process, call, value, None, time, None))
@@ -90,7 +90,7 @@ Op(process=1, call='read', argument=None, result=7, start=1, end=2, key=None, st
         begun = pending.pop(process)
         if paired[begun].call != call:
             raise HistoryError(
-                f"event {time}: process {process} returned from {call!r}, and had called {paired[begun].call!r}"
+                f"event {time}: process {process} returned from {call!r}, but had called {paired[begun].call!r}"
             )
         result = value if kind == "ok" else None
         paired[begun] = paired[begun]._replace(result=result, end=time, status=kind)

@@ -102,8 +102,8 @@ impl Reader {
                 HistoryError::new_err(format!("operation {operation}: it ends at {ret}, before its start at {call}"))
             }
             Contradiction::TwoAtOnce { process, earlier, operation, .. } => HistoryError::new_err(format!(
-                "operation {operation}: process {process} called it while its operation {earlier} had not returned; one \
-                 that gives up waiting goes on under another number"
+                "operation {operation}: process {process} called it while its operation {earlier} had not returned; a \
+                 process that gives up waiting must go on under another number"
             )),
             other => refused(other),
         }

@@ -36,7 +36,8 @@ pub(super) struct Found {
 
 /// The proof that operations have no order.
 pub(super) enum Proof {
-    /// The general search tried all orders; none passes this row's return, if the search can tell.
+    /// The general search tried all orders. None passes the return of the row `culprit`; it is `None` if the search
+    /// cannot tell that row.
     Search { culprit: Option<u32> },
     /// A procedure found a violation.
     Procedure(Violation),

@@ -1,4 +1,4 @@
-//! Explains a failure: the earliest of all keys, shown by few operations.
+//! Explains a failure: the earliest among all keys, shown by few operations.
 
 use super::decide::{Deciding, Found, Proof, without_bound};
 use crate::budget::Budget;
@@ -13,8 +13,8 @@ use crate::spec::{DynSpec, Subject, with_spec};
 use crate::split::Split;
 use crate::verdict::{Counterexample, Prefix};
 
-/// The maximum number of operations of a failure without its bound that is searched again within the bound. If that
-/// search fails, too, the earliest return is located as in any other failure.
+/// The maximum number of operations for which a failure that a procedure found without the bound is searched again
+/// within the bound. If that finds no small failure, the earliest return is located as in any other failure.
 const MAX_SEARCHED: usize = 10_000;
 
 /// An explanation under way. Half of its time goes to finding the earliest failure, and the rest to showing it by few
@@ -41,7 +41,7 @@ impl Explaining<'_, '_> {
     pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
-        // A failure that may be earlier than its located time may also precede the failures found after it.
+        // A failure whose time may be earlier than the one located may precede even the failures found after it.
         let mut is_first = failure.first;
         let others = self.budget.lend_share(2);
         loop {
@@ -84,7 +84,7 @@ impl Explaining<'_, '_> {
             (&Proof::Search { culprit }, _) => {
                 self.subject.with(&key, |spec| explain::locate(&part, spec, culprit, budget))
             }
-            (_, None) => unreachable!("a procedure is of a model"),
+            (_, None) => unreachable!("only a model has a procedure"),
         }
     }
 

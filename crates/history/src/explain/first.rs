@@ -28,8 +28,8 @@ const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 /// The maximum number of consecutive failures that are found by a few operations only.
 const STEPS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// The number of latest operations that are looked at with the suspects: in the company of their neighbours, pending
-/// operations may excuse less.
+/// The number of latest operations that are decided together with the suspects: beside their neighbours, pending
+/// operations can excuse less.
 const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 
 /// The maximum number of further answers that may turn a complete violation into a failure.
@@ -131,7 +131,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
     }
 
-    /// The `n`-th smallest return of those in between, of which at least one exists, or the last if they are fewer.
+    /// The `n`-th smallest of the returns in between, or the last if there are fewer; at least one exists.
     fn nth_return(&self, between: &Range<u64>, n: usize) -> u64 {
         let returns = (0..self.part.len()).map(|p| self.part.ret(p));
         let mut returns: Vec<u64> = returns.filter(|ret| between.contains(ret)).collect();

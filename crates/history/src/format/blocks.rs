@@ -1,21 +1,21 @@
 //! A stream in blocks of whole lines, processed by several cores and taken in order.
 //!
-//! The blocks go round the workers, a few ahead of the taker, so a stream needs no more memory than that, however many
-//! lines it has. The price is that an error is reported when its block is taken, and not before a block is full.
+//! The workers get the blocks in turn, a few ahead of the taker, so a stream needs no more memory than that, however
+//! many lines it has. The price is that an error is reported when its block is taken, and not before a block is full.
 
 use std::io::{self, BufRead, Read};
 use std::iter;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// The size of a block, to which the rest of its last line is added: large enough that passing it on costs nothing
-/// beside the work.
+/// The size of a block, to which the rest of its last line is added: large enough that the cost of passing it on is
+/// negligible.
 const BLOCK: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
 /// The maximum number of blocks that wait at a worker, and of its results.
 const AHEAD: usize = 2;
 
-/// The maximum number of workers: more of them wait for the reader.
+/// The maximum number of workers: more of them would only wait for the reader.
 const MAX_WORKERS: usize = 8;
 
 /// Does the work on each block, and passes the results in order to `take`, until that returns an error.
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn every_line_comes_once_and_in_order() {
         let long = [lines(2 * BLOCK), vec![b'x'; 3 * BLOCK as usize], lines(BLOCK)].concat();
-        // A block that ends with its line, and the first of another.
+        // Blocks that end exactly where a line ends.
         let even = "a line of 16 by\n".repeat(3 * BLOCK as usize / 16).into_bytes();
         let texts = [0, 1, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 40 * BLOCK + 77].map(lines);
         for text in texts.into_iter().chain([long, even]) {

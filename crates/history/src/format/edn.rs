@@ -50,7 +50,7 @@ impl Form {
                 values.list(&list)
             }
             Form::Tagged(_, form) => form.value(values)?,
-            Form::Other(word) => return Err(format!("`{word}` is no integer")),
+            Form::Other(word) => return Err(format!("`{word}` is not an integer")),
             Form::Map(_) => return Err("a map cannot be a value".into()),
         })
     }
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
     fn map(&mut self, depth: usize) -> Result<Form, EdnError> {
         let forms = self.list('}', depth)?;
         if !forms.len().is_multiple_of(2) {
-            return Err(EdnError::Wrong("a map has a key without value".into()));
+            return Err(EdnError::Wrong("a map has a key without a value".into()));
         }
         let mut forms = forms.into_iter();
         Ok(Form::Map(std::iter::from_fn(|| Some((forms.next()?, forms.next()?))).collect()))

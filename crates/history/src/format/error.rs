@@ -12,7 +12,7 @@ use crate::spec::Misuse;
 #[error("there is no format `{0}`; there are json, jepsen, jepsen-independent, etcd")]
 pub struct UnknownFormat(pub String);
 
-/// A file that is no history.
+/// A file that is not a history.
 #[derive(Debug, Error)]
 #[error("line {line}: {problem}")]
 #[non_exhaustive]
@@ -39,8 +39,8 @@ pub enum Problem {
     Contradiction(#[from] Contradiction),
     /// The process called again before its operation returned.
     #[error(
-        "process {process} called an operation while the one of line {earlier} had not returned; one that gives up waiting goes \
-         on under another number"
+        "process {process} called an operation while the one of line {earlier} had not returned; a process that gives \
+         up waiting must go on under another number"
     )]
     TwoAtOnce {
         /// The process.
@@ -55,7 +55,7 @@ pub enum Problem {
         process: u32,
     },
     /// A process returned from another operation than it had called.
-    #[error("process {process} returned from `{returned}`, and had called `{called}` on line {earlier}")]
+    #[error("process {process} returned from `{returned}`, but had called `{called}` on line {earlier}")]
     ReturnFromAnother {
         /// The process.
         process: u32,

@@ -29,7 +29,7 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, F
         }
     }
     if !is_log && !is_silent {
-        let message = "no line has an event, such as `INFO  jepsen.util - 0 :invoke :read nil`: this is no such log";
+        let message = "no line has an event, such as `INFO  jepsen.util - 0 :invoke :read nil`: this is not such a log";
         return Err(Problem::Syntax(message.into()).at(last));
     }
     events.finish(last)
@@ -41,7 +41,7 @@ fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> 
         text.match_indices(':').find(|(at, _)| text[..*at].ends_with([' ', '\t'])).map_or(text.len(), |(at, _)| at);
     let (head, fields) = text.split_at(type_at);
     let process = head.split_whitespace().next_back().unwrap_or_default();
-    let process = process.parse().map_err(|_| format!("`{process}` is no process number"))?;
+    let process = process.parse().map_err(|_| format!("`{process}` is not a process number"))?;
     let (kind, fields) = first_word(fields);
     let (name, value) = first_word(fields);
     let kind = present(kind, "type (:invoke, :ok, :fail or :info)")?;
@@ -78,7 +78,7 @@ fn form(text: &str) -> Result<Form, String> {
     match reader.form() {
         Ok(form) if reader.rest().is_empty() => Ok(form),
         Err(EdnError::Wrong(message)) => Err(message),
-        _ => Err(format!("`{text}` is no value")),
+        _ => Err(format!("`{text}` is not a value")),
     }
 }
 
@@ -120,17 +120,18 @@ mod tests {
     #[test]
     fn malformed_lines_are_refused_with_their_number() {
         for (log, message) in [
-            ("INFO  jepsen.util - x\t:invoke\t:read\tnil", "line 1: `x` is no process number"),
+            ("INFO  jepsen.util - x\t:invoke\t:read\tnil", "line 1: `x` is not a process number"),
             ("\nINFO  jepsen.util - 1\t:invoke\t:read", "line 2: no value"),
             (
                 "INFO  jepsen.util - 1\t:ok\t:read\t3",
                 "line 1: process 1 returned from an operation that it had not called",
             ),
             ("INFO  jepsen.util - 1\t:did\t:read\t3", "line 1: the type `:did` is none of :invoke, :ok, :fail, :info"),
-            ("INFO  jepsen.util - 1\t:invoke\t:cas\t[1", "line 1: `[1` is no value"),
+            ("INFO  jepsen.util - 1\t:invoke\t:cas\t[1", "line 1: `[1` is not a value"),
             (
                 "hello\nworld",
-                "line 2: no line has an event, such as `INFO  jepsen.util - 0 :invoke :read nil`: this is no such log",
+                "line 2: no line has an event, such as `INFO  jepsen.util - 0 :invoke :read nil`: \
+                 this is not such a log",
             ),
         ] {
             assert_eq!(shown(log).unwrap_err(), message);

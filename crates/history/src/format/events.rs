@@ -80,7 +80,7 @@ impl Events {
         Ok(self.builder.push(operation)?)
     }
 
-    /// Makes the history, in which operations without return are pending.
+    /// Makes the history, in which operations without a return are pending.
     pub(super) fn finish(mut self, line: u64) -> Result<History, FormatError> {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
         open.sort_by_key(|(operation, _)| operation.call);
@@ -91,7 +91,8 @@ impl Events {
     }
 }
 
-/// The answer of an operation, by the convention that a return without an answer but success repeats the input.
+/// The answer of an operation, by the convention that the return of an operation whose only answer is success repeats
+/// the input.
 fn output(called: &Operation, value: Value) -> Value {
     match called.op {
         Op::CAS if value == called.input => Value::TRUE,

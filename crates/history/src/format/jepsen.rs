@@ -20,7 +20,7 @@ use crate::model::Kind;
 use crate::operation::{Operation, Status};
 use crate::value::Value;
 
-/// The maximum length of a form, because every further line parses it from its beginning.
+/// The maximum length of a form, because with each further line the parser begins it again.
 const MAX_FORM: usize = 1 << 16;
 
 /// The notation of independent objects' keys.
@@ -96,7 +96,7 @@ fn forms(
         let rest = reader.rest();
         match (rest.chars().next(), *vector) {
             (None, _) => return Ok(0),
-            (_, Vector::Closed) => return Err("something stands after the end of the history".to_owned().into()),
+            (_, Vector::Closed) => return Err("there is text after the end of the history".to_owned().into()),
             (Some('[' | '('), Vector::NotSeen) => (*vector, left) = (Vector::Open, &rest[1..]),
             (Some(']' | ')'), Vector::Open) => (*vector, left) = (Vector::Closed, &rest[1..]),
             _ => match reader.form() {
@@ -123,15 +123,15 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         // The nemesis and other helpers.
         _ => return Ok(()),
     };
-    let Form::Keyword(kind) = field("type")? else { return Err(syntax(":type is no keyword".into())) };
+    let Form::Keyword(kind) = field("type")? else { return Err(syntax(":type is not a keyword".into())) };
     let kind = match kind.as_str() {
         "invoke" => Event::Call,
         "ok" => Event::Return(Status::Ok),
         "fail" => Event::Return(Status::Fail),
         "info" => Event::Return(Status::Info),
-        other => return Err(syntax(format!(":type is :{other}, and must be :invoke, :ok, :fail or :info"))),
+        other => return Err(syntax(format!(":type is :{other}, but must be :invoke, :ok, :fail or :info"))),
     };
-    let Form::Keyword(name) = field("f")? else { return Err(syntax(":f is no keyword".into())) };
+    let Form::Keyword(name) = field("f")? else { return Err(syntax(":f is not a keyword".into())) };
     let pair = |pair: &Form| match pair {
         Form::List(pair) if pair.len() == 2 => Ok((Some(pair[0].clone()), pair[1].clone())),
         _ => Err(syntax("the value of an independent object must be a vector of the key and the value".into())),
@@ -207,7 +207,7 @@ mod tests {
             history.show(0).to_string()
         };
         assert_eq!(shown(Kind::CasRegister), "read() -> 4");
-        assert_eq!(shown(Kind::Log), "read(4) -> null", "a log's read has a place");
+        assert_eq!(shown(Kind::Log), "read(4) -> null", "a log's read takes an index");
     }
 
     #[test]

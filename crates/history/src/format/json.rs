@@ -152,13 +152,13 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
         let ret = ret.flatten();
         if ret.is_none() && status == Some(Status::Ok) {
             return Err(A::Error::custom(
-                "the status is ok, and there is no `return`: say when it returned, or leave `status` out",
+                "the status is ok, but there is no `return`: say when it returned, or leave `status` out",
             ));
         }
         let output = output.unwrap_or(Value::NULL);
         if ret.is_none() && !output.is_null() {
             return Err(A::Error::custom(
-                "there is an `out`, and no `return`: an operation that has not returned has no answer",
+                "there is an `out`, but no `return`: an operation that has not returned has no answer",
             ));
         }
         Ok(Operation {

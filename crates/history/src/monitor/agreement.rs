@@ -131,7 +131,7 @@ impl Seen {
     }
 }
 
-/// Compares the time at which an explanation says that the history fails with the oracle's.
+/// Compares the time of the failure in an explanation with that of the oracle.
 fn compare_first(model: &Model, acts: &[Act]) {
     let history = history(acts);
     let verdict = check(&history, model, &Options::default()).expect("the model's operations");

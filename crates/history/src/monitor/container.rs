@@ -33,7 +33,7 @@ impl Container {
         }
     }
 
-    /// Decides a history, all of whose removals have returned, and tells the time around a failure.
+    /// Decides a history, all of whose removals have returned, and finds the time around a failure.
     pub(super) fn decide_and_tell(self, lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
         match self {
             Container::Queue => queue::decide_and_tell(lives, empties),

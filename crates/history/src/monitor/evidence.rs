@@ -14,8 +14,8 @@ const MAX_CUTS: usize = 32;
 /// off were called. So the operations between two such moments with the same state can be left out, and so can every
 /// observation.
 ///
-/// Changes that may be of any element belong to every evidence. If they would suffice for this element, but others
-/// needed them too, the evidence consists of all these.
+/// Changes that may be of any element are always part of the evidence. If they would excuse this element alone, but
+/// other elements need them too, the evidence has the operations of those elements as well.
 pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) -> Vec<u32> {
     let over = spans.spans[failing as usize].ret;
     let before = (0..operations.len() as u32).filter(|&p| spans.spans[p as usize].call < over);
@@ -51,8 +51,8 @@ pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) ->
 fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], failing: u32) -> Vec<Vec<u32>> {
     let span = |p: u32| spans.spans[p as usize];
     let is_change = |p: u32| matches!(operations[p as usize].act, Act::Change(_));
-    // A moment is the call of a change, before which no change is open, with the number of changes to on minus that to
-    // off.
+    // A quiet moment is the call of a change, or of `failing`, at which no earlier change is open; with it comes the
+    // number of earlier changes to on, minus those to off.
     let mut quiet: Vec<(u32, i32)> = Vec::new();
     let mut open_until = 0;
     let mut on = 0;

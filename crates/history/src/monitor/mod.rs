@@ -16,8 +16,7 @@
 //! They share [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal),
 //! [`cover`] (the times at which some value is surely present), [`evidence`] and [`shrink`] (smaller counter-examples).
 //! Those of queues, stacks and priority queues assume that the removal of every value is known. [`paired`] turns the
-//! operations of such a container into lives and back, and [`pending`] is the door to the theory of the removals that
-//! have not returned.
+//! operations of such a container into lives and back, and [`pending`] deals with the removals that have not returned.
 //!
 //! Each procedure returns a legal order of the history, or a few operations that have none. Tests compare it with an
 //! exhaustive search on all small histories and on many random ones (see `agreement`).

@@ -94,7 +94,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
         match stretched.within(spans[p as usize]) {
             Ok((turn, moment)) => steps.push((3 * turn + 1, moment, p)),
             Err(turn) => {
-                // A pending acquisition can have come last.
+                // A pending acquisition may have come last.
                 if turn == last_turn
                     && let Some(waiter) = waiter
                     && spans[waiter as usize].call < spans[p as usize].ret
@@ -134,7 +134,7 @@ impl Sections {
     fn of(part: &Part<'_>) -> Result<Result<Self, Violation>, Undecided> {
         let mut sections: Vec<Section> = Vec::with_capacity(part.len() / 2);
         let (mut refused, mut waiting) = (Vec::new(), Vec::new());
-        // Each process's latest section, and whether the process is still to do anything.
+        // Each process's latest section, and whether the process is gone: the outcome of its last operation is unknown.
         let mut latest: FxHashMap<u64, (u32, bool)> = FxHashMap::default();
         for p in 0..part.len() {
             let process = u64::from(part.process(p));

@@ -210,7 +210,7 @@ impl Paired {
                     Step::Empty(e) => empties.push(self.empties[e as usize]),
                 }
             }
-            // Without time, the remaining operations stay.
+            // When the time is used up, the remaining operations stay.
             let answer = budget.look_at_the_clock().map_err(Undecided::from);
             let pending = Pending { hints: &[], ..self.pending() };
             let answer = answer.and_then(|()| pending::decide(self.container, &pending, &lives, &empties, budget));
@@ -240,7 +240,7 @@ impl Paired {
         let lives = || core.iter().filter_map(|step| if let Step::Insert(i) = *step { Some(i) } else { None });
         match self.container {
             _ if empty.is_some() => (
-                "finds nothing, although at every moment of it a value was there",
+                "finds nothing, although some value was there at every moment",
                 empty.and_then(|&step| self.position(step, &self.removed_at)),
             ),
             Container::Queue => {
@@ -258,9 +258,9 @@ impl Paired {
                     None => ("no order removes these values as they were inserted", None),
                 }
             }
-            Container::Stack => ("no order puts each value above those it was removed before", None),
+            Container::Stack => ("no order puts each value above those that are removed after it", None),
             Container::PriorityQueue => (
-                "a value is removed, although at every moment of it a smaller one was there",
+                "a value is removed, although some smaller one was there at every moment",
                 // Lives are in order of priority.
                 lives().filter(|&i| removed(i).is_some()).max().and_then(removed),
             ),

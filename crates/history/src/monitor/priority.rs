@@ -7,7 +7,7 @@
 //! Why that suffices: take the largest value. At the moment of its removal no other value is surely present, so the
 //! rest of the history can be cut in two there without loss (see [`cover`](super::cover)); the rest is smaller. The
 //! earliest such moments do: every value is removed at its own, inserted as late as that or its return permits, and
-//! equal moments serve in order of size.
+//! removals at equal moments come in order of size.
 //!
 //! The set of covered moments only grows from value to value, so a union-find structure keeps, for each moment, the
 //! next one that is free (see [`free`](super::free)). O(n log n).
@@ -30,7 +30,7 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     moments(lives, empties).map_err(|unplaced| core(lives, unplaced.first_stuck()))
 }
 
-/// Decides a history, all of whose removals have returned, and tells the time around a failure.
+/// Decides a history, all of whose removals have returned, and finds the time around a failure.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     moments(lives, empties).map_err(|unplaced| {
         let stuck = unplaced.first_stuck();

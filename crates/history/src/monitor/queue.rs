@@ -7,14 +7,14 @@
 //! 2. every empty removal has a moment at which no value was surely present.
 //!
 //! Why pairs suffice in the first clause: insertions are intervals, and of two pairs of disjoint intervals, `a` before
-//! `b` and `c` before `d`, one has `a` before `d` or `c` before `b`; so a longer cycle of precedence contains a shorter
-//! one. Values in an acyclic order get the earliest possible points, the maximum over the calls so far; none is past
-//! its return, for otherwise two values would precede each other. The cut at an uncovered moment (see
+//! `b` and `c` before `d`, either `a` is before `d` or `c` is before `b`; so a longer cycle of precedence contains a
+//! shorter one. Values in an acyclic order get the earliest possible points, the maximum over the calls so far; none is
+//! past its return, for otherwise two values would precede each other. The cut at an uncovered moment (see
 //! [`cover`](super::cover)) respects precedence too.
 //!
 //! Values that are stuck tell when the history first fails. While none of their removals has returned, it is in order:
-//! the values before them, and then the inserted ones, one after the other: a [`window`](super::window) of the
-//! time at which it fails.
+//! the values before them come first, and then the inserted ones, one after the other. That is the
+//! [`window`](super::window) of the time at which it fails.
 //!
 //! The four forbidden patterns are those of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to
 //! state reachability", 2015). O(n log n).
@@ -36,7 +36,7 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     }
 }
 
-/// Decides a history, all of whose removals have returned, and tells the time around a failure.
+/// Decides a history, all of whose removals have returned, and finds the time around a failure.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     let moments = moments(lives, empties)?;
     let stuck = match sort(lives) {

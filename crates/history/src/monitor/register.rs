@@ -101,7 +101,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
             let evidence = helds[a as usize].evidence().chain(helds[b as usize].evidence());
             let reason = match zones[b as usize].is_forward() {
                 true => "two values are each in the register before the other is gone",
-                false => "a value is written and read while another one was in the register before and after",
+                false => "a value is written and read, although another one was in the register all the while",
             };
             fails(part, evidence, reason, None)
         }

@@ -6,7 +6,7 @@ use super::span::Span;
 /// The earliest insertion and the latest removal of each life, in turn; a removal waits at most until the next
 /// insertion.
 ///
-/// Stretched so, the lives leave as little time between them as any choice of moments does.
+/// Stretched like this, the lives leave as little time between them as any choice of moments does.
 pub(crate) struct Stretched {
     pub(crate) earliest: Vec<u32>,
     pub(crate) latest: Vec<u32>,

@@ -4,7 +4,7 @@
 //! processes make them and however often. A sweep over time delays each step as long as it can. When a change returns
 //! that was not made yet, it is made; if the element has the wrong state for it, the most urgent open change of the
 //! other kind goes first. When an observation returns that never came true, the most urgent open change makes it true.
-//! Only if there is none, the history is not linearizable.
+//! If there is none, and only then, the history is not linearizable.
 //!
 //! Why that is exact: two open changes of one kind differ in their deadlines alone, so the more urgent goes first; a
 //! change put off to its deadline has all the possibilities of an earlier one; observations cost nothing and are
@@ -121,7 +121,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Makes or satisfies an operation at its return, if it was not yet.
+    /// Makes the change, or satisfies the observation, that returns and is not done yet.
     fn returns(&mut self, p: u32) -> Option<()> {
         let e = self.operations[p as usize].element;
         match self.operations[p as usize].act {

@@ -38,7 +38,7 @@ pub(super) fn removals(lives: &[Life], empties: &[Span]) -> impl Iterator<Item =
     removed.chain((0..).zip(empties).map(|(e, &empty)| (empty, Step::Empty(e))))
 }
 
-/// The time at which all removals called by a time have returned.
+/// The time at which all removals called by the time `called` have returned.
 pub(super) fn answered(lives: &[Life], empties: &[Span], called: u32) -> u32 {
     let returns = removals(lives, empties).filter(|(span, _)| span.call <= called).map(|(span, _)| span.ret);
     returns.max().unwrap_or(called)

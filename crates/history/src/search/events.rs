@@ -13,7 +13,7 @@ use crate::part::Part;
 pub(super) enum Place {
     /// It returns. The slot is its own until then.
     Slot(u32),
-    /// It is pending to the end; the number of its kind among the pending operations.
+    /// It is pending to the end. The number identifies its kind among those of pending operations.
     Pending(u32),
     /// It is pending to the end and has no effect: it is left out.
     Nowhere,
@@ -54,7 +54,8 @@ impl Events {
         let mut free = Vec::new();
         let mut kinds = FxHashMap::default();
         for &position in &returns {
-            // A call at the time of the return overlaps it, and is open before it passes.
+            // An operation called at the time of the return overlaps the one that returns, so it opens before the
+            // return is passed.
             while events.places.len() < part.len() && part.call(events.places.len()) <= part.ret(position as usize) {
                 let place = events.place(part, machine, &mut free, &mut kinds);
                 events.places.push(place);

@@ -7,8 +7,8 @@
 //! once: the memo of Lowe and of Alex Horn and Daniel Kroening (2015).
 //!
 //! Five rules keep the number of configurations small:
-//! - an open operation that leaves every state as it is (a read) is linearized as soon as its answer is right: to have
-//!   it done excludes no order;
+//! - an open operation that leaves every state as it is (a read) is linearized as soon as its answer is right, which
+//!   excludes no order;
 //! - pending operations of the same kind are used in the order of their calls;
 //! - a configuration is superfluous if the same one was reached with *fewer* pending operations used;
 //! - the values that come out of a queue or a broadcast tell in which order they went in, see [`foresight`];

@@ -1,8 +1,8 @@
 //! The search for an order that respects each process's own: sequential consistency.
 //!
 //! A configuration is the progress of each process, the set of pending operations used, and the state. As in the walk
-//! by time, an operation that leaves every state as it is, is done as soon as its process reaches it and its answer is
-//! right.
+//! by time, an operation that leaves every state as it is takes effect as soon as its process reaches it and its answer
+//! is right.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

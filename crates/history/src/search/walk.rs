@@ -39,7 +39,7 @@ pub(super) struct Walk<'a, const N: usize> {
     machine: Machine<'a>,
     events: Events,
     foresight: Option<Foresight>,
-    /// The number of operations in the order that bring each number of the foresight.
+    /// For each number of the foresight, the count of operations in the order that bring it.
     brought: Vec<u32>,
     sets: UsedSets,
     memo: Memo<N>,
@@ -248,7 +248,8 @@ impl<'a, const N: usize> Walk<'a, N> {
                 };
                 (ranks + kind, None, position, self.sets.with(used, kind, budget)?)
             };
-            // The choice belongs to the candidate `next`. If that is none here, the number is another one's, untried so far.
+            // The choice belongs to the candidate `next`. If that is no candidate here, `number` is a later one, none
+            // of whose choices was tried.
             let choice = if number == next { choice } else { 0 };
             let latest = self.foresee(position, latest);
             let step = self.machine.step(key.state, self.machine.kind(position as usize), budget)?;
@@ -299,7 +300,7 @@ impl<'a, const N: usize> Walk<'a, N> {
 
     /// The open operation with the lowest rank from `next` on that is not linearized and can change the state.
     fn open_from(&self, next: u32, mask: Mask<N>) -> Option<(u32, u32)> {
-        // A scan: the open operations are as few as the clients, and their set changes at each step.
+        // A scan: there are no more open operations than clients, and their set changes at each step.
         let open = self.open.iter().enumerate().filter(|&(slot, &position)| {
             position != VACANT && !mask.has(slot as u32) && !self.machine.is_pure(position as usize)
         });
@@ -316,7 +317,7 @@ impl<'a, const N: usize> Walk<'a, N> {
         })
     }
 
-    /// Opens the operations called by the return of this level.
+    /// Opens the operations called before the return of this level, or at its time.
     fn call_until(&mut self, level: usize) {
         let before = if level == 0 { 0 } else { self.events.called[level - 1] };
         let Some(&called) = self.events.called.get(level) else { return };
@@ -339,7 +340,8 @@ impl<'a, const N: usize> Walk<'a, N> {
     /// Undoes the returns from `level` on.
     fn go_back_to(&mut self, level: usize) {
         while self.level > level {
-            // The calls of the level before the return that opened it: one of them may have reused that return's slot.
+            // The calls of this level are undone before the return that opened it, because one of them may have reused
+            // the slot of that return.
             if self.level < self.events.called.len() {
                 for position in (self.events.called[self.level - 1]..self.events.called[self.level]).rev() {
                     match self.events.places[position as usize] {

@@ -8,8 +8,8 @@ use crate::value::{Value, Values};
 
 /// The allocator.
 ///
-/// Objects are independent, so each is checked alone. The exceptions: objects are numbered (then an allocation that
-/// finds none depends on all of them), or a pending allocation took an unknown object.
+/// Objects are independent, so each is checked alone. There are two exceptions: the number of objects is limited (then
+/// an allocation that finds none depends on all of them), or a pending allocation took an unknown object.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {
     capacity: Option<u64>,
@@ -101,7 +101,7 @@ impl Spec for Allocator {
         }
     }
 
-    /// Without an allocated object, one is left.
+    /// Without the operations on one of the allocated objects, that object would be left.
     fn pins(&self, call: &Call<'_>) -> bool {
         self.capacity.is_some() && self.pure(call)
     }

@@ -26,9 +26,9 @@ pub(crate) struct KeyValue<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Held {
     Value(Value),
-    /// A value in full; possibly one that no operation has as a whole.
+    /// A text in full. A text that is read or expected begins with it.
     Text(Box<str>),
-    /// A text with which no operation's text begins.
+    /// A text with which no text that is read or expected begins.
     UnreadText,
     /// Another value that no operation returns or expects.
     UnreadValue,
@@ -60,7 +60,7 @@ impl<'a> KeyValue<'a> {
     fn held(&self, value: Value) -> Held {
         match self.values.get(value) {
             Datum::Text(text) => self.text(text),
-            // A text can be appended to no value.
+            // A text can be appended where there is no value, so null stays apart.
             Datum::Null => Held::Value(value),
             _ if self.others.contains(&value) => Held::Value(value),
             _ => Held::UnreadValue,

@@ -1,8 +1,8 @@
 //! A list that shares its tail with the lists it was made from.
 //!
-//! A search has a million states that differ in an element or two. Copies of them would take memory in the square of
-//! their length; here a new state is one node. A list knows its length and its hash, so that unequal lists are told
-//! apart at once, and equal ones are walked only to their shared tail.
+//! A search has a million states that differ in an element or two. Copies would take memory quadratic in their length;
+//! here a new state is one node. A list knows its length and its hash, so that unequal lists are told apart at once,
+//! and equal ones are walked only to their shared tail.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -126,7 +126,7 @@ impl Call<'_> {
 /// The key by which independent objects are told apart: see [`Spec::object`].
 pub(crate) type Object = [Option<Value>; 2];
 
-/// The relation between the order of coming out and that of going in: see [`Spec::discipline`].
+/// The order in which values come out, given the order in which they go in: see [`Spec::discipline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
     /// That of a queue.
@@ -135,8 +135,8 @@ pub enum Discipline {
     LastInFirstOut,
     /// Another that depends only on the values: that of a priority queue.
     ByValue,
-    /// That of a broadcast: each consumer takes all values from the first on, in the order in which they were brought.
-    /// See [`Spec::consumer`].
+    /// That of a broadcast: each consumer takes all values from the first on, in the order in which they went in. See
+    /// [`Spec::consumer`].
     Broadcast,
 }
 
@@ -187,21 +187,22 @@ pub trait Spec {
     }
 
     /// Whether the operation depends on the whole contents of the object, so that no group can be left out beside it:
-    /// an answer "full".
+    /// the answer "full" does.
     fn pins(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false
     }
 
-    /// The discipline, if the object is a container: it lets the search look ahead. Operations with an input bring it,
-    /// unless they return `false`, and those without take their output, unless it is null; no other operation changes
-    /// the contents. In a broadcast, [`consumer`](Self::consumer) tells the two apart.
+    /// The discipline, if the object is a container: it lets the search look ahead. An operation with an input brings
+    /// that value in, unless it returns `false`, and an operation without one takes out the value that it returns,
+    /// unless that is null; no other operation changes the contents. In a broadcast, [`consumer`](Self::consumer) tells
+    /// the two apart.
     fn discipline(&self) -> Option<Discipline> {
         None
     }
 
     /// The consumer of a [`Broadcast`](Discipline::Broadcast) that takes the operation's output, unless that is null.
-    /// `None` if the operation brings.
+    /// `None` if the operation brings a value in.
     fn consumer(&self, call: &Call<'_>) -> Option<Value> {
         let _ = call;
         None

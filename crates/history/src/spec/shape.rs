@@ -22,7 +22,7 @@ pub enum Misuse {
         known: String,
     },
     /// The input is not of the kind that the operation takes.
-    #[error("the input of `{name}` must be {expected}, and is {found}")]
+    #[error("the input of `{name}` must be {expected}, but is {found}")]
     Input {
         /// The name of the operation.
         name: String,
@@ -32,7 +32,7 @@ pub enum Misuse {
         found: String,
     },
     /// The output is not of the kind that the operation gives.
-    #[error("the output of `{name}` must be {expected}, and is {found}")]
+    #[error("the output of `{name}` must be {expected}, but is {found}")]
     Output {
         /// The name of the operation.
         name: String,

@@ -5,7 +5,7 @@ use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::{Datum, Value, Values};
 
-/// Registers by the names that transactions use. (A history's keys tell such objects apart.)
+/// Registers by the names that transactions use. (Where a history has several such objects, its keys tell them apart.)
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MultiRegister {
     /// The initial value of each register.

@@ -28,7 +28,7 @@ pub(super) struct Layout {
     pub(super) width: f64,
 }
 
-/// Kinds of events in their order at equal times, in which bars with equal times overlap.
+/// Kinds of events, in their order at equal times: calls come before returns, so that bars that touch overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Call,

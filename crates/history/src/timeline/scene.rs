@@ -75,8 +75,9 @@ impl Scene {
         Scene::of(timeline, rows)
     }
 
-    /// The counter-example and the operations meanwhile, if those are at most `most`, otherwise the counter-example
-    /// alone. All operations of a history that is as short; without a counter-example, [`around`](Self::around).
+    /// The counter-example and the operations that overlap its time, if these are at most `most`; otherwise the
+    /// counter-example alone. All operations of a history that has no more than `most`; without a counter-example,
+    /// those of [`around`](Self::around).
     pub(super) fn close(timeline: &Timeline<'_>, most: usize) -> Self {
         let history = timeline.history;
         let broken: Vec<usize> = broken(timeline.verdict).collect();
@@ -117,7 +118,7 @@ impl Scene {
     }
 }
 
-/// The rows of the counter-example.
+/// The rows of the counter-example, and the row of the first return without an explanation.
 fn broken(verdict: &Verdict) -> impl Iterator<Item = usize> + '_ {
     let (rows, culprit) = match verdict {
         Verdict::Fails(found) => (found.operations.as_slice(), found.prefix.map(|prefix| prefix.culprit)),
@@ -126,7 +127,7 @@ fn broken(verdict: &Verdict) -> impl Iterator<Item = usize> + '_ {
     rows.iter().copied().chain(culprit).map(|row| row as usize)
 }
 
-/// The row that a picture which cannot show all is about.
+/// The row at the centre of a picture that cannot show all operations.
 fn middle(history: &History, verdict: &Verdict) -> usize {
     match verdict {
         Verdict::Holds(_) => 0,

@@ -45,7 +45,7 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     }
     let _ = writeln!(svg, "<g transform=\"translate({},{top})\">", MARGIN + NAMES);
     lanes(&mut svg, &layout, width - 2.0 * MARGIN);
-    // Below the bars, so that it crosses no label.
+    // Behind the bars, so that it crosses no label.
     if let Some(x) = layout.until {
         let _ = writeln!(
             svg,
@@ -157,6 +157,6 @@ mod tests {
         };
         assert_eq!(["enqueue(1)", "dequeue() -&gt; 2", "enqueue(3)"].map(class), ["broken", "subject", "next"]);
         let place = |what: &str| svg.find(what).expect("it is drawn");
-        assert!(place("class=\"until\"") < place("class=\"broken\""), "the line is below the labels");
+        assert!(place("class=\"until\"") < place("class=\"broken\""), "the line is behind the labels");
     }
 }

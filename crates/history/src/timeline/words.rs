@@ -40,7 +40,7 @@ pub(super) fn findings(timeline: &Timeline<'_>) -> Vec<String> {
             match progress.limit {
                 Limit::Memory => "memory",
                 Limit::Time => "time",
-                Limit::Concurrency => "operations at once",
+                Limit::Concurrency => "concurrent operations",
             },
             progress.decided,
             progress.total

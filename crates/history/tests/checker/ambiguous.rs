@@ -26,15 +26,17 @@ fn appends(model: Model, rounds: u32, width: u32, wrong: bool, random: &mut Rand
             text = if writes { piece.clone() } else { text + &piece };
             let (op, input) = (if writes { Op::WRITE } else { Op::APPEND }, builder.values().text(&piece));
             let append = Operation::new(process, op, input);
-            builder.push(Operation { call: at, ret: Some(at + 10), ..append }).expect("a round after the other");
+            builder.push(Operation { call: at, ret: Some(at + 10), ..append }).expect("one round after the other");
         }
         let told = if wrong && round + 1 == rounds { text.replacen(';', ":", 1) } else { text.clone() };
         let output = builder.values().text(&told);
         let read = Operation::new(width, Op::READ, Value::NULL);
-        builder.push(Operation { output, call: at + 20, ret: Some(at + 30), ..read }).expect("a round after the other");
+        builder
+            .push(Operation { output, call: at + 20, ret: Some(at + 30), ..read })
+            .expect("one round after the other");
     }
     assert_eq!(model.kind, Kind::KeyValue);
-    builder.finish().expect("a round after the other")
+    builder.finish().expect("one round after the other")
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn a_failure_excused_by_a_pending_removal_comes_with_its_answer() {
     }
 }
 
-/// 1 goes in for a long time, and is taken long before that insertion has returned: the final look has both or neither.
+/// The enqueue of 1 takes long, and 1 is dequeued long before it returns: a check of a few operations has both or
+/// neither.
 #[test]
 fn a_value_taken_before_its_insertion_returned_is_gone() {
     let mut builder = Builder::new();
@@ -147,7 +148,7 @@ fn a_pending_allocation_may_have_taken_a_freed_object() {
     assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(0), "{example:?}");
 }
 
-/// Without the events that filled it, "full" would be wrong, too; it was not.
+/// Without the events that filled the ring, "full" would be wrong, too; with them it is right.
 #[test]
 fn an_answer_about_the_whole_object_is_not_blamed_for_omitted_operations() {
     let (yes, no, consumer) = (Value::TRUE, Value::FALSE, Value::int(7));

@@ -70,10 +70,10 @@ fn malformed_lines_are_refused_at_their_line() {
         (r#"{"process":1,"op":"cas","in":4,"call":5}"#, "the input of `cas` must be a list of two"),
         (
             r#"{"process":1,"op":"read","in":4,"call":5}"#,
-            "the input of `read` must be null, for it takes none, and is 4",
+            "the input of `read` must be null, for it takes none, but is 4",
         ),
-        (r#"{"process":1,"op":"read","call":5,"status":"ok"}"#, "the status is ok, and there is no `return`"),
-        (r#"{"process":1,"op":"read","out":4,"call":5}"#, "there is an `out`, and no `return`"),
+        (r#"{"process":1,"op":"read","call":5,"status":"ok"}"#, "the status is ok, but there is no `return`"),
+        (r#"{"process":1,"op":"read","out":4,"call":5}"#, "there is an `out`, but no `return`"),
         (
             r#"{"process":1,"op":"cas","in":[4,5],"out":null,"call":5,"return":6}"#,
             "the output of `cas` must be true or false",

@@ -81,7 +81,7 @@ fn many_violations_are_explained_by_the_first() {
 }
 
 #[test]
-fn the_procedures_stop_when_time_is_over_and_begin_only_with_enough_memory() {
+fn the_procedures_stop_when_time_is_up_and_begin_only_with_enough_memory() {
     let mut random = Random::new(seed());
     for kind in KINDS {
         let history = long(kind.into(), 2000, &mut random);

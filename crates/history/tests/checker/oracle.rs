@@ -62,7 +62,7 @@ fn agree(models: &[Model], condition: Condition, rounds: usize, checker: impl Fn
                 keys: if random.one_in(4) { 2 } else { 0 },
                 ..Plan::new(*model, 2 + random.below(3), 3 + random.below(4))
             };
-            // The oracle knows only one object, except for the store's.
+            // The oracle knows only one object, except in a store, where each key is one.
             let plan = if model.kind == Kind::KeyValue { plan } else { Plan { keys: 0, ..plan } };
             let history = history(&plan, &mut random);
             let expected = holds(&history, &all(&history), model, condition);

@@ -69,7 +69,7 @@ pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("mutex", "released by a process without it", &[(0, "release", "null", "null")]),
     anywhere("mutex", "released twice", &[(0, "acquire", "null", "true"), (0, "release", "null", "null"), (0, "release", "null", "null")]),
     anywhere("mutex", "given back by another", &[(0, "acquire", "null", "true"), (1, "release", "null", "null")]),
-    first("mutex", "not got though it is free", &[(0, "acquire", "null", "false")]),
+    first("mutex", "refused though it is free", &[(0, "acquire", "null", "false")]),
 
     anywhere("rw-lock", "two writers", &[(0, "acquire", "null", "true"), (1, "acquire", "null", "true")]),
     anywhere("rw-lock", "a reader beside a writer", &[(0, "acquire", "null", "true"), (1, "acquire_read", "null", "true")]),
@@ -119,7 +119,7 @@ pub(crate) const VIOLATIONS: &[Violation] = &[
     first("allocator:2", "none left, though there is", &[(0, "alloc", "null", "901"), (1, "alloc", "null", "null")]),
 
     anywhere("semaphore:2", "more permits than there are", &[(0, "acquire", "1", "true"), (1, "acquire", "1", "true"), (2, "acquire", "1", "true")]),
-    first("semaphore:2", "not got though there are enough", &[(0, "acquire", "2", "false")]),
+    first("semaphore:2", "refused though there are enough", &[(0, "acquire", "2", "false")]),
 
     anywhere("event-count", "back again", &[(0, "advance", "1000000", "null"), (1, "read", "null", "0")]),
     anywhere("event-count", "a count that was never there", &[(1, "read", "null", "1000000")]),

@@ -1,4 +1,4 @@
-//! One hard object keeps no other from its answer, and an explanation keeps its own limits.
+//! No hard object keeps another from its answer, and an explanation stays within its own limits.
 
 use std::time::Duration;
 

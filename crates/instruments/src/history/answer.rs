@@ -232,7 +232,7 @@ fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Memory => "memory",
         Limit::Time => "time",
-        Limit::Concurrency => "operations at once",
+        Limit::Concurrency => "concurrent operations",
     }
 }
 

@@ -50,7 +50,7 @@ impl Source {
         }
     }
 
-    /// Some 200 ns, more or less by half.
+    /// Some 200 ns, give or take half.
     pub(crate) fn near(self) -> u64 {
         match self {
             Source::Counter => counter::near(),

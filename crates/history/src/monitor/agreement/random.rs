@@ -255,7 +255,7 @@ fn long_valid_histories_are_explained() {
         for round in 0..20 * stress() {
             let n = 100 << (round % 6);
             let mut acts = run(&model, n, &mut random);
-            // A process with another operation soon after must have had its effect by then.
+            // An operation must have had its effect by the time its process calls the next one, soon after.
             let most = if model.kind == Kind::Mutex { 9 } else { 1 + random.below(60) };
             stretch(&mut acts, most, &mut random);
             one_at_a_time(&mut acts);

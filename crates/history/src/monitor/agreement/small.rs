@@ -107,7 +107,7 @@ fn allocators_agree_on_all_small_histories() {
             let model = Model { capacity, ..Model::new(Kind::Allocator) };
             let seen = compare_all(&model, n, &labels, |_| true);
             println!("{model} {n}: {seen:?}");
-            // No case is open unless objects are numbered; then those are that depend on unknown outcomes.
+            // No case is open unless the number of objects is limited; then those that depend on unknown outcomes are.
             assert!(seen.open == 0 || capacity.is_some(), "{seen:?}");
             assert!(seen.held > 0 && seen.failed > 0, "{seen:?}");
         }
@@ -228,8 +228,8 @@ fn there_are_as_many_arrangements_as_there_should_be() {
     assert_eq!(all.len(), 6, "{all:?}");
 }
 
-/// Of two pending allocations the first takes the object that was freed first: only so is none left when a third finds
-/// none.
+/// Of two pending allocations the first takes the object that was freed first: only then is none left when a third
+/// finds none.
 #[test]
 fn the_first_unknown_allocation_takes_the_object_that_was_freed_first() {
     let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret, process };

@@ -5,9 +5,9 @@
 //! have taken an object that is free from some moment to the end. The earliest such moments go to the pending
 //! allocations in order of their calls; no other assignment takes more objects at any moment.
 //!
-//! That is exact for the given order of each object's changes. Whether the order matters is decided in the other
-//! direction: an object is free in every order at a moment by which no more of its allocations had been called than
-//! frees of it had returned.
+//! That is exact for the given order of each object's changes. A failure needs a proof for every order: whatever the
+//! order, an object is free at a moment by which no more of its allocations had been called than its frees had
+//! returned.
 
 use super::super::cover::Cover;
 use super::super::life::{Life, after_the_end};

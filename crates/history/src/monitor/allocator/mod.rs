@@ -78,7 +78,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
     match exhaustion.place(&order) {
         Ok(order) => holds(order),
         Err(p) => {
-            let reason = "finds nothing, although at every moment of it an object was free";
+            let reason = "finds nothing, although some object was free at every moment";
             let shown = exhaustion.certainly_free(p).ok_or(Undecided::Open)?;
             Ok(Decision::Fails(Violation::new(part, shown, reason).about(part, p)))
         }

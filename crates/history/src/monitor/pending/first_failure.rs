@@ -83,7 +83,7 @@ impl Rest {
         Some(rest)
     }
 
-    /// An earlier call takes effect later all the same, and may as well have come now.
+    /// An operation called earlier takes effect after this point all the same, so its call may as well come here.
     fn rank(&self, rank: u32) -> u32 {
         if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }

@@ -63,7 +63,7 @@ use recent::Recent;
 
 pub(super) use first_failure::first_failure;
 
-/// The maximum number of passes over all values before the question is left open.
+/// The maximum number of further passes over all values, after the first, before the question is left open.
 const MAX_ROUNDS: usize = 8;
 
 /// Pending removals, in order of their calls.

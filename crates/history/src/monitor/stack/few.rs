@@ -3,7 +3,7 @@
 
 use super::super::life::{Life, Step};
 
-/// The maximum number of places that are taken apart so; small in tests, whose histories are short.
+/// The maximum number of places that are taken apart like this; small in tests, whose histories are short.
 pub(super) const SMALL: usize = if cfg!(test) { 3 } else { 32 };
 
 /// The next result, in order.

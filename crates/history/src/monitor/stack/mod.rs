@@ -38,7 +38,7 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     stuck.first().map_or(Ok(steps), |piece| Err(core(lives, piece)))
 }
 
-/// Decides a history, all of whose pops have returned, and tells the time around a failure.
+/// Decides a history, all of whose pops have returned, and finds the time around a failure.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     let (steps, stuck) = take_apart(lives, empties)?;
     let first_return = |piece: &Stuck| piece.iter().map(|&i| lives[i as usize].remove.ret).min().unwrap_or(NEVER);

@@ -2,7 +2,8 @@
 //!
 //! The takes of a value, sorted, bound the moments at which it comes out: the `n`-th time is not before the `n`-th
 //! smallest call of its takes, and not after their `n`-th smallest return. This has three uses:
-//! - a value that is taken for the `n`-th time before it is brought for the `n`-th contradicts, whatever the order;
+//! - a value that is taken for the `n`-th time before it is brought for the `n`-th is a contradiction, whatever the
+//!   order;
 //! - in a queue, a value that certainly comes out before one that is in already cannot go in now: the search turns back
 //!   at the enqueue instead of failing at the dequeue, many choices later;
 //! - of two overlapping operations, the one whose value came out first was probably first in a queue, and last in a

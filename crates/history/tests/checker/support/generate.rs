@@ -98,7 +98,7 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
     made
 }
 
-/// Every consumer of a ring reads it before the first publication, so that the history knows it.
+/// Every consumer of a ring reads it before the first publication, so that all consumers occur in the history.
 fn announced(plan: &Plan, consumers: &[Value]) -> Vec<Operation> {
     if plan.model.kind != Kind::Ring {
         return Vec::new();

@@ -92,7 +92,7 @@ fn after(object: &Object, history: &History, row: usize, values: &mut Values) ->
             Some(Value::NULL) if capacity.is_none() || full => vec![object.clone()],
             Some(Value::NULL) => Vec::new(),
             Some(value) => with(value).into_iter().collect(),
-            // Histories have objects of small numbers; one further object stands for all others.
+            // The objects of a history have small numbers; one further object stands for all others.
             None => (0..8).map(Value::int).chain([Value::int(1 << 40)]).filter_map(with).collect(),
         };
     }
