@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A rate so near to the threshold that no claim is decided.
     let outcomes: Vec<bool> = (0..TRIALS).map(|_| random.uniform() < 0.99).collect();
     for (name, setup) in [
-        ("balanced", Setup::new(Claim::AtLeast(0.99), 1e-6)),
+        ("mixture", Setup::new(Claim::AtLeast(0.99), 1e-6)),
         ("robbins", Setup::new(Claim::AtLeast(0.99), 1e-6).method(Method::Robbins)),
         ("within", Setup::new(Claim::Within { low: 0.9899, high: 0.9901 }, 1e-6)),
     ] {

@@ -1,8 +1,8 @@
 //! Balls and bins: how full are all bins together when the first one is full?
 //!
 //! Balls fall uniformly and independently into `m` bins that hold `c` balls each. The *fill* is the number of balls
-//! thrown, the last one included, over the `m c` places when some bin becomes full for the first time. It says how
-//! much of its memory a hash table of large fixed bins can use before it must grow; the question is Paul Khuong's.
+//! thrown until the first bin is full, the last ball included, divided by the `m c` places. It says how much of its
+//! memory a hash table of large fixed bins can use before it must grow; the question is Paul Khuong's.
 //!
 //! The trials are independent and identically distributed, so whether a claim such as "the fill reaches 97.5 % in at
 //! least 98 % of all cases" holds is a question for a [`Driver`](crate::Driver). The example `bins` asks it.
@@ -37,7 +37,7 @@ impl Bins {
     /// 1 to 2²⁴ bins of 1 to 2²⁸ balls each.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if one of the numbers is 0 or larger.
+    /// [`Error::OutOfRange`] if one of the numbers is 0 or above its maximum.
     pub fn new(bins: u32, capacity: u32) -> Result<Self, Error> {
         if !(1..=MAX_BINS).contains(&bins) {
             let expected = "a number from 1 to 16777216";

@@ -3,8 +3,8 @@
 use crate::number::kernel;
 use crate::{Error, Interval};
 
-/// The maximum number of trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Up to here every count and
-/// its successor are floats.
+/// The maximum number of trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Every count up to this one
+/// is a float, and so is its successor.
 pub const MAX_TRIALS: u64 = (1 << 53) - 1;
 
 /// Bounds on the natural logarithm of the binomial coefficient "`n` choose `k`".
@@ -13,10 +13,10 @@ pub const MAX_TRIALS: u64 = (1 << 53) - 1;
 /// are 0 where the coefficient is 1.
 ///
 /// # Why the bounds hold
-/// Stirling's series for `ln n!` is enveloping: cut anywhere, the truth is within the first term left out (Robbins'
-/// double inequality is the cut after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)` are not summed: their
-/// difference is formed first, on paper, so that nothing cancels, and the remainder is evaluated in ball arithmetic, on
-/// 106 bits where 53 would not suffice; each operation widens the radius by its maximum error.
+/// Stirling's series for `ln n!` is enveloping: wherever it is cut, it is off by less than the first term left out
+/// (Robbins' double inequality is the cut after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)` are not
+/// summed: their difference is formed first, on paper, so that nothing cancels, and the remainder is evaluated in ball
+/// arithmetic, on 106 bits where 53 would not suffice; each operation widens the radius by its maximum error.
 ///
 /// # Errors
 /// `k > n`, or `n` above [`MAX_TRIALS`].

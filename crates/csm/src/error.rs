@@ -1,4 +1,4 @@
-//! Errors of questions.
+//! The error type: the reasons why a question has no answer.
 
 use thiserror::Error;
 
@@ -66,8 +66,9 @@ pub enum Error {
         /// The name.
         found: String,
     },
-    /// A method tells two thresholds apart, but the claim has only one.
-    #[error("the method {method} tells one threshold from another; claim to be between two, or choose another method")]
+    /// The method tests one threshold against the other, but the question is neither a
+    /// [`Claim::Between`](crate::Claim::Between) nor a [`Test::between`](crate::Test::between).
+    #[error("the method {method} tests one threshold against the other; choose a claim between two, or another method")]
     NeedsTwoThresholds {
         /// The method.
         method: crate::process::Method,

@@ -1,8 +1,8 @@
 //! Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side.
 //!
 //! "At least 99 % of requests are fast enough." How many requests does it take to say so, and be wrong once in a
-//! million times? With this crate: look after each one, stop when it says so, and the promise holds, however long one
-//! looks.
+//! million times? With this crate: check after each one, stop when it says so, and the promise holds, however long you
+//! go on.
 //!
 //! ```
 //! use millstream_csm::{Claim, Driver, Setup, Verdict};
@@ -24,22 +24,21 @@
 //! | --- | --- |
 //! | Is a success rate above, below, within or between these? Tell me as soon as it can be known. | [`Driver`] with a [`Claim`] |
 //! | How many trials will that take, and how surely? | [`Setup::power`] |
-//! | What is the rate, as far as is known now? | [`interval::watched`]; [`interval::fixed`] for a single look at a
-//! fixed number of trials |
+//! | What is the rate, as far as known now? | [`interval::watched`]; [`interval::fixed`] for a fixed number of trials |
 //! | Is a mean of bounded numbers (a latency, a ratio) above or below this? | [`means`] |
 //! | What is a quantile, with the numbers still coming in? | [`quantile`] |
 //! | Which of two is smaller, and by what ratio? | [`compare`] |
 //! | Do two samples come from one distribution, by a statistic of my own? | [`permutation`] |
 //! | My data are not independent draws from one distribution. | [`Driver::run_sets`] |
 //! | One look, one number: is the evidence enough? | [`robbins::stop`], or a [`Test`] with another [`Method`] |
-//! | A quantile of a Beta distribution, or a binomial coefficient, on a known side of the truth | [`beta_bound`], [`log_choose`] |
-//! | How full are the bins when the first one overflows? | [`bins`] |
+//! | A bound on a quantile of a Beta distribution, or on a binomial coefficient | [`beta_bound`], [`log_choose`] |
+//! | How full are the bins when the first one is full? | [`bins`] |
 //!
 //! # What "on the safe side" means
 //!
 //! A promise such as "wrong once in a million" is a theorem about real numbers. A program rounds. Here every rounding
-//! and every truncation goes the way that makes the promise more certain to hold: a level or an evidence is reported no
-//! stronger than it is, an interval no narrower. Where a test stops, the exact mathematics stops too.
+//! and every truncation goes the way that makes the promise more certain to hold: evidence is reported no stronger than
+//! it is, an interval no narrower. Where a test stops, the exact mathematics stops too.
 //!
 //! That takes numbers with proven errors, which are built here from IEEE 754 arithmetic alone, without any function of
 //! the system's mathematical library. So the results are the same, bit for bit, on every machine, and stay so. They are

@@ -3,14 +3,14 @@
 //! If both samples come from the same distribution, then the assignment of values to samples is arbitrary: any division
 //! of all values into samples of the same sizes is as likely as the observed one. So divide them again at random, and
 //! count how often the statistic is at least as extreme as observed. That rate is the p-value; whether it is below a
-//! threshold is a question for a [`Driver`](crate::Driver), which draws as many divisions as the answer needs and no more. The
-//! statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its union with confidence
-//! sequences is Paul Khuong's.)
+//! threshold is a question for a [`Driver`](crate::Driver), which draws as many divisions as the answer needs and no
+//! more. The statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its combination
+//! with confidence sequences is Paul Khuong's.)
 //!
 //! A division whose statistic *equals* the observed one counts as extreme, and with few or rounded values there are
 //! many. So a statistic must not depend on the order of the values, not even by its rounding: `0.1 + 0.2 + 0.3` is more
-//! than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The statistics here add up exactly, and
-//! round once.
+//! than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The sums in the statistics here are exact,
+//! and each is rounded once.
 //!
 //! A claim with threshold `alpha` and error `eps` makes a procedure that reports a chance difference as real with a
 //! probability of at most `alpha + eps`.
@@ -110,7 +110,7 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
             return Err(Error::OutOfRange { what: "the scale", expected: "anything but zero", found: 0.0 });
         }
         let pool = first.iter().copied().chain(second.iter().map(|&x| null.back(x))).collect();
-        // Along the same path as all divisions, so that the same division again gives the same statistic to the last
+        // This takes the same path as in every draw, so that the same division gives the same statistic to the last
         // bit.
         let second: Vec<f64> = second.iter().map(|&x| null.forth(null.back(x))).collect();
         let observed = statistic(first, &second);

@@ -1,11 +1,11 @@
 //! A quantile of any distribution, between two of the values observed.
 //!
-//! The number of values that are at most the `q`-quantile is a number of successes whose rate is at least `q`, and the
-//! number below it one whose rate is at most `q`, whatever the distribution. So a confidence sequence for a quantile
+//! If a value that is at most the `q`-quantile counts as a success, the success rate is at least `q`; if only a value
+//! below the quantile does, the rate is at most `q`, whatever the distribution. So a confidence sequence for a quantile
 //! depends on ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with applications to A/B
-//! testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest value, or too few values
-//! were at most the quantile; and at most the `high`-th. Each of the two is a one-sided
-//! test of the rate `q`, as of [`Method::OneSided`], with half of the error.
+//! testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest value, unless improbably
+//! few values are at most the quantile, and at most the `high`-th smallest, unless improbably many are below it. Each
+//! of the two is a one-sided test of the rate `q`, as in [`Method::OneSided`], with half of the error.
 //!
 //! ```
 //! use millstream_csm::quantile;
@@ -42,7 +42,7 @@ pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     check_counts(n, 0)?;
     let test = test(q, error)?;
     let stops = |direction, count| test.proves(direction, n, count);
-    // This number of values at most the quantile is too small; this number below it is too large.
+    // Fewer than `too_few` values at most the quantile are improbable, and so are `too_many` or more below it.
     let too_few = first(n + 1, |count| !stops(Direction::Below, count));
     let too_many = first(n + 1, |count| stops(Direction::Above, count));
     Ok(Ranks { low: too_few, high: too_many.max(1) })

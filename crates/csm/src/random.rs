@@ -2,7 +2,8 @@
 
 /// The generator xoshiro256++ of David Blackman and Sebastiano Vigna, seeded by their SplitMix64.
 ///
-/// Period `2^256 - 1`, under a nanosecond per number, and not secret: a few numbers reveal the next ones.
+/// Period `2^256 - 1`, under a nanosecond per number, and not cryptographically secure: a few numbers reveal the next
+/// ones.
 ///
 /// ```
 /// use millstream_csm::random::Random;

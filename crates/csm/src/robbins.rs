@@ -6,18 +6,19 @@
 //! (n + 1) C(n, s) alpha^s (1 - alpha)^(n - s) < eps
 //! ```
 //!
-//! If the success rate is exactly `alpha`, that happens **ever**, in an endless sequence of looks, with a
-//! probability of at most `eps`: the inverse of the left side is the likelihood ratio of a uniform mixture of
-//! success rates to `alpha`, a martingale that starts at 1 (H. Robbins, "Statistical methods related to the
-//! law of the iterated logarithm", 1970). If the rate is not `alpha`, it happens with probability 1, and the
-//! observed rate is then on the same side of `alpha` as the true one with a probability of at least `1 - eps`
-//! (Ding, Gandy and Hahn, "A simple method for implementing Monte Carlo tests", 2020).
+//! If the success rate is exactly `alpha`, the probability that this **ever** happens, in an endless sequence of looks,
+//! is at most `eps`: the inverse of the left side is the likelihood ratio of a uniform mixture of success rates to
+//! `alpha`, a martingale that starts at 1 (H. Robbins, "Statistical methods related to the law of the iterated
+//! logarithm", 1970). If the rate is not `alpha`, it happens with probability 1, and the observed rate is then on the
+//! same side of `alpha` as the true one with a probability of at least `1 - eps` (Ding, Gandy and Hahn, "A simple
+//! method for implementing Monte Carlo tests", 2020).
 //!
 //! All values are logarithms: the *level*, `ln` of the left side, is to fall below `ln eps`.
 //!
 //! # Why the level is never below the true one
-//! `n!`, `s!` and `(n-s)!` come from Stirling's series, which is enveloping: cut anywhere, the truth is within the
-//! first term left out. On paper, the large terms of the three cancel against `s ln alpha` and `(n-s) ln(1 - alpha)`:
+//! `n!`, `s!` and `(n-s)!` come from Stirling's series, which is enveloping: wherever it is cut, it is off by less than
+//! the first term left out. On paper, the large terms of the three cancel against `s ln alpha` and
+//! `(n-s) ln(1 - alpha)`:
 //!
 //! ```text
 //! s ln(alpha n / s) + (n-s) ln((1-alpha) n / (n-s)) + 1/2 ln(n (n+1)^2 / (2 pi s (n-s))) + d(n) - d(s) - d(n-s)
@@ -27,9 +28,9 @@
 //! maximum error, with 106 bits wherever 53 would not suffice; the level is the upper end of the sum, rounded up.
 //!
 //! # Published figures
-//! Paul Khuong's article on the method prints levels at a threshold of 98 %. They, too, are rounded to the
-//! safe side, from Robbins' inequality for factorials, which is Stirling's series cut after one term; so they have the
-//! slack of the next term, and moved with the logarithm of the system's library. Ours:
+//! Paul Khuong's article on the method prints levels at a threshold of 98 %. They, too, are rounded to the safe side.
+//! They come from Robbins' inequality for factorials, which is Stirling's series cut after one term, so they have the
+//! slack of the next term; and they depend on the logarithm of the system's library. Ours:
 //!
 //! | successes of trials | printed | here |
 //! | --- | --- | --- |
@@ -51,15 +52,15 @@ use crate::{Decision, Direction, Error};
 /// Whether `s` successes in `n` trials tell the success rate from `alpha`, with an error of at most `e^log_eps`.
 ///
 /// `alpha` and `log_eps` mean the exact values of the floats, not the decimals that they may have been written as. The
-/// comparison is strict. The direction is that of the observed rate. If the rate is at `alpha` or on the *other* side of
-/// it, the direction is ever given with a probability of at most `e^log_eps`: the counts at which it is form an up-set
-/// (for [`Direction::Above`]: with one more success, the level of a rate above `alpha` falls), so that the probability
-/// grows with the rate, and at `alpha` it is bounded by Robbins.
+/// comparison is strict. The direction is that of the observed rate. If the rate is at `alpha` or on the *other* side
+/// of it, the probability that the direction is ever given is at most `e^log_eps`. Take [`Direction::Above`]: above
+/// `alpha`, one more success lowers the level, so the counts that give the direction form an up-set. Their probability
+/// therefore grows with the rate, and at `alpha` Robbins bounds it.
 ///
-/// # Errors one-sided
-/// The returned level is never below the true one, so rounding can only make the criterion wait longer, and
-/// the promised error holds in floating point. It exceeds the true one by less than `1e-12 max(1, |level|)`
-/// up to `10^6` trials and by less than `1e-9 max(1, |level|)` up to [`MAX_TRIALS`](crate::MAX_TRIALS).
+/// # Rounding
+/// The returned level is never below the true one, so rounding can only make the criterion wait longer, and the
+/// promised error holds in floating point. The level exceeds the true one by less than `1e-12 max(1, |level|)` up to
+/// `10^6` trials and by less than `1e-9 max(1, |level|)` up to [`MAX_TRIALS`](crate::MAX_TRIALS).
 ///
 /// # Errors
 /// `s > n`, `n` above [`MAX_TRIALS`](crate::MAX_TRIALS), `alpha` outside `[0, 1]`, `log_eps` not a number

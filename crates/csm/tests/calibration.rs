@@ -244,8 +244,8 @@ fn a_quantiles_ranks_miss_no_more_often_than_promised() {
 
 #[test]
 fn power_agrees_with_the_boundary_walked_by_hand() {
-    // Three trials, stopping by Robbins with eps = 0.3: (n+1) C(n,s) / 2^n is 1 at n = 1, 3/4 and 3/2 at n = 2, 1/2
-    // at n = 3, 5/16 at n = 4, 6/32 at n = 5, all for s = n.
+    // Five trials, stopping by Robbins with eps = 0.3: (n+1) C(n,s) / 2^n is 1 at n = 1, 3/4 and 3/2 at n = 2, 1/2 at
+    // n = 3, 5/16 at n = 4, 6/32 at n = 5, all for s = n.
     let test = Test::new(0.5, 0.3f64.ln(), Method::Robbins).unwrap();
     let power = test.power(0.5, 5).unwrap();
     assert_eq!((power.holds, power.fails), (1.0 / 32.0, 1.0 / 32.0));

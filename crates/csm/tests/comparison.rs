@@ -14,7 +14,7 @@ fn pair(ratio: f64, random: &mut Random) -> (f64, f64) {
 }
 
 #[test]
-fn pairs_are_decided_when_their_interval_leaves_one_behind() {
+fn pairs_are_decided_when_their_interval_excludes_one() {
     for (seed, ratio) in [(1, 0.7), (2, 1.5), (3, 1.0), (4, 2.0), (5, 0.5)] {
         let mut random = Random::seeded(seed);
         let (mut paired, mut swapped) = (Paired::new(0.01, 1.0).unwrap(), Paired::new(0.01, 1.0).unwrap());
@@ -65,7 +65,7 @@ fn samples_without_a_difference_are_called_different_no_more_often_than_promised
 
 #[test]
 fn an_interval_contains_the_ratio_that_rounding_has_moved() {
-    // A third is a little more than the float, and two thirds are a little less.
+    // A third and two thirds are a little more than the floats.
     for (first, second) in [(3.0, 1.0), (3.0, 2.0)] {
         let mut paired = Paired::new(0.05, 1.0).unwrap();
         for _ in 0..200 {
@@ -103,7 +103,7 @@ fn values_without_a_ratio_are_refused() {
 fn few_values_bound_a_quantile_on_no_side_and_many_do_on_both() {
     let few = quantile::interval(&[1.0, 2.0, 3.0], 0.5, 0.05).unwrap();
     assert_eq!((few.low, few.high), (f64::NEG_INFINITY, f64::INFINITY));
-    // Three values are rarely all above the 99 % quantile, nor are two of them.
+    // It is rare that all three values are above the 99 % quantile, and also that two of them are.
     let low_only = quantile::interval(&[1.0, 2.0, 3.0], 0.99, 0.05).unwrap();
     assert_eq!((low_only.low, low_only.high), (2.0, f64::INFINITY));
     let many: Vec<f64> = (1..=20_000).map(f64::from).collect();
@@ -122,7 +122,7 @@ fn values(scale: f64, size: usize, random: &mut Random) -> Vec<f64> {
 }
 
 #[test]
-fn samples_of_fixed_sizes_tell_a_fifth_with_three_hundred_values() {
+fn fixed_samples_detect_a_fifth_with_three_hundred_values() {
     let mut random = Random::seeded(5);
     let (mut fixed, mut watched) = (0, 0);
     for _ in 0..60 {
@@ -154,7 +154,7 @@ fn equal_distributions_are_called_different_no_more_often_than_promised() {
 }
 
 #[test]
-fn few_values_of_fixed_sizes_decide_nothing() {
+fn small_samples_of_fixed_sizes_decide_nothing() {
     let found = fixed_samples(&[1.0, 2.0], &[30.0, 40.0], 1e-3).unwrap();
     assert_eq!((found.smaller, found.interval.low, found.interval.high), (None, 0.0, f64::INFINITY));
     assert!(matches!(fixed_samples(&[], &[1.0], 0.05), Err(Error::TooFew { .. })));

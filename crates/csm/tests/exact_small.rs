@@ -68,7 +68,7 @@ fn every_level_is_above_the_truth() {
 fn at_least(a: u32, coefficients: &[BigInt], x: &BigInt, bits: u32) -> BigInt {
     let n = coefficients.len() as u32 - 1;
     let y = (BigInt::one() << bits) - x;
-    // Horner's rule in x, from the highest power down; the powers of y grow along.
+    // From the highest power of x down, while the powers of y grow.
     let (mut sum, mut y_power) = (BigInt::ZERO, BigInt::one());
     for j in (a..=n).rev() {
         sum += &coefficients[j as usize] * x.pow(j) * &y_power;

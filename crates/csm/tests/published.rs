@@ -1,12 +1,12 @@
 //! The figures that Paul Khuong printed in articles on the confidence sequence method.
 //!
-//! They, too, are rounded to the safe side. The values here lie between the printed ones and the truth: those come from
-//! Robbins' inequality for factorials, which is the series without its next term, and from a series that stops early for
-//! the Beta distribution, and have the slack of both.
+//! They, too, are rounded to the safe side. The values here lie between the printed ones and the truth. The printed
+//! ones come from Robbins' inequality for factorials, which is Stirling's series without its next term, and, for the
+//! Beta distribution, from a series that stops early; they have the slack of both.
 
 use millstream_csm::{Side, beta_bound, log_choose, robbins};
 
-/// `(n, s, the printed level, the maximum difference to the level here)`, at 98 % and an error of 0.001.
+/// `(n, s, the printed level, the maximum difference from the level here)`, at 98 % and an error of 0.001.
 const LEVELS: [(u64, u64, f64, f64); 5] = [
     (10, 10, 2.195_868_199_623_178_4, 5e-15),
     (100, 100, 2.594_849_785_089_318_4, 1e-14),

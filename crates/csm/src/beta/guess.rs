@@ -1,14 +1,14 @@
 //! An approximate quantile of a Beta distribution, from which the search starts. Only the time depends on its accuracy.
 //!
-//! A normal distribution's quantile `z` gives the starting point: the rate whose signed root of twice its
-//! Kullback-Leibler divergence from the mean is `z`, Temme's first approximation, which holds far out in the tail, too.
+//! A normal distribution's quantile `z` gives the starting point: the rate at which `a + b` times the Kullback-Leibler
+//! divergence from the mean is `z^2 / 2`. That is Temme's first approximation, which holds far out in the tail, too.
 
 use super::odds::{Odds, rough_exp};
 use crate::number::deviance::minus_deviances;
 use crate::number::ln::ln;
 
-/// A limit on the steps: they are of about 1 where the divergence is exponential in the logarithm of the odds, which
-/// ends before 60.
+/// A limit on the steps. Where the divergence is exponential in the logarithm of the odds, a step changes that
+/// logarithm by about 1, and there are fewer than 60 such steps.
 const MAX_STEPS: u32 = 80;
 
 /// Odds near those of the quantile.
@@ -23,8 +23,8 @@ pub(super) fn guess(a: f64, b: f64, eps: f64) -> Odds {
 fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     let z = normal_quantile(ln(eps.into()).mid.hi);
     let target = -0.5 * z * z;
-    // Two points below it: one for a normal logarithm of the odds, one for odds of two Gamma variables, whose tails are
-    // known not to be heavier (Laurent and Massart). The second is near where a shape is small.
+    // Two points below it: one as if the logarithm of the odds were normal, one from bounds on the tails of two Gamma
+    // variables whose ratio the odds are (Laurent and Massart). The second is close if a shape is small.
     let normal = a / b * rough_exp(-z * (1.0 / a + 1.0 / b).sqrt());
     let gamma = (a - z * a.sqrt()) / (b + z * b.sqrt() + 0.5 * z * z);
     let mut odds = Odds::new(normal.max(gamma));

@@ -3,7 +3,7 @@
 use super::{BetaBound, ZERO};
 use crate::number::kernel::Rate;
 
-/// `x / (1-x)`, stored as the smaller of the two, so that neither loses precision.
+/// `x / (1-x)`, stored as the smaller of `x` and `1 - x`, so that neither loses precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Odds {
     /// `x`, at most 1/2.
@@ -72,7 +72,7 @@ impl Odds {
 /// The smallest positive float.
 const MIN_POSITIVE: f64 = 5e-324;
 
-/// About `e^x`, within the floats.
+/// About `e^x`; `x` is clamped so that the result is a normal float.
 pub(super) fn rough_exp(x: f64) -> f64 {
     let part = x.clamp(-600.0, 600.0) / 1024.0;
     let mut power = 1.0 + part * (1.0 + part * (0.5 + part / 6.0));

@@ -100,7 +100,7 @@ impl Ratios {
 }
 
 /// The largest number of inversions between samples of these sizes such that this number or fewer have a probability of
-/// at most `e^log_eps`; `None` if not even no inversion is that rare.
+/// at most `e^log_eps`; `None` if even zero inversions are not that rare.
 fn most_inversions(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     let (n, m) = (n.min(m), n.max(m));
     let all = n as f64 * m as f64;
@@ -110,8 +110,8 @@ fn most_inversions(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     by_chernoff(n, m, log_eps)
 }
 
-/// By the distribution: the largest of all values is in either sample in proportion to their sizes, and one of the
-/// second sample is above all `n` of the first.
+/// By the exact distribution: the largest of all values is in either sample with a probability in proportion to the
+/// sample's size; if it is in the second, it is above all values of the first.
 fn exactly(n: usize, m: usize, log_eps: f64) -> Option<u64> {
     let most = n * m / 2 + 1;
     // laws[j]: the probabilities of 0, 1, … inversions between i values and j.
@@ -154,7 +154,7 @@ fn by_chernoff(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
         // `t i` is rounded, which `1e-12` of each term covers.
         (log_eps - product.upper() - 1e-12 * (n + m) as f64) / t
     };
-    // The bound is best near z deviations over the deviation, and has one maximum.
+    // The best `t` is near `sqrt(-2 ln eps)` over the deviation, and there is only one maximum.
     let deviation = (n as f64 * m as f64 * (n + m + 1) as f64 / 12.0).sqrt();
     let near = (-2.0 * log_eps).sqrt() / deviation;
     let (mut low, mut high) = (near / 8.0, near * 64.0);

@@ -68,7 +68,7 @@ fn check_positive(what: &'static str, value: f64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The middle one of sorted values, or the mean of the middle two in terms of ratios.
+/// The middle one of sorted values, or the geometric mean of the middle two.
 fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     if sorted.len() % 2 == 1 {

@@ -6,9 +6,9 @@ use crate::{Direction, Error, Interval, quantile};
 
 /// Compares pairs by the median of their ratios, `second / first`.
 ///
-/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded the ratio it is compared
-/// with, which is 1 or another; it does so exactly when too few ratios were at most that, or too many below. Ratios of
-/// exactly that are evidence for neither.
+/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded the ratio that the
+/// median is compared with, which is 1 or another. The sequence excludes it exactly when too few ratios are at most
+/// that, or too many are below it. Ratios equal to it are evidence for neither side.
 ///
 /// ```
 /// use millstream_csm::compare::{Paired, Smaller};

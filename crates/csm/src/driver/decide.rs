@@ -63,7 +63,7 @@ pub struct Status {
     /// Rates that are not ruled out: a confidence sequence, right at all numbers of trials at once, that agrees with
     /// the verdict.
     pub interval: Interval,
-    /// The level of the test that is closest to its end.
+    /// The level of the test that is closest to stopping.
     pub level: f64,
     /// The threshold below which that level must fall.
     pub log_eps: f64,
@@ -105,8 +105,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The sides of the claim's lower and upper threshold that are proven. Some counts of [`Claim::Within`] no longer
-    /// show what earlier ones have proven; a driver that is restored with its sides has forgotten nothing.
+    /// The sides of the claim's lower and upper threshold that are proven. With [`Claim::Within`], the counts may no
+    /// longer show what earlier counts have proven; a driver that is restored with its sides has forgotten nothing.
     ///
     /// [`Claim::Within`]: super::Claim::Within
     #[must_use]
@@ -193,7 +193,7 @@ impl Driver {
         Ok(self.verdict)
     }
 
-    /// The state. Computes the interval, which takes some 20 microseconds, or twice to three times that if the interval
+    /// The state. Computes the interval, which takes some 20 microseconds, or two to three times that if the interval
     /// has several shares of the error.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -230,7 +230,7 @@ impl Driver {
         }
     }
 
-    /// Makes trials until they decide or reach the limit, and reports progress [now and then](super::report_due) and at
+    /// Runs trials until they decide or reach the limit, and reports progress [now and then](super::report_due) and at
     /// the end.
     pub fn run(&mut self, mut trial: impl FnMut() -> bool, mut progress: impl FnMut(&Status)) -> Status {
         let mut due = next_report(self.trials);

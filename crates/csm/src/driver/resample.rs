@@ -17,7 +17,8 @@ use crate::random::Random;
 
 impl Driver {
     /// Draws sets of `size` of these units, without replacement and in random order, and judges their units, until the
-    /// claim about the rate of success is decided, at the end of a set. Reports progress after each.
+    /// claim about the rate of success is decided or the limit is reached, at the end of a set. Reports progress after
+    /// each set.
     ///
     /// The units need not be identically distributed; the claim is about their own rate, the share that succeeds.
     ///

@@ -12,12 +12,13 @@ use crate::{Error, MAX_TRIALS};
 const PRIOR: f64 = 0.5;
 
 /// The rates that a test of them would not have ruled out: a confidence sequence. Over an endless sequence of looks,
-/// the true rate is ever outside with a probability of at most `error`.
+/// the probability that the true rate is ever outside is at most `error`.
 ///
-/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an e-process,
-/// a bet against `p` at fair odds, and the interval has the rates for which it is below `1/error`. The true rate
-/// leaves it only if its own e-process exceeds `1/error`, once. As a function of `p` the evidence falls until the
-/// observed rate and rises from there, so the set is an interval; each end is the last float that is ruled out.
+/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an
+/// e-process, a bet against `p` at fair odds, and the interval has the rates for which it is below `1/error`. The true
+/// rate leaves it only if its own e-process exceeds `1/error` at some look. As a function of `p` the evidence falls
+/// until the observed rate and rises from there, so the set is an interval; each end is the last float that is ruled
+/// out.
 ///
 /// The prior is Jeffreys', which is within a constant of the best for every rate (Clarke and Barron 1994). Compared
 /// with Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate of 0.99,
@@ -56,7 +57,7 @@ pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region])
 
 /// The rates whose evidence is below `e^-log_eps`.
 fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
-    // Halves are exact beside counts of up to 2^52. Beyond, the function claims nothing.
+    // A count of up to 2^52 plus one half is exact. Beyond, the function claims nothing.
     if trials == 0 || trials >= MAX_TRIALS / 2 {
         return Interval { low: 0.0, high: 1.0 };
     }
@@ -67,7 +68,7 @@ fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
     let observed = s / trials as f64;
     let low = if s == 0.0 { 0.0 } else { last(observed, below) };
     let high = if f == 0.0 { 1.0 } else { 1.0 - last(1.0 - observed, above) };
-    // 1 - q is rounded; the next float is beyond it, or is it.
+    // 1 - q is rounded; the next float is at or beyond the exact difference.
     Interval { low, high: high.next_up().min(1.0) }
 }
 

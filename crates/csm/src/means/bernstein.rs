@@ -72,8 +72,8 @@ impl Bernstein {
         (BETS as f64 / sum).ln() - best
     }
 
-    /// The mean farthest to the other side that this evidence rules out, to within `2^-40`: all means below it (for
-    /// evidence of [`Direction::Above`]), or above it, are ruled out with error `e^log_eps`.
+    /// The largest mean that evidence for [`Direction::Above`] rules out (for [`Direction::Below`]: the smallest), to
+    /// within `2^-40`: all means below it (above it) are ruled out with error `e^log_eps`.
     pub(super) fn bound(&self, moments: &Moments, log_eps: f64, direction: Direction) -> f64 {
         let end = if direction == Direction::Above { 0.0 } else { 1.0 };
         let (mut out, mut within) = (end, moments.mean().unwrap_or(1.0 - end));

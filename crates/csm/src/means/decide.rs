@@ -8,13 +8,13 @@ use crate::{Claim, Direction, Error, Interval, MAX_TRIALS, Progress, Verdict};
 
 /// Decides a claim about a mean, value by value, and keeps an interval for it that may be looked at all the while.
 ///
-/// The error is divided as in a [`Driver`](crate::Driver): two thirds to the tests, a sixth to each end of the
-/// interval. It holds for values that lie within the bounds and are independent with the same mean, or, more generally,
-/// whose mean given all earlier values is always the same.
+/// Two thirds of the error go to the tests, and a sixth to each end of the interval. The error holds for values that
+/// lie within the bounds and are independent with the same mean, or, more generally, whose mean given all earlier
+/// values is always the same.
 #[derive(Debug, Clone)]
 pub struct MeanDriver {
     setup: MeanSetup,
-    /// One over the distance of the bounds.
+    /// One over the distance between the bounds.
     per_width: f64,
     evidence: Bernstein,
     moments: Moments,
@@ -112,9 +112,10 @@ impl MeanDriver {
         self.moments
     }
 
-    /// Whether each side that the claim needs or refutes is proven: above and below its threshold, or above the lower,
-    /// below the upper, below the lower and above the upper one. Some sums of [`Claim::Within`] no longer show what
-    /// earlier ones have proven; a driver that is restored with its sides has forgotten nothing.
+    /// Whether each side that makes the claim hold or fail is proven. With one threshold: the side on which the claim
+    /// holds, then the other one. With two: above the lower and below the upper one, and for [`Claim::Within`] then
+    /// also below the lower and above the upper one. With [`Claim::Within`], the sums may no longer show what earlier
+    /// sums have proven; a driver that is restored with its sides has forgotten nothing.
     #[must_use]
     pub fn proven_sides(&self) -> [bool; 4] {
         std::array::from_fn(|test| self.tests.get(test).is_some_and(|test| test.proven))
@@ -132,7 +133,8 @@ impl MeanDriver {
 
     /// Adds a value; returns the verdict, if there is one. Ignored after the verdict and at the limit.
     ///
-    /// Cost: some nanoseconds; looks at the evidence, of microseconds, are skipped while no values could decide yet.
+    /// Cost: some nanoseconds. A look at the evidence takes microseconds, and is skipped while no value could decide
+    /// yet.
     ///
     /// # Errors
     /// The value is not a number or not within the bounds. It is left out then.

@@ -8,7 +8,7 @@ const U: f64 = f64::EPSILON / 2.0;
 /// The evidence about numbers between 0 and 1 that were observed one at a time.
 ///
 /// The fields are plain numbers so that they can be written to a file and read back; the same numbers mean the same
-/// evidence. Set them only to such values.
+/// evidence. Set them only to numbers that were read from another `Moments`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Moments {
     /// The count of the numbers.
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn sums_of_many_numbers_stay_within_their_stated_errors() {
-        // 2^-k parts add up exactly in integers.
+        // Multiples of 2^-53 add up exactly as integers.
         let mut moments = Moments::default();
         let (mut sum, mut state) = (0u128, 12345u64);
         for _ in 0..1_000_000 {

@@ -1,11 +1,11 @@
 //! A number as an unevaluated sum of two floats: 106 bits.
 //!
-//! The algorithms are those of Joldes, Muller and Popescu, "Tight and rigorous error bounds for basic building
-//! blocks of double-word arithmetic" (ACM TOMS 44, 2017), whose bounds were since checked by machine (Muller and
-//! Rideau 2022). With `u = 2^-53`, the relative error of a sum (their algorithm 6, AccurateDWPlusDW) is at most `3u^2 /
-//! (1 - 4u)`, that of a product (10, DWTimesDW1) at most `7u^2`. One number, [`Dd::RELATIVE_ERROR`], covers both, with
-//! a margin for using the relative error of the result as that of the exact value. The bounds hold without under- and
-//! overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
+//! The algorithms are those of Joldes, Muller and Popescu, "Tight and rigorous error bounds for basic building blocks
+//! of double-word arithmetic" (ACM TOMS 44, 2017), whose bounds have since been checked by machine (Muller and Rideau
+//! 2022). With `u = 2^-53`, the relative error of a sum (their algorithm 6, AccurateDWPlusDW) is at most
+//! `3u^2 / (1 - 4u)`, that of a product (10, DWTimesDW1) at most `7u^2`. One number, [`Dd::RELATIVE_ERROR`], covers
+//! both, with a margin for using the relative error of the result as that of the exact value. The bounds hold without
+//! under- and overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -40,7 +40,7 @@ impl Dd {
         Dd { hi: self.hi * power_of_two, lo: self.lo * power_of_two }
     }
 
-    /// The sum, as `+` has it outside of constants.
+    /// The sum as a `const fn`, for constants; elsewhere it is `+`.
     #[inline(always)]
     pub(crate) const fn plus(self, y: Self) -> Self {
         let (high, high_error) = two_sum(self.hi, y.hi);
@@ -50,7 +50,7 @@ impl Dd {
         Dd { hi, lo }
     }
 
-    /// The product, as `*` has it outside of constants.
+    /// The product as a `const fn`, for constants; elsewhere it is `*`.
     #[inline(always)]
     pub(crate) const fn times(self, y: Self) -> Self {
         let (high, error) = two_prod(self.hi, y.hi);

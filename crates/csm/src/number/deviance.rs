@@ -49,7 +49,7 @@ pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
     let difference = (expected.hi - count) + expected.lo;
     let d = if rate.x_is_smaller { difference } else { -difference };
     let minus = minus_deviance(a, d, rate.x, n.hi) + minus_deviance(b, -d, rate.y, n.hi);
-    // A zero is a positive one.
+    // Not `-d`: zero stays a positive zero.
     Deviances { minus, lead: 0.0 - d }
 }
 

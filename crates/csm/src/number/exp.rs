@@ -1,12 +1,13 @@
 //! The exponential.
 //!
-//! `x = k ln 2 + r` with an integer `k` and `|r| < 0.347`; Taylor's polynomial gives `e^r`, and `2^k` is a change of the
-//! exponent. All in floats: the callers need a few units in the last place.
+//! `x = k ln 2 + r` with an integer `k` and `|r| < 0.347`; Taylor's polynomial gives `e^r`, and `2^k` is a change of
+//! the exponent. Everything is computed in floats: an error of a few units in the last place is good enough for the
+//! callers.
 //!
 //! **Error**, with `u = 2^-53`. The polynomial ends with `r^15/15!`, which leaves out less than `u/1000`. In Horner's
-//! form, `1 + r/k (1 + ...)`, each step multiplies the error of the previous one by less than `|r|/k` and adds less than
-//! `4u`, so that `e^r` is off by less than `6u` of itself. Reduction: `k LN_2_HIGH` is exact, and so is its difference
-//! to `x`, by Sterbenz's lemma; the rest is rounded twice, by less than `u |r| + u 2^-31`.
+//! form, `1 + r/k (1 + ...)`, each step multiplies the error of the previous one by less than `|r|/k` and adds less
+//! than `4u`, so that `e^r` is off by less than `6u` of itself. Reduction: `k LN_2_HIGH` is exact, and so is its
+//! difference from `x`, by Sterbenz's lemma; the rest is rounded twice, by less than `u |r| + u 2^-31`.
 
 use super::Ball;
 use super::exact::power_of_two;
@@ -15,7 +16,7 @@ use super::ln::{LN_2_HIGH, LN_2_LOW};
 /// `2^-50 = 8u`.
 const ROUNDING: f64 = 8.881_784_197_001_252e-16;
 
-/// A bound for balls below it: `e^-700 < 1e-304`.
+/// Below this exponent, the exponential is less than `e^-700 < 1e-304`.
 const MIN_EXPONENT: f64 = -700.0;
 
 /// `e^x`, for `x` up to 700 and a radius of at most 1. Below -700 the result is the ball of all numbers from 0 to

@@ -2,9 +2,9 @@
 //! error.
 //!
 //! Seen from `t = ln(x / (1-x))` downwards, the density of the logarithm of the odds, relative to that at `t`, is
-//! `e^-h(s)` with `h` convex; the lower tail over the density is `J`, the integral of that from 0 on. Let `a/n` and
-//! `b/n`, `n = a + b`, be the rates at which the density is greatest, and measure by how much it has fallen: where the
-//! logarithm of the odds stands for the rate `P`, by
+//! `e^-h(s)` with `h` convex; the lower tail over the density is `J`, the integral of that from 0 on. With `n = a + b`,
+//! the density is greatest at the rate `a/n`. How far it has fallen where the logarithm of the odds is that of a rate
+//! `P` is measured by
 //!
 //! ```text
 //! v^2 / 2 = a ln(a / (n P)) + b ln(b / (n (1-P)))
@@ -81,7 +81,7 @@ const MIN_VARIANCE: f64 = 24.0;
 /// The largest `D`.
 const MAX_SPREAD: f64 = 2.25;
 
-/// A bound on `K` up to there.
+/// A bound on `K` for `D` up to [`MAX_SPREAD`].
 const REMAINDER: f64 = 6.8e-8;
 
 /// `2^-43 = 1024u`.
@@ -120,7 +120,8 @@ const COEFFICIENTS: [[[f64; 2]; 6]; PAIRS] = [
 ];
 
 /// The lower tail over the density on the near side of the mean, where the divergence `zeta^2 / 2` is that of the rate
-/// from `a / (a + b)`; `None`, where the error is not proven to be below `most` of it. It is never below `2^-43`.
+/// from `a / (a + b)`; `None` where its relative error is not proven to be at most `most`, and so wherever `most` is
+/// below `2^-43`.
 #[inline]
 pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Ball> {
     let one_over_n = 1.0 / (a + b);
@@ -137,9 +138,10 @@ pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<B
     let mills = mills(zeta);
     let coefficients = COEFFICIENTS
         .map(|row| row.iter().rev().fold([0.0; 2], |sum, coefficient| [0, 1].map(|i| sum[i] * w + coefficient[i])));
-    // The part of A_(2k+2) beside its multiple of A_0, over zeta / sigma^2, and A_(2k+1), over 1 / sigma; their sums.
+    // `moments`: A_(2k+2) without its multiple of A_0, in units of zeta / sigma^2, and A_(2k+1), in units of 1 / sigma.
+    // `sums`: the sums of both, each times its coefficient.
     let (mut power, mut moments, mut sums) = (1.0, [1.0; 2], coefficients[0]);
-    // That multiple, and the sum.
+    // That multiple of A_0, and the sum of the multiples, each times its coefficient.
     let (mut multiple, mut multiples) = (1.0, 1.0);
     for k in 1..PAIRS {
         let steps = [(2 * k + 1) as f64 * per_variance, (2 * k) as f64 * per_variance];
@@ -171,7 +173,7 @@ mod tests {
     /// A polynomial in `w`.
     type Polynomial = Vec<BigRational>;
 
-    /// A power series in `V`, whose odd coefficients are to be multiplied with `g`.
+    /// A power series in `V`, whose odd coefficients are to be multiplied by `g`.
     type Series = Vec<Polynomial>;
 
     fn add(sum: &mut Polynomial, other: &[BigRational], factor: &BigRational) {
@@ -225,8 +227,8 @@ mod tests {
             .collect()
     }
 
-    /// The first terms of `G`: in the equation, the unknown `c_j` is multiplied with `j` on the left and `1 - 3` on the
-    /// right.
+    /// The first terms of `G`: in the equation, the unknown `c_j` is multiplied by `j` on the left and by `1 - 3` on
+    /// the right.
     fn solution(terms: usize) -> Series {
         let mut series = vec![vec![BigRational::one()]];
         for j in 1..terms {
@@ -248,7 +250,7 @@ mod tests {
             .fold(BigRational::zero(), |most, x| if x > most { x } else { most })
     }
 
-    /// That of `w^k V^j`, as it stands in the table.
+    /// The coefficient of `w^k V^j` in the table.
     fn coefficient(j: usize, k: usize) -> f64 {
         match j {
             0 => f64::from(u8::from(k == 0)),

@@ -21,9 +21,10 @@
 //! **Rounding.** The errors of a step's numerator and denominator are below `16 u` times the sum of the absolute values of
 //! their terms, whatever the signs, and every step's quotient is widened by that.
 //!
-//! **Steps.** Far from the mean, or where a shape is small, sixteen suffice; near the mean about the root of the
-//! smaller shape, and from some dozens on an [expansion](super::expansion) is used there. So it takes at most a hundred
-//! or so; the search ends at [`MAX_STEPS`] in any case, with an enclosure that is as certain as any, only wider.
+//! **Steps.** Far from the mean, or where a shape is small, sixteen suffice; near the mean, about the root of the
+//! smaller shape. Where that is more than some dozens, an [expansion](super::expansion) is used instead, so the
+//! fraction takes at most a hundred steps or so; the search ends at [`MAX_STEPS`] in any case, with an enclosure that
+//! is as certain as any, only wider.
 
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
@@ -133,7 +134,7 @@ impl Linear {
     }
 }
 
-/// Encloses the quotient of two functions of `w s` for all `s` of an enclosure, as far as it is not known better.
+/// Encloses the quotient of two functions of `w s` for all `s` of an enclosure, within the ends that are already known.
 #[inline(always)]
 fn quotient(top: Linear, bottom: Linear, w: f64, s: Enclosure, known: Enclosure) -> Enclosure {
     let end = |s: f64| {

@@ -4,8 +4,8 @@
 //! M(z) = e^(z^2/2) times the integral of e^(-v^2/2) from z on
 //! ```
 //!
-//! With `r = 6 / (z + 6)`, which goes from 1 to 0 as `z` goes from 0 to infinity, `M = r P(t)` for a polynomial `P` in
-//! `t = 2 r - 1`, about.
+//! With `r = 6 / (z + 6)`, which goes from 1 to 0 as `z` goes from 0 to infinity, `M` is approximately `r P(t)` for a
+//! polynomial `P` in `t = 2 r - 1`.
 //!
 //! **Error.** `M` is the solution of `M' = z M - 1` that stays bounded. Put an approximation `A` in, and it leaves a
 //! residual `R = A' - z A + 1`; so the difference `E = A - M` satisfies `E' = z E + R`, and, staying bounded, is
@@ -18,9 +18,10 @@
 //! in `r`, the residual is a polynomial in `t`, whose coefficients follow exactly from those of `P`, and the sum of
 //! their sizes in the basis of Chebyshev's polynomials bounds it: that is less than `2^-50`, and a test computes it.
 //!
-//! Rounding, in units of `u = 2^-53`: Horner's form gives the term with `t^k` at most `2k + 2` of them, which adds up to 6
-//! of the sum for `z <= 10`, and `t`, which is off by 4 units of `r / 2`, moves it by up to 8; the rest is three roundings.
-//! Together that is less than `20u`. Beyond, where `P` falls to a sixth, it is less than `52u`.
+//! **Rounding**, with `u = 2^-53`. In Horner's form the term with `t^k` is off by at most `(2k + 2) u` of itself, which
+//! for `z <= 10` adds up to `6u` of the sum. `t` is off by `4u` of `r / 2`, which moves the sum by up to `8u` of
+//! itself. The rest is three roundings. Together that is less than `20u`. Beyond, where `P` falls to a sixth, it is
+//! less than `52u`.
 
 /// `P`, from the constant on.
 #[rustfmt::skip]

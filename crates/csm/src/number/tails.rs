@@ -43,15 +43,15 @@ pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate) -> Ball {
     if !is_lower_nearer(a, b, rate, kernel.lead) {
         return -ln(upper_share(a, b, rate, &kernel, DIGITS));
     }
-    // The lower tail is at most the density over the lead, as its logarithm's slope only grows on the way down. For a
-    // small part, a few digits suffice.
+    // The lower tail is at most the density over the lead, as its logarithm's slope only grows on the way down. Where
+    // that is small, a few digits of it suffice.
     let density = exp(kernel.ln);
     let width = DIGITS * (kernel.lead / density.upper()).max(1.0);
     kernel.ln - ln_1p(-(density * lower_share(a, b, rate, &kernel, width)))
 }
 
-/// Whether the fraction gives the lower tail quickly. It does below the mean; but when the upper tail is within a shape
-/// below 1 of the end, its fraction, there a power series, is the quick one.
+/// Whether the fraction gives the lower tail quickly. It does below the mean. But near an end of the distribution whose
+/// shape is below 1, the fraction of that end's tail is a power series, and is the quick one.
 fn is_lower_nearer(a: f64, b: f64, rate: &Rate, lead: f64) -> bool {
     let n = a + b;
     if n < 2.0 {

@@ -27,7 +27,7 @@ pub struct Power {
     pub undecided: f64,
     /// The mean number of trials, up to the limit.
     pub mean_trials: f64,
-    /// The number of trials after which half of all runs are decided; `None` if fewer are at the limit.
+    /// The number of trials after which half of all runs are decided; `None` if fewer are decided at the limit.
     pub median_trials: Option<u64>,
     /// The number of trials after which nine runs in ten are decided.
     pub p90_trials: Option<u64>,

@@ -4,16 +4,17 @@
 //! itself. Robbins' criterion amounts to giving each side a share of `eps` as large as its width: at a threshold of
 //! 0.98, "below" has 98 % and "above" has 2 %, which is why it is slow to confirm that a good service is good.
 //!
-//! But it does not use up its share. Where successes are common, each failure multiplies the evidence for "below" at
-//! once, by fifty at 0.98, so the process does not reach `1/eps` but jumps past it, and the probability of stopping is
-//! well below the given share. [`ln_shares`] computes that probability, and gives the narrow side the rest: some 70 %
-//! of `eps` instead of 2 %, for nothing. The wide side keeps Robbins' share, so no test becomes slower than with
-//! Robbins' criterion, except for the last fraction of a per cent that the evidence of the wrong side lent it.
+//! But the wide side does not use up its share. Where successes are common, each failure multiplies the evidence for
+//! "below" at once, by fifty at 0.98, so the process does not reach `1/eps` but jumps past it, and the probability of
+//! stopping is well below the given share. [`ln_shares`] computes that probability, and gives the narrow side the rest:
+//! some 70 % of `eps` instead of 2 %, for nothing. The wide side keeps Robbins' share, so no test becomes slower than
+//! with Robbins' criterion, except by the fraction of a per cent that alternatives on the wrong side contribute to
+//! Robbins' evidence.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
 //! from (0, 1) first. Under `Q`, after `h` of `n` trials in the wide direction, the next one is in that direction with
-//! probability `(h + 1)/(n + 2)` (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability to stop at a
-//! state is its `Q`-probability, by dynamic programming, times `e^r`: relative to `eps` that neither under- nor
+//! probability `(h + 1)/(n + 2)` (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability of stopping at
+//! a state is its `Q`-probability, by dynamic programming, times `e^r`; relative to `eps`, it neither underflows nor
 //! overflows. After [`HORIZON`] trials, Ville's inequality bounds the rest: from each remaining state, `eps` times the
 //! evidence there; times `P` and relative to `eps`, that is its `Q`-probability times the tail `t`.
 //!
@@ -38,8 +39,8 @@ pub(super) fn ln_shares(threshold: Threshold, log_eps: f64) -> [f64; 2] {
     let narrow_process = UniformTail::new(threshold, wide.opposite());
     let wide_share = wide_process.ln_width().lower();
     let used = used(&wide_process, wide_share, log_eps);
-    // Both are safe: the remainder of the wide side, and the width. More than the wide side has would reverse the order
-    // of the sides.
+    // The error that the wide side leaves over is a safe share, and so is the narrow side's width. The narrow side gets
+    // no more than the wide one, as that would reverse their order.
     let rest = (1.0 - used).next_down();
     let narrow_share = if rest > 0.0 { crate::number::ln::ln(rest.into()).lower() } else { f64::NEG_INFINITY };
     let narrow_share = narrow_share.max(narrow_process.ln_width().lower()).min(wide_share);
@@ -55,8 +56,8 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
         Direction::Above => (hits, trials - hits),
         Direction::Below => (trials - hits, hits),
     };
-    // A lower bound on the level makes it stop somewhat more often than it does, which is on the safe side and saves
-    // the tails.
+    // With a lower bound on its level, the process stops somewhat more often than it really does, which is on the safe
+    // side and saves the computation of tails.
     let limit = log_eps + ln_share + 1e-6 * (1.0 + log_eps.abs());
     let stops = |trials: u64, hits: u64| process.level_at_least(trials, counts(trials, hits).0) < limit;
 

@@ -10,7 +10,7 @@ use crate::number::ln::ln_1p;
 
 /// The average of two e-processes of the same threshold and direction, which is an e-process, too.
 ///
-/// Its level exceeds the better one's by at most `ln 2`, and is below it where both have evidence.
+/// Its level exceeds the better one's by at most `ln 2`, and by less where both have evidence.
 #[derive(Debug, Clone)]
 pub(crate) struct Blend {
     first: Arc<dyn EProcess>,

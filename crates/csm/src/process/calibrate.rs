@@ -6,15 +6,15 @@
 //! past it, and stops less often than it might. [`calibrate`] computes how often both of them stop, and raises both
 //! shares by the factor that uses up `eps`.
 //!
-//! The side of the rarer outcome (above, at a threshold of 0.98) has up to twice the share of the other one, as the
-//! other one jumps farther.
+//! The narrow side (above, at a threshold of 0.98) has up to twice the share of the wide one, as the evidence of the
+//! wide one jumps farther.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
 //! from (0, 1) first. Under `Q`, after `s` of `n` trials the next one is a success with probability `(s + 1)/(n + 2)`
-//! (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability to stop at a state is its `Q`-probability, by
-//! dynamic programming, times `e^r`: relative to `eps`, that neither under- nor overflows. After the last trial that is
-//! computed, Ville's inequality bounds what may still come from each state that is left: `eps` times the evidence
-//! there.
+//! (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability of stopping at a state is its
+//! `Q`-probability, by dynamic programming, times `e^r`; relative to `eps`, it neither underflows nor overflows. After
+//! the last trial that is computed, Ville's inequality bounds what may still come from each state that is left: `eps`
+//! times the evidence there.
 //!
 //! **Rounding.** A state's `Q`-probability is a sum of products of positive numbers, with at most three roundings a
 //! trial: a relative error below `3 MAX_TRIALS 2^-53`, which is less than `1e-11`; [`ROUNDING`] covers that and the
@@ -46,7 +46,8 @@ const STEP: f64 = 0.99;
 pub(super) struct Shares {
     /// The logarithms of each direction's limit relative to `eps`: above, below.
     pub(super) ln_shares: [f64; 2],
-    /// Bounds on the probabilities to stop at the threshold, relative to `eps`; at most one together.
+    /// Bounds on the probability of stopping at the threshold in each direction, relative to `eps`; at most one
+    /// together.
     pub(super) stops: [f64; 2],
 }
 
@@ -90,7 +91,8 @@ impl Shares {
 
 /// Bounds on the probabilities that each direction ever stops at the threshold, relative to `eps`.
 fn stops(threshold: Threshold, mixtures: &[TailMixture; 2], log_eps: f64, ln_shares: [f64; 2]) -> [f64; 2] {
-    // A lower bound on the level makes it stop somewhat more often than it does, which is on the safe side.
+    // With a lower bound on its level, a mixture stops somewhat more often than it really does, which is on the safe
+    // side.
     let limits = ln_shares.map(|ln_share| log_eps + ln_share + 1e-6 * (1.0 + log_eps.abs()));
     let proves = |side: usize, trials, successes| mixtures[side].level_at_least(trials, successes) < limits[side];
     let rare = threshold.value().min(1.0 - threshold.value());
@@ -99,7 +101,7 @@ fn stops(threshold: Threshold, mixtures: &[TailMixture; 2], log_eps: f64, ln_sha
     let mut stops = [0.0; 2];
     // The Q-probability of `first` successes and more without having stopped.
     let (mut first, mut alive) = (0, vec![1.0]);
-    // The smallest number of successes that proves "above", and the count, from zero on, that proves "below".
+    // The smallest number of successes that proves "above", and the smallest that no longer proves "below".
     let (mut above, mut below) = (1, 0);
     for trials in 1..=horizon {
         alive = one_more_trial(&alive, first, trials);

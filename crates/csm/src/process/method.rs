@@ -32,13 +32,13 @@ use crate::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
-    /// A mixture of the alternatives on its side for each direction, with more weight near the threshold, and with shares
-    /// of the error computed such that together they stop with a probability of `eps` at the threshold. The default for one threshold: it takes about
-    /// as many trials as a beta-binomial mixture tuned to the true rate.
+    /// For each direction, a mixture of the alternatives on its side, with more weight near the threshold. The shares
+    /// of the error are computed such that the two together stop with a probability of `eps` at the threshold. The
+    /// default for one threshold: it takes about as many trials as a beta-binomial mixture tuned to the true rate.
     Mixture,
-    /// A uniform mixture of the alternatives on its side for each direction, with shares of the error such that they
-    /// stop with a probability of at most `eps` at the threshold. As fast as Robbins' criterion towards the wider
-    /// side and faster towards the narrower one.
+    /// For each direction, a uniform mixture of the alternatives on its side, with shares of the error such that the
+    /// two together stop with a probability of at most `eps` at the threshold. As fast as Robbins' criterion towards
+    /// the wider side and faster towards the narrower one.
     Balanced,
     /// Robbins' criterion: a uniform mixture of all alternatives; see [`robbins`](crate::robbins).
     Robbins,

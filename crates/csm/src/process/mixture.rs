@@ -36,7 +36,8 @@ impl BetaMixture {
         BetaMixture { threshold, direction, a: 1.0, b: 1.0, ln_prior: Ball::ZERO }
     }
 
-    /// A prior whose mean is at the threshold (to an eighth), with a weight in trials.
+    /// A prior with this weight, in trials, and with its mean at the threshold, up to the rounding of its parameters to
+    /// eighths.
     ///
     /// # Panics
     /// Unless `1 <= weight <= 1e6`.

@@ -77,8 +77,8 @@ pub(crate) trait EProcess: Debug + Send + Sync {
     /// infinite where the counts are no evidence for the direction at all.
     fn level(&self, trials: u64, successes: u64) -> f64;
 
-    /// A cheaper lower bound of the level, up to its rounding, if there is one. A level that is above `ln eps` by this
-    /// bound need not be computed.
+    /// A cheaper lower bound of the level, up to its rounding, if there is one. If this bound is above `ln eps`, the
+    /// level need not be computed.
     fn level_at_least(&self, trials: u64, successes: u64) -> f64 {
         self.level(trials, successes)
     }

@@ -26,8 +26,8 @@ use crate::Error;
 pub struct Test {
     log_eps: f64,
     pub(super) arms: Arc<[Arm]>,
-    /// Bounds on the probabilities to prove "above" and "below" at the threshold, relative to the error, where they are
-    /// known.
+    /// Bounds on the probabilities of proving "above" and "below" at the threshold, relative to the error, where they
+    /// are known.
     stops: Option<[f64; 2]>,
 }
 
@@ -69,7 +69,7 @@ pub struct Decision {
 }
 
 impl Test {
-    /// A test in both directions, without a look at those computed before.
+    /// A test in both directions, computed without a lookup in the cache.
     pub(super) fn compute(threshold: Threshold, log_eps: f64, method: Method) -> Result<Self, Error> {
         check_log_eps(log_eps)?;
         if method.needs_two_thresholds() {
@@ -123,8 +123,8 @@ impl Test {
         Test { arms, ..self }
     }
 
-    /// Bounds on the probabilities to prove "above" and "below" at the threshold itself, relative to the error: at most
-    /// one together. `None` of a method that bounds only the two together.
+    /// Bounds on the probabilities of proving "above" and "below" at the threshold itself, relative to the error: at
+    /// most one together. `None` for a method that bounds only their sum.
     pub(crate) fn stops(&self) -> Option<[f64; 2]> {
         self.stops
     }
@@ -174,7 +174,7 @@ impl Test {
 
     /// Whether the exact evidence for this direction is too weak, with a margin for all rounding.
     pub(crate) fn is_clear_of(&self, direction: Direction, trials: u64, successes: u64) -> bool {
-        // Twice the maximum error of a level, where it is near.
+        // Four times the maximum error of a level that is near `ln eps`.
         let room = 4e-6 * (1.0 + self.log_eps.abs());
         self.towards_arms(direction)
             .all(|arm| arm.process.level_at_least(trials, successes) - arm.ln_share > self.log_eps + room)

@@ -55,7 +55,7 @@ pub(crate) fn check_counts(trials: u64, successes: u64) -> Result<(), Error> {
     split(trials, successes, "successes", "trials").map(drop)
 }
 
-/// The logarithm of an error probability that is not zero.
+/// Refuses all but the logarithm of an error above 0 and at most 1.
 pub(crate) fn check_log_eps(log_eps: f64) -> Result<(), Error> {
     let what = "the logarithm of the error";
     if !log_eps.is_finite() {

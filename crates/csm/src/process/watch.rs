@@ -108,8 +108,8 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Plans the look after the one at `trials`, as late as it is clear that the trials before cannot decide. It tries
-    /// twice the last stride, so that few questions are asked.
+    /// Plans the look after the one at `trials` so that the trials in between clearly cannot decide. It first tries
+    /// twice the last stride and then halves it, so that few questions are asked.
     pub(crate) fn plan(&mut self, trials: u64, is_clear: impl Fn(u64) -> bool) {
         let mut stride = (2 * self.stride + 1).min(MAX_TRIALS - trials);
         while stride > 0 && !is_clear(stride) {

@@ -27,7 +27,8 @@ impl BetaBinomial {
         s * p.ln() + f * (1.0 - p).ln() - ln_beta(a + s, b + f) + ln_beta(a, b) < self.error.ln()
     }
 
-    /// The mean number of trials at this rate, up to a limit: the sum of the probabilities to be undecided before each.
+    /// The mean number of trials at this rate, up to a limit: the sum of the probabilities of being undecided before
+    /// each.
     fn mean_trials(&self, rate: f64, limit: u64) -> f64 {
         // The probabilities of `first` successes and more without a decision.
         let (mut first, mut alive, mut mean) = (0, vec![1.0], 0.0);
