@@ -66,7 +66,7 @@ struct barrierd_page {
 /* The daemon's statements about a processor (idle, offline, or running the daemon): 64 bytes. */
 struct barrierd_page_cpu {
 	uint64_t time;         /* the processor passed after this time */
-	uint64_t virtual_time; /* the processor passed after virtual time had been smaller than this */
+	uint64_t virtual_time; /* the processor passed after any read of a smaller virtual time */
 	uint8_t reserved[48];
 };
 

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Tells every process, by one page of memory, when each processor last passed a barrier of its own accord.
+/// Tells every process, through shared memory, when each processor last passed a barrier of its own accord.
 ///
 /// Programs on this machine that use asymmetric fences (`Fence::CHEAP`) then know within milliseconds that all
 /// processors have passed, without a system call and without interrupting any processor. Needs root to load its program
-/// into the kernel (BPF); without root it runs on slower fall-backs and says so. It stays in the foreground until it is
+/// into the kernel (BPF); without root it runs on slower fallbacks and says so. It stays in the foreground until it is
 /// ended.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "millstream-barrierd", version, max_term_width = 100)]
@@ -20,7 +20,7 @@ pub struct Args {
     /// tracepoints that fire often enough in a trial].
     #[arg(long = "tracepoint", value_name = "NAME")]
     pub tracepoints: Vec<String>,
-    /// Load no program into the kernel: use fall-backs only.
+    /// Load no program into the kernel: use fallbacks only.
     #[arg(long, conflicts_with = "tracepoints")]
     pub without_bpf: bool,
     /// The user to become after set-up, if started by root.

@@ -67,7 +67,7 @@ impl AsFd for Barrier {
 /// Has all processors pass a barrier, and states it for a moment taken before.
 fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
     let moment = new_moment(view);
-    // A refusal is like a barrier that never ends; the other fall-back continues.
+    // A refusal is like a barrier that never ends; the other fallback continues.
     if barrier().is_ok() {
         view.page().all_time.store(moment.time, Ordering::Release);
         view.page().all_virtual.store(moment.virtual_time, Ordering::Release);

@@ -12,8 +12,8 @@ use std::time::Duration;
 const MAX_SAVED_NS: f64 = 5e6;
 /// The maximum savings of newcomers: enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
-/// The maximum debt with which a user's connection that was not served lately is still served, so that a connection
-/// that asks without end leaves a part to the others of its user.
+/// The maximum debt of a user with which a connection that was not served lately is still served, so that a connection
+/// that asks without end leaves time for its user's other connections.
 const MAX_OVERDRAFT_NS: f64 = 0.5e6;
 
 /// The owner of an account.

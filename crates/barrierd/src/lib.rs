@@ -9,9 +9,9 @@
 //! | follow the proof | `docs/barrierd.md` |
 //!
 //! # How it works
-//! A program of some fifty instructions, loaded into the kernel by bpf(2), runs when a processor is interrupted,
+//! A program of some seventy instructions, loaded into the kernel by bpf(2), runs when a processor is interrupted,
 //! switches to another thread, or goes idle. It writes the time into the processor's entry of a table that clients map,
-//! and passes a full barrier. The table is never copied. The daemon sleeps until a client asks, and then looks which
+//! and passes a full barrier. The table is never copied. The daemon sleeps until a client asks, and then checks which
 //! processors are idle; the program wakes it when the last processor that a client waits for has passed.
 //!
 //! If processors keep it waiting, the daemon has the kernel make a barrier (`membarrier`), or looks at `/proc/stat`.

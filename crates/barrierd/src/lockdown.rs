@@ -1,4 +1,4 @@
-//! The lock-down after set-up: another user, no capability, a handful of system calls.
+//! The lock-down after set-up: another user, no capability, some three dozen system calls.
 
 use std::ffi::CString;
 use std::io;

@@ -1,4 +1,4 @@
-//! The daemon's program; the library beside it has the work.
+//! The daemon's program; the library does the work.
 
 use std::process::ExitCode;
 

@@ -101,7 +101,7 @@ fn follow(thread: libc::pid_t, policy: libc::c_int) {
 /// The processor on which this thread has run since it passed a full barrier there.
 ///
 /// The switch from the previous thread to this one comes before that barrier, and the switch to the next one after it.
-/// If this thread migrates in between, it has been switched to on the processor that the second look finds.
+/// If this thread migrates in between, the processor that the second look finds has switched to it meanwhile.
 pub(crate) fn here() -> Option<usize> {
     // SAFETY: sched_getcpu has no preconditions.
     let current = || usize::try_from(unsafe { libc::sched_getcpu() }).ok();

@@ -1,4 +1,4 @@
-//! The loop: reads requests and rings, looks which processors have passed, wakes the waiting clients.
+//! The loop: reads requests and rings, checks which processors have passed, wakes the waiting clients.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,11 +22,11 @@ use crate::stat::{self, Stat};
 use crate::statement::state_of_quiet;
 use crate::waiting::Waiting;
 
-/// If the program writes times, processors that keep the daemon waiting for longer get help from a fall-back.
+/// If the program writes times, processors that keep the daemon waiting for longer get help from a fallback.
 const PATIENCE: Duration = Duration::from_millis(8);
 /// The maximum number of connections, and of messages of one client, taken at a time, before others have their turn.
 const MAX_TOGETHER: usize = 4;
-/// The cost of a new connection, in messages that take as much work.
+/// The work for a new connection, counted in messages.
 const GREETING: u32 = 8;
 
 const LISTENER: u64 = u64::MAX;
@@ -67,7 +67,7 @@ struct State {
     /// Clients with an event in this turn.
     named: Vec<usize>,
     waiting: Waiting,
-    /// Whether a fall-back is under way.
+    /// Whether a fallback is under way.
     helping: bool,
     /// The smallest virtual time at the last look.
     least: u64,
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// The time until the next look without an event: for the waiting clients, or because a user is out of debt.
+    /// The maximum time to wait for an event: until the waiting clients need a look, or a payer is out of debt.
     fn timeout(&self, state: &State) -> Option<Duration> {
         let budget = &state.budget;
         let muted = state.clients.resting_users().map(Payer::User).chain(state.is_shut.then_some(Payer::Newcomers));
@@ -137,7 +137,7 @@ impl Server {
         for user in solvent {
             state.clients.end_rest(user, |place, connection| {
                 state.budget.note(Payer::User(user), 1);
-                // The kernel refuses only for want of memory, and then serves the client's next connection.
+                // The kernel refuses only for want of memory; then the client is served again on its next connection.
                 let _ = self.poll.unmute(connection.socket.as_fd(), place as u64);
                 self.view.page_client(place).rests.store(0, Ordering::Relaxed);
             });
@@ -153,7 +153,7 @@ impl Server {
                 continue;
             }
             let Some(connection) = state.clients.rest(place) else { continue };
-            // The next turn pays for it.
+            // This work is charged in the next turn.
             state.budget.note(Payer::User(connection.user), 1);
             self.view.page_client(place).rests.store(1, Ordering::Relaxed);
             let _ = self.poll.mute(connection.socket.as_fd(), place as u64);
@@ -226,8 +226,8 @@ impl Server {
         };
         match heard {
             Heard::Asks(mut request) => {
-                // No client can have read a larger time; a request for one would never be fulfilled. And 0 means that
-                // no client waits: such a request passes with 1, before the first client has come.
+                // No client can have read a larger time; a request for one would never be fulfilled. And 0 would mean
+                // that no request waits: a request for 0, from before virtual time first advanced, becomes one for 1.
                 request.virtual_time = request.virtual_time.min(now).max(1);
                 state.waiting.add(user, request, Instant::now());
                 state.clients.note_heard(user, place);
@@ -284,7 +284,7 @@ impl Server {
         self.bpf.iter().for_each(|bpf| bpf.control.set_bell(bell));
     }
 
-    /// Has fall-backs report processors that keep clients waiting for too long, if one of the waiting users can pay for
+    /// Has fallbacks report processors that keep clients waiting for too long, if one of the waiting users can pay for
     /// it.
     fn help(&mut self, state: &mut State) {
         let late = state.waiting.oldest().is_some_and(|since| since.elapsed() >= self.patience());

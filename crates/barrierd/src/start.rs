@@ -32,7 +32,7 @@ pub(crate) enum StartError {
     Folder(#[from] FolderError),
     #[error("this machine can have {0} processors, more than the {MAX_CPUS} of the page's layout")]
     TooManyProcessors(usize),
-    #[error("no fall-back works here, so nothing reports when processors pass: {0}")]
+    #[error("no fallback works here, so nothing reports when processors pass: {0}")]
     Nothing(String),
     #[error(transparent)]
     Lockdown(#[from] LockdownError),
@@ -126,19 +126,19 @@ fn write_head(page: &File, cpus: usize, source: u32) -> io::Result<()> {
 
 /// Reports the mechanisms in force.
 fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, stat: &io::Result<S>) {
-    // Quoted, as its name may steer a terminal.
+    // Quoted, since its name may contain control sequences of a terminal.
     let folder = &args.folder;
     say(&match bpf {
         Ok(bpf) => format!("{folder:?}: times by BPF on {}", bpf.about),
-        Err(reason) => format!("{folder:?}: without BPF ({reason}): fall-backs alone, slower"),
+        Err(reason) => format!("{folder:?}: without BPF ({reason}): fallbacks alone, slower"),
     });
     say(&match barrier {
-        Ok(_) => "fall-back membarrier(GLOBAL) works".to_owned(),
-        Err(error) => format!("no fall-back membarrier(GLOBAL): {error}"),
+        Ok(_) => "fallback membarrier(GLOBAL) works".to_owned(),
+        Err(error) => format!("no fallback membarrier(GLOBAL): {error}"),
     });
     say(&match stat {
-        Ok(_) => "fall-back /proc/stat works".to_owned(),
-        Err(error) => format!("no fall-back /proc/stat: {error}"),
+        Ok(_) => "fallback /proc/stat works".to_owned(),
+        Err(error) => format!("no fallback /proc/stat: {error}"),
     });
 }
 

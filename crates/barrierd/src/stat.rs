@@ -1,4 +1,4 @@
-//! The fall-back that always works: `/proc/stat` counts, for each processor, hundredths of a second of each kind.
+//! The fallback that always works: `/proc/stat` counts, for each processor, hundredths of a second of each kind.
 //!
 //! If a processor's idle time grew between two looks, the processor was idle at a moment between them, and switched
 //! away from all earlier threads. If its time in user programs or the kernel grew, a tick was counted there between the

@@ -8,8 +8,8 @@ use millstream_fence::barrierd::layout::SOURCE_NONE;
 use crate::clock::monotonic_ns;
 use crate::processors::{self, Online};
 
-/// A processor without an event for this time may be offline. To look at its events costs nothing, the list of online
-/// processors a system call.
+/// A processor without an event for this time may be offline. Checking its events costs nothing; reading the list of
+/// online processors costs a system call.
 const QUIET_NS: u64 = 10_000_000;
 
 /// A moment, in both times.
@@ -19,7 +19,7 @@ pub(crate) struct Moment {
     pub(crate) virtual_time: u64,
 }
 
-/// A moment after every smaller virtual time that any client has read.
+/// A moment that comes after every read, by any client, of a smaller virtual time.
 ///
 /// A fact found after this call may be stated for this moment: a client that read a smaller virtual time did so before
 /// the counter had this value, so its writes before its full fence are visible to all code after this function's fence.

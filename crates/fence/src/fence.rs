@@ -104,8 +104,9 @@ impl Fence {
     /// A future fence: [`Ticket::is_done`] tells when a heavy fence has passed that began after this call.
     ///
     /// Lock-free for [`FAST`](Fence::FAST) and [`CHEAP`](Fence::CHEAP); a quiet ticket takes a short lock of this
-    /// crate. Cost: a full fence and a load; for a cheap ticket a message to the daemon at most every 5 µs (1 µs), for
-    /// a quiet one waking the thread that serves them.
+    /// crate. Cost: a full fence and a load. A cheap ticket takes both twice, and also sends the daemon a message (1
+    /// µs) if virtual time, which advances every 5 µs or so, has advanced since the last one; a quiet ticket also wakes
+    /// the thread that serves quiet tickets.
     #[must_use]
     pub fn ticket(self) -> Ticket {
         Ticket::new(self)
@@ -131,8 +132,8 @@ impl Fence {
 ///
 /// # Safety
 /// For a program without `std`: between each call of `heavy` and its return, every other thread passes a full fence, or
-/// is interrupted in an equivalent way. No thread has passed a fence of this crate before this call, or passes one
-/// later without knowing of this call (code that starts a processor or a thread afterwards lets it know).
+/// is interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and every fence
+/// that a thread passes later happens after it, as it does where the processor or the thread is started afterwards.
 ///
 /// ```
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }

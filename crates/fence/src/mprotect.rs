@@ -43,8 +43,8 @@ mod on_x86 {
 
     /// The page; null until `prepare` has made it.
     static PAGE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-    /// The process whose thread works on the page, or 0. A child of fork may find its parent's process here, whose
-    /// thread it lacks.
+    /// The id of the process whose thread works on the page, or 0. A child of fork may inherit its parent's id here,
+    /// without the thread that set it.
     static OWNER: AtomicI32 = AtomicI32::new(0);
     const PAGE_BYTES: usize = 4096;
 

@@ -59,8 +59,8 @@ fn start() {
     extern "C" fn in_the_child() {
         STATE.store(GONE, Ordering::Relaxed);
     }
-    // The handler is registered before the lock below: a child that is forked while another thread holds the lock must
-    // not come here. Registering it twice is harmless.
+    // The handler is registered before the lock below is taken: a child that is forked while another thread holds the
+    // lock must not wait for it. Registering it twice is harmless.
     // SAFETY: the handler only stores to an atomic, which is allowed in a child of fork.
     let refused = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) } != 0;
     STARTED.get_or_init(|| {

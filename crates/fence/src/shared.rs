@@ -1,4 +1,4 @@
-//! The same pair between processes that share memory.
+//! Light and heavy fences between processes that share memory.
 //!
 //! The private command of [`heavy`](crate::heavy) does not reach other processes. Here every process whose threads run
 //! the hot side calls [`register`], tells the others through the shared memory whether it succeeded, and uses

@@ -158,9 +158,9 @@ fn a_pair_of_fences_excludes_where_membarrier_is_forbidden() {
     assert_excludes(3, CLOSES / 3 * stress(), light, heavy);
 }
 
-/// The number of runs in which the twin must be caught.
+/// The test gives up after this number of runs and [`PATIENCE`].
 const MAX_RUNS: u32 = 200;
-/// The time in which the twin must be caught: where other processes use the processors as well, two threads seldom run
+/// The minimum time before the test gives up: where other processes use the processors as well, two threads seldom run
 /// at once.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -48,7 +48,7 @@ pub enum Command {
     /// Run the daemon that tells every process when each processor last passed a barrier of its own accord.
     #[command(after_help = BARRIERD_STATUS)]
     Barrierd(millstream_barrierd::args::Args),
-    /// Tell what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
+    /// Show what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
     #[command(after_help = DOCTOR_STATUS)]
     Doctor,
 }

@@ -17,7 +17,7 @@ pub(crate) fn doctor() -> ExitCode {
     }
 }
 
-/// A line for each finding, answers below each other, and notes below their answers.
+/// A line for each finding, with the answers aligned in a column, and the notes in it below their answers.
 fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_and_notes_stand_below_each_other() {
+    fn answers_and_notes_are_aligned() {
         let text = render(&[Finding::new("io_uring", "offered"), Finding::new("tick", "4 ms").with_note("short")]);
         assert_eq!(text, "io_uring  offered\ntick      4 ms\n          → short\n");
     }

@@ -1,6 +1,6 @@
 //! An assembler for the kernel's BPF machine: no compiler is needed, neither at build time nor at run time.
 
-/// A register. `R1` to `R5` are arguments and lost in calls, `R0` is the result, `R10` the frame.
+/// A register. `R1` to `R5` are arguments, and calls clobber them; `R0` is the result, `R10` the frame pointer.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(super) enum Register {

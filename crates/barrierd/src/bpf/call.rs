@@ -91,8 +91,8 @@ pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
     unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("a ring buffer (Linux 5.8)"))
 }
 
-/// Takes from all processes the permission to write to the map, by a call or by memory; programs in the kernel keep it.
-/// A process with the descriptor can only read.
+/// Takes away the permission of all processes to write to the map, by a system call or through a mapping; programs in
+/// the kernel keep theirs. A process with the descriptor can only read.
 ///
 /// (A descriptor opened for reading would do, if the kernel permitted mapping it: it takes such a mapping for a private
 /// one, which BPF maps refuse.)

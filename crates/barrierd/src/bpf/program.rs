@@ -26,7 +26,7 @@ const ENTRY_BITS: u32 = size_of::<TimesCpu>().trailing_zeros();
 /// The bytes of the control map before its entries.
 const CONTROL_HEAD: usize = ENTRY_WORDS * size_of::<u64>();
 const _: () = assert!(size_of::<TimesCpu>() == CONTROL_HEAD && CONTROL_HEAD == 1 << ENTRY_BITS);
-/// The place of the state that `cpu_idle` reported, below the frame.
+/// The place of the state that `cpu_idle` reported, in bytes below the frame pointer.
 const STATE: i16 = 16;
 
 /// The maps that the program works on.
@@ -42,7 +42,7 @@ pub(super) struct Maps {
 /// In short, on the processor that the event fires on:
 ///
 /// ```text
-/// unless it goes idle:  idle = 0
+/// idle = 0
 /// now = clock
 /// if now - advanced_at > ADVANCE_NS, or virtual_now <= wanted:
 ///     advanced_at = now;  v = ++virtual_now
@@ -128,7 +128,7 @@ fn virtual_time(a: &mut Assembler) {
     a.place(have);
 }
 
-/// Wakes the daemon if it waits for this processor, or for this one as the last.
+/// Wakes the daemon if this processor is wanted and the bell is for each, or if it is the last one wanted.
 fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     let (each, ring) = (a.label(), a.label());
     a.load(R1, R9, 0);
@@ -161,7 +161,7 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R3, Is::AtLeast, cpus as i32, last);
     a.jump(next);
     a.place(last);
-    // If several processors find so, the exchange lets one of them wake the daemon.
+    // If several processors come here, the exchange lets one of them wake the daemon.
     a.set(R5, Bell::Off as i32);
     a.exchange(R4, 0, R5);
     a.jump_if_value(R5, Is::Above, Bell::Off as i32, ring);

@@ -1,4 +1,4 @@
-//! Clients that ask without end, by one connection or by hundreds, and clients that ask now and then beside them.
+//! Clients that ask without end, over one connection or hundreds, and clients that ask now and then beside them.
 
 use std::fs::{File, Permissions};
 use std::io::Write;
@@ -187,7 +187,7 @@ fn reachable(with: With, args: &[&str]) -> Option<Daemon> {
     Daemon::start_with(folder, with, args)
 }
 
-/// Sends requests by all these sockets, whether the daemon reads them or not.
+/// Sends requests on all these sockets, whether the daemon reads them or not.
 fn flood(sockets: &[File], over: &AtomicBool) {
     let request = Request { virtual_time: u64::MAX, cpus: Vec::new() }.to_bytes();
     for socket in sockets {
@@ -225,7 +225,7 @@ fn may_become(user: u32) -> bool {
     thread::spawn(move || become_user(user)).join().unwrap()
 }
 
-/// Makes this thread alone another user's; returns whether the kernel permits it.
+/// Changes the user of this thread alone; returns whether the kernel permits it.
 fn become_user(user: u32) -> bool {
     let unchanged = u32::MAX;
     // SAFETY: the bare system call takes integers and concerns the calling thread alone.

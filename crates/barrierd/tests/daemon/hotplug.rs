@@ -1,4 +1,4 @@
-//! Processors that go offline and come back. To take one away disturbs the whole machine, so the test runs only on
+//! Processors that go offline and come back. Taking one offline disturbs the whole machine, so the test runs only on
 //! request.
 
 use std::fs;

@@ -162,8 +162,8 @@ fn a_moment_passes_within_the_bound_idle_and_busy() {
     });
 }
 
-/// The first of these times that is below the limit, or the smallest. They are measured by a thread that, like the
-/// daemon's, runs whenever it wants to; where the system refuses that, once.
+/// The first of these times that is below the limit, or the smallest. The thread that measures them has priority over
+/// others, like the daemon's; where the system refuses that, it measures once.
 fn least(daemon: &Daemon, limit: Duration, mut time: impl FnMut() -> Duration + Send) -> Duration {
     let measure = || {
         let mut least = Duration::MAX;
@@ -201,7 +201,7 @@ fn a_fulfilled_request_advances_the_futexes() {
         for _ in 0..10 {
             let before = words();
             client.ask(client.now());
-            until("the words of sleepers are as they were", || (0..2).all(|word| words()[word] != before[word]));
+            until("a futex word has not changed", || (0..2).all(|word| words()[word] != before[word]));
         }
     }
 }
@@ -242,7 +242,7 @@ fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
             while kept.len() < KEPT && asked.elapsed() < LIMIT / 2 {
                 let (before, begun) = (turn(), Instant::now());
                 client.ask(client.now());
-                until("the daemon tells nothing", || turn() != before);
+                until("the daemon announces no progress", || turn() != before);
                 kept.extend(Some(begun.elapsed()).filter(|took| *took > Duration::from_millis(1)));
             }
             if kept.len() < KEPT {
@@ -366,7 +366,7 @@ fn a_client_of_one_processor_looks_at_that_alone() {
 
 #[test]
 #[should_panic(expected = "processors")]
-fn a_processor_that_cannot_be_is_refused() {
+fn a_processor_that_is_not_possible_is_refused() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
     let _ = daemon.client().on_cpus([1 << 20]);
 }

@@ -19,7 +19,7 @@ fn is_root() -> bool {
 #[test]
 fn it_reports_the_missing_mechanisms() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
-    assert!(daemon.about.contains("without BPF (not asked for): fall-backs alone"), "{}", daemon.about);
+    assert!(daemon.about.contains("without BPF (not asked for): fallbacks alone"), "{}", daemon.about);
     let daemon = Daemon::start(With::StatAlone).unwrap();
     assert!(
         daemon.about.contains("without BPF (") && daemon.about.contains("Operation not permitted"),
@@ -44,7 +44,7 @@ fn chosen_tracepoints_suffice() {
     if !daemon.about.contains("times by BPF on sched_switch") {
         return println!("skipped: {}", daemon.about);
     }
-    // Without an event for idleness, fall-backs help.
+    // Without an event for idleness, fallbacks help.
     (0..10).for_each(|_| _ = pass(&daemon.client()));
 }
 
@@ -101,7 +101,7 @@ fn it_gives_up_capabilities_granted_to_a_user_other_than_root() {
     unsafe { command.pre_exec(|| become_user_with_capability(NOT_ROOT)) };
     let mut child = match command.spawn() {
         Ok(child) => Killed(child),
-        Err(error) => return println!("skipped: user {NOT_ROOT} can't be had or can't reach the program: {error}"),
+        Err(error) => return println!("skipped: user {NOT_ROOT} can't be used, or can't reach the program: {error}"),
     };
     let child = &mut child.0;
     let mut said = BufReader::new(child.stderr.take().unwrap());
@@ -113,7 +113,7 @@ fn it_gives_up_capabilities_granted_to_a_user_other_than_root() {
     assert_no_capability(child.id());
 }
 
-/// Kills its process when dropped, also by an assertion that fails.
+/// Kills its process when dropped, even if an assertion fails.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -197,6 +197,6 @@ fn its_later_output_names_the_fall_backs() {
     // SAFETY: kill takes two integers, and the daemon is this test's own.
     unsafe { libc::kill(daemon.process() as i32, libc::SIGTERM) };
     let words = daemon.last_words();
-    assert!(words.contains("no fall-back membarrier(GLOBAL): "), "{words}");
-    assert!(words.contains("fall-back /proc/stat works"), "{words}");
+    assert!(words.contains("no fallback membarrier(GLOBAL): "), "{words}");
+    assert!(words.contains("fallback /proc/stat works"), "{words}");
 }

@@ -150,7 +150,7 @@ pub(crate) fn pass(client: &Client) -> Duration {
     begun.elapsed()
 }
 
-/// Ends other threads' work when dropped, also by an assertion that fails beside them.
+/// Ends other threads' work when dropped, even if an assertion fails.
 pub(crate) struct Ends<'o>(pub(crate) &'o AtomicBool);
 
 impl Drop for Ends<'_> {

@@ -124,7 +124,7 @@ fn outcomes_and_numbers_are_read_from_standard_input() {
     assert_eq!(answer["first_failure"], "line 2 of standard input");
     json(&slo(&["--at-most", "0.9", "--under", "50"], &mixed), 0);
     let answer = json(&slo(&["--at-least", "0.9"], "1\n1\n"), 3);
-    assert_eq!(answer["undecided_because"], "the data were over");
+    assert_eq!(answer["undecided_because"], "the data ran out");
     assert!(answer["holds"].is_null());
     let csv = format!("name,took\n{}", "\"a,b\",12ms\n".repeat(100));
     json(&slo(&["--at-least", "0.5", "--under", "50ms", "--column", "took"], &csv), 0);
@@ -339,7 +339,7 @@ fn json_numbers_have_seventeen_digits() {
 fn the_time_is_a_limit_too() {
     let room = room();
     let answer = json(&room.run(&["slo", "--at-least", "0.99", "--for", "2s", "--json", "--", "sleep", "1.2"]), 3);
-    assert_eq!(answer["undecided_because"], "the time was over");
+    assert_eq!(answer["undecided_because"], "the time ran out");
     assert!((1..=2).contains(&answer["trials"].as_u64().unwrap()), "{answer}");
 }
 

@@ -17,7 +17,7 @@ fn the_smaller_file_wins() {
         assert!(answer["interval"]["low"].as_f64().unwrap() > 1.0, "{answer}");
         assert_eq!(json(&run("b", "a"), 1)["smaller"], "b");
         let answer = json(&run("a", "a"), 3);
-        assert!(answer["smaller"].is_null() && answer["undecided_because"] == "the data were over", "{answer}");
+        assert!(answer["smaller"].is_null() && answer["undecided_because"] == "the data ran out", "{answer}");
     }
     room.write("short", "1\n");
     room.write("zero", "0\n");

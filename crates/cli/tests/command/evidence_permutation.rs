@@ -21,12 +21,12 @@ fn permutation<'a>(files: [&'a str; 2], rest: &[&'a str]) -> Vec<&'a str> {
 fn the_exit_status_says_whether_it_is_chance() {
     let room = room();
     for (files, rest, status, head) in [
-        (["a", "b"], &[][..], 0, "no chance: the p-value is less than 0.01"),
-        (["a", "b"], &["--statistic", "median", "--p-below", "0.2"], 0, "no chance: the p-value is less than 0.2"),
-        (["a", "b"], &["--tail", "less"], 0, "no chance"),
+        (["a", "b"], &[][..], 0, "not chance: the p-value is less than 0.01"),
+        (["a", "b"], &["--statistic", "median", "--p-below", "0.2"], 0, "not chance: the p-value is less than 0.2"),
+        (["a", "b"], &["--tail", "less"], 0, "not chance"),
         (["a", "b"], &["--tail", "greater"], 1, "may be chance: the p-value is more than 0.01"),
-        (["b", "a"], &["--tail", "greater"], 0, "no chance"),
-        (["a", "b"], &["--tail", "two-sided"], 0, "no chance"),
+        (["b", "a"], &["--tail", "greater"], 0, "not chance"),
+        (["a", "b"], &["--tail", "two-sided"], 0, "not chance"),
         (["a", "same"], &[], 1, "may be chance"),
         (["a", "b"], &["--shift", "3"], 1, "may be chance"),
         (["a", "b"], &["--limit", "10"], 3, "undecided: whether the p-value is less than 0.01"),

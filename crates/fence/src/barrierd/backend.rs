@@ -73,7 +73,7 @@ impl Mark {
         Mark { since, drawn: Instant::now() }
     }
 
-    /// Whether all processors have passed. If the page fails to tell for too long, this passes the stand-in's fence.
+    /// Whether all processors have passed. If the page does not show it in time, this passes the stand-in's fence.
     pub(crate) fn is_done(self) -> bool {
         self.look().unwrap_or(false)
     }

@@ -231,8 +231,9 @@ impl Client {
 
     /// Asks the daemon to make `since` pass: to check which processors are idle, and to wake sleepers.
     ///
-    /// Each awaited moment needs one request, since a machine without interrupts takes its time otherwise. Never waits.
-    /// A moment that was requested already, or an earlier one, costs a load; any other costs a system call (1 µs).
+    /// Each moment that a thread waits for needs one request: on a machine with few interrupts, it may otherwise take
+    /// long to pass. Never waits. Costs an atomic read-modify-write instruction and, unless this moment or a later one
+    /// was requested already, a system call (1 µs).
     pub fn ask(&self, since: VirtualTime) {
         if self.asked.fetch_max(since.0.saturating_add(1), Ordering::Relaxed) <= since.0 {
             self.send(since);
@@ -248,8 +249,8 @@ impl Client {
             return Ok(());
         }
         let left = || deadline.saturating_duration_since(Instant::now());
-        // Values that processors write by themselves are there without the daemon. The request comes last, since the
-        // daemon reads it later.
+        // While the daemon leaves requests unread, processors still write their times: the loop looks at those, and the
+        // request comes last.
         let end = deadline.min(Instant::now() + LOOK);
         while self.does_without() && Instant::now() < end {
             let most = end.saturating_duration_since(Instant::now()).min(LOOK_MEANWHILE);
@@ -307,8 +308,8 @@ impl Client {
         self.view.page_client(self.number).rests.load(Ordering::Relaxed) != 0
     }
 
-    /// Asks like [`ask`](Client::ask), unless the daemon would read the request later and processors may pass without
-    /// it; then the caller must call this again.
+    /// Asks like [`ask`](Client::ask), unless the daemon leaves requests unread at present and processors may pass
+    /// without it; then the caller must call this again.
     pub(super) fn ask_in_time(&self, since: VirtualTime) {
         if self.asked.load(Ordering::Relaxed) <= since.0 && !self.does_without() {
             self.ask(since);
@@ -330,7 +331,7 @@ impl Client {
         if self.cpus.is_empty() { least_turn } else { turn }
     }
 
-    /// Sends a request. A full socket holds many requests, one of which wakes the daemon as well.
+    /// Sends a request. If the socket is full, the requests in it wake the daemon instead.
     fn send(&self, since: VirtualTime) {
         let mut cpus = vec![0_u64; if self.cpus.is_empty() { 0 } else { self.view.cpus().div_ceil(64) }];
         for cpu in &self.cpus {

@@ -2,8 +2,8 @@
 //!
 //! There are two regions, which every client maps read-only. The *page* is the daemon's own: its statements, and the
 //! words on which clients sleep. The *times* are written on each processor only by a program inside the kernel (BPF):
-//! they are memory of a BPF map that was frozen, so that no process can write to it, and on which no futex can wait.
-//! Without BPF they are a file in which only the daemon advances [`TimesHead::virtual_now`].
+//! they are the memory of a frozen BPF map, to which no process can write, and on which no thread can wait with a
+//! futex. Without BPF they are a file in which only the daemon advances [`TimesHead::virtual_now`].
 //!
 //! Both start with a head, followed by an entry for each possible processor, in the order of the kernel's numbers; in
 //! the page, an entry for each of [`MAX_CLIENTS`] connections comes last. All words are in the machine's byte order,
@@ -62,7 +62,7 @@ pub struct PageHead {
     pub least_time: AtomicU64,
     /// The minimum of all processors' virtual times, likewise.
     pub least_virtual: AtomicU64,
-    /// Every processor passed a full barrier after this time, since the daemon had the kernel make one.
+    /// Every processor passed a full barrier after this time: the daemon had the kernel issue one.
     pub all_time: AtomicU64,
     /// The same in virtual time.
     pub all_virtual: AtomicU64,

@@ -9,7 +9,7 @@ use super::layout::{MAX_CLIENTS, PageClient, PageCpu, PageHead, TimesCpu, TimesH
 
 /// Both regions in this process's memory, until dropped.
 ///
-/// Reading is a load, wait-free. A view that was mapped read-only must not be written to: the processor refuses.
+/// Reading is a load, wait-free. A write to a view that was mapped read-only faults.
 #[derive(Debug)]
 pub struct View {
     page: Region,
@@ -102,7 +102,7 @@ impl View {
         unsafe { self.times.start.byte_add(size_of::<TimesHead>()).cast::<TimesCpu>().add(cpu).as_ref() }
     }
 
-    /// The latest virtual time after whose reading this processor is known to have passed a full barrier.
+    /// The latest virtual time that was read before a full barrier which this processor is known to have passed.
     ///
     /// Acquire: everything written on that processor before is visible to the caller.
     #[must_use]

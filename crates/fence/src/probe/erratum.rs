@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opterons_of_revision_e_have_it_and_others_have_not() {
+    fn opterons_of_revision_e_have_it_and_others_do_not() {
         let name =
             |text: &[u8; 12]| std::array::from_fn(|i| u32::from_le_bytes(text[4 * i..4 * i + 4].try_into().unwrap()));
         let amd = name(b"AuthenticAMD");

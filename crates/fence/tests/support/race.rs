@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// Time after which every 10,000 requested rounds end, if there were at least [`MIN_ROUNDS`].
+/// A race ends after this time for each 10,000 requested rounds, but not before [`MIN_ROUNDS`].
 const ENOUGH: Duration = Duration::from_secs(10);
 const MIN_ROUNDS: u32 = 1000;
 

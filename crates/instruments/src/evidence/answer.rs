@@ -23,9 +23,9 @@ pub(super) struct Subject {
 /// Why there were no more observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The evidence that was kept from before decides already.
+    /// The evidence that was kept from before already decides.
     Before,
-    /// The data were over.
+    /// The data ran out.
     Data,
     /// See [`End`].
     Runs(End),
@@ -92,9 +92,9 @@ impl Answer {
         }
         Some(match self.ended {
             Ended::Before | Ended::Runs(End::Enough) => "there was nothing left to observe",
-            Ended::Data => "the data were over",
+            Ended::Data => "the data ran out",
             Ended::Runs(End::Limit) => "the limit was reached",
-            Ended::Runs(End::Time) => "the time was over",
+            Ended::Runs(End::Time) => "the time ran out",
             Ended::Runs(End::Interrupted) => "it was interrupted",
             Ended::Runs(End::Abandoned) => "it was interrupted twice, and nothing was added to the state",
         })

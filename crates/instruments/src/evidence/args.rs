@@ -31,10 +31,10 @@ Exit status:
   0  the claim holds
   1  it fails to hold
   2  the arguments are wrong, or there is no such command; nothing was run
-  3  undecided when the data, the limit or the time was over; the interval so far is printed
+  3  undecided when the data or the time ran out, or the limit was reached; the interval so far is printed
   4  invalid data, or something could not be read or written
 
-0 and 1 are together wrong at most with the probability given by --error, however often and whenever one looks.";
+The probability that 0 or 1 is wrong is at most --error, however often and whenever you look.";
 
 /// The end of `millstream slo plan --help`.
 const SLO_PLAN_STATUS: &str = "\
@@ -58,7 +58,7 @@ pub struct ClaimArgs {
     #[arg(long, value_name = "LOW..HIGH", value_parser = number::parse_pair, conflicts_with_all = ["at_least", "at_most"],
           allow_hyphen_values = true)]
     pub between: Option<(Quantity, Quantity)>,
-    /// The most that the probability of a wrong answer may be, over all there is to see: the verdict and the interval.
+    /// The maximum probability of a wrong answer, in the verdict and the interval together.
     #[arg(long, value_name = "E", value_parser = number::parse, default_value = "1e-6")]
     pub error: f64,
     /// How evidence is weighed: mixture, balanced, centred, one-sided, robbins; with --between blend or sprt [default:
@@ -87,7 +87,8 @@ pub struct SuccessArgs {
 /// How a file of lines is read.
 #[derive(Debug, Clone, Args)]
 pub struct ColumnArgs {
-    /// The field of a line: its number from 1, its name in the first line, or the member of a JSON line (a.b for one within).
+    /// The field of a line: its number from 1, its name in the first line, or the member of a JSON line (a.b for a
+    /// nested one).
     #[arg(long, value_name = "NAME|N")]
     pub column: Option<String>,
     /// The separator of fields [default: a tab or a comma if the first line has one, else blanks].
@@ -98,13 +99,14 @@ pub struct ColumnArgs {
 /// How commands are run.
 #[derive(Debug, Clone, Args)]
 pub struct RunningArgs {
-    /// Stop at this number of observations [default: 1000000 for a command; the end of the data].
+    /// Stop at this number of observations [default: 1000000 for a command, 100000 rounds with compare; the end of the
+    /// data].
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub limit: Option<u64>,
     /// Start no run of a command after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = time::parse)]
     pub time: Option<Duration>,
-    /// Stop a run of a command that takes longer; it is then no success.
+    /// Stop a run of a command that takes longer; it is then no success, and with compare an error.
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub timeout: Option<Duration>,
 }
@@ -113,7 +115,7 @@ pub struct RunningArgs {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = SLO_HELP)]
 pub struct SloArgs {
-    /// Ask something else than for a decision.
+    /// Ask for something other than a decision.
     #[command(subcommand)]
     pub other: Option<SloCommand>,
     /// The claim.
@@ -134,7 +136,7 @@ pub struct SloArgs {
     /// Take the units of a flow from the report of `millstream run --report`: retired is a success, dead-lettered is none.
     #[arg(long, value_name = "REPORT.json", conflicts_with_all = ["under", "over", "matches", "mean", "column"])]
     pub from: Vec<PathBuf>,
-    /// Of the report, the attempts of this stage.
+    /// Take the attempts of this stage from the report.
     #[arg(long, value_name = "STAGE", requires = "from")]
     pub stage: Option<String>,
     /// How lines are read.
@@ -150,15 +152,16 @@ pub struct SloArgs {
     /// Keep the evidence in this file and go on from there the next time. The claim and the error are frozen in it.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// Where to tell the answer.
+    /// The outputs of the answer.
     #[command(flatten)]
     pub telling: TellingArgs,
-    /// The command and its arguments; its standard output and input are empty, the last standard error is told.
+    /// The command and its arguments. Its standard input is empty; its standard output is not shown, and the end of its
+    /// standard error only for the first failure.
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["input", "from", "column"])]
     pub command: Vec<OsString>,
 }
 
-/// Where an answer is told.
+/// The outputs of an answer.
 #[derive(Debug, Clone, Args)]
 pub struct TellingArgs {
     /// Print the answer as JSON.
@@ -178,7 +181,7 @@ pub struct TellingArgs {
 /// Further questions about an objective.
 #[derive(Debug, Subcommand)]
 pub enum SloCommand {
-    /// Say beforehand how many observations a decision takes, and how likely there is one within the limit.
+    /// Say beforehand how many observations a decision takes, and how likely one is within the limit.
     Plan(SloPlanArgs),
 }
 
@@ -189,7 +192,7 @@ pub struct SloPlanArgs {
     /// The claim.
     #[command(flatten)]
     pub claim: ClaimArgs,
-    /// The most observations there will be.
+    /// The maximum number of observations.
     #[arg(long, value_name = "N", value_parser = at_least_one, default_value = "10000")]
     pub limit: u64,
     /// Suppose that this is the true rate; may be given several times [default: some on either side of the threshold].

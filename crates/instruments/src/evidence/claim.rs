@@ -40,7 +40,7 @@ impl Stated {
         if self.is_time {
             return Err(EvidenceError::usage(format!(
                 "{}: a rate is a number from 0 to 1; to claim something about times add --mean, or say what a success is \
-                 with --under and how many there are to be with --at-least 0.99",
+                 with --under and claim a rate of successes with --at-least 0.99",
                 self.words()
             )));
         }
@@ -48,7 +48,7 @@ impl Stated {
         if let Some(method) = self.method {
             setup = setup.method(method);
         }
-        // A driver's set-up is checked, and its tests are kept for the next driver.
+        // This checks the set-up; the driver's tests are cached for the next driver.
         Driver::new(&setup).map_err(EvidenceError::Question)?;
         Ok(setup)
     }
@@ -60,7 +60,7 @@ impl Stated {
         }
         if self.is_time != range.0.is_time {
             return Err(EvidenceError::usage(format!(
-                "of the claim ({}) and the range of the values ({}..{}) one is a time and the other is not",
+                "the claim ({}) and the range of the values ({}..{}): one is a time and the other is not",
                 self.words(),
                 range.0.show(),
                 range.1.show()
@@ -107,7 +107,7 @@ impl Stated {
         }
     }
 
-    /// The claim in words that lose nothing, for a state file to be held to.
+    /// The claim in exact words, which a state file has to match.
     pub(super) fn exact_words(&self) -> String {
         let unit = if self.is_time { " s" } else { "" };
         self.words_with(|value| format!("{}{unit}", number::exact(value)))
@@ -139,7 +139,7 @@ fn same_kind(low: Quantity, high: Quantity) -> Result<(), EvidenceError> {
     if low.is_time == high.is_time {
         return Ok(());
     }
-    Err(EvidenceError::usage("--at-least and --at-most are to be both times or both numbers"))
+    Err(EvidenceError::usage("--at-least and --at-most must both be times or both be numbers"))
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_people_are_short_and_words_to_be_held_to_are_exact() {
+    fn words_for_people_are_short_and_words_for_a_state_file_are_exact() {
         let claim = stated(Claim::Within { low: 0.1, high: 1.0 / 3.0 });
         assert_eq!(claim.words(), "at least 0.1 and at most 0.333333");
         assert_eq!(claim.exact_words(), "at least 0.10000000000000001 and at most 0.33333333333333331");

@@ -54,7 +54,7 @@ impl Criterion {
             if let Some(limit) = limit.filter(|limit| !limit.is_time) {
                 let number = number::short(limit.value);
                 return Err(EvidenceError::usage(format!(
-                    "{name} {number}: a run takes a time; write {name} {number}ms"
+                    "{name} {number}: the limit for a run is a time; write {name} {number}ms"
                 )));
             }
         }
@@ -82,7 +82,7 @@ impl Criterion {
     /// Whether a field of data is a success.
     ///
     /// # Errors
-    /// The field is not what it has to be; in words.
+    /// The problem with the field, in words.
     pub(super) fn of_field(&self, field: &[u8]) -> Result<bool, String> {
         let text = || String::from_utf8_lossy(field);
         if self.under.is_none() && self.over.is_none() {

@@ -1,4 +1,4 @@
-//! One way to weigh outcomes and one to weigh numbers, behind one face.
+//! One way to weigh outcomes and one to weigh numbers, behind one interface.
 
 use millstream_csm::Interval;
 use millstream_csm::means::{MeanDriver, MeanSetup};
@@ -9,7 +9,7 @@ use millstream_csm::{Driver, Error, Progress, Setup, Verdict};
 pub(super) enum Observation {
     /// A success or none.
     Outcome(bool),
-    /// A value, of which the mean is claimed.
+    /// A value; the claim is about the mean of such values.
     Value(f64),
 }
 
@@ -64,7 +64,7 @@ impl Question {
 }
 
 impl Decider {
-    /// Weighs one more observation; whether the claim is decided now.
+    /// Weighs one more observation; returns whether the claim is decided now.
     pub(super) fn observe(&mut self, observation: Observation) -> Result<bool, Error> {
         match (self, observation) {
             (Self::Rate(driver), Observation::Outcome(success)) => Ok(driver.observe(success).is_some()),

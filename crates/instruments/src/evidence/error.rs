@@ -14,7 +14,7 @@ pub(crate) const FAILS: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// The data ended, or a limit was reached, before there was evidence enough.
 pub(crate) const UNDECIDED: u8 = 3;
-/// The data are no outcomes or numbers, or something could not be run, read or written.
+/// The data are not outcomes or numbers, or something could not be run, read or written.
 pub(crate) const INVALID: u8 = 4;
 
 /// Why there is no answer.
@@ -26,7 +26,7 @@ pub enum EvidenceError {
     /// A question the mathematics has no answer to.
     #[error("{0}")]
     Question(#[source] millstream_csm::Error),
-    /// A file that is to be written cannot be.
+    /// An output file cannot be written.
     #[error(transparent)]
     Place(#[from] NotWritable),
     /// The state file belongs to another question, or to none.

@@ -19,7 +19,7 @@ pub struct Units {
 /// result; with one, a trial is an attempt of the stage, and a success one that did not fail.
 ///
 /// # Errors
-/// The file cannot be read, or is no report of a run that was not interrupted.
+/// The file cannot be read, or is not the report of a complete run.
 pub fn read(path: &Path, stage: Option<&str>) -> Result<Units, EvidenceError> {
     let place = path.display().to_string();
     let data = |problem: String| EvidenceError::Data { place: place.clone(), problem };
@@ -45,8 +45,8 @@ pub fn read(path: &Path, stage: Option<&str>) -> Result<Units, EvidenceError> {
     let (retired, skipped, dead, left) = (retired?, skipped?, dead?, left?);
     if left > 0 {
         return Err(data(format!(
-            "expected every unit to have left the flow, found {left} left behind, of which nobody knows what would have \
-             become; take the report of a run that was not interrupted"
+            "expected every unit to have left the flow, found {left} left behind, whose outcome \
+             is not known; take the report of a run that was not interrupted"
         )));
     }
     let successes =

@@ -7,9 +7,9 @@
 //! confidence sequence asks for. Runs that were started later are still under way at that moment, and are stopped
 //! unseen.
 //!
-//! For the same reason runs that are under way when the time is over, or at the first interrupt, are waited for: the one
-//! that happens to be running at a given moment is longer than most. Only a second interrupt drops them, and then what
-//! was observed is no longer fit to be kept as evidence; [`End::Abandoned`] says so.
+//! For the same reason runs that are under way when the time runs out, or at the first interrupt, are waited for: the
+//! one that happens to be running at a given moment is longer than most. Only a second interrupt drops them, and then
+//! what was observed is no longer fit to be kept as evidence; [`End::Abandoned`] says so.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -40,7 +40,7 @@ pub(super) enum End {
     Enough,
     /// As many as were allowed.
     Limit,
-    /// The time was over, and what had been started has ended.
+    /// The time ran out, and the runs that had been started have ended.
     Time,
     /// Interrupted once; what had been started has ended.
     Interrupted,
@@ -96,7 +96,7 @@ impl Interrupts {
         listen().map_err(EvidenceError::system("listening for interrupts"))
     }
 
-    /// One more.
+    /// Counts one interrupt.
     pub(super) fn note(&self) {
         if self.count.fetch_add(1, Ordering::Relaxed) > 0 {
             self.unwanted.store(true, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl Interrupts {
     }
 }
 
-/// Runs the program and gives each outcome to `take`, in the order of their starts, until that breaks off. `look` is
+/// Runs the program and gives each outcome to `take`, in the order of their starts, until `take` breaks. `look` is
 /// called now and then.
 pub(super) fn run(
     program: &Program,
@@ -315,9 +315,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_started_before_the_time_was_over_counts() {
+    fn runs_started_before_the_time_runs_out_count() {
         let folder = tempfile::tempdir().unwrap();
-        // How many of the jobs were started before the time was over.
+        // How many of the jobs were started before the time ran out.
         let started = |jobs: usize, time_ms: u64, run_s: &str| {
             let file = folder.path().join(format!("starts-{jobs}-{time_ms}"));
             let program = shell(&format!("echo >>{}; sleep {run_s}", file.display()));
@@ -333,7 +333,7 @@ mod tests {
             seen
         };
         for jobs in [1, 2] {
-            // A machine that has much to do may take its time until it has started them.
+            // A busy machine may take long to start them.
             let all = [(50, "0.3"), (1000, "1.5"), (10_000, "12")]
                 .iter()
                 .any(|(time, run)| started(jobs, *time, run) == jobs);

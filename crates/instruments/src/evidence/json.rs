@@ -22,7 +22,7 @@ impl Object {
         self.member(name, &text)
     }
 
-    /// A number that may not be known.
+    /// A number that may be unknown.
     pub(super) fn maybe(self, name: &str, value: Option<f64>) -> Self {
         self.number(name, value.unwrap_or(f64::NAN))
     }

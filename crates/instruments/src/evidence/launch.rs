@@ -160,8 +160,8 @@ impl Drop for Attributes {
     }
 }
 
-/// The signals that a program is to find with their default action: all that are not ignored here, which any program
-/// finds so, and the one that Rust ignores on its own account. `posix_spawn` need not ask for the action of these.
+/// The signals whose action in the child is the default: all that are not ignored here, as after any exec, and the one
+/// that Rust ignores on its own account. `posix_spawn` need not ask for the action of these.
 fn default_signals() -> sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the first call initialises the set. Where there is no such signal, adding it changes nothing.

@@ -204,7 +204,7 @@ impl Pick {
 /// A number or a time.
 ///
 /// # Errors
-/// It is neither, or not finite; in words.
+/// A message that the field is neither, or not finite.
 pub(super) fn quantity(field: &str) -> Result<Quantity, String> {
     Quantity::parse(field).map_err(|_| format!("expected a number or a time, found `{}`", excerpt(field.as_bytes())))
 }

@@ -9,7 +9,7 @@
 //! | `lines`, `reader`, `flow_report` | observations from files |
 //! | `launch`, `program`, `jobs` | observations from a command that is run again and again |
 //! | `source` | which of these it is, and what a success is in it |
-//! | `decide` | the mathematics of `millstream_csm` behind one face |
+//! | `decide` | the mathematics of `millstream_csm` behind one interface |
 //! | `state` | evidence carried from one run to the next |
 //! | `answer`, `report` | the answer, and its forms: text, JSON, JUnit, SVG |
 //! | `bar` | progress |

@@ -72,15 +72,15 @@ pub(crate) fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
         .ok_or_else(|| format!("`{text}` is not a pair: write the lower and the upper one, as in `0.96..0.98`"))?;
     let (low, high) = (Quantity::parse(low.trim())?, Quantity::parse(high.trim())?);
     if low.is_time != high.is_time {
-        return Err(format!("of `{text}` one is a time and the other is not"));
+        return Err(format!("`{text}`: one is a time and the other is not"));
     }
     if low.value >= high.value {
-        return Err(format!("`{text}` is the wrong way round: the first is to be less than the second"));
+        return Err(format!("`{text}` is the wrong way round: the first must be less than the second"));
     }
     Ok((low, high))
 }
 
-/// The number with 17 significant digits, less zeros at their end: reading it back gives the same double.
+/// The number with 17 significant digits, without trailing zeros: reading it back gives the same double.
 pub(crate) fn exact(value: f64) -> String {
     let scientific = format!("{value:.16e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
@@ -163,7 +163,7 @@ fn hex_float(text: &str) -> Option<f64> {
     Some(rounded(bits, exponent))
 }
 
-/// An exponent, held where every mantissa of a reasonable length overflows or vanishes.
+/// An exponent, clamped to where every mantissa of a reasonable length overflows or vanishes.
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {

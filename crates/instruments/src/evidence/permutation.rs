@@ -27,11 +27,11 @@ Examples:
   millstream csm permutation a.txt b.txt --statistic median --tail less --p-below 0.001
 
 Exit status:
-  0  the p-value is below the threshold: such a difference is no chance
+  0  the p-value is below the threshold: such a difference is not chance
   1  it is not below
   2  the arguments are wrong
   3  undecided after --limit divisions
-  4  the data are no data";
+  4  invalid data, or something could not be read or written";
 
 /// `millstream csm permutation`.
 #[derive(Debug, Args)]
@@ -59,16 +59,16 @@ pub struct PermutationArgs {
     /// Decide whether the p-value is below this.
     #[arg(long, value_name = "P", value_parser = parse, default_value = "0.01")]
     pub p_below: f64,
-    /// The most that the probability of a wrong decision about the p-value may be.
+    /// The maximum probability of a wrong decision about the p-value.
     #[arg(long, value_name = "E", value_parser = parse, default_value = "1e-6")]
     pub error: f64,
     /// How evidence is weighed: mixture, balanced, centred, one-sided or robbins.
     #[arg(long, value_name = "NAME", value_parser = method, default_value = "mixture")]
     pub method: millstream_csm::Method,
-    /// The most divisions.
+    /// The maximum number of divisions.
     #[arg(long, value_name = "N", default_value = "1000000")]
     pub limit: u64,
-    /// The seed of the random numbers [default: a fresh one, which is told].
+    /// The seed of the random numbers [default: a fresh one, which is printed].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// How lines are read.
@@ -143,7 +143,7 @@ fn word(progress: Progress) -> &'static str {
 fn text(args: &PermutationArgs, status: &Status, observed: f64, seed: u64) -> String {
     let below = short(args.p_below);
     let finding = match status.progress {
-        Progress::Decided(Verdict::Holds) => format!("no chance: the p-value is less than {below}"),
+        Progress::Decided(Verdict::Holds) => format!("not chance: the p-value is less than {below}"),
         Progress::Decided(Verdict::Fails) => format!("may be chance: the p-value is more than {below}"),
         Progress::Running | Progress::AtLimit => format!("undecided: whether the p-value is less than {below}"),
     };

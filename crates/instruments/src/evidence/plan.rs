@@ -14,8 +14,8 @@ use super::functions::power_object;
 use super::json::Object;
 use super::{ended, number, print};
 
-/// The rates that are supposed when none is given: this many times the failures (of a rare success, the successes) that the
-/// threshold admits.
+/// The rates that are assumed if none is given, as multiples of the failures that the threshold admits (of the
+/// successes, if they are rare).
 const TIMES: [f64; 8] = [0.01, 0.1, 0.3, 0.6, 1.0, 1.5, 3.0, 10.0];
 
 /// Shows what a decision will take for several true rates.

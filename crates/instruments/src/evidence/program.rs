@@ -5,8 +5,8 @@
 //! over when the program has ended and, if its standard output is looked at, no process holds that any more, as with a shell's
 //! `$(…)`; its time is taken from before the program is started to that moment.
 //!
-//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. What something that a
-//! run left behind says there later is taken for the words of a later run.
+//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. A later run is
+//! credited with what a process that an earlier run left behind writes there.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -41,7 +41,7 @@ pub(super) struct Program {
 
 /// How a run went.
 pub(super) struct Run {
-    /// The status, or `None` of a run that was stopped for taking too long.
+    /// The status, or `None` for a run that was stopped for taking too long.
     pub(super) status: Option<ExitStatus>,
     pub(super) took: Duration,
     /// Standard output, if it was kept.
@@ -88,7 +88,7 @@ impl Program {
             .join(" ")
     }
 
-    /// Who makes runs of it; several may do so at a time.
+    /// A runner of it; several may run it at a time.
     pub(super) fn runner(&self) -> Result<Runner<'_>, EvidenceError> {
         let (complaints, errors) = pipe().map_err(|source| self.watching(source))?;
         let launcher =
@@ -119,8 +119,8 @@ impl<'a> Runner<'a> {
         self.program
     }
 
-    /// Makes one run, which can tell its number by the environment. `None` if it was stopped because its
-    /// outcome is no longer wanted.
+    /// Makes one run, whose number is in its environment. `None` if it was stopped because its outcome is no longer
+    /// wanted.
     pub(super) fn run(&self, number: u64, unwanted: &AtomicBool) -> Result<Option<Run>, EvidenceError> {
         let (output, theirs) = match self.program.keeps_output {
             true => pipe().map(|(ours, theirs)| (Some(ours), Some(theirs))),
@@ -167,8 +167,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Waits, at most so long, until the program has ended or there is something to read, and reads it. Whether the
-    /// program has ended, unless that is known.
+    /// Waits at most this long until the program has ended or there is something to read, and reads it. Returns whether
+    /// the program has ended, unless that is known.
     fn listen(&self, group: &mut Group, heard: &mut Heard, most: Duration, is_known: bool) -> io::Result<bool> {
         let handle = if is_known { None } else { group.handle()? };
         let is_watched = handle.is_some();
@@ -212,7 +212,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// Reads some standard output; whether there can be more.
+    /// Reads some standard output; returns whether there can be more.
     fn hear_output(&mut self) -> io::Result<bool> {
         let Some(pipe) = &mut self.pipe else { return Ok(false) };
         let mut room = [0; 1 << 14];

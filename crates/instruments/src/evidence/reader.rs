@@ -11,7 +11,7 @@ use rustix::time::Timespec;
 
 use super::jobs::Interrupts;
 
-/// How long an interrupt is not noticed at most.
+/// The longest time until an interrupt is noticed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Reads until there is an interrupt, and fails from then on, so that half a line is no line.

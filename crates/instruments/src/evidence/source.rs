@@ -19,8 +19,8 @@ use super::number::{self, Quantity};
 use super::program::{Program, Run};
 use super::{flow_report, supervised};
 
-/// The most runs of a command unless `--limit` says otherwise: a claim at whose threshold the truth lies exactly is never
-/// decided.
+/// The maximum number of runs of a command unless `--limit` says otherwise: if the truth lies exactly at the threshold,
+/// a claim is never decided.
 const MAX_RUNS: u64 = 1_000_000;
 
 /// How many lines of data there are between two looks at the clock.
@@ -39,7 +39,7 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Weighs one observation; whether there is to be another.
+    /// Weighs one observation; returns whether another is wanted.
     fn observe(&mut self, observation: Observation) -> Result<ControlFlow<()>, Error> {
         Ok(if self.decider.observe(observation)? { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
@@ -99,11 +99,11 @@ impl Source {
         match (self, args.range, args.running.timeout) {
             (Self::Command { .. }, Some((low, high)), timeout) => {
                 if !high.is_time || low.value < 0.0 {
-                    return Err(EvidenceError::usage("--range of a command is one of times, such as 0s..1s"));
+                    return Err(EvidenceError::usage("--range takes times for a command, such as 0s..1s"));
                 }
                 if timeout.is_some_and(|timeout| timeout.as_secs_f64() > high.value) {
                     return Err(EvidenceError::usage(
-                        "a run may take longer by --timeout than --range admits; give one of them",
+                        "--timeout lets a run take longer than --range admits; give one of them",
                     ));
                 }
                 Ok((low, high))

@@ -23,7 +23,7 @@ const FORMAT: &str = "millstream slo state, version 1";
 /// A longer file is none of ours.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The question in words that lose nothing; the state has to agree with them.
+/// The question in exact words; the state has to agree with them.
 pub(super) type Terms = Vec<(&'static str, String)>;
 
 /// An open state file.
@@ -33,7 +33,7 @@ pub(super) struct StateFile {
     terms: Terms,
     /// The evidence in it, as it was saved.
     kept: Option<Map<String, Value>>,
-    /// Nothing was in it, and nothing is yet.
+    /// It was empty, and still is.
     is_empty: bool,
     /// Holds the lock.
     _file: File,
@@ -103,7 +103,8 @@ impl StateFile {
         }
     }
 
-    /// A number that was saved, in a text, which unlike a number of JSON is read back to the last bit; zero in a new file.
+    /// A number that was saved; zero in a new file. It is saved as a string, which unlike a JSON number is read back to
+    /// the last bit.
     pub(super) fn number(&self, name: &'static str) -> Result<f64, EvidenceError> {
         let Some(kept) = &self.kept else { return Ok(0.0) };
         let number = kept.get(name).and_then(Value::as_str).and_then(|text| number::parse(text).ok());

@@ -26,14 +26,14 @@ pub(super) struct Answer<'a> {
 
 /// The stronger and the weaker condition.
 pub(super) struct Others {
-    /// Or two rows that overlap.
+    /// The error is two rows that overlap.
     sequential: Result<(), (u32, u32)>,
     /// `None`: a limit was reached.
     consistent: Option<bool>,
 }
 
 impl Others {
-    /// `options` are what the verdict has left of its own.
+    /// `options` are those of the verdict, less the time that it took.
     pub(super) fn of(
         verdict: &Verdict,
         history: &History,
@@ -238,9 +238,9 @@ fn limit(limit: Limit) -> &'static str {
 
 fn unknown(out: &mut String, progress: &Progress) {
     let more = match progress.limit {
-        Limit::Memory => "give it more with --memory, or part the history by key",
-        Limit::Time => "give it longer with --time, or part the history by key",
-        Limit::Concurrency => "part the history by key",
+        Limit::Memory => "give it more with --memory, or partition the history by key",
+        Limit::Time => "give it longer with --time, or partition the history by key",
+        Limit::Concurrency => "partition the history by key",
     };
     let _ = writeln!(
         out,

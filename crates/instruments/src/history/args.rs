@@ -17,11 +17,11 @@ Examples:
   millstream history check history.edn --spec key-value --json | jq .operations
   millstream history check c50-ok.txt --spec 'key-value:\"\"'
 
-JSON lines have an operation a line; `return` is null or absent if it never returned, `key` parts objects, `status` is ok, fail \
-or info (nobody knows whether it had its effect):
+JSON lines have one operation per line; `return` is null or absent if it never returned, `key` names the object, `status` is \
+ok, fail or info (nobody knows whether it had its effect):
   {\"process\":3,\"op\":\"enqueue\",\"in\":17,\"out\":null,\"call\":1200,\"return\":1875}
 
-What a register or a key holds before the first write is null, unless the specification gives it after a colon: an integer, true, false or \"\" (a text without letters, which many stores answer for a key that was never written).
+What a register or a key holds before the first write is null, unless the specification gives it after a colon: an integer, true, false or \"\" (the empty text, which many stores answer for a key that was never written).
 
 Operations of the specifications (an empty dequeue, pop, delete_min or alloc has `out` null):
   register read write            queue enqueue dequeue              mutex, semaphore acquire release
@@ -36,7 +36,7 @@ Exit status:
   1  not linearizable: the counter-example is printed
   2  the arguments are wrong, or a file cannot be opened or written
   3  unknown: a limit was reached; how far it got is printed
-  4  the history is malformed, or has operations that the specification has not; the place is printed
+  4  the history is malformed, or has operations that the specification does not have; the place is printed
   5  nothing to check: no operation has returned (0 with --allow-empty)";
 
 /// `millstream history`.
@@ -66,8 +66,8 @@ pub struct CheckArgs {
     /// The kind of object: a name, with a capacity (queue:8) or an initial value (register:0, key-value:"") if it has one.
     #[arg(long, value_name = "SPEC", value_parser = spec)]
     pub spec: Model,
-    /// How the history is written: json, jepsen, jepsen-independent (values are vectors `[key value]`) or etcd [default: as it
-    /// begins].
+    /// How the history is written: json, jepsen, jepsen-independent (values are vectors `[key value]`) or etcd
+    /// [default: guessed from its beginning].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub format: Option<Format>,
     /// Print the verdict as JSON, with the whole witness order or counter-example.
@@ -77,7 +77,7 @@ pub struct CheckArgs {
     /// process's own explains it). The exit status is still that of linearizability.
     #[arg(long)]
     pub compare: bool,
-    /// Take a history in which no operation has returned for linearizable.
+    /// Accept a history in which no operation has returned as linearizable.
     #[arg(long)]
     pub allow_empty: bool,
     /// Draw an interactive timeline: a page in one file.

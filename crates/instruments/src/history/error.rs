@@ -16,7 +16,7 @@ pub(super) const FAILS: u8 = 1;
 pub(super) const USAGE: u8 = 2;
 /// A limit was reached.
 pub(super) const UNKNOWN: u8 = 3;
-/// The history is none, or none of the specification.
+/// The history is malformed, or has operations that the specification does not have.
 pub(super) const MALFORMED: u8 = 4;
 /// No operation has returned.
 pub(super) const NOTHING: u8 = 5;
@@ -27,7 +27,7 @@ pub(super) enum HistoryError {
     #[error("{} cannot be read: {source}", shown::path(file))]
     Open { file: PathBuf, source: io::Error },
     #[error(
-        "{}: its beginning looks like no format that is known; say which it is: --format {}",
+        "{}: its beginning looks like no known format; name its format with --format {}",
         shown::path(file),
         formats()
     )]

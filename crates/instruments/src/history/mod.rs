@@ -2,7 +2,7 @@
 //!
 //! - [`args`]: the command line;
 //! - `answer`: the verdict as text and as JSON;
-//! - `error`: what keeps it from being given, and the exit statuses.
+//! - `error`: the errors that prevent a verdict, and the exit statuses.
 
 mod answer;
 pub(crate) mod args;

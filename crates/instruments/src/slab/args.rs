@@ -14,8 +14,8 @@ Examples:
   millstream slab dump /dev/shm/sessions --owner 4711
   millstream slab recover /dev/shm/sessions
 
-`stat`, `check` and `dump` change nothing and need no right to write: they show what is there, also what a crash has left, and of a \
-slab that is too damaged to be opened. `recover` opens it as any of its users does.
+`stat`, `check` and `dump` change nothing and need no write permission: they show what is there, including what a crash has \
+left, even in a slab that is too damaged to be opened. `recover` opens it as any of its users does.
 
 Exit status:
   0  done, and nothing is wrong
@@ -36,13 +36,14 @@ pub struct SlabArgs {
 pub enum SlabCommand {
     /// Make a slab in a new file.
     Create(CreateArgs),
-    /// Tell what a slab is like and how its objects are used.
+    /// Show the settings of a slab and the use of its objects.
     Stat(StatArgs),
     /// Check that every object is in exactly one pair of hands.
     Check(CheckArgs),
     /// Print every allocated object: number, generation, handle, holder, owner, bytes.
     Dump(DumpArgs),
-    /// Return what dead processes had free, make orphans of what they held, and tell how much that was.
+    /// Return the free objects in the caches of dead processes, make orphans of the objects they held, and print
+    /// counts.
     Recover(RecoverArgs),
 }
 
@@ -54,7 +55,7 @@ pub struct CreateArgs {
     /// The size of an object: 64, 4KiB, …
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub object: u64,
-    /// The most objects.
+    /// The maximum number of objects.
     #[arg(long, value_name = "N")]
     pub objects: u64,
     /// How many objects may be used before it grows [default: all].
@@ -63,7 +64,7 @@ pub struct CreateArgs {
     /// How many caches (threads) can use it at once.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub caches: u64,
-    /// How many objects move between a cache and the others at once [default: up to 64].
+    /// How many objects move between a cache and the depot at once [default: up to 64].
     #[arg(long, value_name = "N")]
     pub chain: Option<u64>,
     /// A number that tells your objects from others.
@@ -72,7 +73,7 @@ pub struct CreateArgs {
     /// Keep the last owner of each object; see `RawCache::set_owner`.
     #[arg(long)]
     pub owners: bool,
-    /// The file's permissions, in octal; the umask is taken away.
+    /// The file's permissions, in octal; the umask applies.
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = mode)]
     pub mode: u32,
     /// Ask for huge pages.
@@ -105,7 +106,7 @@ pub struct CheckArgs {
 pub struct DumpArgs {
     /// The slab.
     pub file: PathBuf,
-    /// Print a JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub json: bool,
     /// Only objects with this owner.

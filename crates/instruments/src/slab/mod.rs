@@ -112,7 +112,7 @@ fn tell<'a>(facts: impl Iterator<Item = (&'a str, Option<u64>)>, json: bool) -> 
     print(|out| {
         facts.iter().try_for_each(|(name, value)| match value {
             Some(value) => writeln!(out, "{name:width$}  {value}"),
-            None => writeln!(out, "{name:width$}  unknown: they are of another namespace"),
+            None => writeln!(out, "{name:width$}  unknown: they are in another namespace"),
         })
     })
 }

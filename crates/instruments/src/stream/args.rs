@@ -20,7 +20,7 @@ Streams:
   numbers(FIRST, LAST)                  whole numbers
   map(x, VALUE) filter(x, VALUE)        computed from `it`; those for which VALUE is true
   every(x, N[, OFFSET]) skip(x, N)      one of N; all but the first N
-  keep(x, \"0(10)\")                      those at the ones of a word, whose part in parentheses repeats
+  keep(x, \"0(10)\")                      those where a word has a 1; its part in parentheses repeats
   window(x, N[, STEP])                  lists of N values
   scan(x, FIRST, VALUE)                 `acc` after each value; reduce gives it at the end
   group(x, KEY, FIRST, VALUE[, KEYS])   the key and its `acc` after each value

@@ -20,7 +20,7 @@ pub(super) fn table(graph: &Graph, proof: &Proof) -> String {
     let unbounded = proof.edges().iter().any(|bound| bound.guarantee == Guarantee::Spill);
     let disk = if unbounded { ", and what is spilled to disk" } else { "" };
     format!(
-        "{}\n\nconstant space: {} for values that wait{disk}, without the memory of their texts\n",
+        "{}\n\nconstant space: {} for values that wait{disk}, not counting the memory of their texts\n",
         table.trim_fmt(),
         text::bytes(proof.bytes())
     )

@@ -27,7 +27,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TeeArgs {
-    /// The most bytes in memory that the slowest command may be behind.
+    /// The maximum number of bytes in memory by which the slowest command may be behind.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bytes)]
     pub buffer: u64,
     /// Keep what is beyond the buffer on disk, in this folder.

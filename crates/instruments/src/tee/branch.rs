@@ -14,7 +14,7 @@ use super::log::Log;
 pub(super) struct Branch {
     pub(super) name: String,
     child: Child,
-    /// The pipe into it; `None` when it has all, or stopped reading.
+    /// The pipe into it; `None` once it has the whole input, or has stopped reading.
     pipe: Option<ChildStdin>,
     /// The piece of the log that it takes from, and how much of it is taken.
     piece: u64,

@@ -72,7 +72,7 @@ struct Tee {
 }
 
 impl Tee {
-    /// Feeds the commands until each has all, or reads no more.
+    /// Feeds the commands until each has the whole input, or reads no more.
     fn run(&mut self) -> Result<(), String> {
         let mut block = vec![0; PIECE];
         loop {
@@ -101,7 +101,8 @@ impl Tee {
         }
     }
 
-    /// Waits until the input can be read, which it returns, or a command takes something, or patience may be at its end.
+    /// Waits until the input can be read, a command takes something, or patience may be at its end; returns whether the
+    /// input can be read.
     fn wait(&self, wants_input: bool) -> Result<bool, String> {
         let stdin = rustix::stdio::stdin();
         let mut fds = Vec::with_capacity(self.branches.len() + 1);
@@ -146,7 +147,7 @@ impl Tee {
         )
     }
 
-    /// Waits for all commands; the exit status.
+    /// Waits for all commands; returns the exit status.
     fn statuses(&mut self) -> u8 {
         let mut status = 0;
         for branch in &mut self.branches {

@@ -16,7 +16,7 @@ Examples:
   millstream compare --run --at-most-slower 5% --prepare 'rm -rf out' './old' './new'
   millstream compare --run --parameter-list t 1,2,4 'make -j {t}'
 
-Commands are run in rounds, each once a round in an order that chance decides, until it is clear how the others compare with the first one, A; so whatever drifts in the machine meets all alike. A command that is decided is not run any more. Two commands that are equal are never told apart: give --limit, --for, or say with --at-most-slower what difference matters.
+Commands are run in rounds, each once a round in an order that chance decides, until it is clear how the others compare with the first one, A; so whatever drifts in the machine affects all alike. A command that is decided is not run any more. Two commands that are equal are never told apart: give --limit, --for, or say with --at-most-slower what difference matters.
 
 Two files are samples whose sizes were fixed beforehand, and compared once, by ranks. If they grow and are compared again, say --watched; data from standard input are always taken so, unless --fixed is given.
 
@@ -24,14 +24,14 @@ Exit status:
   0  A is smaller (faster) than every other one; with --at-most-slower: the claim holds
   1  another one is smaller than A; with --at-most-slower: the claim fails
   2  the arguments are wrong, or there is no such command or file; nothing was run
-  3  undecided when the data, the limit or the time was over; the interval so far is printed
+  3  undecided when the data or the time ran out, or the limit was reached; the interval so far is printed
   4  invalid data, or a command failed (see --ignore-failure)";
 
 /// `millstream compare`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct CompareArgs {
-    /// Two files of numbers or times, or with --run commands. The others are compared with the first.
+    /// Two files of numbers or times, or, with --run, commands. The others are compared with the first.
     #[arg(required = true, value_name = "A B")]
     pub subjects: Vec<OsString>,
     /// Compare commands by the time they take. A line that a shell has to understand is given to `sh -c`, any other is run
@@ -44,13 +44,13 @@ pub struct CompareArgs {
     /// The files may grow and be compared again: weigh them by a test that is right at all sizes at once, and weaker.
     #[arg(long, conflicts_with_all = ["run", "paired"])]
     pub watched: bool,
-    /// The sizes were fixed before the first value, also of what comes on standard input.
+    /// The sizes were fixed before the first value, even that of standard input.
     #[arg(long, conflicts_with_all = ["run", "paired", "watched"])]
     pub fixed: bool,
-    /// Claim that every other one takes, or is, at most so much more than A: 5% or 0.05. Equal ones are soon decided.
+    /// Claim that every other one takes, or is, at most this much more than A: 5% or 0.05. Equal ones are soon decided.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub at_most_slower: Option<f64>,
-    /// The most that the probability of a wrong answer may be, over all verdicts and intervals.
+    /// The maximum probability of a wrong answer, in all verdicts and intervals together.
     #[arg(long, value_name = "E", value_parser = number::parse, default_value = "1e-6")]
     pub error: f64,
     /// How lines are read.
@@ -62,7 +62,7 @@ pub struct CompareArgs {
     /// The commands around the runs.
     #[command(flatten)]
     pub around: AroundArgs,
-    /// Draw the order of the commands from this [default: a fresh one, which is told].
+    /// Draw the order of the commands from this [default: a fresh one, which is printed].
     #[arg(long, value_name = "N", requires = "run")]
     pub seed: Option<u64>,
     /// Print the answer as JSON.
@@ -91,7 +91,7 @@ pub struct AroundArgs {
     /// A run that exits with another status than 0 counts like any other.
     #[arg(short, long, requires = "run")]
     pub ignore_failure: bool,
-    /// Call the commands so, in their order; once for each.
+    /// The name of a command; give one for each, in their order.
     #[arg(short = 'n', long, value_name = "NAME", requires = "run")]
     pub command_name: Vec<String>,
     /// Make a command for each number from MIN to MAX, which takes the place of {VAR}.
@@ -103,10 +103,10 @@ pub struct AroundArgs {
     /// Make a command for each of the values, which takes the place of {VAR}; may be given several times.
     #[arg(short = 'L', long, value_names = ["VAR", "VALUE,VALUE"], num_args = 2, action = clap::ArgAction::Append, requires = "run")]
     pub parameter_list: Vec<String>,
-    /// Write all times as JSON, in the form of hyperfine's.
+    /// Write all times as JSON, in hyperfine's format.
     #[arg(long, value_name = "FILE", requires = "run")]
     pub export_json: Option<PathBuf>,
-    /// Write a summary of the times as CSV, in the form of hyperfine's.
+    /// Write a summary of the times as CSV, in hyperfine's format.
     #[arg(long, value_name = "FILE", requires = "run")]
     pub export_csv: Option<PathBuf>,
 }
@@ -114,6 +114,6 @@ pub struct AroundArgs {
 fn part(text: &str) -> Result<f64, String> {
     match number::parse(text)? {
         part if part > 0.0 && part.is_finite() => Ok(part),
-        part => Err(format!("expected a part above zero, such as 5%, found {part}")),
+        part => Err(format!("expected a fraction above zero, such as 5%, found {part}")),
     }
 }

@@ -1,8 +1,9 @@
 //! Commands, run in rounds.
 //!
-//! Each round runs every command that is not decided, and the first one, in an order that chance decides: whatever drifts in
-//! the machine meets all alike, and if none were faster each would win half of its pairs with the first, whatever it does to
-//! be first. That is what the evidence is weighed against, pair by pair, so it may be looked at after each.
+//! Each round runs every command that is not decided, and the first one, in an order that chance decides: whatever
+//! drifts in the machine affects all alike, and if none were faster each would win half of its pairs with the first
+//! one, whatever effect the order has. That is what the evidence is weighed against, pair by pair, so it may be looked
+//! at after each.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ use crate::evidence::number::short;
 use crate::evidence::program::{Program, Runner};
 use crate::evidence::{report, supervised};
 
-/// The most rounds unless `--limit` says otherwise: two equals are never told apart.
+/// The maximum number of rounds unless `--limit` says otherwise: two equals are never told apart.
 const MAX_ROUNDS: u64 = 100_000;
 
 /// A command and what its runs took.
@@ -66,7 +67,7 @@ pub(super) fn compare_commands(args: &CompareArgs) -> Result<u8, EvidenceError> 
         report::replace(path, &export::csv(&commands))?;
     }
     let reason = match end {
-        End::Time => "the time was over",
+        End::Time => "the time ran out",
         End::Interrupted | End::Abandoned => "it was interrupted",
         End::Limit | End::Enough => "the limit was reached",
     };
@@ -150,7 +151,7 @@ impl Around {
             match run.status {
                 Some(status) if status.success() => {}
                 Some(status) => {
-                    let problem = format!("expected it to exit with status 0, it {}{}", how(status), run.complaint);
+                    let problem = format!("expected it to exit with status 0, but it {}{}", how(status), run.complaint);
                     return Err(EvidenceError::Data { place: format!("{option} `{}`", program.line()), problem });
                 }
                 None => return Ok(false),
@@ -170,7 +171,8 @@ struct Race<'a> {
 }
 
 impl Race<'_> {
-    /// Runs rounds until everything is decided or nothing more is allowed; the comparisons of the others with the first.
+    /// Runs rounds until everything is decided or nothing more is allowed; returns the comparisons of the others with
+    /// the first.
     fn run(&mut self, commands: &mut [Command], seed: u64) -> Result<(Vec<Paired>, End), EvidenceError> {
         let error = self.args.error / (commands.len() - 1) as f64;
         let mut others: Vec<Paired> =
@@ -243,11 +245,11 @@ impl Race<'_> {
         let after = processor_times();
         let failed = |problem: String| EvidenceError::Data { place: runner.program().line(), problem };
         let Some(status) = run.status else {
-            return Err(failed(format!("expected it to end within --timeout, it was stopped{}", run.complaint)));
+            return Err(failed(format!("expected it to end within --timeout, but it was stopped{}", run.complaint)));
         };
         if !status.success() && !self.args.around.ignore_failure {
             let problem = format!(
-                "expected it to exit with status 0, it {}{}; to count such runs, add --ignore-failure",
+                "expected it to exit with status 0, but it {}{}; to count such runs, add --ignore-failure",
                 how(status),
                 run.complaint
             );

@@ -53,7 +53,7 @@ pub(super) fn compare_files(args: &CompareArgs) -> Result<u8, EvidenceError> {
                 break;
             }
         }
-        let reason = if first.len() > limit { "the limit was reached" } else { "the data were over" };
+        let reason = if first.len() > limit { "the limit was reached" } else { "the data ran out" };
         let comparison = paired.status().map_err(EvidenceError::Question)?;
         return answer(Against::pairs(comparison), "pairs of values", "", reason).tell();
     }
@@ -63,5 +63,5 @@ pub(super) fn compare_files(args: &CompareArgs) -> Result<u8, EvidenceError> {
         (fixed_samples(&first, &second, args.error), ", if the sizes were fixed beforehand")
     };
     let other = Against::samples(comparison.map_err(value)?, args.at_most_slower);
-    answer(other, "values of each", condition, "the data were over").tell()
+    answer(other, "values of each", condition, "the data ran out").tell()
 }

@@ -41,13 +41,13 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// Of pairs, which were held against the claim's ratio, or one, as they came.
+    /// Of pairs, which were compared with the claim's ratio, or 1, one by one.
     pub(super) fn pairs(comparison: Comparison) -> Self {
         let is_above = comparison.smaller.map(|smaller| smaller == Smaller::First);
         Against { comparison, is_above }
     }
 
-    /// Of samples: held against `1 + at_most`, or one, by their interval.
+    /// Of samples: their interval is compared with `1 + at_most`, or 1.
     pub(super) fn samples(comparison: Comparison, at_most: Option<f64>) -> Self {
         let limit = 1.0 + at_most.unwrap_or(0.0);
         let is_above = match comparison.interval {

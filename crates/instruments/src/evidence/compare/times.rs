@@ -6,10 +6,10 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Took {
     pub(super) wall: Duration,
-    /// Of processors, by the command and what it has waited for.
+    /// Processor time, of the command and of the children that it has waited for.
     pub(super) user: Duration,
     pub(super) system: Duration,
-    /// The exit status; `None` of a run that a signal ended.
+    /// The exit status; `None` for a run that a signal ended.
     pub(super) status: Option<i32>,
 }
 
@@ -72,9 +72,10 @@ fn median(sorted: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { sorted[middle - 1].midpoint(sorted[middle]) }
 }
 
-/// Values that are farther from the median than ten deviations, as the median of all distances from it estimates them.
+/// Values that are farther from the median than ten standard deviations, as the median absolute deviation estimates
+/// them.
 fn outliers(sorted: &[f64]) -> usize {
-    /// Of a normal distribution, a deviation over the median distance.
+    /// The standard deviation of a normal distribution, in median absolute deviations.
     const DEVIATION: f64 = 1.482_602_218_505_602;
     const FAR: f64 = 10.0;
     let middle = median(sorted);

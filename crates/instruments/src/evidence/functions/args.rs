@@ -62,8 +62,9 @@ pub struct StopArgs {
     /// The logarithm of the error probability.
     #[arg(long, value_name = "X", value_parser = number::parse, allow_hyphen_values = true)]
     pub log_eps: f64,
-    /// How evidence is weighed: robbins, mixture, balanced, centred or one-sided. The probability to stop at the threshold
-    /// itself, ever, is at most e^X; with one-sided it is up to twice that, as each direction has e^X of its own.
+    /// How evidence is weighed: robbins, mixture, balanced, centred or one-sided. The probability of ever stopping at
+    /// the threshold itself is at most e^X; with one-sided it is up to twice that, as each direction has e^X of its
+    /// own.
     #[arg(long, value_name = "NAME", value_parser = method, default_value = "robbins")]
     pub method: Method,
     /// Print JSON.
@@ -80,7 +81,7 @@ pub struct IntervalArgs {
     /// Successes among them.
     #[arg(long, value_name = "S", value_parser = count)]
     pub successes: u64,
-    /// The most that the probability of missing the true rate may be.
+    /// The maximum probability of missing the true rate.
     #[arg(long, value_name = "E", value_parser = number::parse)]
     pub error: f64,
     /// The promise of the interval.
@@ -108,7 +109,7 @@ pub struct QuantileArgs {
     /// The quantile: 0.5 is the median, 0.99 is the 99th percentile.
     #[arg(long, value_name = "Q", value_parser = number::parse)]
     pub quantile: f64,
-    /// The most that the probability of missing the true quantile may be.
+    /// The maximum probability of missing the true quantile.
     #[arg(long, value_name = "E", value_parser = number::parse)]
     pub error: f64,
     /// Give the ranks in a sorted sample of this many numbers, and read none.
@@ -134,7 +135,7 @@ pub struct PowerArgs {
     /// The true rate.
     #[arg(long, value_name = "P", value_parser = number::parse)]
     pub rate: f64,
-    /// The most observations there will be.
+    /// The maximum number of observations.
     #[arg(long, value_name = "N", value_parser = count)]
     pub limit: u64,
     /// Print JSON.

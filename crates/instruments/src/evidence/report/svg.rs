@@ -1,9 +1,10 @@
 //! The answer as a picture that can be put into a page or a Markdown file: the thresholds, the estimate, the interval, and
 //! the shape of what a uniform prior would make of the outcomes.
 //!
-//! The shape is the Beta density s ln p + (n − s) ln(1 − p), less its value at the top and then raised to the exponent,
-//! so that nothing over- or underflows however many outcomes there are. For a mean it is the bell curve that the mean of
-//! many values is distributed like. It is there to be looked at; the verdict and the interval come from elsewhere. Light and dark follow the reader's setting; nothing is loaded from anywhere.
+//! The shape is the Beta density: its logarithm, s ln p + (n − s) ln(1 − p), less the value at the top, is
+//! exponentiated, so that nothing over- or underflows however many outcomes there are. For a mean it is the bell curve
+//! that approximates the distribution of the mean of many values. It is there to be looked at; the verdict and the
+//! interval come from elsewhere. Light and dark follow the reader's setting; nothing is loaded from anywhere.
 
 use std::fmt::Write as _;
 
@@ -194,12 +195,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_picture_needs_nothing_beside_itself_and_holds_no_markup_of_others() {
+    fn the_picture_is_self_contained_and_holds_no_foreign_markup() {
         let picture = svg(&sample::answer(sample::HOLDS));
         for outside in ["href", "url(", "<script", "@import", "<http"] {
             assert!(!picture.contains(outside), "{outside}");
         }
-        assert_eq!(picture.matches("http").count(), 2, "the name space and the text of the command");
+        assert_eq!(picture.matches("http").count(), 2, "the namespace and the text of the command");
         assert!(picture.contains("curl &lt;http://x&gt;"));
     }
 
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_on_the_picture_even_with_extreme_counts() {
+    fn everything_is_in_the_picture_even_with_extreme_counts() {
         for (trials, successes, low, high) in [
             (0, 0, 0.0, 1.0),
             (1, 1, 0.0, 1.0),

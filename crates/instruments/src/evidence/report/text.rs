@@ -64,7 +64,7 @@ pub(in crate::evidence) fn observed(answer: &Answer) -> String {
     }
     match (answer.kept, answer.ended) {
         (0, _) => {}
-        (_, Ended::Before) => line += "; all of it from before, which decides already",
+        (_, Ended::Before) => line += "; all of it from before, which already decides",
         (kept, _) => line += &format!("; {} of them from before", text::count(kept)),
     }
     line
