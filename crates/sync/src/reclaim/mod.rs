@@ -3,7 +3,7 @@
 //! A lock-free structure unlinks an object while other threads hold its address. Readers announce the objects they use,
 //! by plain stores; the reclaimer makes sure that it sees these announcements before it frees. On most machines that
 //! takes a full fence between each reader's store and its next load, some 40 cycles each time. Here readers pass a
-//! [light fence](millstream_fence::light), which is no instruction, and the reclaimer passes a heavy one, once per
+//! [light fence](millstream_fence::light), which needs no fence instruction, and the reclaimer passes a heavy one, once per
 //! thousand objects.
 //!
 //! # Which one do I want?
