@@ -232,8 +232,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         outcome.map(drop).map_err(Head::unpack)
     }
 
-    /// Visits the objects of a chain; returns their number. A chain that others change meanwhile ends all the same, perhaps as
-    /// damage.
+    /// Visits the objects of a chain; returns their number. The walk ends even if others change the chain meanwhile,
+    /// perhaps with a [`Damage`].
     pub(crate) fn walk(
         &self,
         first: u32,

@@ -118,7 +118,7 @@ fn objects_of_a_parcel_are_freed_once() {
                     objects.push(object.handle().index());
                     parcel.push(object).unwrap();
                 }
-                // Passes the parcel to the threads, in any order among those that wait.
+                // Puts the parcel back at an arbitrary place among those that wait for a thread.
                 let mut passed = passed.lock().unwrap();
                 let place = n as usize % (passed.len() + 1);
                 passed.insert(place, (parcel, objects));

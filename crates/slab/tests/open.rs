@@ -144,7 +144,7 @@ fn users_of_another_namespace_are_respected_unless_the_caller_vouches() {
     let copy = folder.path().join("copy");
     fs::write(&copy, bytes).unwrap();
     assert!(matches!(Slab::<u64>::open(&copy), Err(Error::Namespace { .. })));
-    assert_eq!(Inspection::of(&copy).unwrap().living_caches(), None, "its number names another process here");
+    assert_eq!(Inspection::of(&copy).unwrap().living_caches(), None, "its PID names another process here");
     // SAFETY: only this test knows of the copy.
     let slab = unsafe { RawSlab::open_alone(&copy) }.unwrap();
     assert!(slab.check(handle).is_ok());
@@ -192,7 +192,7 @@ fn opening_waits_for_a_rebuild_in_another_namespace() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("slab");
     drop(Slab::<u64>::options(50).create(&path).unwrap());
-    // A number that no process has here.
+    // A PID that no process has here.
     let (file, [identity, place]) = locked(&path, 1);
     let nobody = identity | ((1 << 22) - 1);
     file.write_all_at(&[nobody, place].map(u64::to_le_bytes).concat(), 8 * 20).unwrap();
@@ -239,7 +239,7 @@ fn recovery_skips_other_pid_namespaces() {
     let supervisor = RawSlab::open(&path).unwrap();
     let cache = slab.cache().unwrap();
     let object = cache.alloc(7).unwrap();
-    // As if the cache belonged to a process in another namespace, whose number no process has here.
+    // As if the cache belonged to a process in another namespace, whose PID no process has here.
     let file = fs::File::options().read(true).write(true).open(&path).unwrap();
     let mut namespace = [0; 8];
     file.read_exact_at(&mut namespace, 8 * 18).unwrap();
@@ -295,7 +295,7 @@ fn a_stopped_rebuild_is_named_with_a_remedy() {
     drop(Slab::<u64>::options(50).create(&path).unwrap());
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = child.id();
-    // SAFETY: the process is this one's own child and not reaped yet, so no other process has its number.
+    // SAFETY: the process is this one's own child and not reaped yet, so no other process has its PID.
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGSTOP) };
     let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let field =
@@ -345,7 +345,7 @@ fn a_damaged_announcement_leaves_other_dead_caches_recoverable() {
     std::mem::forget((first, second));
     drop(third);
     let (slab, recovered) = RawSlab::open_and_report(&path).unwrap();
-    assert_eq!((recovered.damaged, recovered.freed), (0, 3), "opening the slab alone repairs it");
+    assert_eq!((recovered.damaged, recovered.freed), (0, 3), "a process that opens the slab alone repairs it");
     assert!(slab.verify().is_sound());
     assert_eq!(slab.usage().caches, 0);
 }

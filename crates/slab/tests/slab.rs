@@ -410,7 +410,7 @@ fn an_object_exchanged_for_a_kept_one_outlives_the_cache_it_came_from() {
     parcel.alloc(&cache, 1).unwrap();
     parcel.raw().clear(cache.raw()).unwrap();
     parcel.push(object).unwrap();
-    assert_eq!((parcel.raw().len(), parcel.raw().kept()), (1, 0), "the parcel kept an object to exchange");
+    assert_eq!((parcel.raw().len(), parcel.raw().kept()), (1, 0), "the kept object went to the cache in exchange");
     drop(cache);
     assert!(slab.raw().verify().is_sound());
     assert_eq!(slab.raw().recover().unwrap().orphans, 0, "the object is held by a cache that is gone");

@@ -154,7 +154,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Whether the free list is of this boot and of this namespace, and no process is rebuilding it.
+    /// Whether the free list belongs to this boot and this namespace, and no process is rebuilding it.
     pub(crate) fn is_ready(&self, namespace: u64) -> bool {
         self.rebuild_lock().load(Ordering::SeqCst) == UNLOCKED
             && self.namespace_word().load(Ordering::SeqCst) == namespace

@@ -212,7 +212,7 @@ fn outlook(pid: u32, is_stopped: bool) -> String {
     if is_stopped {
         format!("is stopped; continue it (kill -CONT {pid}) or end it (kill -KILL {pid}), then try again")
     } else {
-        "still runs; try again".to_owned()
+        "is still running; try again".to_owned()
     }
 }
 

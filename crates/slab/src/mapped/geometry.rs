@@ -55,7 +55,7 @@ impl Geometry {
         within("chain", self.chain, 1, MAX_CHAIN)?;
         within("align_bytes without its lowest set bit", self.align_bytes & (self.align_bytes - 1), 0, 0)?;
         within("the remainder of object_bytes divided by align_bytes", self.object_bytes % self.align_bytes, 0, 0)?;
-        within("bytes of the file", self.file_bytes(), 1, MAX_FILE_BYTES)
+        within("file_bytes", self.file_bytes(), 1, MAX_FILE_BYTES)
     }
 
     pub(crate) fn slots(&self) -> u64 {
@@ -127,7 +127,7 @@ mod tests {
             (Geometry { max_objects: 0, ..sound }, "max_objects"),
             (Geometry { caches: MAX_CACHES + 1, ..sound }, "caches"),
             (Geometry { chain: 65, ..sound }, "chain"),
-            (Geometry { object_bytes: 1 << 30, max_objects: MAX_OBJECTS, ..sound }, "bytes of the file"),
+            (Geometry { object_bytes: 1 << 30, max_objects: MAX_OBJECTS, ..sound }, "file_bytes"),
         ] {
             let error = wrong.check().unwrap_err().to_string();
             assert!(error.contains(name), "{error}");

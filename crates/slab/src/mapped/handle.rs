@@ -49,7 +49,7 @@ impl Handle {
         Handle { low: identity >> 16 << 32 | index, high: generation.free() | identity & IDENTITY_LOW }
     }
 
-    /// The number of the object in its slab.
+    /// The index of the object in its slab.
     #[must_use]
     #[inline]
     pub fn index(self) -> u64 {

@@ -21,9 +21,9 @@
 //! | 20, 21 | rebuild lock: 0, or the process that rebuilds the free list, bit 63 once it has begun; digests of its boot (upper half) and its namespaces | when the list is rebuilt |
 //! | 32 | capacity: objects below this number may be used | when it grows |
 //! | 33 | fresh: objects below this number have been used, or are being taken | when the depot is empty |
-//! | 48, 49 | the depot's head: first object, slot of the cache that exchanged it last plus one (32 bits each); tag | per chain |
+//! | 48, 49 | the depot's head: first object, one more than the slot of the cache that exchanged it last (32 bits each); tag | per chain |
 //!
-//! All other words are zero. A new minor version may only give a meaning to words that were zero and whose zero keeps
+//! All other words are zero. A new minor version may give a meaning only to words that were zero, and zero must keep
 //! the old meaning, so older files open; a file of a newer minor version does not.
 
 use crate::mapped::error::Error;
@@ -109,7 +109,7 @@ impl Header {
         geometry.check()?;
         if words[9] != geometry.file_bytes() {
             let expected = geometry.file_bytes();
-            return Err(Error::Geometry { what: "bytes of the file", expected, found: words[9] });
+            return Err(Error::Geometry { what: "file_bytes", expected, found: words[9] });
         }
         if file_bytes < geometry.file_bytes() {
             return Err(Error::Truncated { expected: geometry.file_bytes(), found: file_bytes });

@@ -78,7 +78,7 @@ impl Inspection {
     }
 
     /// The number of caches in use whose processes live; opening the slab recovers the others. `None` if the processes
-    /// belong to another PID or time namespace: they can't be watched from here, and their numbers name other processes
+    /// belong to another PID or time namespace: they can't be watched from here, and their PIDs name other processes
     /// here.
     #[must_use]
     pub fn living_caches(&self) -> Option<u64> {

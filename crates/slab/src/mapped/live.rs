@@ -17,7 +17,7 @@ pub enum Holder {
     Orphan,
     /// A process, to which the object is private.
     Process {
-        /// Its number.
+        /// Its PID.
         pid: u32,
     },
 }

@@ -41,7 +41,7 @@ impl Mapping {
     pub(crate) fn new(memory: Memory, header: Header, reserve: bool) -> Result<Self, Error> {
         if !AtomicU128::is_lock_free() {
             let source = std::io::ErrorKind::Unsupported;
-            return Err(Error::system("exchange 128 bits at once: this processor can't", source));
+            return Err(Error::system("exchange 128 bits at once on this processor", source));
         }
         Ok(Mapping { memory, header, reserve, boot: process::boot()? })
     }
@@ -221,7 +221,7 @@ impl Mapping {
 
     /// Whether the process in a word of shared memory lives; if not, no process will ever act in its name again.
     pub(crate) fn lives(&self, owner: Identity) -> bool {
-        // Every process of an earlier boot is dead, whichever process has that number and start now.
+        // Every process of an earlier boot is dead, whichever process has that PID and start time now.
         self.boot_word().load(Ordering::Acquire) == self.boot && owner.is_alive()
     }
 }

@@ -192,8 +192,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     /// Makes the slab under a temporary name first, then links the file to its own name.
     fn create_by_draft(&self, folder: &Path, path: &Path) -> Result<S, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The process's number keeps apart two processes that make the same slab at once, and random bits keep apart
-        // two threads.
+        // The PID keeps apart two processes that make the same slab at once, and random bits keep apart two threads.
         let draft = folder.join(format!(".{name}.{}-{:x}", std::process::id(), identity()?));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(self.mode).open(&draft);
         let file = file.map_err(|source| Error::system(format!("make {}", draft.display()), source))?;
@@ -209,8 +208,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
 
     /// Opens the slab in this file, or makes it if there is none; processes that start together get the same slab.
     ///
-    /// An existing slab must hold objects of this size and alignment, with this tag; all its other properties stay as
-    /// they were made.
+    /// An existing slab must hold objects of this size and alignment, with this tag. It keeps all its other properties,
+    /// whatever these options say.
     ///
     /// # Errors
     /// [`Error::OtherObjects`]; otherwise as [`RawSlab::open`] and [`create`](Self::create).
@@ -309,7 +308,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     /// The layout of the slab, if every option is within its range.
     fn geometry(&self) -> Result<Geometry, Error> {
         if self.mode > MAX_MODE {
-            let (what, found) = ("mode, permissions of a file,", u64::from(self.mode));
+            let (what, found) = ("mode (the permissions of the file)", u64::from(self.mode));
             return Err(Error::OutOfRange { what, found, least: 0, most: u64::from(MAX_MODE) });
         }
         let fair = self.max_objects / self.caches.max(1).saturating_mul(8);

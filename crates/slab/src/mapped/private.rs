@@ -44,7 +44,7 @@ impl<'c> RawPrivate<'c> {
         self.cache
     }
 
-    /// The number of the object in its slab.
+    /// The index of the object in its slab.
     #[inline(always)]
     pub(crate) fn index(&self) -> u64 {
         self.index

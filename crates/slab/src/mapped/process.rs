@@ -35,7 +35,7 @@ impl Identity {
         let stat = stat("self").map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         if stat.pid != pid {
             let what = format!(
-                "/proc is of another PID namespace: process {pid} is {} there; mount a /proc of this namespace",
+                "/proc belongs to another PID namespace: process {pid} is {} there; mount a /proc of this namespace",
                 stat.pid
             );
             return Err(failed(io::Error::other(what)));
@@ -85,15 +85,15 @@ impl Identity {
     /// objects, whereas recovering the objects of a live process would lose them.
     pub(crate) fn is_alive(self) -> bool {
         let Some(pid) = Pid::from_raw(self.pid() as i32) else { return false };
-        // The descriptor comes first: it names the process that has the number now, so that the fields read below are
-        // not those of a successor.
+        // The descriptor comes first: it names the process that has the PID now, so that the fields read below are not
+        // those of a successor.
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
             Err(rustix::io::Errno::SRCH) => return false,
             other => other.ok(),
         };
         match stat(&self.pid().to_string()) {
             // The process is reaped, or hidden from this user: the descriptor tells which. Without a descriptor, the
-            // kernel can only be asked whether the number is in use.
+            // kernel can only be asked whether the PID is in use.
             Ok(None) if descriptor.is_none() => return test_kill_process(pid) != Err(rustix::io::Errno::SRCH),
             Ok(Some(stat)) if Self::new(self.pid(), stat.started).started() != self.started() => return false,
             Ok(Some(stat)) if descriptor.is_none() => return !stat.is_over,
@@ -108,7 +108,7 @@ impl Identity {
 
 /// The kernel's data about a process.
 struct Stat {
-    /// Its number, in the namespace of the /proc that was read.
+    /// Its PID, in the namespace of the /proc that was read.
     pid: u32,
     /// The clock ticks from the boot to its start.
     started: u64,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_number_is_another_process() {
+    fn a_reused_pid_is_another_process() {
         let own = Identity::own().unwrap();
         assert!(!Identity::new(own.pid(), own.started() - 1).is_alive());
     }

@@ -48,8 +48,8 @@ pub struct RawSlab {
 }
 
 impl RawSlab {
-    /// The options of a new slab of at most `max_objects` objects. The bytes of an object are rounded up to a multiple
-    /// of 8.
+    /// The options of a new slab of at most `max_objects` objects. The size of an object is rounded up to a multiple of
+    /// 8 bytes.
     #[must_use]
     pub fn options(object_bytes: u64, max_objects: u64) -> Options<RawSlab> {
         Options::new(object_bytes.max(1).checked_next_multiple_of(8).unwrap_or(u64::MAX), 8, max_objects)
@@ -251,7 +251,7 @@ impl RawSlab {
         self.live_from(0)
     }
 
-    /// [`live`](RawSlab::live), beginning at the object with this number.
+    /// [`live`](RawSlab::live), beginning at the object with this index.
     #[must_use]
     pub fn live_from(&self, index: u64) -> Live<'_> {
         Live::new(&self.mapping, index)

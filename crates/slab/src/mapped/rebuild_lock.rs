@@ -101,7 +101,7 @@ impl Holder {
     fn read(word: u128, own_place: u64) -> Option<Holder> {
         let (place, identity) = ((word >> 64) as u64, Identity::read(word as u64)?);
         if process::boot_of(place) != process::boot_of(own_place) {
-            // The holder died with its boot, whichever process has that number and start now.
+            // The holder died with its boot, whichever process has that PID and start time now.
             return None;
         }
         if place != own_place {

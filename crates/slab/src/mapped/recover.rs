@@ -55,8 +55,8 @@ pub(crate) enum Passage {
 impl Mapping {
     /// Gives the free objects of dead processes to the depot, and marks the held ones as orphans. If `thoroughly`, also
     /// marks the forgotten objects (`std::mem::forget`) of caches that have ended; for that it reads all words even if
-    /// no process has died. Returns `None` if a process holds the rebuild lock, or if the slab was not used since the
-    /// last boot.
+    /// no process has died. Returns `None` if a process holds the rebuild lock, or if the slab has not been used since
+    /// the last boot.
     pub(crate) fn recover_beside(&self, thoroughly: bool, passage: Passage) -> Result<Option<Recovered>, Error> {
         let namespace = process::namespace()?;
         // While no process has a cache, a process of another namespace may open the slab. That may have happened since
@@ -154,8 +154,8 @@ impl<'s> Wards<'s> {
     }
 
     /// Frees an object, or marks it as an orphan, if its cache is a ward; `found` is its word as read before. Only a
-    /// cache changes the words of its objects, and this process acts for the wards. A slot that becomes a ward only
-    /// here, however, may have changed the word since it was read.
+    /// cache changes the words of its objects, and this process acts for the wards. If a slot becomes a ward only
+    /// during this call, however, its last cache may have changed the word since it was read.
     fn recover_object(&mut self, index: u64, found: Word, thoroughly: bool, recovered: &mut Recovered) {
         match found.state() {
             Some(State::Cached(number)) => {

@@ -19,8 +19,8 @@ use crate::mapped::raw::RawSlab;
 /// A slab of objects of type `T`, shared by threads and processes.
 ///
 /// `T` is plain old data in the sense of [`bytemuck::Pod`] (`#[derive(bytemuck::Pod, bytemuck::Zeroable)]`): every bit
-/// pattern is a valid value, so whatever bytes another process leaves in an object are one. References to other objects
-/// are [`Handle`]s.
+/// pattern is a valid value, so any bytes that another process leaves in an object are a valid value. References to
+/// other objects are [`Handle`]s.
 ///
 /// ```
 /// use millstream_slab::{Error, Slab};

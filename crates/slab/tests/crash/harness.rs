@@ -6,7 +6,7 @@ use crate::workers::{Job, share};
 
 /// Runs all selected jobs.
 pub(crate) fn run() {
-    // Cargo passes `--list` on behalf of tools that show tests, and `--ignored` for those that do not run by themselves.
+    // Cargo passes `--list` on behalf of tools that show tests, with `--ignored` for tests that are ignored by default.
     let is_given = |flag: &str| std::env::args().any(|argument| argument == flag);
     if is_given("--list") {
         if !is_given("--ignored") {

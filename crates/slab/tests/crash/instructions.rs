@@ -59,8 +59,8 @@ fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
     points.len() + 1
 }
 
-/// Kills a child in the middle of a scene, and another one in every state that an instruction of the recovery from that
-/// leaves behind; returns the number of kills.
+/// Kills a child in the middle of a scene. Then kills other children, one in every state that an instruction of the
+/// recovery leaves behind; returns the number of kills.
 fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
     let trace = trace(scene);
     // A few points of the first death, and all states of the recovery from each.

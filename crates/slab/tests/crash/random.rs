@@ -29,7 +29,7 @@ pub(crate) fn kills() -> usize {
             std::hint::spin_loop();
         }
         for &child in &children {
-            // SAFETY: the process is this one's own child and not reaped yet, so no other process has its number.
+            // SAFETY: the process is this one's own child and not reaped yet, so no other process has its PID.
             unsafe {
                 libc::kill(child, libc::SIGKILL);
                 let mut status = 0;

@@ -52,7 +52,7 @@ impl Child {
         child
     }
 
-    /// Each instruction up to the end of the scene, which is the end of the child; `file` is all that it shares.
+    /// Each instruction up to the end of the scene, which is the end of the child; the child shares only `file`.
     pub(crate) fn trace(self, file: &File) -> Vec<Step> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let mut trace = Vec::new();
@@ -128,7 +128,7 @@ impl Child {
     }
 
     pub(crate) fn kill(&self) {
-        // SAFETY: the process is this one's own child and not reaped yet, so no other process has its number.
+        // SAFETY: the process is this one's own child and not reaped yet, so no other process has its PID.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, std::ptr::null_mut(), 0);
