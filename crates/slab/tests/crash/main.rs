@@ -8,7 +8,8 @@
 //! Other runs stop a child instead of killing it, and let it continue later, or simulate a power failure, after which a
 //! file has only the data that reached its device.
 //!
-//! `MILLSTREAM_STRESS=n` multiplies the number of random kills, of power failures, and of deaths before a recovery by n. `MILLSTREAM_CRASH=text` runs only the scenes whose name contains the text.
+//! `MILLSTREAM_STRESS=n` multiplies the number of random kills, of power failures, and of deaths before a recovery by n.
+//! `MILLSTREAM_CRASH=text` runs only the scenes whose name contains the text.
 
 #[cfg(not(loom))]
 mod harness;
