@@ -504,7 +504,11 @@ fn of_many_tasks_that_wait_for_room_as_many_are_woken_as_there_are_places() {
         let places = receiver.recv_many(&mut received, 3).unwrap();
         let woken: Vec<usize> = (0..TASKS).filter(|&task| tasks.times()[task] > before[task]).collect();
         let first = received.len() - places;
-        assert_eq!(woken, Vec::from_iter(first..TASKS.min(first + places)), "not the longest waiting tasks were woken");
+        assert_eq!(
+            woken,
+            Vec::from_iter(first..TASKS.min(first + places)),
+            "the woken tasks are not those that have waited longest"
+        );
         assert!(woken.into_iter().all(|task| tasks.poll(task)));
     }
     assert_eq!(received[4..], Vec::from_iter(0..TASKS));

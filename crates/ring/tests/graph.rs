@@ -498,8 +498,7 @@ fn a_late_poller_holds_producers_up_like_any_other() {
     assert_eq!(seen.last(), Some(&(100 + room as u64 - 1)));
 }
 
-/// Repeats the test in a process in which the system cannot start threads, since no stack is as large as requested
-/// there.
+/// Repeats the test in a process in which the system cannot start threads, since they request stacks of 2^60 bytes.
 #[test]
 fn a_newcomer_whose_thread_does_not_start_holds_no_producer_up() {
     const NAME: &str = "a_newcomer_whose_thread_does_not_start_holds_no_producer_up";

@@ -104,7 +104,7 @@ fn both_ends_wait_for_each_other_and_no_longer_than_their_deadline() {
 }
 
 #[test]
-fn the_wrong_size_or_alignment_is_another_ring_and_an_impossible_one_is_none() {
+fn a_ring_of_another_layout_and_an_impossible_layout_are_refused() {
     let file = tempfile::tempfile().unwrap();
     let _producer = Producer::<Event>::attach(&file, SLOTS).unwrap();
     for other in [Layout::new::<[u32; 6]>(), Layout::new::<[u64; 4]>()] {

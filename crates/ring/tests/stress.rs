@@ -59,8 +59,8 @@ impl Ledger {
     }
 }
 
-/// The length of a run: this many numbers from each producer. A busy machine sends only those that fit into some
-/// seconds, and at least a hundredth; a run that `MILLSTREAM_STRESS` lengthens is not cut short.
+/// The length of a run: this many numbers from each producer. On a busy machine a producer sends only as many as it can
+/// in a few seconds, but at least a hundredth; a run that `MILLSTREAM_STRESS` lengthens is not cut short.
 #[derive(Clone, Copy)]
 struct Length {
     numbers: u64,
@@ -74,7 +74,7 @@ impl Length {
         Length { numbers: numbers * stress(), least: numbers / 100, until }
     }
 
-    /// Whether there is a number after `number` numbers.
+    /// Whether a producer that has sent `number` numbers sends another.
     fn has_more(&self, number: u64) -> bool {
         // The clock is read only now and then.
         let looks = number >= self.least && number.is_multiple_of(16);

@@ -168,8 +168,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     ///
     /// The loads are relaxed, but come after the light fence that follows the completion: either they see the end, or
     /// the code after the heavy fence of the end sees the completion. The wake-up cannot stand in for these fences: a
-    /// receiver that has seen the end and sleeps again passes no other, and an increment of the event count shows this
-    /// thread nothing of what the sleepers saw.
+    /// receiver that has seen the end and sleeps again passes no further fence, and an increment of the event count
+    /// shows this thread nothing of what the sleepers saw.
     #[cold]
     #[inline(never)]
     fn wake(&self, events: usize) {

@@ -43,7 +43,7 @@ macro_rules! end {
 
         impl<T, C: Sequencer> $end<T, Multi, C> {
             /// Closes the channel to new values: senders get their values back, at once if they are waiting. Values in
-            /// the channel are still received; after them, receivers get a disconnection.
+            /// the channel are still received; after them, receivers learn that the channel is disconnected.
             ///
             /// Exact: the value of a `send` that returned success before or meanwhile is received, and no later `send`
             /// succeeds. Cost: one atomic operation, a heavy fence and a wake-up of all waiters. Channels with a sole

@@ -7,9 +7,9 @@
 //! | one sender, one receiver, and every nanosecond counts | [`spsc`] | no |
 //! | one sender, many receivers, each value goes to one receiver | [`spmc`] | no |
 //!
-//! Closing is exact: a sender whose `send` reported success can rely on it. Many senders claim their places by an
-//! exchange, which fails once the channel is closed. A sole sender claims without an atomic operation; checking for a
-//! closed channel between its claim and its success would take one per value. To end such a channel, drop the
+//! Closing is exact: a sender whose `send` reported success can rely on it. Many senders claim their places by
+//! compare-and-swap, which fails once the channel is closed. A sole sender claims without an atomic operation; checking
+//! for a closed channel between its claim and its success would take one per value. To end such a channel, drop the
 //! receivers, and with them the values in the channel, or ask the sender to stop.
 //!
 //! A channel holds any number of values from 1 on; it is full at exactly that many, and rounds the slots it allocates

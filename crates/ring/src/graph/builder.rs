@@ -123,7 +123,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// lost, and the other members go on without it. When the last one panics the pool leaves, like the consumer of
     /// [`handle`](Self::handle).
     ///
-    /// If the pool is the ring's only consumer, and none was ever added to it, an event wakes one sleeping member (in a
+    /// If the pool is the ring's only consumer, and no other was ever added, an event wakes one sleeping member (in a
     /// ring with a [`WaitSet`](crate::WaitSet), or with other consumers, all of them). If that member is stopped, the
     /// event waits for it until another member comes by.
     ///

@@ -10,8 +10,8 @@ use crate::sequencer::{Progress, Single};
 /// The leaves of the graph, to which more may be added while the ring runs.
 ///
 /// A read lock is held while a limit is computed, a write lock while a consumer is added. So every limit that a
-/// producer has was computed either before, and is within a lap of the slowest consumer's position at that time; or
-/// with the newcomer among the leaves. Producers come here only when the limit they know is used up.
+/// producer has was computed either before a newcomer was added, and is within a lap of the slowest consumer's position
+/// at that time, or with the newcomer among the leaves. Producers come here only when the limit they know is used up.
 ///
 /// A reader waits neither for readers nor for a waiting writer: a producer that is preempted inside delays newcomers
 /// and leavers, but no producer. The standard lock admits no reader behind a waiting writer, so one preempted producer
@@ -33,7 +33,7 @@ impl Leaves {
 
     /// The position up to which all leaves have completed.
     pub(super) fn slowest(&self) -> u64 {
-        // All leaves are past the floor, at which `completed` starts at the earliest.
+        // `completed` starts at the floor, which all leaves have passed.
         self.completed(0)
     }
 
@@ -50,8 +50,7 @@ impl Leaves {
     /// Removes consumers that have left, for which producers no longer wait, so that the list does not grow with every
     /// consumer that comes and goes.
     ///
-    /// May wait for a producer that is preempted while it computes a limit: the caller should wake other threads
-    /// before.
+    /// May wait for a producer that is preempted while it computes a limit: the caller should wake other threads first.
     pub(super) fn forget_departed(&self) {
         self.parties.write().forget_departed();
     }

@@ -1,7 +1,7 @@
 //! Consumers in a graph over one ring: the disruptor.
 //!
 //! Events are made once, when the ring is built, and then written in place, lap after lap: the ring neither allocates
-//! nor moves. Each consumer sees every event, in order, after the consumers that it *follows* are through with it.
+//! nor moves them. Each consumer sees every event, in order, after the consumers that it *follows* are through with it.
 //!
 //! | I want | do |
 //! | --- | --- |

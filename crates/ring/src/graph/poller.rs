@@ -30,8 +30,8 @@ impl<E, P: Sequencer> Poller<E, P> {
 
     /// Calls `handle` for the events that are there, but at most `most`. Never waits; wait-free, except for `handle`.
     ///
-    /// Followers get the slots when all events of a batch (up to a quarter of the ring) are handled. If `handle`
-    /// panics, the next poll sees the event at which it panicked again.
+    /// Followers get the slots when all events of a batch (up to a quarter of the ring) are handled. If `handle` panics
+    /// at an event, the next poll sees that event again.
     ///
     /// ```
     /// use millstream_ring::graph::{Builder, Polled};

@@ -293,7 +293,8 @@ fn each_of_two_tasks_that_send_is_woken() {
     });
 }
 
-/// One receiver may complete behind a gap, and wake a task that cannot go on; the other then wakes one for two places.
+/// One receiver may complete behind a gap, and wake a task that cannot go on; the other then wakes one for each of two
+/// places.
 #[test]
 fn each_of_two_tasks_that_send_is_woken_by_two_receivers() {
     explore(1, || {

@@ -3,10 +3,10 @@
 //! The models explore the source that runs: sequencers, channels, the notifier and the waiting. The strategy is
 //! `Block`, so that every wait gets to the point where a wake-up could be lost; a lost one is a deadlock, which loom
 //! reports. Every access to a slot goes through loom's cell, so a claim that overlaps another, or a missing acquire or
-//! release, is reported as a data race. Nothing orders more than it promises: a light fence orders nothing except in
-//! pair with a heavy one, and a wake-up shows its caller nothing of what the sleepers did.
+//! release, is reported as a data race. Nothing orders more than it promises: a light fence orders nothing unless it is
+//! paired with a heavy one, and a wake-up shows its caller nothing of what the sleepers did.
 //!
-//! One thing is not explored: which of the *threads* that wait for room consumers wake. Their sleeps are bounded, end
+//! One thing is not explored: which of the *threads* waiting for room a consumer wakes. Their sleeps are bounded, end
 //! at any time in a model, and the rest is advice; tests on the machine cover it. Tasks, whose sleeps are not bounded,
 //! are explored.
 //!

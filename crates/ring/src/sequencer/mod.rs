@@ -34,7 +34,7 @@
 //!
 //! Here a flag is one byte: the parity of the lap, and whether the position was skipped. 64 flags share a cache line,
 //! so following costs a 64th of a line for each event. Parity suffices because followers never look further than one
-//! lap (the comment on the code has the argument).
+//! lap (the comment on `Multi::completed` has the argument).
 //!
 //! # Skipped positions
 //! A claim that is dropped, by a panic for example, is completed as *skipped*: followers pass it. A `Single` needs none
@@ -84,7 +84,7 @@ pub(crate) mod sealed {
         /// Records that all positions before `end` are completed.
         ///
         /// The best place is after the [light fence](crate::primitive::light) that follows a completion: there the
-        /// compiler forgets the contents of memory, and the next claim need not load a value that is stored after it.
+        /// compiler forgets the contents of memory, and the next claim need not load a value stored after the fence.
         fn has_completed(&self, end: u64);
     }
 

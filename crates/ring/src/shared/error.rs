@@ -32,7 +32,7 @@ pub enum AttachError {
         /// The first bytes of the file, at most 8, escaped.
         beginning: String,
     },
-    /// The slots have more bytes than any memory.
+    /// The ring would exceed the largest possible memory.
     #[error("a ring of {slots} slots of {event_bytes} bytes exceeds the largest possible memory; take fewer slots")]
     TooLarge {
         /// The number of slots that the caller asked for.

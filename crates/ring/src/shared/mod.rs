@@ -35,7 +35,7 @@
 //! producer attaches, or within a second.
 //!
 //! **The end** of the stream is an event of the user's own, since a producer that is gone may come back, or another in
-//! its place: reserve a value for it, or a field. A consumer that wants to know whether the producer lives waits with
+//! its place: reserve a value for it, or a field. To learn whether the producer is alive, a consumer waits with
 //! [`handle_deadline`](Consumer::handle_deadline), and asks by other means, or has a live producer send an event now
 //! and then.
 //!

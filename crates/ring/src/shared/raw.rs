@@ -30,7 +30,7 @@ fn attach(file: &File, slots: usize, event: Layout, role: Role) -> Result<Segmen
     Segment::of(file, slots, event, role)
 }
 
-/// The number of slots from that of `position` to the last one, and the first byte of the former.
+/// The number of slots from the slot of `position` to the last one, and the first byte of the slot of `position`.
 fn run(segment: &Segment<Untyped>, event: Layout, position: u64) -> (u64, NonNull<u8>) {
     let slots = segment.slots();
     let index = position & (slots - 1);

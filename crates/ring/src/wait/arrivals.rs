@@ -42,8 +42,8 @@ impl Arrivals {
         }
     }
 
-    /// Wakes waiters after `events` have arrived, each for one waiter. Calls `fenced` after the light fence, before any
-    /// waiter is woken.
+    /// Wakes waiters for the `events` that have arrived, as [`wake`](Self::wake) does. Calls `fenced` after the light
+    /// fence, before any waiter is woken.
     #[inline(always)]
     pub(crate) fn notify(&self, events: usize, fenced: impl FnOnce()) {
         if self.has_waiters(fenced) {
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// A start of a sleep in the future, so that the sleep counts as short, however busy the machine is.
+    /// A time in the future: a sleep that begins then counts as short, however busy the machine is.
     fn in_an_hour() -> Instant {
         Instant::now() + Duration::from_secs(3600)
     }

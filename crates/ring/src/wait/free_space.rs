@@ -13,12 +13,12 @@
 //! **When a producer is woken.** A consumer checks for sleepers with each quarter of the ring that it frees and at the
 //! end of the claimed positions. It wakes one if at most a quarter of the ring is left to consume, no position was
 //! claimed since the last check, and no producer looks for room: then no producer is at work. If nothing is left to
-//! consume, it wakes one even if positions were claimed, unless a producer looks for room. A consumer that waits
-//! checks, too, when there is still nothing after a pause (and at most a quarter is claimed): if hardly any position
-//! was claimed since it last waited that long, too few producers are at work, and it wakes one. If many were, the
-//! producers at work are merely a little slower than the consumer. The consumer would wake one after another, so
-//! instead it wakes one per 16,384 positions or per 1 ms, whichever comes first. Before it sleeps, and where there is
-//! only one producer, it always wakes one. And every 131,072 positions the producer that has slept longest gets its
+//! consume, it wakes one even if positions were claimed, unless a producer looks for room. A waiting consumer also
+//! checks, if there is still nothing after a pause (and at most a quarter of the ring is left to consume): if hardly
+//! any position was claimed since it last waited that long, too few producers are at work, and it wakes one. If many
+//! were, the producers at work are merely a little slower than the consumer. The consumer would wake one after another,
+//! so instead it wakes one per 16,384 positions or per 1 ms, whichever comes first. Before it sleeps, and where there
+//! is only one producer, it always wakes one. And every 131,072 positions the producer that has slept longest gets its
 //! turn.
 //!
 //! **No producer is forgotten.** A consumer may take less than a quarter and then stop for good; other producers may
@@ -50,7 +50,7 @@ mod advice {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
-/// In a model naps end at any time, so exploring which thread is woken before makes no difference.
+/// In a model a nap ends at any time, so exploring which sleeper is woken before its nap ends makes no difference.
 const WAKES_THREADS: bool = !cfg!(loom);
 
 /// Number of looks after which a producer takes whatever room there is.
@@ -211,7 +211,7 @@ impl FreeSpace {
         self.alarm.wake_at.swap(NEVER, Ordering::AcqRel);
         if self.tasks.has_waiters_unfenced() {
             // A task registered in between. Another consumer may have found `NEVER` meanwhile. If its light fence came
-            // before the heavy one here, the task sees its completion when it is woken; otherwise it finds `AT_ONCE`.
+            // before the heavy one here, the woken task sees its completion; otherwise that consumer finds `AT_ONCE`.
             self.wake_no_later_than(AT_ONCE);
             heavy();
             self.tasks.wake(usize::MAX);
@@ -223,7 +223,7 @@ impl FreeSpace {
     ///
     /// If there may be gaps, this takes two steps: a consumer that completes a position behind a gap wakes a task that
     /// cannot go on, so the consumer that closes the gap must wake one for that position, too. Of all consumers that
-    /// have completed the positions up to some place, one is the last to reach the count: by then it sees the others'
+    /// have completed the positions up to some point, one is the last to count places: by then it sees the others'
     /// completions, and so does the task it wakes. So every consumer wakes one task first, and *then* counts.
     fn wake_tasks(&self, places: Places<impl FnOnce() -> usize>) {
         if !places.may_have_gaps {

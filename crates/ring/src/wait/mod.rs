@@ -5,7 +5,7 @@
 //!
 //! - A cache line goes from core to core and back in 66 ns. Within that time a producer that keeps its lines publishes
 //!   15 events. So a consumer *lets events gather*: before it looks again it pauses, 0.1 µs at first, up to 1.6 µs
-//!   while events keep coming in small portions, and its waits pause likewise. Each look takes the line that the
+//!   while events keep coming in small portions; the pauses in its waits are as long. Each look takes the line that the
 //!   producer writes. An event that comes alone is never delayed by this, and the `try_` forms never pause.
 //! - A producer that finds the ring full wants a *quarter of it* free before it goes on (bounded by a few looks, so
 //!   that a slow consumer does not delay it). Otherwise it takes each slot the moment it is freed, and both sides run

@@ -60,7 +60,7 @@ impl Notifier {
         self.words.count.add_waking(1, most);
     }
 
-    /// Makes everything visible that was written before any wake-up so far, this thread's own included.
+    /// Acquires from all wake-ups so far, this thread's own included: everything written before them is visible.
     pub(crate) fn catch_up(&self) {
         let _ = self.words.count.snapshot();
     }

@@ -58,8 +58,8 @@ impl AdaptiveSpin {
             WaitStrategy::Spin | WaitStrategy::Yield => None,
             WaitStrategy::Block => Some(0),
             WaitStrategy::Adaptive => match self.stats.yields.load(Ordering::Relaxed) {
-                // Looking has not helped for some time: events are far apart, and a thread that is asleep when one
-                // comes is woken soonest.
+                // Looking has not helped for some time, so events are far apart, and the thread sleeps at once: it is
+                // woken soonest if it is already asleep when one comes.
                 0 => Some(0),
                 yields => Some(SPINS + yields),
             },
@@ -112,9 +112,9 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Learns the gap from the number of positions, of `capacity`, that had gathered. One shortens the gap to its
-    /// minimum: a partner that answers events one by one never sends two together. Between two and a quarter of the
-    /// ring, more should gather.
+    /// Learns the gap from the number of positions, of `capacity`, that had gathered. A single position shortens the
+    /// gap to its minimum: a partner that answers events one by one never sends two together. If at least two had
+    /// gathered, but less than a quarter of the ring, more should gather.
     pub(super) fn gathered(&self, positions: u64, capacity: u64) {
         let gap = self.stats.gap.load(Ordering::Relaxed);
         let better = match positions {

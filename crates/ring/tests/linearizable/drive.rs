@@ -112,7 +112,7 @@ fn get_once(log: &mut Log, op: Op, refused: Refused, receive: &mut impl FnMut() 
 /// meanwhile.
 ///
 /// Where "full" and "empty" are answers, the checker searches the history, and no search copes with operations that
-/// were stopped beside hundreds of others, or with a clock skew measured meanwhile.
+/// were stopped while hundreds of others ran, or with a clock skew measured while threads were stopped.
 pub(crate) enum Conditions {
     Quiet(RwLockReadGuard<'static, ()>),
     Stopping(Preemption, RwLockWriteGuard<'static, ()>),
