@@ -39,7 +39,7 @@ MUTANTS = [
     ("scheduler/worker.rs", "if fiber.is_cancelled() { Start::Cancelled } else { Start::Run }", "Start::Run",
      "a fiber that was cancelled before its start runs"),
     ("waiter.rs", "|| is_unwinding ||", "||", "a fiber that unwinds is cancelled again"),
-    ("join.rs", "return Err(JoinError::Cycle);", "break;", "circles of joins are not found"),
+    ("join.rs", "return Err(JoinError::Cycle);", "break;", "cycles of joins are not found"),
     ("scheduler/watch.rs", "    if post.has_unstarted() {\n        shared.wake_idle();\n    }\n", "",
      "unstarted fibers stay with a worker that is kept"),
 ]

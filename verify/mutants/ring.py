@@ -1,4 +1,4 @@
-"""Weakened orderings and missing looks in rings and channels, each of which a loom model must find."""
+"""Weakened orderings and missing checks in rings and channels, each of which a loom model or a test must find."""
 
 PACKAGE = "millstream-ring"
 FOLDER = "crates/ring"

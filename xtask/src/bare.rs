@@ -1,4 +1,4 @@
-//! Checks the parts that need no operating system without the standard library: their test runs here, and they build
+//! Checks, without the standard library, the parts that need no operating system: their test runs here, and they build
 //! for a machine without an operating system.
 
 use std::path::Path;

@@ -22,12 +22,12 @@ pub(crate) struct Scope<'a> {
     /// The chosen packages, or every package of the workspace.
     pub(crate) members: &'a [Member],
     pub(crate) is_workspace: bool,
-    /// Whether the tests that take long are left out.
+    /// Whether the slow tests are left out.
     pub(crate) is_fast: bool,
 }
 
 impl Scope<'_> {
-    /// The words that tell cargo the packages.
+    /// Cargo's arguments for the packages.
     fn packages(&self) -> Vec<String> {
         if self.is_workspace {
             return vec!["--workspace".to_owned()];
@@ -51,7 +51,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
             .fast(),
         Step::inspect(
             "rooms",
-            "the engine's files import in no circle, and its parts keep to themselves",
+            "the engine's files have no circular imports, and its parts keep their fields to themselves",
             rooms::check,
         )
         .fast(),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn step_names_are_unique_and_no_packages() {
+    fn step_names_are_unique_and_differ_from_those_of_packages() {
         let steps = steps_of(&[], false);
         let mut names: Vec<String> = steps.iter().map(|step| step.name.to_owned()).collect();
         names.extend(members::all(crate::root()).unwrap().into_iter().map(|member| member.short));

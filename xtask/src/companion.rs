@@ -1,5 +1,5 @@
-//! Steps that run beside the others: the same program again, as a process of its own with low priority, so that it takes
-//! the time in which tests wait and builds have work for one core alone.
+//! Steps that run beside the others: the same program again, as a process of its own with low priority, so that it uses
+//! the time in which tests wait and builds keep only one core busy.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,10 +10,10 @@ use std::thread;
 
 use crate::choice::Choice;
 
-/// The word on the command line, for [`Companion`] alone.
+/// The subcommand that only [`Companion`] uses.
 pub(crate) const COMMAND: &str = "companion";
 
-/// The steps beside, their output, and the pipe whose end is theirs.
+/// The companion process: its steps, its output, and the pipe whose end stops it.
 pub(crate) struct Companion {
     child: Child,
     log: PathBuf,

@@ -1,4 +1,4 @@
-//! The quick part of the tests: what finds most mistakes in the time of a coffee.
+//! The quick part of the tests: it finds most mistakes within a coffee break.
 
 use crate::members::Member;
 
@@ -22,17 +22,17 @@ pub(crate) const SLOW_PROGRAMS: &[&str] = &[
     "stress",
 ];
 
-/// Unit tests that take long, by a part of their names.
+/// Slow unit tests, by a part of their names.
 pub(crate) const SLOW_TESTS: &[&str] = &["monitor::agreement"];
 
-/// The words that tell `cargo test` the quick tests of the packages.
+/// The arguments of `cargo test` for the quick tests of the packages.
 pub(crate) fn targets(members: &[Member]) -> Vec<String> {
     let mut programs: Vec<String> = members.iter().flat_map(Member::test_programs).collect();
     programs.retain(|program| !SLOW_PROGRAMS.contains(&program.as_str()));
     programs.sort();
     programs.dedup();
     let mut words = vec!["--bins".to_owned()];
-    // Cargo refuses the word where no package has a library.
+    // Cargo refuses `--lib` where no package has a library.
     words.extend(members.iter().any(Member::has_library).then(|| "--lib".to_owned()));
     words.extend(programs.iter().map(|program| format!("--test={program}")));
     words.push("--".to_owned());

@@ -75,7 +75,7 @@ const CLOSED: [(&str, &[&str]); 6] = [
         ],
     ),
     (
-        "settings that a caller writes as `Settings { one, ..Settings::DEFAULT }`, which goes on with more of them",
+        "settings that a caller writes as `Settings { one, ..Settings::DEFAULT }`, which compiles with more fields",
         &["history::Options", "sync::Settings"],
     ),
     (

@@ -1,4 +1,5 @@
-//! Invocations beside each other. Each lane's output is kept until the lane ends, so that it stands in one piece.
+//! Invocations beside each other. The output of an invocation is kept until it ends, so that it is printed in one
+//! piece.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -36,11 +37,11 @@ fn captured(invocation: &Invocation, screen: &Mutex<()>, root: &Path) -> Result<
     if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
 }
 
-/// Runs a command, and returns what it wrote to its output and its error output, in that order of time.
+/// Runs a command, and returns all that it wrote to standard output and standard error, in the order of the writes.
 fn output(mut command: Command) -> io::Result<(Vec<u8>, ExitStatus)> {
     let (mut reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command holds the ends for writing, without which the pipe ends with the child.
+    // The command holds the write ends of the pipe; once it is dropped, the pipe ends when the child does.
     drop(command);
     let mut output = Vec::new();
     reader.read_to_end(&mut output)?;
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn both_outputs_of_a_command_stand_in_the_order_of_time() {
+    fn the_two_outputs_of_a_command_stand_in_the_order_of_its_writes() {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo one; echo two >&2; echo three; exit 3"]);
         let (output, status) = output(shell).unwrap();

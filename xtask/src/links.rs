@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_in_code_are_none() {
+    fn links_in_code_do_not_count() {
         let text = "[a](b.md) `[c](d.md)` ![e](f.svg)\n```\n[g](h.md)\n```\n[i `j`](k.md#l)";
         assert_eq!(links(text), [(1, "b.md"), (1, "f.svg"), (5, "k.md#l")]);
     }

@@ -44,7 +44,7 @@ Usage: cargo xtask <COMMAND>
 Commands:
   test [--fast] [CRATE]... [STEP]...
                     Run every check; with names, only those of the crates, or only the steps; stop at the first
-                    that fails. `--fast` leaves out what takes long, and says what that was
+                    that fails. `--fast` leaves out the slow steps and tests, and lists them
   setup [--soak]    Install the tools that the checks need; with `--soak` also those of `soak`
   soak [PART]...    Search longer: fresh seeds, planted mistakes, ThreadSanitizer, fuzz targets
                     (`cargo xtask soak --help` lists the parts)

@@ -25,7 +25,7 @@ const WORKLOADS: [&str; 12] = [
     "history",
 ];
 
-/// The words that tell cargo the bench program, with every peer.
+/// Cargo's arguments for the bench program, with every peer.
 pub(crate) const PROGRAM: [&str; 4] =
     ["run", "--profile=dist", "--package=millstream-benches", "--features=millstream-benches/allocators"];
 
@@ -35,7 +35,7 @@ const OPENING: &str = "\
 # Measured
 
 Every figure of Millstream beside its peers. `cargo xtask bench --write [WORKLOAD]` measures and writes this page; each section
-names the machine, the date and the commit of its own run. Competitors take turns, round after round, in one process; tables give
+names the machine, the date and the commit of its own run. Peers take turns, round after round, in one process; tables give
 the median round with the smallest and the largest, and ratios are taken within a round. Compare ratios, not times: they carry over to
 other machines far better.
 ";

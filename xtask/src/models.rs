@@ -80,7 +80,8 @@ fn is_model(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("#![cfg(") && line.contains("loom") && !line.contains("not(loom"))
 }
 
-/// The folders under `crates` with a Rust file that mentions `cfg(loom)` or `cfg(all(loom`.
+/// The folders under `crates` with a Rust file that mentions `cfg(loom`, or `loom` as the first condition of an `all`,
+/// `any` or `not`.
 fn crates_with_models(crates: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for folder in entries(crates)? {

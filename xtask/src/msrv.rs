@@ -29,8 +29,8 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     if !tool.is_there() {
         return Ok(Passed::Without(tool.missing()));
     }
-    // Through rustup: the cargo that runs this program belongs to another toolchain. One build of all packages: apart,
-    // they would compile what they share once more for each other set of features.
+    // Through rustup: the cargo that runs this program belongs to another toolchain. One build for all packages: in
+    // separate builds, they would compile a shared dependency once for each set of its features.
     let mut check = Command::new("rustup");
     check.args(["run", &oldest, "cargo", "check", "--target-dir=target/msrv", "--all-features"]);
     run(check.args(BUILT.map(|package| format!("--package={package}"))).current_dir(root))?;

@@ -1,11 +1,11 @@
-//! Published packages are whole: each has both licences, a README, and the facts that a registry shows.
+//! Published packages are complete: each has both licences, a README, and the facts that a registry shows.
 
 use std::fs;
 use std::path::Path;
 
 use crate::members::{self, Member};
 
-/// The licences, whose texts both demand to go along with every copy.
+/// The licences, each of which demands that its text accompany every copy.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// A package that is published elsewhere, and stands outside the workspace.
@@ -33,7 +33,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
         println!("   {} packages and {PYTHON}", members.len());
         return Ok(());
     }
-    Err(format!("what is published is not whole:\n  {}", missing.join("\n  ")))
+    Err(format!("published packages are incomplete:\n  {}", missing.join("\n  ")))
 }
 
 /// The members that are published.
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_whole() {
+    fn packages_are_complete() {
         check(crate::root()).unwrap();
     }
 

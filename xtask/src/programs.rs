@@ -1,5 +1,5 @@
-//! The step `unit` for the whole workspace: one build, then its test programs in lanes beside each other, as many of them
-//! wait for processes and time rather than for a core.
+//! The step `unit` for the whole workspace: one build, then its test programs in lanes beside each other, since many of
+//! the programs wait for processes and time rather than for a core.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ pub(crate) fn unit(members: &[Member], about: &'static str) -> Step {
     let [alone, waiting, others] = groups(members);
     let beside: Phase =
         vec![vec![named(&waiting), words(&["--doc"])], vec![words(&["--lib", "--bins"])], vec![named(&others)]];
-    // With the packages of the other invocations, whose builds of what the engine depends on then serve here, too.
+    // It names the packages of the other invocations, so that their builds of the dependencies serve here, too.
     let phases = vec![beside, vec![vec![named(&alone)]], vec![vec![words(&WRAPPING)]]];
     Step::lanes("unit", about, words(&["--no-run"]), phases)
 }

@@ -1,4 +1,4 @@
-//! The tests that `docs/security.md` names for its promises: each is in the file that is said, and is a test.
+//! The tests that `docs/security.md` names for its promises: each is in the file that the page names, and is a test.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn named(page: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Whether `text` has a function of this name under `#[test]`, among whose other attributes is no `#[ignore]`.
+/// Whether `text` has a function of this name with the attribute `#[test]` and without `#[ignore]`.
 fn is_test(text: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_no_test_or_is_not_run_is_none() {
+    fn a_function_that_is_no_test_or_is_ignored_does_not_count() {
         let text = "#[test]\n#[cfg(unix)]\nfn one() {}\nfn two() {}\n#[test]\n#[ignore = \"slow\"]\nfn three() {}";
         assert_eq!(["one", "two", "three", "on"].map(|name| is_test(text, name)), [true, false, false, false]);
     }

@@ -32,7 +32,7 @@ pub(crate) struct Split {
     pub(crate) code: Vec<String>,
 }
 
-/// Splits `text`, in the language that `path` and the first line show; `None` for a language without prose for us.
+/// Splits `text`, in the language that `path` and the first line show; `None` for a language whose prose is not read.
 pub(crate) fn split(path: &str, text: &str) -> Option<Split> {
     let extension = path.rsplit('/').next()?.rsplit_once('.').map(|(_, extension)| extension);
     match extension {
@@ -337,7 +337,7 @@ pub(crate) struct Word {
     pub(crate) end: Option<char>,
 }
 
-/// The words of a paragraph. Code between backticks is one word that no rule names, and the targets of links are none.
+/// The words of a paragraph. Code between backticks is one word that no rule names; the targets of links are left out.
 pub(crate) fn words(paragraph: &Paragraph) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     // Code may be longer than its line.

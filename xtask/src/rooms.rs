@@ -2,7 +2,7 @@
 //!
 //! The check reads paths (`use` and inline ones) as text and resolves them to files, without macros, aliases or types;
 //! test modules do not count. It refuses
-//! - a circle among files, and one among the engine's parts;
+//! - a cycle of imports among files, or among the engine's parts;
 //! - an import through a parent: `lib.rs` and `mod.rs` only declare and re-export for outside;
 //! - a part that imports a step, which composes parts;
 //! - more than eight fields in the struct that composes the parts, and an `impl` of it inside a part;
@@ -88,17 +88,17 @@ impl House {
         let arrows = self.arrows();
         let mut faults = Vec::new();
         for circle in circles(&arrows) {
-            faults.push(format!("a circle of imports: {}", circle.join(", ")));
+            faults.push(format!("a cycle of imports: {}", circle.join(", ")));
         }
         let between = arrows_between_parts(&arrows);
         for circle in circles(&between) {
-            faults.push(format!("a circle of parts: {}", circle.join(", ")));
+            faults.push(format!("a cycle of parts: {}", circle.join(", ")));
         }
         faults.extend(self.imports_through_parents());
         faults.extend(imports_of_steps(&arrows));
         let fields = self.fields_of_state();
         if fields.len() > MAX_FIELDS {
-            faults.push(format!("engine/state.rs: State has {} fields, at most {MAX_FIELDS} may be", fields.len()));
+            faults.push(format!("engine/state.rs: State has {} fields; the maximum is {MAX_FIELDS}", fields.len()));
         }
         let impls: Vec<&String> =
             self.files.iter().filter(|(_, text)| has_impl_of_state(text)).map(|(f, _)| f).collect();
@@ -107,7 +107,7 @@ impl House {
         }
         for (file, text) in self.files.iter().filter(|(file, _)| part_of(file).is_some()) {
             faults.extend(mixed_structs(text).iter().map(|name| {
-                format!("{file}: `{name}` shows some fields beyond its part and keeps others: give it verbs")
+                format!("{file}: `{name}` shows some fields beyond its part and keeps others: give it methods")
             }));
         }
         let count: usize = arrows.values().map(BTreeSet::len).sum();
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_and_a_line_is_none() {
+    fn a_cycle_is_found_and_a_chain_is_not() {
         let house = house(&[
             ("lib.rs", "pub use a::A;"),
             ("a.rs", "use crate::b::B;"),
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_use_each_other_are_a_circle_although_their_files_are_none() {
+    fn parts_that_use_each_other_are_a_cycle_even_where_their_files_are_not() {
         let house = house(&[
             ("engine/units/a.rs", "use crate::engine::crew::b::B;"),
             ("engine/crew/b.rs", ""),

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_begins_with_what_is_no_question() {
+    fn a_document_that_begins_with_what_counts_unless_it_is_a_question() {
         let text = "/// What it is.\nfn a() {}\n/// What is it? That.\nfn b() {}\n// What it is.\n";
         assert_eq!(found("a.rs", text).what, ["a.rs:1"]);
     }

@@ -1,4 +1,4 @@
-/* Decides about latencies that are there already, by the array. C99 and C++.
+/* Decides about latencies that exist already, passed as an array. C99 and C++.
  *
  *   cc latencies.c $(pkg-config --static --cflags --libs millstream) -static -o latencies && ./latencies
  */

@@ -8,7 +8,7 @@
  * loses no published object; a double free is an error, and so is the use of a freed object's handle.
  *
  * millstream_ring_...: events of one size from one process to another, in order, through memory that both share. Either
- * may be killed at any instruction and come back; a consumer sees every published event that no consumer was through with.
+ * may be killed at any instruction and come back; a consumer sees every published event that no consumer has consumed.
  *
  * Conventions
  *   - A function that can fail returns a status: MILLSTREAM_OK, or another MILLSTREAM_... code. It writes through its
@@ -37,7 +37,7 @@
 #include <stdint.h>
 
 /**
- * The smaller one is not certain.
+ * It is not certain which one is smaller.
  */
 #define MILLSTREAM_CSM_NEITHER 0
 
@@ -1092,7 +1092,7 @@ int32_t millstream_csm_beta_bound(double a,
                                   struct millstream_csm_beta_result *out);
 
 /**
- * Computes how likely a setup decides within `limit` trials when the rate of success is `rate`, by exact dynamic
+ * Computes how likely a setup is to decide within `limit` trials when the rate of success is `rate`, by exact dynamic
  * programming.
  *
  * # Safety
@@ -1105,8 +1105,8 @@ int32_t millstream_csm_power(const struct millstream_csm_setup *setup,
                              struct millstream_csm_power_result *out);
 
 /**
- * Takes the consumer's role at the ring in the open file `fd`, as millstream_ring_producer_new takes the producer's. The
- * consumer starts with the first event that no earlier consumer was through with.
+ * Takes the consumer's role at the ring in the open file `fd`, as millstream_ring_producer_new takes the producer's.
+ * The consumer starts with the first event that no earlier consumer has consumed.
  *
  * # Safety
  * `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
@@ -1177,9 +1177,9 @@ int32_t millstream_ring_consumer_position(const struct millstream_ring_consumer 
                                           uint64_t *out);
 
 /**
- * Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor stays
- * open, and may be closed at any time. The file lies best in memory, /dev/shm or a memfd; it must be writable, and /proc
- * mounted.
+ * Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor
+ * stays open, and may be closed at any time. The file is best kept in memory, in /dev/shm or a memfd; it must be
+ * writable, and /proc mounted.
  *
  * The role ends with millstream_ring_producer_free, or with the process, however that ends; the next producer goes on
  * where this one was. A child must neither use nor free the producer after a fork. Waits while another process attaches.

@@ -1,4 +1,4 @@
-//! The smaller of two samples, and a test whether they differ at all.
+//! The smaller of two samples, and a test of whether they differ at all.
 
 use std::ffi::c_char;
 
@@ -14,7 +14,7 @@ use crate::extensible::{self, Extensible};
 use crate::interval::millstream_csm_interval_result;
 use crate::status::{Failure, slice};
 
-/// The smaller one is not certain.
+/// It is not certain which one is smaller.
 pub const MILLSTREAM_CSM_NEITHER: i32 = 0;
 /// The first is certainly smaller.
 pub const MILLSTREAM_CSM_FIRST: i32 = 1;
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn millstream_csm_compare(
         let (first, second) = unsafe { (slice("first", first, first_size)?, slice("second", second, second_size)?) };
         Ok(samples(first, second, error)?.into())
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }
 
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
         }
         Ok(paired.status()?.into())
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }
 
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn millstream_csm_permutation(
         // SAFETY: the caller guarantees that `first` and `second` point to as many numbers as their sizes say.
         let (first, second) = unsafe { (slice("first", first, first_size)?, slice("second", second, second_size)?) };
         // SAFETY: the caller guarantees that `statistic` is NULL or a C string, and that `setup` is NULL or a setup as
-        // large as its first member tells, whose `method` is NULL or a C string.
+        // large as its first member says, whose `method` is NULL or a C string.
         let (name, setup) =
             unsafe { (crate::status::text("statistic", statistic)?, millstream_csm_setup::read(setup)?) };
         let statistic: fn(&[f64], &[f64]) -> f64 = match name {
@@ -172,6 +172,6 @@ pub unsafe extern "C" fn millstream_csm_permutation(
         let mut driver = Driver::new(&setup)?;
         Ok(status_of(&driver.run(|| test.draw(&mut random), |_| ())))
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }

@@ -63,9 +63,9 @@ const _: () = assert!(millstream_csm_setup::BYTES == 7 * 8);
 
 impl millstream_csm_setup {
     /// # Safety
-    /// `setup` is NULL, or points to as many bytes as its first member tells, and its `method` is NULL or a C string.
+    /// `setup` is NULL, or points to as many bytes as its first member says, and its `method` is NULL or a C string.
     pub(crate) unsafe fn read(setup: *const Self) -> Result<Setup, Failure> {
-        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member tells.
+        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member says.
         let given = unsafe { extensible::read("setup", setup) }?;
         unused("reserved, a member of millstream_csm_setup,", given.reserved)?;
         let mut setup = Setup::new(claim(given.claim, given.low, given.high)?, given.error);
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn millstream_csm_driver_new(
     out: *mut *mut millstream_csm_driver,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `setup` is NULL or a setup as large as its first member tells, whose
+        // SAFETY: the caller guarantees that `setup` is NULL or a setup as large as its first member says, whose
         // `method` is NULL or a C string.
         let setup = unsafe { millstream_csm_setup::read(setup) }?;
         let driver = Driver::resume(&setup, trials, successes)?;
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn millstream_csm_driver_status(
         // SAFETY: the caller guarantees that `driver` is NULL or a live driver.
         Ok(status_of(&unsafe { borrow("driver", driver) }?.driver.status()))
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }
 

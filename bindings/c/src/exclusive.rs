@@ -1,4 +1,4 @@
-//! Objects that one thread at a time uses: a second one is refused, and not let in.
+//! Objects for one thread at a time: a second one gets an error.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};

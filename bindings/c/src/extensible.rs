@@ -49,7 +49,7 @@ unsafe fn bytes_of<T: Extensible>(what: &'static str, given: *const T) -> Result
 /// Reads a struct of a program whose header may be older or newer than this library.
 ///
 /// # Safety
-/// `given` is NULL, or points to as many bytes as its first member tells.
+/// `given` is NULL, or points to as many bytes as its first member says.
 pub(crate) unsafe fn read<T: Extensible>(what: &'static str, given: *const T) -> Result<T, Failure> {
     // SAFETY: the caller guarantees that a non-NULL `given` points to its first member.
     let found = unsafe { bytes_of(what, given) }?;
@@ -69,7 +69,7 @@ pub(crate) unsafe fn read<T: Extensible>(what: &'static str, given: *const T) ->
 /// it reach; sets the other members of the caller's struct to 0.
 ///
 /// # Safety
-/// `out` is NULL, or points to as many bytes as its first member tells.
+/// `out` is NULL, or points to as many bytes as its first member says.
 pub(crate) unsafe fn answer<T: Extensible>(out: *mut T, compute: impl FnOnce() -> Result<T, Failure>) -> i32 {
     let write = || {
         // SAFETY: the caller guarantees that a non-NULL `out` points to its first member.
@@ -120,12 +120,12 @@ mod tests {
     fn setups_of_older_and_newer_programs_are_read() {
         for (bytes, expected) in [(16, [1, 0, 0]), (24, [1, 2, 0]), (32, [1, 2, 3]), (40, [1, 2, 3])] {
             let words = given(bytes);
-            // SAFETY: the words are more than their first one tells.
+            // SAFETY: the words are more than their first one says.
             let Ok(found) = (unsafe { read("setup", words.as_ptr().cast::<Third>()) }) else { panic!("{bytes} bytes") };
             assert_eq!([found.first, found.second, found.third], expected);
         }
         let words = given(48);
-        // SAFETY: the words are as many as their first one tells.
+        // SAFETY: the words are as many as their first one says.
         let refused = unsafe { read("setup", words.as_ptr().cast::<Third>()) };
         assert!(matches!(refused, Err(Failure::NewerStruct { found: 48, known: 32, .. })));
     }
@@ -140,7 +140,7 @@ mod tests {
             (48, [48, 11, 12, 13, 0, 0]),
         ] {
             let mut words = given(bytes);
-            // SAFETY: the words are no fewer than their first one tells.
+            // SAFETY: the words are no fewer than their first one says.
             assert_eq!(unsafe { answer(words.as_mut_ptr().cast::<Third>(), || Ok(value)) }, MILLSTREAM_OK);
             assert_eq!(words, expected);
         }

@@ -86,7 +86,7 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_new(
     out: *mut *mut millstream_csm_mean_driver,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member tells.
+        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member says.
         let setup = unsafe { extensible::read("setup", setup) }?.build()?;
         let driver = MeanDriver::new(&setup)?;
         Ok(Box::into_raw(Box::new(millstream_csm_mean_driver { driver })))
@@ -187,6 +187,6 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_status(
             reserved: 0,
         })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn millstream_csm_stop(
         let struct_bytes = millstream_csm_stop_result::BYTES;
         Ok(millstream_csm_stop_result { struct_bytes, stop: i32::from(stop.is_some()), direction, level })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }
 

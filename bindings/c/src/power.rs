@@ -28,7 +28,7 @@ unsafe impl Extensible for millstream_csm_power_result {
     const FIRST_BYTES: u64 = 40;
 }
 
-/// Computes how likely a setup decides within `limit` trials when the rate of success is `rate`, by exact dynamic
+/// Computes how likely a setup is to decide within `limit` trials when the rate of success is `rate`, by exact dynamic
 /// programming.
 ///
 /// # Safety
@@ -42,13 +42,13 @@ pub unsafe extern "C" fn millstream_csm_power(
     out: *mut millstream_csm_power_result,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `setup` is NULL or a setup as large as its first member tells, whose
+        // SAFETY: the caller guarantees that `setup` is NULL or a setup as large as its first member says, whose
         // `method` is NULL or a C string.
         let setup = unsafe { millstream_csm_setup::read(setup) }?;
         let Power { holds, fails, undecided, mean_trials, .. } = setup.power(rate, limit)?;
         let struct_bytes = millstream_csm_power_result::BYTES;
         Ok(millstream_csm_power_result { struct_bytes, holds, fails, undecided, mean_trials })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }

@@ -252,7 +252,7 @@ static void comparisons(void) {
     EXPECT(millstream_csm_permutation(slow, 3, quick, 3, "mean", 0, 0, 1, NULL, 7, &status) == MILLSTREAM_NULL);
 }
 
-/* Arguments are evaluated in any order, so that a message may be asked for before the call that fails. */
+/* Arguments are evaluated in any order, so a message may be asked for before the call that fails. */
 static void a_message_may_be_asked_for_before_the_failure(void) {
     millstream_csm_bounds bounds;
     const char *early = millstream_error_message();

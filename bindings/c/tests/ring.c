@@ -68,7 +68,7 @@ static void events_arrive_in_order(void) {
     EXPECT(strstr(millstream_error_message(), "count is 9") != NULL);
     EXPECT(millstream_ring_consume(consumer, 0) == MILLSTREAM_OK);
     EXPECT(millstream_ring_consume(consumer, 5) == MILLSTREAM_OK);
-    /* The next five go over the last slot: seen in two runs, received in one call. */
+    /* The next five wrap around: seen in two runs, received in one call. */
     EXPECT(millstream_ring_send(producer, events + SLOTS, 5, -1, &sent) == MILLSTREAM_OK && sent == 5);
     EXPECT(millstream_ring_peek(consumer, LONG_NS, &found, &count) == MILLSTREAM_OK && count == 3);
     EXPECT(millstream_ring_receive(consumer, got, 2 * SLOTS, -1, &count) == MILLSTREAM_OK && count == SLOTS);

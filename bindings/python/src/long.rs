@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 /// How long a computation runs between two checks for an interrupt.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Computes in a thread of its own, without the interpreter's lock, and checks for an interrupt meanwhile.
+/// Computes in a thread of its own, without the GIL, and checks for an interrupt meanwhile.
 ///
 /// # Errors
 /// The exception of a signal's handler, such as KeyboardInterrupt: the computation is then abandoned, and its thread
@@ -23,7 +23,8 @@ pub(crate) fn compute<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> 
     spawned.map_err(|error| PyRuntimeError::new_err(format!("no thread to compute in: {error}")))?;
     loop {
         let received;
-        // The receiver is handed in and out: it can be sent to the code without the lock, but not shared with it.
+        // The receiver is handed in and out: it can be sent to the code that runs without the GIL, but not shared with
+        // it.
         (receive, received) = py.detach(move || {
             let received = receive.recv_timeout(PATIENCE);
             (receive, received)

@@ -60,8 +60,8 @@ impl Power {
     }
 }
 
-/// Computes how likely a claim is decided within `limit` trials when the rate of success is `rate`, by exact dynamic
-/// programming.
+/// Computes how likely a claim is to be decided within `limit` trials when the rate of success is `rate`, by exact
+/// dynamic programming.
 #[pyfunction]
 #[pyo3(signature = (rate, limit, *, at_least = None, at_most = None, between = None, error = 1e-6, method = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments")]

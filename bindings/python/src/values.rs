@@ -175,7 +175,7 @@ impl Ranks {
     }
 }
 
-/// The one of these words that a member is, if it is any.
+/// The one of these words that `word` equals; `None` for `None`.
 pub(crate) fn known<const N: usize>(word: Option<&str>, words: [&'static str; N]) -> PyResult<Option<&'static str>> {
     let Some(found) = word else { return Ok(None) };
     let word = words.into_iter().find(|word| *word == found);

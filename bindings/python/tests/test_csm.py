@@ -139,7 +139,7 @@ class Driving(unittest.TestCase):
         self.assertTrue(status.at_limit)
         self.assertEqual(status.trials, 10)
 
-    def test_sets_are_looked_at_once(self):
+    def test_the_evidence_of_a_set_is_evaluated_once(self):
         driver = csm.Driver(at_least=0.5)
         self.assertIs(driver.observe_set(1000, 900), True)
         with self.assertRaises(csm.CsmError):
@@ -355,10 +355,10 @@ class Threads(unittest.TestCase):
         during = [began, *[tick for tick in ticks if began < tick < ended], ended]
         longest = max(later - earlier for earlier, later in zip(during, during[1:]))
         self.assertGreater(len(during), 10)
-        # The lock is held only while lists become numbers.
+        # The GIL is held only while lists become numbers.
         self.assertLess(longest, max(0.5, (ended - began) / 2))
 
-    def test_an_interrupt_ends_whatever_takes_long(self):
+    def test_an_interrupt_ends_every_long_computation(self):
         calls = [
             "csm.permutation_test(range(10_000), range(10_000), 'mean', seed=1, at_least=0.5, error=1e-300)",
             "csm.permutation_test([1], [2], lambda a, b: 0.0, seed=1, at_least=1 - 1e-15, error=1e-300)",

@@ -210,7 +210,7 @@ class Logs(unittest.TestCase):
         pairs = "[{:process 0, :type :invoke, :f :write, :value [7 1]} {:process 0, :type :ok, :f :write, :value [7 1]}]"
         self.assertEqual(History.parse(pairs, "jepsen-independent")[0], Op(0, "write", 1, None, 1, 2, 7))
 
-    def test_logs_that_are_none_are_refused_with_their_line(self):
+    def test_texts_that_are_no_logs_are_refused_with_their_line(self):
         for log, format, words in [
             ("", None, "no known log"),
             ("hello", None, "no known log"),

@@ -100,12 +100,12 @@ class Views(unittest.TestCase):
         for end in [Private.publish, Private.free]:
             private = slab.allocate()
             end(private)
-            with self.assertRaisesRegex(BufferError, "private no more"):
+            with self.assertRaisesRegex(BufferError, "no longer private"):
                 memoryview(private)
             for again in [private.publish, private.free, lambda: private.handle]:
-                with self.assertRaisesRegex(ValueError, "private no more"):
+                with self.assertRaisesRegex(ValueError, "no longer private"):
                     again()
-            self.assertEqual(repr(private), "<Private, private no more>")
+            self.assertEqual(repr(private), "<Private, no longer private>")
 
     def test_an_object_that_comes_back_is_another_one(self):
         slab = made()
@@ -114,7 +114,7 @@ class Views(unittest.TestCase):
         second = slab.claim(handle)
         view = memoryview(second)
         for again in [first.publish, first.free]:
-            with self.assertRaisesRegex(ValueError, "private no more"):
+            with self.assertRaisesRegex(ValueError, "no longer private"):
                 again()
         del first
         gc.collect()

@@ -1,4 +1,4 @@
-//! The common ground of the commands of `millstream`: flows and instruments stand on it, and it knows neither.
+//! The code that the commands of `millstream` share: flows and instruments use it, and it depends on neither.
 //!
 //! | module | holds |
 //! | --- | --- |

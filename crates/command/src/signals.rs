@@ -1,8 +1,8 @@
 //! The signals that ask a command to end, and the one that must not end it.
 //!
 //! A command that is asked to end has programs to stop and files to remove. So the keys and the end of a terminal
-//! (SIGINT, SIGQUIT, SIGHUP) are heard as SIGTERM is, but for those that the command was started to ignore: SIGHUP under
-//! `nohup`, SIGINT and SIGQUIT in the background of a script.
+//! (SIGINT, SIGQUIT, SIGHUP) are treated like SIGTERM, except for those that the command was started to ignore: SIGHUP
+//! under `nohup`, SIGINT and SIGQUIT in the background of a script.
 //!
 //! A command that is asked again ends, even if it is blocked in a write to a pipe that is not read or in a file system
 //! that does not answer (`end_soon`).
@@ -28,16 +28,17 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// How long it may take after that to clean up.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
-/// The signals that ask this command to end: all such but those that it was started to ignore.
+/// The signals that ask this command to end: SIGHUP, SIGINT, SIGQUIT and SIGTERM, except those that it was started to
+/// ignore.
 pub fn ending() -> impl Iterator<Item = c_int> {
     ENDING.into_iter().filter(|&signal| !is_ignored(signal))
 }
 
-/// Ends this process in five seconds, with this exit status, unless it ends by itself or is `over` before. In the last of
-/// them `clean_up` runs, on a thread of its own since it may block as well.
+/// Ends this process in five seconds, with this exit status, unless it ends by itself or is `over` before. In the last
+/// second `clean_up` runs, on a thread of its own since it may block as well.
 pub fn end_soon(status: u8, over: &AtomicBool, clean_up: impl FnOnce() + Send + 'static) {
     thread::sleep(PATIENCE);
-    // SeqCst: as the store; the end of the command is no place to save on an ordering.
+    // SeqCst: as the store; at the end of the command, a weaker ordering would gain nothing.
     if over.load(Ordering::SeqCst) {
         return;
     }
@@ -75,9 +76,10 @@ pub fn outlive_file_size_limit() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process ignores the signal, or is not told.
+/// Whether this process ignores the signal, or cannot ask for its action.
 pub fn is_ignored(signal: c_int) -> bool {
-    // SAFETY: zeros are an action. Asking for a signal's action changes nothing; where there is no such signal, the call fails and writes nothing.
+    // SAFETY: zeros are a valid `sigaction`. Asking for a signal's action changes nothing; where there is no such
+    // signal, the call fails and writes nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, ptr::null(), &raw mut action) != 0 || action.sa_sigaction == libc::SIG_IGN

@@ -30,8 +30,8 @@ pub enum Way {
     Replace,
 }
 
-/// Checks that the file at `path` can be written, or made where there is none. Making one is tried, not asked about:
-/// a full or read-only file system and a foreign folder all say no in their own way.
+/// Checks that the file at `path` can be written, or made where there is none. It tries to make one rather than check
+/// permissions: a full or read-only file system and a foreign folder each refuse in their own way.
 ///
 /// # Errors
 /// [`NotWritable`], which says what to do.
@@ -39,8 +39,9 @@ pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
     check_listed(path, way, |_| ())
 }
 
-/// As [`check`], for a command that lists its temporary files: `list` notes the one that is about to be made. The entry is
-/// dropped when the file is gone, and forgotten, so that the file stays listed, when it could not be removed.
+/// As [`check`], for a command that lists its temporary files: `list` notes the one that is about to be made. Once the
+/// file is removed, the entry is dropped; if the file could not be removed, the entry is forgotten, so that the file
+/// stays listed.
 ///
 /// # Errors
 /// As [`check`].
@@ -114,7 +115,7 @@ fn try_beside<E>(path: &Path, list: impl FnOnce(&Path) -> E) -> io::Result<()> {
     let trial = path.with_file_name(temporary::name());
     let entry = list(&trial);
     File::create_new(&trial)?;
-    // The answer is known; a file system that cannot take the file away again has no bearing on it.
+    // The answer is known; whether the file system can remove the file again does not change it.
     if fs::remove_file(&trial).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         std::mem::forget(entry);
     }

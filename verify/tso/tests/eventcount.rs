@@ -1,4 +1,4 @@
-//! The event counts lose no wake-up with every part in place, and lose one without any part.
+//! The event counts lose no wake-up with every part in place, and lose one when any part is removed.
 
 use millstream_verify_tso::eventcount::*;
 use millstream_verify_tso::explore::{Outcome, explore};

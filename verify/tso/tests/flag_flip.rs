@@ -1,4 +1,4 @@
-//! Readers and reclaimers never miss each other with every part in place, and can without any part.
+//! Readers and reclaimers never miss each other with every part in place, and can when any part is removed.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: searches that find more the longer they run. Fresh seeds, planted mistakes, ThreadSanitizer, fuzz
-//! targets, the archives that a registry would get, and the interfaces since the last release.
+//! `cargo xtask soak`: searches that find more the longer they run, and checks that `cargo xtask test` leaves out:
+//! fresh seeds, planted mistakes, ThreadSanitizer, fuzz targets, every peer of the benchmarks, every Python, the oldest
+//! dependencies, the archives that a registry would get, and the interfaces since the last release.
 
 mod fuzz;
 mod minimal;
@@ -189,7 +190,7 @@ Options:
   --baseline-rev REV
                The revision whose interfaces `semver` compares with (default: the newest tag)
 
-Parts; `fuzz` and `mutants` stand for several, and none for all:
+Parts; `fuzz` and `mutants` stand for several parts, and without a name all parts run:
 "
     .to_owned();
     for part in all(root)? {

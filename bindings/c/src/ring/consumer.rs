@@ -18,8 +18,8 @@ pub struct millstream_ring_consumer {
     pid: u32,
 }
 
-/// Takes the consumer's role at the ring in the open file `fd`, as millstream_ring_producer_new takes the producer's. The
-/// consumer starts with the first event that no earlier consumer was through with.
+/// Takes the consumer's role at the ring in the open file `fd`, as millstream_ring_producer_new takes the producer's.
+/// The consumer starts with the first event that no earlier consumer has consumed.
 ///
 /// # Safety
 /// `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn millstream_ring_consumer_new(
     out: *mut *mut millstream_ring_consumer,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member tells.
+        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member says.
         let (slots, event) = unsafe { millstream_ring_setup::read(setup) }?;
         let consumer = Exclusive::new(attach(fd, |file| Ok(RawConsumer::attach(file, slots, event)?))?);
         let (event_bytes, pid) = (event.size(), std::process::id());
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn millstream_ring_receive(
                 ring.wait(deadline(timeout_ns));
             }
             let mut copied = 0;
-            // Events that go over the last slot lie in two runs.
+            // Events that wrap around lie in two runs.
             while copied < most {
                 let found = ring.events();
                 let events_found = (found.len() / event_bytes).min(most - copied);

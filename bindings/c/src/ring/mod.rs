@@ -40,9 +40,9 @@ impl millstream_ring_setup {
     /// Reads and checks a setup: the number of slots, and the layout of an event.
     ///
     /// # Safety
-    /// `setup` is NULL, or points to as many bytes as its first member tells.
+    /// `setup` is NULL, or points to as many bytes as its first member says.
     unsafe fn read(setup: *const Self) -> Result<(usize, Layout), Failure> {
-        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member tells.
+        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member says.
         let given = unsafe { extensible::read("setup", setup) }?;
         let range = |what, expected, found| Failure::Range { what, expected, found };
         if !given.slots.is_power_of_two() {

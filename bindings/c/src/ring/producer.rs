@@ -18,9 +18,9 @@ pub struct millstream_ring_producer {
     pid: u32,
 }
 
-/// Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor stays
-/// open, and may be closed at any time. The file lies best in memory, /dev/shm or a memfd; it must be writable, and /proc
-/// mounted.
+/// Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor
+/// stays open, and may be closed at any time. The file is best kept in memory, in /dev/shm or a memfd; it must be
+/// writable, and /proc mounted.
 ///
 /// The role ends with millstream_ring_producer_free, or with the process, however that ends; the next producer goes on
 /// where this one was. A child must neither use nor free the producer after a fork. Waits while another process attaches.
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn millstream_ring_producer_new(
     out: *mut *mut millstream_ring_producer,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member tells.
+        // SAFETY: the caller guarantees that `setup` is NULL or as large as its first member says.
         let (slots, event) = unsafe { millstream_ring_setup::read(setup) }?;
         let producer = Exclusive::new(attach(fd, |file| Ok(RawProducer::attach(file, slots, event)?))?);
         let (event_bytes, pid) = (event.size(), std::process::id());

@@ -121,7 +121,7 @@ pub unsafe extern "C" fn millstream_slab_create_with(
 ) -> i32 {
     let compute = || {
         // SAFETY: the caller guarantees that `path` is NULL or a C string, and that `options` is NULL or as large as
-        // its first member tells.
+        // its first member says.
         let (path, options) = unsafe { (file_path(path)?, extensible::read("options", options)?) };
         Ok(millstream_slab::give(options.build()?.create(path)?))
     };
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn millstream_slab_create_memfd(
     out: *mut *mut millstream_slab,
 ) -> i32 {
     let compute = || {
-        // SAFETY: the caller guarantees that `options` is NULL or as large as its first member tells.
+        // SAFETY: the caller guarantees that `options` is NULL or as large as its first member says.
         let options = unsafe { extensible::read("options", options) }?;
         Ok(millstream_slab::give(options.build()?.memfd()?))
     };

@@ -65,6 +65,6 @@ pub unsafe extern "C" fn millstream_slab_next(
         let struct_bytes = millstream_slab_object::BYTES;
         Ok(millstream_slab_object { struct_bytes, handle: object.handle.into(), state, pid, owner: object.owner })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }

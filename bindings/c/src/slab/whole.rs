@@ -88,7 +88,7 @@ pub unsafe extern "C" fn millstream_slab_usage(
             caches,
         })
     };
-    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member tells.
+    // SAFETY: the caller guarantees that `out` is NULL or as large as its first member says.
     unsafe { extensible::answer(out, compute) }
 }
 

@@ -336,7 +336,7 @@ def power(
     error: float = 1e-6,
     method: _Method | None = None,
 ) -> Power:
-    """Computes how likely a claim is decided within `limit` trials when the rate of success is `rate`."""
+    """Computes how likely a claim is to be decided within `limit` trials when the rate of success is `rate`."""
 
 def compare(first: _Numbers, second: _Numbers, *, error: float = 1e-6, paired: bool = False) -> Comparison:
     """Decides which of two samples of positive numbers is smaller, by their medians."""

@@ -1,6 +1,6 @@
 """Share objects of one size between processes, as numpy arrays without a copy, and keep them through `kill -9`.
 
-A slab is a file, best one in memory (`/dev/shm/...`), that many processes have open. An object is private while it is
+A slab is a file, best kept in memory (`/dev/shm/...`), that many processes have open. An object is private while it is
 written to, and published when it is ready; a kill at any instruction leaves it published, with its contents, or free, or
 an orphan that the survivors find.
 

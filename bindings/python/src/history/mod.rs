@@ -34,8 +34,8 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
 /// Decides whether operations are linearizable: whether each can have taken effect at one moment between its start and
 /// its end, so that in the order of these moments all results are those of the model.
 ///
-/// `operations` is a `History`, or an iterable of `Op`s (or tuples of their members). `model` is a name of MODELS, with a
-/// capacity or an initial value behind a colon if it has one: "queue", "queue:8", "register:0", "key-value".
+/// `operations` is a `History`, or an iterable of `Op`s (or tuples of their members). `model` is a name of MODELS, with
+/// a capacity or an initial value after a colon if it has one: "queue", "queue:8", "register:0", "key-value".
 ///
 /// Histories of distinct values take near-linear time for most models. All others are searched, in exponential time in
 /// the worst case, until `seconds` have passed (None: no limit) or `memory_bytes` are used; the verdict then is unknown.

@@ -11,7 +11,7 @@ use super::value::{shown, value};
 use super::{HistoryError, refused};
 use crate::arrays::take_each;
 
-/// The most names of operations in a history.
+/// The maximum number of names of operations in a history.
 const MAX_NAMES: usize = 60_000;
 
 /// Reads operations; returns the history, and the number of the operation of each of its rows.

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyString, PyTuple};
 
-/// The deepest list in lists.
+/// The maximum depth of nested lists.
 const MAX_DEPTH: usize = 64;
 
 /// Enters a Python value.
@@ -27,7 +27,7 @@ fn enter(values: &mut Values, item: &Bound<'_, PyAny>, depth: usize) -> PyResult
     }
     if item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>() {
         if depth == MAX_DEPTH {
-            return Err(PyValueError::new_err(format!("a value has more than {MAX_DEPTH} lists in each other")));
+            return Err(PyValueError::new_err(format!("a value has more than {MAX_DEPTH} lists inside each other")));
         }
         let mut list = Vec::new();
         for item in item.try_iter()? {

@@ -1,4 +1,4 @@
-//! An object as a look through the slab finds it.
+//! An object as a scan of the slab finds it.
 
 use millstream_slab::{Holder, Object};
 use pyo3::prelude::*;

@@ -16,8 +16,8 @@ use pyo3::prelude::*;
 
 use super::error::{SlabError, refused};
 
-/// The cache of a slab in this process, with its private objects. A thread takes the lock for single operations, in which
-/// no Python code runs and the interpreter's lock is held: so no thread waits for it, and no fork copies it locked.
+/// The cache of a slab in this process, with its private objects. A thread takes the lock for single operations, in
+/// which no Python code runs and the GIL is held: so no thread waits for it, and no fork copies it locked.
 pub(super) struct Hands {
     held: Mutex<Option<Held>>,
     /// The number of views of its objects.
@@ -158,5 +158,5 @@ pub(super) fn closed() -> PyErr {
 }
 
 fn gone() -> PyErr {
-    PyValueError::new_err("the object is private no more: it was published or freed")
+    PyValueError::new_err("the object is no longer private: it was published or freed")
 }

@@ -93,7 +93,7 @@ impl Private {
     }
 
     /// # Safety
-    /// `__getbuffer__` has filled the description, and it ends now.
+    /// `__getbuffer__` has filled the description, and its view ends now.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
         self.views.fetch_sub(1, Ordering::Relaxed);
         self.hands.end_view();
@@ -102,7 +102,7 @@ impl Private {
     fn __repr__(&self) -> String {
         match self.hands.handle(self.object.number) {
             Ok(handle) => format!("<Private {} of {} bytes>", Handle(handle).__repr__(), self.object.len),
-            Err(_) => "<Private, private no more>".to_owned(),
+            Err(_) => "<Private, no longer private>".to_owned(),
         }
     }
 }

@@ -52,7 +52,7 @@ impl Slab {
         compute(py, make)?.map(Self::of).map_err(refused)
     }
 
-    /// The lock is taken for single operations under the interpreter's lock, as that of [`Hands`].
+    /// The lock is taken for single operations under the GIL, as that of [`Hands`].
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.slab.lock().unwrap_or_else(PoisonError::into_inner)
     }

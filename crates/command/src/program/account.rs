@@ -1,5 +1,5 @@
-//! The account of a program: its processor time, as the kernel tells it when the program is reaped, and its waits for a
-//! processor, as the kernel tells them before.
+//! The account of a program: its processor time, which the kernel reports when the program is reaped, and its waits for
+//! a processor, which the kernel reports before.
 
 use std::fs;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use rustix::process::Pid;
 /// The processor time of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
-    /// The time that the program and the children that it waited for have computed.
+    /// The processor time of the program and of the children that it waited for.
     pub spent: Duration,
     /// The time for which its first thread was ready to run and had no processor.
     pub delayed: Duration,
 }
 
 impl Account {
-    /// The time for which the first thread of a process that has ended had no processor; zero if the kernel tells none.
+    /// The time for which the first thread of a process that has ended had no processor; zero if the kernel does not
+    /// report it.
     pub(super) fn delay_of(process: Pid) -> Duration {
         let schedule = fs::read_to_string(format!("/proc/{}/schedstat", process.as_raw_pid())).unwrap_or_default();
         let delayed = schedule.split_whitespace().nth(1).and_then(|field| field.parse().ok());
@@ -30,14 +31,14 @@ mod tests {
     use crate::program::Group;
 
     #[test]
-    fn a_program_that_computes_has_it_in_its_account() {
+    fn the_processor_time_of_a_program_is_in_its_account() {
         let mut command = std::process::Command::new("sh");
         // Most of it is the work of a child.
         command.args(["-c", "sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; true"]);
         let (mut group, _) = Group::spawn(&mut command).unwrap();
         group.keep_account();
         assert!(group.reap().unwrap().success());
-        let account = group.account().expect("the kernel tells it");
+        let account = group.account().expect("the kernel reports it");
         assert!(account.spent > Duration::from_millis(2) && account.spent < Duration::from_secs(20), "{account:?}");
     }
 }

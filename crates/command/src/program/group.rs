@@ -1,8 +1,7 @@
-//! A program that runs in a process group of its own, which cannot be forgotten.
+//! A program that runs in a process group of its own, and does not outlive its [`Group`].
 //!
 //! The group's number is the program's process number. Until the program is reaped the kernel keeps the number from
-//! being used again, so the group is signalled only before that: a [`Group`] that is dropped kills all of it, then
-//! reaps.
+//! being used again, so the group is signalled only before that: a `Group` that is dropped kills all of it, then reaps.
 
 use std::io;
 use std::mem;
@@ -19,11 +18,11 @@ use rustix::time::Timespec;
 use super::account::Account;
 use super::live;
 
-/// How many looks there are before a sleep. Whoever waits has often just seen the program's output end, which happens
-/// microseconds before its own end, while to fall asleep and be woken takes tens of them.
+/// How often a waiter checks before it sleeps. It has often just seen the program's output end, which happens
+/// microseconds before the program ends, while falling asleep and being woken takes tens of microseconds.
 const QUICK_LOOKS: u32 = 24;
 
-/// The longest pause between two looks at a program, on a kernel whose processes are no descriptors.
+/// The longest pause between two checks of a program, where there is no pidfd.
 pub const MAX_LOOK: Duration = Duration::from_millis(10);
 
 /// This side of a program's standard streams.
@@ -41,7 +40,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Starts the command as the leader of a new group; the group, and this side of the pipes that were asked for.
+    /// Starts the command as the leader of a new group; returns the group, and this side of the pipes that were asked
+    /// for.
     pub fn spawn(command: &mut Command) -> io::Result<(Self, Pipes)> {
         let (leader, child) = live::start(|| {
             let child = command.process_group(0).spawn()?;
@@ -60,17 +60,17 @@ impl Group {
         self.accounts = true;
     }
 
-    /// The leader's account, once it is reaped, if it was to be kept and the kernel tells.
+    /// The leader's account, once the leader is reaped, if it was to be kept.
     pub fn account(&self) -> Option<Account> {
         self.account
     }
 
-    /// Waits for the program's end, at most so long; its status when it has ended.
+    /// Waits for the program's end, for at most `most`; returns its status if it has ended.
     pub fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
         if self.ended_within(most)? { self.reap().map(Some) } else { Ok(None) }
     }
 
-    /// Ends all of the group: asks it, waits at most `grace` for the leader, and then leaves no choice.
+    /// Ends all of the group: sends SIGTERM, waits at most `grace` for the leader, and then sends SIGKILL.
     pub fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
         // Whether it has obeyed or cannot be watched makes no difference to what follows.
@@ -78,7 +78,8 @@ impl Group {
         self.kill();
     }
 
-    /// Whether the leader has ended, which waits for it at most so long. It stays unreaped, and its number taken.
+    /// Waits for the end of the leader, for at most `most`; returns whether it has ended. It stays unreaped, and its
+    /// number taken.
     fn ended_within(&mut self, most: Duration) -> io::Result<bool> {
         if self.handle.is_none() {
             for _ in 0..QUICK_LOOKS {
@@ -97,7 +98,7 @@ impl Group {
         }
     }
 
-    /// A descriptor that can be read from when the leader has ended; `None` if there is none to be had.
+    /// A descriptor that becomes readable when the leader ends; `None` if the system has none to give.
     pub fn handle(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
         if self.handle.is_none() {
             match pidfd_open(self.leader, PidfdFlags::empty()) {
@@ -133,7 +134,7 @@ impl Group {
 
     /// Waits for the leader's end and takes its status, which gives its number back.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
-        // As long as it runs it is listed.
+        // The leader stays listed until it has ended.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while waitid(WaitId::Pid(self.leader), ended).is_err_and(|errno| errno == Errno::INTR) {}
         live::forget(self.leader);
@@ -170,7 +171,7 @@ impl Drop for Group {
     }
 }
 
-/// Reaps a child, and tells its status and the processor time of it and of the children that it has reaped.
+/// Reaps a child; returns its status, and the processor time of it and of the children that it has reaped.
 fn wait4(child: Pid) -> io::Result<(ExitStatus, Duration)> {
     let mut status = 0;
     // SAFETY: a `rusage` is plain numbers, for which zeros are valid.

@@ -1,7 +1,7 @@
 //! The groups whose leaders are not reaped yet, so that a run that gives up on its units leaves no program behind.
 //!
-//! A worker ends its program itself when its unit's time is over or the flow is abandoned, with a moment's grace. A run
-//! that ends while a worker is still at it, or before it has noticed, calls [`end`].
+//! A worker ends its program itself, with a moment's grace, when its unit runs out of time or the flow is abandoned. A
+//! run that ends while a worker is still at it, or before it has noticed, calls [`end`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,7 +18,8 @@ static OVER: AtomicBool = AtomicBool::new(false);
 /// Shared while a program is started, so that a thread that ends all programs waits until this one is listed.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// How long to wait for that. A program or a folder on a file system that hangs is never started, nor given up on.
+/// How long to wait for that. The start of a program on a file system that hangs, or in a folder on one, neither
+/// succeeds nor fails.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The leaders' numbers. Each is taken out before its leader is reaped, so the kernel has given none to another process.

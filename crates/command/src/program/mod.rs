@@ -19,5 +19,5 @@ pub use self::tail::{STDERR_TAIL, Tail};
 /// Pause between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// The pause between two checks, beside a silent program, whether its output is still wanted.
+/// The pause between two checks of whether the output of a silent program is still wanted.
 pub const LOOK: Duration = Duration::from_millis(100);

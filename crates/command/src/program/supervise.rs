@@ -11,7 +11,7 @@
 //! number that another process may have got meanwhile. A process in the group of a marked one dies with it.
 //!
 //! The kernel's own means, `PR_SET_PDEATHSIG`, reaches the program alone and not its children. It also has to be set in
-//! the new process after a `fork`, which copies page tables, where a program starts without one here.
+//! the new process after a `fork`, which copies page tables; here programs are started without a `fork`.
 //!
 //! Some processes are not followed: those that have left the session (`setsid`, a daemon), a program whose whole group
 //! has cleared its environment (`env -i`), and those of another user.
@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long processes are searched for after SIGKILL; one that a driver holds up may never end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a run waits for its supervisor to go home.
+/// How long a run waits for its supervisor to exit.
 const FAREWELL: Duration = Duration::from_millis(200);
 
 /// Searches in a row that must find nothing: a process that is being started has its mark a moment later.
@@ -80,7 +80,7 @@ impl Supervisor {
         Ok(Self { process })
     }
 
-    /// Does `work`, with a supervisor for the programs that it starts. `say` hears of one that cannot be started.
+    /// Does `work`, with a supervisor for the programs that it starts. Calls `say` if the supervisor cannot be started.
     pub fn around<T>(say: impl FnOnce(&str), work: impl FnOnce() -> T) -> T {
         let supervisor = Self::start().inspect_err(|error| say(&unsupervised(error))).ok();
         let outcome = work();
@@ -90,7 +90,7 @@ impl Supervisor {
         outcome
     }
 
-    /// Sends the supervisor home: no program is left. It is waited for, but one that was stopped holds nothing up.
+    /// Dismisses the supervisor: no program is left. Waits for its exit, but only for a moment, as it may be stopped.
     pub fn dismiss(mut self) {
         if let Some(mut pipe) = self.process.stdin.take() {
             // A supervisor that has been killed needs no goodbye.
@@ -123,7 +123,8 @@ pub fn supervise(mark: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Closes what the run has inherited itself, such as the lock of a script that must not last longer than the run.
+/// Closes the descriptors that the run itself inherited, such as the lock of a script, which must not be held for
+/// longer than the run.
 fn close_inherited() {
     // SAFETY: no code of this process has opened a descriptor yet, so none from 3 on has an owner here.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
@@ -133,7 +134,7 @@ fn close_inherited() {
 struct Run {
     /// The mark as it stands in an environment.
     mark: String,
-    /// The session of its programs, and the run's own group, which is not one of a program's.
+    /// The session of its programs, and the run's own group, to which no program belongs.
     own: Place,
 }
 
@@ -151,7 +152,7 @@ impl Run {
         }
     }
 
-    /// Signals what there is of the run, and tells whether there was anything.
+    /// Signals the processes that are left of the run; returns whether there were any.
     fn signal(&self, signal: Signal) -> bool {
         let found = self.processes();
         for process in &found {
@@ -162,7 +163,7 @@ impl Run {
             }
             let _ = match handle {
                 Ok(handle) => pidfd_send_signal(handle, signal),
-                // A kernel whose processes are no descriptors.
+                // A kernel without pidfds.
                 Err(Errno::NOSYS) => kill_process(process.pid, signal),
                 Err(errno) => Err(errno),
             };

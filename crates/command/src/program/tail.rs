@@ -25,7 +25,7 @@ impl Tail {
         Self { bytes: bytes[bytes.len().saturating_sub(STDERR_TAIL)..].to_vec(), cut }
     }
 
-    /// Reads what is there, up to all that a pipe of the usual size holds; whether there can be more.
+    /// Reads what is there, at most as much as a pipe of the usual size holds; returns whether more can come.
     ///
     /// # Errors
     /// Those of the stream.
@@ -47,7 +47,7 @@ impl Tail {
 }
 
 impl fmt::Display for Tail {
-    /// Nothing, or how a message goes on: `; standard error: …`.
+    /// Nothing, or the rest of a message: `; standard error: …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.bytes.trim_ascii();
         if text.is_empty() {

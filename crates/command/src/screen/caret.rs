@@ -51,13 +51,13 @@ pub enum Severity {
 pub struct Problem<'a> {
     /// The effect on the use of the text.
     pub severity: Severity,
-    /// The expected and the found.
+    /// The mistake: what was expected, and what was found.
     pub message: &'a str,
     /// The remedy.
     pub help: Option<&'a str>,
-    /// Places in the text, as ranges of bytes at borders of characters, each with a word on what it is; the first is the
-    /// main one. A place beyond the text is shown at the last thing that stands there, and of a place in several lines the
-    /// first line.
+    /// Places in the text, as ranges of bytes that start and end between characters, each with a word on what it is;
+    /// the first is the main one. A place beyond the text is shown at the last character that is not white space; of a
+    /// place in several lines, the first line is shown.
     pub labels: &'a [(Range<usize>, String)],
 }
 
@@ -67,7 +67,7 @@ pub struct Source<'a> {
     name: Cow<'a, str>,
     text: &'a str,
     shown: String,
-    /// Where the shown text is longer: behind which byte, and by how many in all.
+    /// Where the shown text is longer than the text: after which byte, and by how many bytes in all.
     growth: Vec<(usize, usize)>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Source<'a> {
         place + behind.checked_sub(1).map_or(0, |last| self.growth[last].1)
     }
 
-    /// The lines before and behind that of a place in the shown text; a blank or long one tells nothing of it.
+    /// The lines before and after the line of a place in the shown text, without blank and long ones.
     fn around(&self, place: usize) -> Vec<Annotation<'_>> {
         let line = line_at(&self.shown, place);
         let before = line.start.checked_sub(1).map(|end| line_at(&self.shown, end));
@@ -209,7 +209,7 @@ error: wrong
     }
 
     #[test]
-    fn a_place_at_the_end_is_shown_at_the_last_thing_that_stands_there() {
+    fn a_place_at_the_end_is_shown_at_the_last_visible_character() {
         assert!(show("ab\ncd\n\n", &[(7..7, "")], PLAIN).contains("--> f:2:2\n"));
         assert!(show("ab", &[(900..1000, "")], PLAIN).contains("--> f:1:2\n"));
         assert_eq!(show(" \n", &[(2..2, "here")], PLAIN), "error: wrong\n--> f\n");

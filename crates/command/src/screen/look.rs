@@ -1,4 +1,4 @@
-//! The abilities of the terminal or file that output goes to: size, colours, characters beyond ASCII.
+//! The capabilities of the terminal or file that output goes to: size, colours, characters beyond ASCII.
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -17,7 +17,7 @@ pub enum Paint {
     Bad,
 }
 
-/// The abilities of a terminal (or a file).
+/// The capabilities of a terminal (or a file).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Columns of a line.
@@ -34,7 +34,8 @@ impl Look {
     /// A plain text file of 100 columns: no colours, UTF-8.
     pub const FILE: Self = Self { columns: 100, rows: usize::MAX, color: false, unicode: true };
 
-    /// The stream's terminal as it is now; `None` if it is none, or one that can only print (`TERM=dumb`).
+    /// The stream's terminal as it is now; `None` if the stream is no terminal, or one that can only print
+    /// (`TERM=dumb`).
     fn of_terminal(stream: &(impl IsTerminal + AsFd)) -> Option<Self> {
         let term = env::var_os("TERM").unwrap_or_default();
         if !stream.is_terminal() || term.is_empty() || term == "dumb" {
@@ -98,7 +99,7 @@ impl Look {
 }
 
 /// Whether the locale (the values of `LC_ALL`, `LC_CTYPE` and `LANG`, the first that is set counts) admits UTF-8.
-/// Without any setting it is assumed: terminals that speak nothing else have become rare, unset locales have not.
+/// Without any setting, UTF-8 is assumed: terminals without it have become rare, unset locales have not.
 fn speaks_unicode(settings: [Option<String>; 3]) -> bool {
     let Some(locale) = settings.into_iter().flatten().find(|v| !v.is_empty()) else { return true };
     let locale = locale.to_ascii_lowercase();

@@ -40,7 +40,7 @@ pub fn print(page: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// See [`print()`].
-#[expect(clippy::disallowed_methods, reason = "the door itself")]
+#[expect(clippy::disallowed_methods, reason = "the only place that writes")]
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = Page(io::BufWriter::new(io::stdout().lock()));
     match write(&mut out).and_then(|()| out.flush()) {
@@ -49,7 +49,7 @@ pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::R
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the door itself")]
+#[expect(clippy::disallowed_methods, reason = "the only place that writes")]
 fn to_stderr(text: &str) -> io::Result<()> {
     io::stderr().write_all(text.as_bytes())
 }
@@ -68,7 +68,7 @@ impl<W: Write> Write for Page<W> {
     }
 }
 
-/// Has panics, too, say what they say through this door: their messages may quote names and other processes.
+/// Makes panics, too, print their messages through this module: they may quote names and other processes.
 pub fn show_panics() {
     panic::set_hook(Box::new(|panic| complain_page(&told(panic))));
 }

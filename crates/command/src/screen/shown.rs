@@ -1,6 +1,6 @@
 //! How text that is not the program's own is shown: names, arguments, contents of files, messages of other programs.
 //!
-//! A terminal obeys some characters instead of showing them, and others are not seen, or turn the order of the text around them.
+//! A terminal obeys some characters instead of showing them, and others are not seen, or reorder the text around them.
 //! Each of them is *hidden*, and is shown by its number: `\u{9b}`.
 //!
 //! | text | shown by |
@@ -20,7 +20,7 @@ use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether the character steers a terminal, is invisible, or turns the order of the text around it. Joiners and variation
+/// Whether the character steers a terminal, is invisible, or reorders the text around it. Joiners and variation
 /// selectors of the basic plane are none of these: scripts and emoji need them.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -61,7 +61,8 @@ pub fn page(text: &str) -> Cow<'_, str> {
     replaced(text, is_wanted, by_number)
 }
 
-/// JSON that means the same and has no hidden character in it. Between its strings it has none but line ends.
+/// JSON that means the same and has no hidden character in it. Outside strings, the only hidden characters of `text`
+/// are line ends.
 pub fn json(text: &str) -> Cow<'_, str> {
     replaced(
         text,
@@ -78,7 +79,7 @@ fn by_number(out: &mut String, c: char) {
     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
 }
 
-/// The text with the characters that `is_wanted`, which is asked with what follows them, written by `write`.
+/// The text in which `write` replaces each character that `is_wanted` selects; `is_wanted` also gets the text after it.
 fn replaced(
     text: &str,
     mut is_wanted: impl FnMut(char, &str) -> bool,
@@ -104,7 +105,8 @@ fn replaced(
     Cow::Owned(out)
 }
 
-/// How many characters follow the escape of a sequence that sets a colour or a weight, if `rest` is what follows.
+/// The number of characters after the escape in a sequence that sets a colour or a weight; `rest` is the text after the
+/// escape. `None` if it is no such sequence.
 fn colour(rest: &str) -> Option<usize> {
     const MAX_NUMBERS: usize = 24;
     let numbers = rest.strip_prefix('[')?;
@@ -190,7 +192,7 @@ mod tests {
                 assert_eq!(printable(a) == printable(b), a == b, "{a:?} {b:?}");
             }
         }
-        // What was shown once passes the door as it is.
+        // Text that was shown before stays as it is.
         assert_eq!(line(&printable("\\u{9b}")), printable("\\u{9b}"));
     }
 

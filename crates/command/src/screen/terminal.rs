@@ -18,7 +18,7 @@ pub struct Terminal<W> {
 }
 
 impl Terminal<Stderr> {
-    /// The terminal that standard error is.
+    /// The terminal on standard error.
     #[expect(clippy::disallowed_methods, reason = "lines are shown before they are drawn")]
     pub fn of_stderr() -> Self {
         Self::new(io::stderr())

@@ -103,7 +103,8 @@ pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Characters that are kept for each column of a text that is cut: those without a width could be any number.
+/// The maximum number of characters per column of a text that is cut: characters without a width would otherwise be
+/// unlimited.
 const MAX_CHARACTERS: usize = 8;
 
 /// The text cut to at most `columns`, its last one an ellipsis if anything was cut.
@@ -124,7 +125,8 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
         out.push(c);
         used += w;
     }
-    // A sequence may be wider than its characters alone, such as a sign that a selector makes a picture.
+    // A sequence may be wider than its characters alone, such as a symbol that a variation selector turns into an
+    // emoji.
     while width(&out) >= columns {
         out.pop();
     }
