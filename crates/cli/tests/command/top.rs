@@ -181,5 +181,7 @@ fn without_a_terminal_it_is_refused_and_says_what_to_use() {
     let output = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
     drop(screen);
     assert_eq!(code(output.status), 2);
-    assert!(text(&output.stderr).contains("no flow is running"), "{}", text(&output.stderr));
+    // Flows of others may run on this machine.
+    let err = text(&output.stderr);
+    assert!(err.contains("no flow is running") || err.contains("there is no run nope"), "{err}");
 }
