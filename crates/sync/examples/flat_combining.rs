@@ -77,8 +77,7 @@ impl<P: Fn()> Machine<P> {
             (self.pause)();
             let ticket = version.ticket[thread].load(Relaxed);
             // Pairs with the releasing stores in `combine`: if the reads above saw a value of a later attempt, the
-            // second check
-            // sees everything its writer had seen before, which includes a publication of another version.
+            // second check sees everything its writer had seen before, which includes a publication of another version.
             fence(Acquire);
             if self.current.load(Relaxed) == current {
                 return (done == request).then_some(ticket);

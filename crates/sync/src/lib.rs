@@ -1,4 +1,4 @@
-//! Lock-free primitives worth using alone.
+//! Lock-free primitives worth using on their own.
 //!
 //! | I want | module |
 //! | --- | --- |

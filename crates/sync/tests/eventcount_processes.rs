@@ -35,7 +35,7 @@ mod processes {
     /// [`MIN_ROUNDS`].
     const RUN_TIME: Duration = Duration::from_secs(10);
     const MIN_ROUNDS: u64 = 500;
-    /// The most waits that may take a second because the machine is busy.
+    /// The largest number of waits that may take a second because the machine is busy.
     const MAX_LATE: u64 = 3;
     const KINDS: [&str; 4] = ["many-64", "sole-32", "sole-64", "two-word-64"];
 

@@ -143,7 +143,7 @@ fn a_thread_runs_is_preempted_sleeps_or_has_ended() {
         eventually("it sleeps", || activity(other) == Activity::Asleep);
         drop(guard);
         eventually("it runs", || activity(other) == Activity::Running);
-        // The thread shares one processor with this one: as long as this one runs, it does not.
+        // The thread shares one processor with this one: while this one is running, it is not.
         // SAFETY: the masks are valid, and the threads belong to this test.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();

@@ -343,7 +343,7 @@ fn queue_on_epochs_of_two_producers_loses_nothing() {
     });
 }
 
-/// Poisons an object that loom watches when dropped.
+/// When dropped, poisons an object that loom watches.
 struct Watched(&'static Object);
 
 // SAFETY: loom checks all accesses to the object.

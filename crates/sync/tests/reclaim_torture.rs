@@ -112,8 +112,8 @@ fn disturb(readers: &[Thread], over: &AtomicBool, random: &mut Random) {
     }
 }
 
-/// Runs readers, a disturbing thread, and a writer that retires the given number of objects, each after `wait` for
-/// room; returns when all have ended.
+/// Runs readers, a disturbing thread, and a writer that retires the given number of objects; returns when all have
+/// ended.
 fn torture(
     seed: u64,
     read: impl Fn(&[AtomicPtr<Object>], &AtomicBool, Random) + Sync,

@@ -1,4 +1,4 @@
-//! Statistics at negligible cost: every thread writes to memory of its own, and a reader adds it all up.
+//! Statistics at negligible cost: threads add to the word of their processor, and a reader adds up all words.
 //!
 //! | I want to know | type | memory |
 //! | --- | --- | --- |

@@ -22,7 +22,7 @@ pub struct Count<K: Kind, S: Scope = Private> {
     pub(super) scope: S,
 }
 
-/// A count's value at one moment, whose change a waiter awaits.
+/// A count's value at one moment; a waiter waits until the count differs from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub(super) u64);
 

@@ -85,7 +85,7 @@
 //! Loom models check the counts of many incrementers and the portable form for one, with threads and tasks
 //! (`tests/eventcount_loom.rs`), and an enumeration of all executions of an x86-TSO machine checks the form for x86-64
 //! (`verify/tso`). Stress tests run with both kinds of fences, between threads and between processes.
-//! `verify/README.md` lists the mutations that all of these catch.
+//! `verify/README.md` lists mutations, each with the test that catches it.
 //!
 //! # Source of the idea
 //! Paul Khuong's event counts for Concurrency Kit (`ck_ec`): the flag in the word, the addition without a lock prefix,

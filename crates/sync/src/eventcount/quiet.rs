@@ -1,4 +1,4 @@
-//! The timed rule: an incrementer has seen a flag that stood for a second.
+//! The timed rule: once the flag has been set for a second and the count has not changed, the next increment sees it.
 
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@ use crate::primitive::{AtomicU32, Ordering, fence, heavy, light};
 pub trait Scope: Default + Send + Sync + 'static {
     #[cfg(not(loom))]
     const EMPTY: Self;
-    /// Whether other processes sleep here.
+    /// Whether threads of other processes may sleep on the count.
     const SHARED: bool;
     /// The longest sleep without a check of the count, if there is a limit.
     const MAX_SLEEP: Option<Duration>;

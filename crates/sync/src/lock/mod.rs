@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | just a lock | [`std::sync::Mutex`]: every reader knows it, it poisons, and it is fast enough |
 //! | the cheapest lock and unlock there is, for very short sections that are entered millions of times a second | [`Mutex`], on [`Adaptive`] |
-//! | the same where no waiter may sleep on the lock's memory, with never more threads than cores | [`TtasBackoff`] |
+//! | the same where no waiter may sleep, with never more threads than cores | [`TtasBackoff`] |
 //! | first come, first served, with never more threads than cores | [`Ticket`] |
 //! | to see the textbook locks at work | [`Tas`], [`Ttas`] |
 //!

@@ -83,7 +83,7 @@ impl Area {
         registration::own_offset().map(Area::at)
     }
 
-    /// The common offset of all threads' areas, if there is one, as where the C library registers them.
+    /// The common offset of all threads' areas; there is one only where the C library registers them.
     #[inline(always)]
     pub(super) fn common_offset() -> Option<isize> {
         // Acquire pairs with the release in `find`: a thread that sees the offset sees `PRIVATE`, too.

@@ -27,7 +27,7 @@ pub(super) fn take(len: usize) -> NonNull<u64> {
         return first;
     }
     let mut chunk = Chunk { pages: Pages::new(2 * processors() as usize), taken: [false; MAX_WORDS] };
-    let first = chunk.take(len).expect("a new chunk has room for the most words");
+    let first = chunk.take(len).expect("a new chunk has room for the largest number of words");
     chunks.push(chunk);
     first
 }

@@ -15,8 +15,8 @@ use super::words::Words;
 /// processor's own list as long as that lasts.
 ///
 /// Each put and each take is one [section](super), without atomic instructions. After four aborted sections, while a
-/// thread [drains](Bag::drain) the bag, and where the kernel has no sections, a list that all processors share behind a
-/// mutex takes its place.
+/// thread [drains](Bag::drain) the bag, and where the kernel has no sections, the operation uses a list that all
+/// processors share behind a mutex.
 ///
 /// ```
 /// use millstream_sync::percpu::Bag;

@@ -11,15 +11,16 @@ use super::restart::{Sections, restart};
 use super::section::{self, MAX_ATTEMPTS, Outcome};
 use super::{Activity, Area, activity};
 
-/// A lock whose holder loses it when it is preempted and another thread wants it: no thread waits for one that does not
-/// run.
+/// A lock whose holder loses it when it is preempted and another thread wants it: no thread waits for one that is
+/// not running.
 ///
 /// The holder reads as it likes, and writes through its [`Ownership`]: each store happens only if the lock is still the
 /// holder's own, and one [section](super) both checks and stores. A thread that takes the lock away restarts the
 /// sections of all others, and from then on every store of the former holder fails. The guarded data must make sense
 /// after each single store: prepare a new version out of the readers' sight, and publish it by one store. A thread that
-/// reads a version without the lock checks afterwards whether the version was current all the while, by a word that
-/// never has the same value for two publications: the owner may have begun to write the next version over it.
+/// reads a version without the lock checks afterwards whether that version was current all the while, since the owner
+/// may have begun to overwrite it with the next one. For this check it compares a word that has a different value for
+/// each publication.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -87,7 +88,7 @@ impl Revocable {
         Some(self.owned(token))
     }
 
-    /// Takes the lock as soon as it is free or its holder does not run.
+    /// Takes the lock as soon as it is free or its holder is not running.
     ///
     /// Blocks, by spinning, while the holder runs; some two microseconds pass between checks of the holder's activity.
     /// Acquire: everything the previous holder wrote is visible. Taking the lock away costs what

@@ -204,7 +204,7 @@ impl<'a> Word<'a> {
 }
 
 /// A small number assigned to the calling thread, which selects its copy where sections do not run. Threads that start
-/// together have adjacent numbers, so they share copies only if they outnumber them.
+/// together have adjacent numbers, so they share copies only if there are more threads than copies.
 fn thread_number() -> u32 {
     const UNKNOWN: u32 = u32::MAX;
     /// The number of threads that have asked so far.

@@ -3,8 +3,8 @@
 //! A lock-free structure unlinks an object while other threads hold its address. Readers announce the objects they use,
 //! by plain stores; the reclaimer makes sure that it sees these announcements before it frees. On most machines that
 //! takes a full fence between each reader's store and its next load, some 40 cycles each time. Here readers pass a
-//! [light fence](millstream_fence::light), which needs no fence instruction, and the reclaimer passes a heavy one, once per
-//! thousand objects.
+//! [light fence](millstream_fence::light), which needs no fence instruction, and the reclaimer passes a heavy one, once
+//! per thousand objects.
 //!
 //! # Which one do I want?
 //! | I want | use |
@@ -18,7 +18,7 @@
 //! | --- | --- | --- |
 //! | the reader's stores | two per section, however much it reads | two per object |
 //! | a reader that stops holds back | every object retired since it entered | the objects it protects |
-//! | garbage of a thread, at most | no bound; [`epoch::Local::make_room`] declares a stall | `3 · max(batch, 2 · hazards) + hazards` objects, see [there](hazard#bounded-garbage) |
+//! | garbage of a thread, at most | no bound; [`epoch::Local::make_room`] reports a stall | `3 · max(batch, 2 · hazards) + hazards` objects, see [there](hazard#bounded-garbage) |
 //!
 //! ```
 //! use millstream_sync::reclaim::Snapshot;
@@ -33,7 +33,8 @@
 //! # The reclaiming side
 //! Objects are freed in batches. Each batch needs one fence, of the kind that the [`Settings`] ask for: [`Fence::FAST`]
 //! interrupts other cores and takes some 10 µs; [`Fence::QUIET`] takes milliseconds, during which no thread waits: the
-//! batch keeps a [`Ticket`](millstream_fence::Ticket). Destructors run two at a time, on a thread that retires.
+//! batch keeps a [`Ticket`](millstream_fence::Ticket). Destructors run on the threads that retire, up to two in each
+//! call.
 //!
 //! # After a fork
 //! A child of `fork` has one thread. Objects that other threads had retired are not freed in the child. Guards that

@@ -142,7 +142,7 @@ impl Reusing {
     }
 }
 
-/// One thread plays the interleaving, each process in the middle of the other's operation.
+/// One thread plays three processes, whose operations run inside one another.
 fn used_again() -> History {
     let (twin, recorder) = (Reusing::new(), Recorder::new());
     let (mut first, mut second, mut third) = (recorder.log(), recorder.log(), recorder.log());

@@ -18,7 +18,7 @@ pub(crate) fn assert_holds(history: &History, model: impl Into<Model>) {
     assert_eq!(verdict.holds(), Some(true), "{model}: {verdict:?}");
 }
 
-/// The number of runs in which the twin must be caught.
+/// The twin must be caught in at least one of this many runs.
 const MAX_RUNS: u32 = 200;
 
 /// Asserts that a run of the twin fails the check, with a small counter-example; with `MILLSTREAM_PICTURES=folder` it

@@ -1,5 +1,5 @@
 //! Sections whose threads are interrupted all the time: by signals, by moves to other processors, by the scheduler, and
-//! step by step under a debugger. No value is lost or duplicated, and every operation finishes. `MILLSTREAM_STRESS=n`
+//! by restarts from another thread. No value is lost or duplicated, and every operation finishes. `MILLSTREAM_STRESS=n`
 //! makes the storms n times longer.
 
 use std::sync::atomic::{

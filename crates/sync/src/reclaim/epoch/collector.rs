@@ -11,7 +11,8 @@ use super::garbage::{Orphans, Sealed};
 use super::member::{Local, Member};
 use super::participant::{EPOCH, FIRST};
 
-/// Readers and garbage separate from all other collectors: a reader that stays pinned holds back garbage only here.
+/// Readers and garbage, separate from those of all other collectors: a reader that stays pinned holds back garbage only
+/// here.
 ///
 /// Retired objects that remain when the last handle and the last [`Local`] are gone are freed then.
 ///

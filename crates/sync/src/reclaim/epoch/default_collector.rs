@@ -18,8 +18,8 @@ process_wide! {
 
 /// Protects all objects reachable from now on in the structures of the process's collector, until the guard is dropped.
 ///
-/// Wait-free, except that the first call of a thread makes it a member. Cost: as [`Local::pin`](super::Local::pin) and
-/// a load from the thread's own storage.
+/// Wait-free, except that the first call of a thread makes it a member. Costs what [`Local::pin`](super::Local::pin)
+/// costs, and a load from the thread's own storage.
 ///
 /// ```
 /// let guard = millstream_sync::reclaim::epoch::pin();

@@ -67,7 +67,7 @@ impl<'l> Guard<'l> {
     ///
     /// Lock-free, amortised constant time. It pushes to a vector of the thread and frees up to two objects of an
     /// earlier batch; once per batch it also passes the collector's fence and reads the state of each thread. A panic
-    /// of a destructor that runs here is the caller's.
+    /// of a destructor that runs here propagates to the caller.
     ///
     /// # Safety
     /// `object` came from [`Box::into_raw`], no shared pointer leads to it, and it is retired once. Its destructor may

@@ -13,7 +13,7 @@
 //! | to free later | [`Guard::retire`], [`Guard::retire_with`], [`Guard::defer`] |
 //! | a long reading section that holds nothing back | [`Guard::refresh`] between steps |
 //! | a bound on garbage | [`Local::make_room`] before unlinking |
-//! | to see which readers hold garbage back | [`stats`], [`Collector::stats`] |
+//! | to see whether a reader holds garbage back | [`stats`], [`Collector::stats`] |
 //!
 //! ```
 //! use std::sync::atomic::{AtomicPtr, Ordering::AcqRel};
@@ -48,9 +48,9 @@
 //! Zablotchi, "Fast and robust memory reclamation for concurrent data structures", 2016) need a hazard pointer for each
 //! object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle and Scott, "Interval-based
 //! memory reclamation", 2018) need a header in each object and a comparison for each load. Here a load stays a load,
-//! and the *stall is declared*: a writer that has a limit asks for room before it unlinks, and learns which reader is
-//! in the way. For protection object by object there is [`hazard`](super::hazard), where objects are retired in the
-//! same way.
+//! and the *stall is reported*: a writer that has a limit asks for room before it unlinks, and if there is none, it
+//! learns by how many epochs the oldest reader is behind. For protection object by object there is
+//! [`hazard`](super::hazard), where objects are retired in the same way.
 //!
 //! # Source of the idea
 //! Keir Fraser's epochs (2004); the single grace period over a published 64-bit epoch is that of user-space RCU

@@ -103,7 +103,7 @@ impl Drop for Cleared<'_> {
 }
 
 /// Calls `work` with this thread's [`Own`]. A thread has one at a time, even while its storage is being destroyed: a
-/// destructor that retires finds the one from which it runs.
+/// destructor that retires finds the [`Own`] that runs it.
 #[inline(always)]
 fn with_own<R>(work: impl FnOnce(&Own) -> R) -> R {
     let own = OWN.with(Cell::get);

@@ -8,7 +8,7 @@ use super::garbage::{Garbage, Local};
 use super::pointer::Hazard;
 use super::slot::Slot;
 
-/// Hazards and garbage separate from all other domains: reclaiming here scans only this domain's hazards.
+/// Hazards and garbage, separate from those of all other domains: reclaiming here scans only this domain's hazards.
 ///
 /// Retired objects that remain when the domain is dropped are freed then.
 pub struct Domain {

@@ -60,8 +60,8 @@ impl<'d> Local<'d> {
     }
 
     /// Passes the fence now and frees all objects that no hazard protects, including the garbage of dropped locals.
-    /// With a quiet fence that has not been passed yet, it frees the objects retired before the last batch. Objects
-    /// that destructors retire meanwhile wait for the next call.
+    /// If a quiet fence has not been passed yet, the batch that this call closes waits for it, and only objects of
+    /// earlier batches are freed. Objects that destructors retire meanwhile wait for the next call.
     pub fn flush(&self) {
         self.garbage.flush(self.shared);
     }
@@ -154,8 +154,8 @@ impl Garbage {
         let lists = unsafe { &mut *self.lists.get() };
         if let Some((mut objects, ticket)) = lists.waiting.take() {
             if !ticket.is_done() && !try_heavy() {
-                // Every fence is refused at present. Doubling the number until the next attempt keeps the cost per
-                // object constant.
+                // Every fence is refused at present. The next attempt waits for twice as many objects, which keeps the
+                // cost per object constant.
                 lists.filling.append(&mut objects);
                 lists.enough = 2 * lists.filling.len();
                 return;
