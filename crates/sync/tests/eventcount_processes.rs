@@ -5,8 +5,7 @@
 #[cfg(not(loom))]
 #[path = "support/asleep.rs"]
 mod asleep;
-#[cfg(not(loom))]
-#[cfg(not(loom))]
+
 #[cfg(loom)]
 fn main() {}
 
