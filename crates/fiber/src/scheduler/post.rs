@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
@@ -20,6 +20,10 @@ pub(crate) struct Post {
     pub(super) inbox: Inbox<Core, EventFd>,
     /// Fibers that have not started; any worker may take them.
     unstarted: Mutex<VecDeque<Arc<Core>>>,
+    /// The length of `unstarted`, stored under its lock: a worker that switches between started fibers takes no lock, which
+    /// the watch or a thief might hold, and makes no system call. Relaxed: a thread that has held the lock since a change
+    /// sees it, and that is how a worker looks before it sleeps.
+    unstarted_count: AtomicUsize,
     /// The running fiber, or 0.
     running: AtomicU64,
     /// The number of times the worker has resumed a fiber.
@@ -32,6 +36,7 @@ impl Post {
             index,
             inbox: Inbox::new(EventFd::default()),
             unstarted: Mutex::default(),
+            unstarted_count: AtomicUsize::new(0),
             running: AtomicU64::new(0),
             turns: AtomicU64::new(0),
         }
@@ -44,28 +49,47 @@ impl Post {
 
     /// Adds an unstarted fiber and returns the length of the queue.
     pub(super) fn add_unstarted(&self, fiber: Arc<Core>) -> usize {
-        let mut unstarted = self.unstarted.lock();
-        unstarted.push_back(fiber);
-        unstarted.len()
+        self.change_unstarted(|unstarted| {
+            unstarted.push_back(fiber);
+            unstarted.len()
+        })
     }
 
     pub(super) fn pop_unstarted(&self) -> Option<Arc<Core>> {
-        self.unstarted.lock().pop_front()
+        if self.seems_to_have_unstarted() { self.change_unstarted(VecDeque::pop_front) } else { None }
     }
 
+    /// Whether there are unstarted fibers. A thread that is in the idle list before it asks misses none whose adder does not
+    /// see it there: both take the lock.
     pub(super) fn has_unstarted(&self) -> bool {
         !self.unstarted.lock().is_empty()
     }
 
+    /// As [`has_unstarted`](Self::has_unstarted), without the lock: a change of another thread may be seen later.
+    pub(super) fn seems_to_have_unstarted(&self) -> bool {
+        self.unstarted_count.load(Relaxed) > 0
+    }
+
     /// Takes half of the unstarted fibers, rounded up, the oldest first.
     pub(super) fn steal(&self) -> VecDeque<Arc<Core>> {
-        let mut unstarted = self.unstarted.lock();
-        let count = unstarted.len().div_ceil(2).min(MAX_STOLEN);
-        unstarted.drain(..count).collect()
+        if !self.seems_to_have_unstarted() {
+            return VecDeque::new();
+        }
+        self.change_unstarted(|unstarted| {
+            let count = unstarted.len().div_ceil(2).min(MAX_STOLEN);
+            unstarted.drain(..count).collect()
+        })
     }
 
     pub(super) fn add_stolen(&self, stolen: VecDeque<Arc<Core>>) {
-        self.unstarted.lock().extend(stolen);
+        self.change_unstarted(|unstarted| unstarted.extend(stolen));
+    }
+
+    fn change_unstarted<R>(&self, change: impl FnOnce(&mut VecDeque<Arc<Core>>) -> R) -> R {
+        let mut unstarted = self.unstarted.lock();
+        let result = change(&mut unstarted);
+        self.unstarted_count.store(unstarted.len(), Relaxed);
+        result
     }
 
     /// Tells the watch that fiber `id` runs from now on. Relaxed, since the watch only compares values.

@@ -116,7 +116,7 @@ pub(super) fn watch(shared: &Arc<Shared>) {
 
 /// Wakes a worker to take unstarted fibers, and compares the turn of a worker with its turn at the last check.
 fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
-    if post.has_unstarted() {
+    if post.seems_to_have_unstarted() {
         shared.wake_idle();
     }
     let turn = post.turn();
