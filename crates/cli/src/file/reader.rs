@@ -56,6 +56,11 @@ impl<'t> Reading<'t> {
         self.problems.borrow_mut().push(problem);
     }
 
+    /// Whether no problem has been found so far.
+    pub(super) fn is_right(&self) -> bool {
+        self.problems.borrow().is_empty()
+    }
+
     pub(super) fn into_problems(self) -> Vec<Problem> {
         self.problems.into_inner()
     }

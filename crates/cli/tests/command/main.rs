@@ -24,6 +24,7 @@ mod fetch;
 mod flows;
 mod gather;
 mod http;
+mod joins;
 mod killed;
 mod memory;
 mod metrics;
