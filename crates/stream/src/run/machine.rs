@@ -36,6 +36,17 @@ pub(crate) enum Work {
     Pass,
 }
 
+/// The outcome of a part of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The sink's queue has one more value.
+    Value,
+    /// The steps are over.
+    Pause,
+    /// The program is at its end.
+    End,
+}
+
 /// See the [module](self).
 pub(crate) struct Machine {
     tokens: Tokens,
@@ -80,12 +91,17 @@ impl Machine {
         }
     }
 
-    /// Runs until the sink's queue has one more value. Returns `false` at the end.
-    pub(crate) fn drive(&mut self) -> Result<bool, RunError> {
+    /// Runs until the sink's queue has one more value, for so many firings at most.
+    pub(crate) fn drive(&mut self, mut steps: u64) -> Result<Progress, RunError> {
         let Self { tokens, actors, trees, queues, moment, .. } = self;
         let driven = tokens.drive(self.sink, |tokens, actor, gives| {
+            // The firings so far are whole, and the next demand begins anew: a pause loses nothing.
+            if steps == 0 {
+                return Err(None);
+            }
+            steps -= 1;
             let turn = Turn { port: tokens.turn(actor), phase: tokens.phase(actor), gives };
-            let gave = actors[actor](turn)?;
+            let gave = actors[actor](turn).map_err(Some)?;
             tokens.take(actor);
             if !gives {
                 return Ok(());
@@ -111,10 +127,13 @@ impl Machine {
             if tokens.view.actors[actor].kind == Kind::Reduce {
                 tokens.ended[actor] = true;
             }
-            failed.or(not_entered).map_or(Ok(()), Err)
+            failed.or(not_entered).map_or(Ok(()), |error| Err(Some(error)))
         });
         match driven {
-            Ok(driven) => Ok(driven? == Driven::Fired),
+            Ok(Ok(Driven::Fired)) => Ok(Progress::Value),
+            Ok(Ok(Driven::Ended)) => Ok(Progress::End),
+            Ok(Err(None)) => Ok(Progress::Pause),
+            Ok(Err(Some(error))) => Err(error),
             Err(Stuck(circle)) => Err(self.stuck(&circle)),
         }
     }
