@@ -39,6 +39,7 @@ mod slab;
 mod split;
 mod steer;
 mod stream;
+mod streams;
 mod tee;
 mod terminal;
 mod top;
