@@ -170,13 +170,14 @@ impl Tokens {
     /// value reaches and returns the data decision there; `enter` does the work of each queue.
     pub(crate) fn give(&mut self, actor: usize, mut step: impl FnMut(usize) -> bool, mut enter: impl FnMut(EdgeId)) {
         let shown = &self.view.actors[actor];
-        for (at, (parent, pass)) in shown.tree.iter().enumerate() {
-            let state = &mut self.passes[actor][at];
-            let arrives = parent.is_none_or(|parent| self.reached[parent]);
-            self.reached[at] = arrives && pass.lets_through(*state) && step(at);
-            if arrives {
-                *state = pass.after(*state);
+        let reached = &mut self.reached[..shown.tree.len()];
+        for (at, ((parent, pass), state)) in shown.tree.iter().zip(&mut self.passes[actor]).enumerate() {
+            if parent.is_some_and(|parent| !reached[parent]) {
+                reached[at] = false;
+                continue;
             }
+            reached[at] = pass.lets_through(*state) && step(at);
+            *state = pass.after(*state);
         }
         for (edge, leaf) in &shown.outputs {
             if leaf.is_none_or(|leaf| self.reached[leaf]) && !self.ended[self.view.ends[*edge].1] {

@@ -111,23 +111,26 @@ impl Machine {
                 return Ok(());
             }
             moment.set(moment.get() + 1);
-            let mut failed = None;
+            let (failed, is_over) = (Cell::new(None), Cell::new(false));
             let tree = &mut trees[actor];
             let step = |branch: usize| match &mut tree[branch] {
-                Work::Branch(step) if failed.is_none() => step().unwrap_or_else(|error| {
-                    failed = Some(error);
+                Work::Branch(_) if is_over.get() => false,
+                Work::Branch(step) => step().unwrap_or_else(|error| {
+                    is_over.set(true);
+                    keep_first(&failed, error);
                     false
                 }),
-                Work::Branch(_) => false,
                 _ => true,
             };
-            let mut not_entered = None;
-            tokens
-                .give(actor, step, |edge| not_entered = not_entered.take().or(queues[edge].borrow_mut().enter().err()));
+            tokens.give(actor, step, |edge| {
+                if let Err(error) = queues[edge].borrow_mut().enter() {
+                    keep_first(&failed, error);
+                }
+            });
             if tokens.view.actors[actor].kind == Kind::Reduce {
                 tokens.ended[actor] = true;
             }
-            failed.or(not_entered).map_or(Ok(()), |error| Err(Some(error)))
+            failed.into_inner().map_or(Ok(()), |error| Err(Some(error)))
         });
         match driven {
             Ok(Ok(Driven::Fired)) => Ok(Progress::Value),
@@ -151,6 +154,13 @@ impl Machine {
     pub(crate) fn peaks(&self) -> &[u64] {
         &self.tokens.peaks
     }
+}
+
+/// Notes an error, unless there was one before.
+#[cold]
+fn keep_first(failed: &Cell<Option<RunError>>, error: RunError) {
+    let first = failed.take();
+    failed.set(Some(first.unwrap_or(error)));
 }
 
 fn sink(net: &Net) -> usize {
