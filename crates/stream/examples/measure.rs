@@ -239,7 +239,7 @@ fn spill() -> Outcome<()> {
 
 fn check() -> Outcome<()> {
     let mut x = Program::new().iter("x", 0..1_u64);
-    for _ in 0..250 {
+    for _ in 0..333 {
         x = x.skip(1).map(|n| n % 7).zip_with(&x, |a, b| a ^ b);
     }
     let graph = x.graph();

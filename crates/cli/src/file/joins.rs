@@ -62,7 +62,7 @@ impl Count {
         Self { least: self.least.saturating_mul(each.least), most }
     }
 
-    /// The groups that so many pieces become.
+    /// The number of groups that these pieces become.
     fn one_group(self) -> Self {
         Self { least: self.least.min(1), most: Some(self.most.map_or(1, |most| most.min(1))) }
     }
@@ -218,6 +218,12 @@ impl Waiting {
 /// The depth at which paths are no longer followed: the data decide, as far as is known.
 const MAX_DEPTH: usize = 2048;
 
+/// The steps after which paths are no longer followed, for all joins together.
+const MAX_STEPS: usize = 1 << 20;
+
+/// The most forks of one join that are found. A join that is refused or told of has one.
+const MAX_FORKS: usize = 8;
+
 /// The stages with the number of pieces that go from one to another.
 struct Graph<'a> {
     stages: &'a [StageSpec],
@@ -230,6 +236,7 @@ struct Graph<'a> {
     /// The joins by parent of a fork, each with the groups of one unit; `None` while they are being found out.
     inner: HashMap<usize, Option<Vec<(usize, Count)>>>,
     depth: usize,
+    steps: usize,
 }
 
 impl<'a> Graph<'a> {
@@ -244,7 +251,7 @@ impl<'a> Graph<'a> {
             })
             .collect();
         let after = (0..stages.len()).map(|stage| reached(&exits, &exits[stage], None)).collect();
-        Self { stages, exits, after, counts: HashMap::new(), inner: HashMap::new(), depth: 0 }
+        Self { stages, exits, after, counts: HashMap::new(), inner: HashMap::new(), depth: 0, steps: 0 }
     }
 
     fn is_fork(&self, stage: usize) -> bool {
@@ -264,7 +271,7 @@ impl<'a> Graph<'a> {
             let pieces = sum(&ways);
             Join { fork, join, ways, pieces }
         });
-        joins.filter(|join| join.pieces.most != Some(0)).collect()
+        joins.filter(|join| join.pieces.most != Some(0)).take(MAX_FORKS).collect()
     }
 
     /// The ways from a fork to a join, with the pieces of one unit that take each.
@@ -282,6 +289,10 @@ impl<'a> Graph<'a> {
         // A group stands for the unit that was split, or for several units.
         if gather(&self.stages[stage]).is_some() || !self.after[stage][join] {
             return Count::NONE;
+        }
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Count::ANY;
         }
         match self.counts.get(&(stage, join)) {
             Some(Some(count)) => return *count,
@@ -314,6 +325,7 @@ impl<'a> Graph<'a> {
     fn through(&mut self, fork: usize, join: usize) -> Count {
         let pieces = if self.is_by_parent(join) { Count::NONE } else { sum(&self.ways(fork, join)) };
         let Some(inner) = self.inner_joins(fork) else { return Count::ANY };
+        self.steps += inner.len();
         inner.into_iter().filter(|(inner, _)| *inner != join).fold(pieces, |sum, (inner, groups)| {
             let next = self.exits[inner].first().copied();
             sum + next.map_or(Count::NONE, |next| groups.times(self.arrivals(next, join)))
@@ -324,6 +336,9 @@ impl<'a> Graph<'a> {
     fn inner_joins(&mut self, fork: usize) -> Option<Vec<(usize, Count)>> {
         if let Some(known) = self.inner.get(&fork) {
             return known.clone();
+        }
+        if self.steps > MAX_STEPS {
+            return None;
         }
         self.inner.insert(fork, None);
         let joins: Vec<usize> =

@@ -8,6 +8,9 @@ use serde::Serialize;
 use crate::file::joins::{Count, Join, joins};
 use crate::file::model::{FlowFile, GatherBy, GatherSpec, OpSpec, Reduce};
 
+/// The most ways of a fork that the page names.
+const MAX_WAYS: usize = 8;
+
 /// A stage that gathers, with the most that waits there.
 #[derive(Debug, Serialize)]
 pub(super) struct Gathering<'a> {
@@ -93,8 +96,13 @@ impl<'a> Fork<'a> {
             return said;
         }
         let ways = self.ways.iter().filter(|way| way.count.most != Some(0));
-        let ways: Vec<String> =
+        let mut ways: Vec<String> =
             ways.map(|way| format!("{} by `{}`", way.count.in_words(), text::printable(way.stage))).collect();
+        let others = ways.len().saturating_sub(MAX_WAYS);
+        if others > 1 {
+            ways.truncate(MAX_WAYS);
+            ways.push(format!("some by {others} others"));
+        }
         format!("{said}, {}", ways.join(" and "))
     }
 }

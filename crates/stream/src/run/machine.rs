@@ -91,11 +91,11 @@ impl Machine {
         }
     }
 
-    /// Runs until the sink's queue has one more value, for so many firings at most.
+    /// Runs until the sink's queue has one more value, or `steps` firings are over.
     pub(crate) fn drive(&mut self, mut steps: u64) -> Result<Progress, RunError> {
         let Self { tokens, actors, trees, queues, moment, .. } = self;
         let driven = tokens.drive(self.sink, |tokens, actor, gives| {
-            // The firings so far are whole, and the next demand begins anew: a pause loses nothing.
+            // The firings so far are whole, and the next demand begins again: a pause loses nothing.
             if steps == 0 {
                 return Err(None);
             }
