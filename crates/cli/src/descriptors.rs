@@ -61,6 +61,7 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
         OpSpec::Append { .. }
         | OpSpec::Print { .. }
         | OpSpec::Set { .. }
+        | OpSpec::Stream { .. }
         | OpSpec::Blake3
         | OpSpec::Sha256
         | OpSpec::Zstd { .. }

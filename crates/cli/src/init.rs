@@ -22,6 +22,8 @@ pub(crate) enum Example {
     Fetch,
     /// Sort lines of JSON into a file for each service
     Lines,
+    /// Smooth the measurements in CSV files
+    Series,
     /// Archive a folder: hash, compress, and store each content once
     Archive,
     /// Check such an archive
@@ -36,6 +38,7 @@ impl Example {
             Self::Commands => "commands",
             Self::Fetch => "fetch",
             Self::Lines => "lines",
+            Self::Series => "series",
             Self::Archive => "archive",
             Self::Verify => "verify",
             Self::Unarchive => "unarchive",
@@ -47,6 +50,7 @@ impl Example {
             Self::Commands => include_str!("../flows/commands.toml"),
             Self::Fetch => include_str!("../flows/fetch.toml"),
             Self::Lines => include_str!("../flows/lines.toml"),
+            Self::Series => include_str!("../flows/series.toml"),
             Self::Archive => include_str!("../flows/archive.toml"),
             Self::Verify => include_str!("../flows/verify.toml"),
             Self::Unarchive => include_str!("../flows/unarchive.toml"),
@@ -59,6 +63,7 @@ impl Example {
             Self::Commands => include_str!("../flows/commands.test.toml"),
             Self::Fetch => include_str!("../flows/fetch.test.toml"),
             Self::Lines => include_str!("../flows/lines.test.toml"),
+            Self::Series => include_str!("../flows/series.test.toml"),
             Self::Archive => include_str!("../flows/archive.test.toml"),
             Self::Verify => include_str!("../flows/verify.test.toml"),
             Self::Unarchive => include_str!("../flows/unarchive.test.toml"),

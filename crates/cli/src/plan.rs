@@ -1,5 +1,6 @@
 //! `millstream plan`: what the static checks found out about a flow, for a reader with 80 columns.
 
+mod joins;
 mod json;
 mod surplus;
 
@@ -55,6 +56,9 @@ pub(crate) fn describe(file: &FlowFile, plan: &Plan) -> String {
     stages(&mut page, file, plan);
     needs(&mut page, file);
     resources(&mut page, file, plan);
+    let gatherings = joins::gatherings(file, plan);
+    let joins: Vec<(&str, String)> = gatherings.iter().map(|gathering| gathering.in_words(plan)).collect();
+    page.named("joins", &joins);
     failures(&mut page, file, plan);
     page.heading("order of waiting");
     order(&mut page, plan);

@@ -55,7 +55,7 @@ pub mod text;
 
 pub use build::{Error, Program, Stream};
 pub use check::CheckError;
-pub use run::{Report, RunError, Running, Stored, Values};
+pub use run::{Part, Report, RunError, Running, Stored, Values};
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]

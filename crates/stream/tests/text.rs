@@ -211,3 +211,31 @@ fn standard_input_is_read_once() {
     let problem = parse("zip(lines(), lines())", &Inputs::standard()).err().unwrap();
     assert!(problem.message.contains("no input left"), "{problem}");
 }
+
+#[test]
+fn a_content_is_opened_for_each_reading_and_is_all_that_the_program_sees() {
+    let opened = std::rc::Rc::new(std::cell::Cell::new(0));
+    let count = std::rc::Rc::clone(&opened);
+    let inputs = Inputs::content(move || {
+        count.set(count.get() + 1);
+        Ok(Box::new(&b"1\n2\n3\n4\n"[..]))
+    });
+    let mut running = parse("x = lines(); zip(every(x, 2), reread(x))", &inputs).unwrap().run().unwrap();
+    let mut pairs = Vec::new();
+    while let Some(pair) = running.next().unwrap() {
+        pairs.push(pair.to_string());
+    }
+    assert_eq!((pairs, opened.get()), (vec!["1\t1".to_owned(), "3\t2".to_owned()], 2));
+    for outside in ["lines(\"/etc/passwd\")", "spill(lines(), \"/tmp\")", "zip(lines(), lines())"] {
+        assert!(parse(outside, &inputs).is_err(), "{outside}");
+    }
+    let help = parse("x = lines(); zip(every(x, 2), x)", &inputs).unwrap().check().unwrap_err().help.unwrap();
+    assert!(help.contains("reread(x)") && !help.contains("spill") && !help.contains("must be a file"), "{help}");
+}
+
+#[test]
+fn a_failing_content_fails_the_run_with_its_error() {
+    let inputs = Inputs::content(|| Err(std::io::Error::other("the tape is torn")));
+    let error = parse("lines()", &inputs).unwrap().run().unwrap().next().unwrap_err();
+    assert!(error.to_string().contains("the tape is torn"), "{error}");
+}

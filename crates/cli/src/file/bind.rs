@@ -150,7 +150,12 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
                 templates.push(key);
             }
         }
-        OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } | OpSpec::Split(_) => {}
+        OpSpec::Blake3
+        | OpSpec::Sha256
+        | OpSpec::Zstd { .. }
+        | OpSpec::Parse { .. }
+        | OpSpec::Stream { .. }
+        | OpSpec::Split(_) => {}
     }
 }
 

@@ -333,7 +333,12 @@ fn gathers_families(op: &OpSpec) -> bool {
 /// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.
 fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
-        OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Write { .. } | OpSpec::Print { .. } => true,
+        OpSpec::Blake3
+        | OpSpec::Sha256
+        | OpSpec::Zstd { .. }
+        | OpSpec::Write { .. }
+        | OpSpec::Print { .. }
+        | OpSpec::Stream { .. } => true,
         OpSpec::Split(spec) => spec.copies().is_none(),
         OpSpec::Check { field, .. } => *field == CheckField::Size,
         OpSpec::Gather(spec) => spec.item.is_none() && spec.reduce != Reduce::Count,

@@ -369,6 +369,13 @@ pub(crate) enum OpSpec {
         /// Fields by name, each a `{set.NAME}`.
         fields: Vec<(String, Template)>,
     },
+    /// `stream`: a program of streams makes another payload of the payload's values.
+    Stream {
+        /// The program.
+        expression: String,
+        /// The largest payload made.
+        max_bytes: u64,
+    },
     /// `split`: the unit becomes several, one for each piece of its payload.
     Split(SplitSpec),
     /// `gather`: several units become one.
@@ -401,6 +408,7 @@ impl OpSpec {
             Self::Gather(_) => "gather",
             Self::Print { .. } => "print",
             Self::Set { .. } => "set",
+            Self::Stream { .. } => "stream",
         }
     }
 
@@ -434,7 +442,11 @@ impl OpSpec {
     /// Whether every unit has a payload after it, though that may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } | Self::Gather(_) => true,
+            Self::Read { .. }
+            | Self::HttpGet(_)
+            | Self::Set { payload: Some(_), .. }
+            | Self::Gather(_)
+            | Self::Stream { .. } => true,
             Self::Split(spec) => spec.copies().is_none(),
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
@@ -444,7 +456,11 @@ impl OpSpec {
     /// Whether a unit's payload may be larger after it than before.
     pub(crate) fn grows_payload(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::Zstd { .. } | Self::HttpGet(_) | Self::Set { payload: Some(_), .. } => true,
+            Self::Read { .. }
+            | Self::Zstd { .. }
+            | Self::HttpGet(_)
+            | Self::Set { payload: Some(_), .. }
+            | Self::Stream { .. } => true,
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }

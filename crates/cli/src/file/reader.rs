@@ -56,6 +56,11 @@ impl<'t> Reading<'t> {
         self.problems.borrow_mut().push(problem);
     }
 
+    /// Whether no problem has been found so far.
+    pub(super) fn is_right(&self) -> bool {
+        self.problems.borrow().is_empty()
+    }
+
     pub(super) fn into_problems(self) -> Vec<Problem> {
         self.problems.into_inner()
     }
@@ -513,8 +518,13 @@ impl Reading<'_> {
         let raw = self.text.get(span.clone()).unwrap_or("");
         for quote in ["\"\"\"", "'''", "\"", "'"] {
             let inner = raw.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-            if inner == Some(value) {
-                let start = span.start + quote.len();
+            let Some(inner) = inner else { continue };
+            // A newline right behind the quotes of several lines is no part of the string.
+            let newline = inner.len()
+                - inner.strip_prefix("\r\n").or_else(|| inner.strip_prefix('\n')).map_or(inner.len(), str::len);
+            let newline = if quote.len() == 3 { newline } else { 0 };
+            if &inner[newline..] == value {
+                let start = span.start + quote.len() + newline;
                 return start + range.start..start + range.end;
             }
         }

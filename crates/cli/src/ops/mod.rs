@@ -29,6 +29,7 @@ mod same;
 mod set;
 mod sha256;
 pub(crate) mod split;
+pub(crate) mod stream;
 mod trace_context;
 pub(crate) mod turn;
 mod unique;
@@ -167,6 +168,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Append { path, line, fresh } => Box::new(append::Append::new(path, line, *fresh, around.open_lists)?),
         OpSpec::Print { tag, ordered } => Box::new(print::Print::new(tag.as_ref(), *ordered, printer)),
         OpSpec::Set { payload, fields } => Box::new(set::Set::new(payload.as_ref(), fields)),
+        OpSpec::Stream { expression, max_bytes } => Box::new(stream::Stream::new(expression, *max_bytes)),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
         OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
         OpSpec::Split(spec) => return Ok(Box::new(split::Split::new(spec.clone()))),

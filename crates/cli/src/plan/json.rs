@@ -7,6 +7,7 @@ use std::time::Duration;
 use millstream_flow::{HoldAndAsk, Plan, PlanStage};
 use serde::Serialize;
 
+use super::joins::{self, Gathering};
 use super::{most_workers, surplus};
 use crate::file::model::{AfterFailure, FlowFile, Hold, NeedSpec, ResourceSpec, StageSpec};
 
@@ -28,6 +29,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         // The places of a bounded queue are resources of the engine; here they are `queue_bound` of their stage, and
         // `queue of STAGE` in the order of waiting and its pairs.
         resources: file.resources.iter().filter_map(|spec| Resource::of(spec, plan)).collect(),
+        joins: joins::gatherings(file, plan),
         order: &plan.order,
         pairs: plan.pairs.iter().map(Pair::of).collect(),
         warnings: surplus::warnings(file, plan),
@@ -54,6 +56,7 @@ struct Page<'a> {
     machine: Machine,
     stages: Vec<Stage<'a>>,
     resources: Vec<Resource<'a>>,
+    joins: Vec<Gathering<'a>>,
     order: &'a [String],
     pairs: Vec<Pair>,
     warnings: Vec<String>,

@@ -339,7 +339,12 @@ impl Stage {
                 return self.set_later(unit, payload.as_ref(), fields).map(Some);
             }
             (
-                OpSpec::Blake3 | OpSpec::Sha256 | OpSpec::Zstd { .. } | OpSpec::Parse { .. } | OpSpec::Check { .. },
+                OpSpec::Blake3
+                | OpSpec::Sha256
+                | OpSpec::Zstd { .. }
+                | OpSpec::Parse { .. }
+                | OpSpec::Stream { .. }
+                | OpSpec::Check { .. },
                 Some(of),
             ) => {
                 let source = match self.spec {
@@ -419,7 +424,7 @@ impl Stage {
             OpSpec::Read { path, .. } => format!("{}, {}", shown_bytes(&path.render_known(record)), payload()),
             OpSpec::Blake3 => format!("blake3 {}…", hash(record.blake3)),
             OpSpec::Sha256 => format!("sha256 {}…", hash(record.sha256)),
-            OpSpec::Zstd { .. } => payload(),
+            OpSpec::Zstd { .. } | OpSpec::Stream { .. } => payload(),
             OpSpec::Set { payload, fields } => {
                 let mut set: Vec<String> = fields
                     .iter()

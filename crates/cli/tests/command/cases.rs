@@ -46,7 +46,7 @@ fn ready_flows_pass_their_cases() {
             tested.push(path);
         }
     }
-    assert_eq!(tested.len(), 6);
+    assert_eq!(tested.len(), 7);
     let room = Room::new("");
     let mut args = vec!["test"];
     args.extend(tested.iter().map(String::as_str));

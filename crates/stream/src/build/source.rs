@@ -11,6 +11,9 @@ use super::stream::Stream;
 
 impl Program {
     /// Creates a stream of an iterator's values.
+    ///
+    /// The receiver of a channel is an iterator, so threads, rings and flows can be sources: see the example
+    /// `sources` of the crate `millstream`.
     pub fn iter<I>(&self, label: &str, values: I) -> Stream<I::Item>
     where
         I: IntoIterator,

@@ -266,6 +266,5 @@ impl<T: Clone + 'static> Stream<T> {
 
 /// Moves the oldest value of a queue into `into`.
 pub(super) fn take<T: Clone>(queue: &mut crate::run::Queue<T>, into: &Shared<T>) -> Result<(), RunError> {
-    assign(&mut into.borrow_mut(), queue.front());
-    queue.leave()
+    queue.take(&mut into.borrow_mut())
 }

@@ -140,14 +140,17 @@ impl Tokens {
     /// Returns the first full queue that the next value may enter. A queue whose reader has ended takes everything.
     fn full(&mut self, actor: usize) -> Option<EdgeId> {
         let shown = &self.view.actors[actor];
+        let is_full = |edge: EdgeId| self.counts[edge] >= self.caps[edge] && !self.ended[self.view.ends[edge].1];
+        // Mostly none is, and then the way of the value does not matter.
+        if !shown.outputs.iter().any(|(edge, _)| is_full(*edge)) {
+            return None;
+        }
         for (at, (parent, pass)) in shown.tree.iter().enumerate() {
             self.reached[at] =
                 parent.is_none_or(|parent| self.reached[parent]) && pass.lets_through(self.passes[actor][at]);
         }
         let enters = shown.outputs.iter().filter(|(_, leaf)| leaf.is_none_or(|leaf| self.reached[leaf]));
-        enters
-            .map(|(edge, _)| *edge)
-            .find(|edge| self.counts[*edge] >= self.caps[*edge] && !self.ended[self.view.ends[*edge].1])
+        enters.map(|(edge, _)| *edge).find(|edge| is_full(*edge))
     }
 
     /// Takes the values of the actor's phase out of its queues, and moves on to the next phase.
@@ -167,13 +170,14 @@ impl Tokens {
     /// value reaches and returns the data decision there; `enter` does the work of each queue.
     pub(crate) fn give(&mut self, actor: usize, mut step: impl FnMut(usize) -> bool, mut enter: impl FnMut(EdgeId)) {
         let shown = &self.view.actors[actor];
-        for (at, (parent, pass)) in shown.tree.iter().enumerate() {
-            let state = &mut self.passes[actor][at];
-            let arrives = parent.is_none_or(|parent| self.reached[parent]);
-            self.reached[at] = arrives && pass.lets_through(*state) && step(at);
-            if arrives {
-                *state = pass.after(*state);
+        let reached = &mut self.reached[..shown.tree.len()];
+        for (at, ((parent, pass), state)) in shown.tree.iter().zip(&mut self.passes[actor]).enumerate() {
+            if parent.is_some_and(|parent| !reached[parent]) {
+                reached[at] = false;
+                continue;
             }
+            reached[at] = pass.lets_through(*state) && step(at);
+            *state = pass.after(*state);
         }
         for (edge, leaf) in &shown.outputs {
             if leaf.is_none_or(|leaf| self.reached[leaf]) && !self.ended[self.view.ends[*edge].1] {
@@ -220,6 +224,10 @@ impl Tokens {
                         }
                         _ => self.ended[actor] = true,
                     }
+                    // A value that was dropped on its way leaves its reader waiting as before.
+                    if self.is_still_awaited(actor) {
+                        continue;
+                    }
                     self.waiting.pop();
                     self.waits[actor] = false;
                     if self.waiting.is_empty() {
@@ -236,6 +244,12 @@ impl Tokens {
             self.waiting.push((next.0, None));
             self.waits[next.0] = true;
         }
+    }
+
+    /// Returns whether the actor that waits for this one, the last in the chain, still lacks a value of it.
+    fn is_still_awaited(&self, actor: usize) -> bool {
+        let reader = self.waiting.len().checked_sub(2).and_then(|at| self.waiting[at].1);
+        reader.is_some_and(|(edge, room)| !room && self.counts[edge] == 0) && !self.ended[actor]
     }
 
     /// Returns the waiting actors, each waiting for the next.

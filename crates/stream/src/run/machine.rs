@@ -36,6 +36,17 @@ pub(crate) enum Work {
     Pass,
 }
 
+/// The outcome of a part of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// The sink's queue has one more value.
+    Value,
+    /// The steps are over.
+    Pause,
+    /// The program is at its end.
+    End,
+}
+
 /// See the [module](self).
 pub(crate) struct Machine {
     tokens: Tokens,
@@ -80,12 +91,17 @@ impl Machine {
         }
     }
 
-    /// Runs until the sink's queue has one more value. Returns `false` at the end.
-    pub(crate) fn drive(&mut self) -> Result<bool, RunError> {
+    /// Runs until the sink's queue has one more value, or `steps` firings are over.
+    pub(crate) fn drive(&mut self, mut steps: u64) -> Result<Progress, RunError> {
         let Self { tokens, actors, trees, queues, moment, .. } = self;
         let driven = tokens.drive(self.sink, |tokens, actor, gives| {
+            // The firings so far are whole, and the next demand begins again: a pause loses nothing.
+            if steps == 0 {
+                return Err(None);
+            }
+            steps -= 1;
             let turn = Turn { port: tokens.turn(actor), phase: tokens.phase(actor), gives };
-            let gave = actors[actor](turn)?;
+            let gave = actors[actor](turn).map_err(Some)?;
             tokens.take(actor);
             if !gives {
                 return Ok(());
@@ -95,26 +111,32 @@ impl Machine {
                 return Ok(());
             }
             moment.set(moment.get() + 1);
-            let mut failed = None;
+            let (failed, is_over) = (Cell::new(None), Cell::new(false));
             let tree = &mut trees[actor];
             let step = |branch: usize| match &mut tree[branch] {
-                Work::Branch(step) if failed.is_none() => step().unwrap_or_else(|error| {
-                    failed = Some(error);
+                Work::Branch(_) if is_over.get() => false,
+                Work::Branch(step) => step().unwrap_or_else(|error| {
+                    is_over.set(true);
+                    keep_first(&failed, error);
                     false
                 }),
-                Work::Branch(_) => false,
                 _ => true,
             };
-            let mut not_entered = None;
-            tokens
-                .give(actor, step, |edge| not_entered = not_entered.take().or(queues[edge].borrow_mut().enter().err()));
+            tokens.give(actor, step, |edge| {
+                if let Err(error) = queues[edge].borrow_mut().enter() {
+                    keep_first(&failed, error);
+                }
+            });
             if tokens.view.actors[actor].kind == Kind::Reduce {
                 tokens.ended[actor] = true;
             }
-            failed.or(not_entered).map_or(Ok(()), Err)
+            failed.into_inner().map_or(Ok(()), |error| Err(Some(error)))
         });
         match driven {
-            Ok(driven) => Ok(driven? == Driven::Fired),
+            Ok(Ok(Driven::Fired)) => Ok(Progress::Value),
+            Ok(Ok(Driven::Ended)) => Ok(Progress::End),
+            Ok(Err(None)) => Ok(Progress::Pause),
+            Ok(Err(Some(error))) => Err(error),
             Err(Stuck(circle)) => Err(self.stuck(&circle)),
         }
     }
@@ -132,6 +154,13 @@ impl Machine {
     pub(crate) fn peaks(&self) -> &[u64] {
         &self.tokens.peaks
     }
+}
+
+/// Notes an error, unless there was one before.
+#[cold]
+fn keep_first(failed: &Cell<Option<RunError>>, error: RunError) {
+    let first = failed.take();
+    failed.set(Some(first.unwrap_or(error)));
 }
 
 fn sink(net: &Net) -> usize {

@@ -12,7 +12,7 @@ mod running;
 mod spill;
 
 pub use self::error::RunError;
-pub use self::running::{Report, Running, Values};
+pub use self::running::{Part, Report, Running, Values};
 pub use self::spill::Stored;
 
 pub(crate) use self::machine::{Machine, Turn, Work};

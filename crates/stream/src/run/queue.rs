@@ -60,6 +60,21 @@ impl<T> Queue<T> {
         front.expect("an actor fires when its queues have values")
     }
 
+    /// Moves the oldest value into `into`. The value there before is kept for its memory.
+    pub(crate) fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError>
+    where
+        T: Clone,
+    {
+        if let Some(disk) = &mut self.disk {
+            assign(into, disk.front().expect("an actor fires when its queues have values"));
+            return disk.leave();
+        }
+        let front = self.values.pop_front();
+        debug_assert!(front.is_some(), "an actor fires when its queues have values");
+        self.spare.extend(std::mem::replace(into, front));
+        Ok(())
+    }
+
     /// Drops the oldest value.
     pub(crate) fn leave(&mut self) -> Result<(), RunError> {
         match &mut self.disk {

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use crate::check::Proof;
 
 use super::error::RunError;
-use super::machine::Machine;
-use super::queue::{Queue, assign};
+use super::machine::{Machine, Progress};
+use super::queue::Queue;
 
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,17 @@ pub struct Report {
     pub values: u64,
     /// The most values that each queue has held, in the order of [`Proof::edges`].
     pub peaks: Vec<u64>,
+}
+
+/// The outcome of a part of a run; see [`Running::next_within`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'a, T> {
+    /// The next value.
+    Value(&'a T),
+    /// The steps are over, and the next call goes on.
+    Pause,
+    /// The program is at its end.
+    End,
 }
 
 /// A checked program whose values the caller pulls one by one.
@@ -44,23 +55,50 @@ impl<T: Clone> Running<T> {
     /// See [`RunError`].
     #[expect(clippy::should_implement_trait, reason = "the value is lent, which an iterator cannot do")]
     pub fn next(&mut self) -> Result<Option<&T>, RunError> {
+        Ok(match self.next_within(u64::MAX)? {
+            Part::Value(value) => Some(value),
+            Part::Pause | Part::End => None,
+        })
+    }
+
+    /// Returns the next value, or a pause after `steps` steps of work without one: a caller that may have to give up, or
+    /// has other work, looks after that in the pause. A step computes at most one value of each stream.
+    ///
+    /// ```
+    /// use millstream_stream::{Part, Program};
+    ///
+    /// let sum = Program::new().iter("x", 0..1_000_000_u64).reduce(0, |sum, n| *sum += n);
+    /// let mut running = sum.run()?;
+    /// let mut pauses = 0;
+    /// while matches!(running.next_within(10_000)?, Part::Pause) {
+    ///     pauses += 1;
+    /// }
+    /// assert!(pauses >= 100);
+    /// # Ok::<(), millstream_stream::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn next_within(&mut self, steps: u64) -> Result<Part<'_, T>, RunError> {
         if self.over {
-            return Ok(None);
+            return Ok(Part::End);
         }
         // This stays `true` if the program's own code panics.
         self.over = true;
-        if !self.machine.drive()? {
-            return Ok(None);
+        let progress = self.machine.drive(steps)?;
+        if progress == Progress::End {
+            return Ok(Part::End);
         }
         self.over = false;
+        if progress == Progress::Pause {
+            return Ok(Part::Pause);
+        }
         self.values += 1;
-        let mut out = self.out.borrow_mut();
-        assign(&mut self.current, out.front());
-        if let Err(error) = out.leave() {
+        if let Err(error) = self.out.borrow_mut().take(&mut self.current) {
             self.over = true;
             return Err(error);
         }
-        Ok(self.current.as_ref())
+        Ok(self.current.as_ref().map_or(Part::End, Part::Value))
     }
 
     /// Runs to the end and calls `each` with every value.

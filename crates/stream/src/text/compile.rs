@@ -69,7 +69,7 @@ pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<
         compiler.streams.insert(definition.name.clone(), stream);
     }
     let out = compiler.stream(&written.result)?;
-    if compiler.taken < inputs.count() && !compiler.inputs.is_standard() {
+    if compiler.taken < inputs.count() && !compiler.inputs.may_be_unread() {
         let message =
             format!("got {} input(s), but the program has {} source(s) without a file", inputs.count(), compiler.taken);
         return Err(Problem::new(message, 0..text.len(), "reads no more")
@@ -191,6 +191,11 @@ impl<'a> Compiler<'a> {
             }
             _ => {}
         }
+        if call.name == "spill" && self.inputs.is_content() {
+            let message = "this program keeps nothing on disk";
+            return Err(Problem::new(message, call.span.clone(), "would write files")
+                .help("use `reread(x)`: the content can be read a second time"));
+        }
         call.takes(1..=usize::MAX)?;
         let x = self.stream(&call.arguments[0])?;
         call.on(&x)
@@ -209,6 +214,11 @@ impl<'a> Compiler<'a> {
         };
         let place = match (self.places.get(&call.span.start), call.arguments.get(sized)) {
             (Some(place), _) => place.clone(),
+            (None, Some(file)) if self.inputs.is_content() => {
+                let message = "this program reads one content, and no file";
+                return Err(Problem::new(message, file.span.clone(), "names a file")
+                    .help(format!("write `{}` for the content", call.usage.split(" or ").next().unwrap_or_default())));
+            }
             (None, Some(_)) => Place::of(call.text(sized)?),
             (None, None) => {
                 let place = self.inputs.place(self.taken).ok_or_else(|| {

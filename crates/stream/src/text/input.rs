@@ -1,8 +1,10 @@
 //! The inputs of a text program, and its sources.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::value::Value;
 
@@ -12,11 +14,26 @@ const MAX_RECORD: u64 = 64 << 20;
 /// The number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
+/// Opens a content from its start.
+type OpenContent = Rc<dyn Fn() -> io::Result<Box<dyn Read>>>;
+
 /// The inputs for sources without a file, in the order of the text.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Inputs {
     files: Vec<PathBuf>,
     standard: bool,
+    content: Option<OpenContent>,
+}
+
+impl fmt::Debug for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { files, standard, content } = self;
+        f.debug_struct("Inputs")
+            .field("files", files)
+            .field("standard", standard)
+            .field("content", &content.is_some())
+            .finish()
+    }
 }
 
 impl Inputs {
@@ -29,36 +46,52 @@ impl Inputs {
     /// Provides standard input, for one source.
     #[must_use]
     pub fn standard() -> Self {
-        Self { files: Vec::new(), standard: true }
+        Self { standard: true, ..Self::default() }
     }
 
     /// Provides these files, one for each source.
     #[must_use]
     pub fn files(files: Vec<PathBuf>) -> Self {
-        Self { files, standard: false }
+        Self { files, ..Self::default() }
+    }
+
+    /// Provides a content, for one source. `open` opens it from its start, once for each reading.
+    ///
+    /// The program has no other access to the outside: a source that names a file is a problem, and so is a spill.
+    #[must_use]
+    pub fn content(open: impl Fn() -> io::Result<Box<dyn Read>> + 'static) -> Self {
+        Self { content: Some(Rc::new(open)), ..Self::default() }
     }
 
     pub(super) fn place(&self, number: usize) -> Option<Place> {
-        match self.files.get(number) {
-            Some(file) => Some(Place::File(file.clone())),
-            None => (self.standard && number == 0).then_some(Place::Standard),
+        match (self.files.get(number), &self.content) {
+            (Some(file), _) => Some(Place::File(file.clone())),
+            (None, Some(open)) if number == 0 => Some(Place::Content(Rc::clone(open))),
+            (None, _) => (self.standard && number == 0).then_some(Place::Standard),
         }
     }
 
-    pub(super) fn is_standard(&self) -> bool {
-        self.standard
+    /// Returns whether the program may leave its input unread.
+    pub(super) fn may_be_unread(&self) -> bool {
+        self.standard || self.is_content()
+    }
+
+    /// Returns whether the program has access to one content alone.
+    pub(super) fn is_content(&self) -> bool {
+        self.content.is_some()
     }
 
     pub(super) fn count(&self) -> usize {
-        self.files.len() + usize::from(self.standard)
+        self.files.len() + usize::from(self.standard) + usize::from(self.is_content())
     }
 }
 
 /// The input that a source reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) enum Place {
     Standard,
     File(PathBuf),
+    Content(OpenContent),
 }
 
 /// The form of a source's values.
@@ -74,6 +107,7 @@ impl Place {
     pub(super) fn can_be_read_again(&self) -> bool {
         match self {
             Self::Standard => false,
+            Self::Content(_) => true,
             // A missing file is not read at all.
             Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
         }
@@ -82,6 +116,7 @@ impl Place {
     fn open(&self) -> io::Result<Box<dyn Read>> {
         match self {
             Self::Standard => Ok(Box::new(io::stdin().lock())),
+            Self::Content(open) => open(),
             Self::File(path) => File::open(path)
                 .map(|file| -> Box<dyn Read> { Box::new(file) })
                 .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))),

@@ -17,8 +17,10 @@ use super::ways;
 pub struct TextProgram {
     text: String,
     out: Stream<Value>,
-    /// Whether all inputs are files, which can be read again.
+    /// Whether all inputs can be read again.
     rereadable: bool,
+    /// Whether values may be kept on disk.
+    spillable: bool,
 }
 
 /// Parses a program. Files are opened when it runs.
@@ -28,7 +30,7 @@ pub struct TextProgram {
 pub fn parse(text: &str, inputs: &Inputs) -> Result<TextProgram, Problem> {
     let written = parser::parse(text)?;
     let (out, rereadable) = compile::compile(text, &written, inputs)?;
-    Ok(TextProgram { text: text.to_owned(), out, rereadable })
+    Ok(TextProgram { text: text.to_owned(), out, rereadable, spillable: !inputs.is_content() })
 }
 
 impl TextProgram {
@@ -61,7 +63,7 @@ impl TextProgram {
         let graph = self.graph();
         let span = |node: usize| graph.nodes()[node].span.clone().unwrap_or(0..self.text.len());
         match error {
-            CheckError::Refused(refusal) => ways::problem(&self.text, &graph, refusal, self.rereadable),
+            CheckError::Refused(refusal) => ways::problem(&self.text, &graph, refusal, self.rereadable, self.spillable),
             CheckError::Apart { node, .. } => Problem::new(error.to_string(), span(*node), "two origins"),
             CheckError::PeriodTooLong { join: node, .. } | CheckError::RateTooLarge { node, .. } => {
                 let here: Range<usize> = span(*node);

@@ -7,7 +7,7 @@ use crate::graph::Graph;
 
 use super::problem::Problem;
 
-pub(super) fn problem(text: &str, graph: &Graph, refusal: &Refusal, rereadable: bool) -> Problem {
+pub(super) fn problem(text: &str, graph: &Graph, refusal: &Refusal, rereadable: bool, spillable: bool) -> Problem {
     let join = &graph.nodes()[refusal.join];
     let whole = join.span.clone().unwrap_or(0..text.len());
     let argument = |path: usize| join.input_spans.get(refusal.paths[path].port).cloned().unwrap_or(whole.clone());
@@ -24,7 +24,7 @@ pub(super) fn problem(text: &str, graph: &Graph, refusal: &Refusal, rereadable: 
     let [slow, fast] = [argument(1 - refusal.growing), argument(refusal.growing)];
     let written = Written { text, whole, slow, fast };
     let mut help = "write instead, for example".to_owned();
-    for way in refusal.ways() {
+    for way in refusal.ways().into_iter().filter(|way| spillable || *way != Way::Spill) {
         for (text, effect) in written.ways(way, refusal, rereadable) {
             help += &format!("\n  {text}\n    {effect}");
         }

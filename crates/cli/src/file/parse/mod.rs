@@ -21,7 +21,7 @@ use super::halt::HaltPolicy;
 use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS, SourceSpec, StageSpec};
 use super::reader::{Param, Reading, Section};
 use super::template::Field;
-use super::{graph, suggest};
+use super::{graph, joins, suggest};
 
 /// The largest flow file that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -158,6 +158,13 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
             .for_each(|problem| reading.report(problem));
     }
     let stages: Option<Vec<StageSpec>> = drafts?.into_iter().map(stage::Draft::finish).collect();
+    // A graph with a mistake has been refused.
+    let is_right = reading.is_right();
+    let mut warnings = warnings(reading, &resources, stages.iter().flatten());
+    if let (Some(stages), Some(source), Some(group), true) = (&stages, &source, group, is_right) {
+        joins::check(stages, source, group).into_iter().for_each(|problem| reading.report(problem));
+        warnings.extend(joins::warn(stages, source, group));
+    }
 
     inputs.extend(stages.iter().flatten().flat_map(|stage| stage.fields.iter().cloned()));
     let input_span = inputs.into_iter().find(|(field, _)| *field == Field::Input).map(|(_, span)| span);
@@ -171,7 +178,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         workers: workers.and_then(|count| usize::try_from(count).ok()),
         halt,
         machine,
-        warnings: warnings(reading, &resources, stages.iter().flatten()),
+        warnings,
         params: reading.params.clone(),
         resources: resources.into_iter().filter_map(|declared| declared.spec).collect(),
         source: source?,

@@ -9,7 +9,7 @@ use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
 use super::super::template::{Field, Template};
 use super::condition;
-use crate::ops::permissions;
+use crate::ops::{permissions, stream};
 
 /// The op that runs a program.
 pub(super) const EXEC: &str = "exec";
@@ -25,13 +25,16 @@ pub(super) const WITH_ELSE: [&str; 2] = [FILTER, UNIQUE];
 /// The most texts that `unique` keeps, unless the flow file says otherwise: some 400 MB of them.
 const MAX_KEYS: u64 = 10_000_000;
 
+/// The largest payload that `stream` makes, unless the flow file says otherwise.
+const MAX_STREAM: u64 = 1 << 30;
+
 /// The most redirects that a flow file may allow.
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 17] = [
+const OPS: [&str; 18] = [
     "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, UNIQUE, "parse",
-    "set", "split", COPY, "gather",
+    "set", "stream", "split", COPY, "gather",
 ];
 
 /// Reads the op named by the stage's `op`.
@@ -61,6 +64,12 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             Some(OpSpec::Print { tag: tag?, ordered: ordered? })
         }
         "set" => set(section, &text),
+        "stream" => {
+            let example = "expression = 'filter(lines(), length(it) > 0)'";
+            let expression = section.require("expression", example).and_then(|entry| expression(&entry));
+            let max_bytes = section.or("max_bytes", MAX_STREAM, Entry::bytes_cap);
+            Some(OpSpec::Stream { expression: expression?, max_bytes: max_bytes? })
+        }
         "blake3" => Some(OpSpec::Blake3),
         "sha256" => Some(OpSpec::Sha256),
         "check" => {
@@ -131,6 +140,19 @@ fn set(section: &mut Section<'_>, op: &Text) -> Option<OpSpec> {
         return None;
     }
     Some(OpSpec::Set { payload, fields })
+}
+
+/// A program of streams that runs in constant space.
+fn expression(entry: &Entry<'_>) -> Option<String> {
+    let text = entry.text("a program in quotes, such as 'filter(lines(), length(it) > 0)'")?;
+    let Err(found) = stream::check(&text.value) else { return Some(text.value) };
+    let mut problem = Problem::new(found.message);
+    for (range, label) in found.labels {
+        problem = problem.at(entry.reading.within_string(&text.value, &text.span, &range), label);
+    }
+    problem.help = found.help;
+    entry.reading.report(problem);
+    None
 }
 
 /// The stages that `copy` names, which need not exist.

@@ -1,0 +1,381 @@
+//! Joins: the stages at which the pieces of a unit come together again, and what waits there.
+//!
+//! A stream language joins by position: the n-th value of one path waits for the n-th of the other, so paths of different
+//! rates need more room with each value. A flow joins by name: by the number of the unit that was split, or by a text.
+//!
+//! # Why no join hangs
+//! A group by parent does not wait for a partner, but until no other piece of its unit is in the flow. A piece that a
+//! `filter` lets go, that is skipped or that dies is no longer in the flow. So each piece ends the wait in some way, and the
+//! rates of the paths do not matter. Pieces themselves wait for no group: the engine counts neither open groups nor units
+//! that wait for their pieces among the units in flight, and closes groups when nothing else can move.
+//!
+//! # What waits by parent
+//! While a group is open, a piece of its unit is in flight and does not rest: a piece can rest in a group by parent only,
+//! with the pieces of its own below it, since [`graph`](super::graph) refuses other groups in between; the lowest of those
+//! that rest would be closed. Two units share no piece. So as many groups are open at a join as units may be in flight,
+//! and one more for each fork, which may bring out one piece beyond that cap to go on.
+//!
+//! # What waits by text
+//! A group by text, or of all units, may wait for units that never come. It waits until the end of the run at most. Their
+//! number is limited (`max_groups`), and so is half of the byte budget for their contents; beyond either the oldest is
+//! closed early. A join by a text that tells units apart is a mistake if a unit never brings as many pieces as a group
+//! waits for: [`check`] refuses it. If the data decide, [`warn`] tells it.
+
+use std::collections::HashMap;
+use std::ops::Add;
+
+use super::error::Problem;
+use super::model::{AfterFailure, GatherBy, GatherSpec, OpSpec, SourceSpec, StageSpec};
+use super::template::Field;
+
+/// The number of pieces of one unit that come to a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// The fewest.
+    pub least: u64,
+    /// The most; `None`: the data decide.
+    pub most: Option<u64>,
+}
+
+impl Count {
+    const NONE: Self = Self::exactly(0);
+    const ANY: Self = Self { least: 0, most: None };
+
+    const fn exactly(number: u64) -> Self {
+        Self { least: number, most: Some(number) }
+    }
+
+    /// One or the other.
+    fn or(self, other: Self) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.zip(other.most).map(|(most, other)| most.max(other)),
+        }
+    }
+
+    /// As many for each of these.
+    fn times(self, each: Self) -> Self {
+        let most = match (self.most, each.most) {
+            (Some(0), _) | (_, Some(0)) => Some(0),
+            (most, each) => most.zip(each).map(|(most, each)| most.saturating_mul(each)),
+        };
+        Self { least: self.least.saturating_mul(each.least), most }
+    }
+
+    /// The number of groups that these pieces become.
+    fn one_group(self) -> Self {
+        Self { least: self.least.min(1), most: Some(self.most.map_or(1, |most| most.min(1))) }
+    }
+
+    /// The count in words: `2`, `0 to 2`, `any number`.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Self { least, most: Some(most) } if least == most => most.to_string(),
+            Self { least, most: Some(most) } if least + 1 == most => format!("{least} or {most}"),
+            Self { least, most: Some(most) } => format!("{least} to {most}"),
+            Self { least: 0, most: None } => "any number".to_owned(),
+            Self { least, most: None } => format!("{least} or more"),
+        }
+    }
+}
+
+impl Add for Count {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            least: self.least.saturating_add(other.least),
+            most: self.most.zip(other.most).map(|(most, other)| most.saturating_add(other)),
+        }
+    }
+}
+
+/// A stage that splits or copies units whose pieces come together again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Join {
+    /// The stage that splits, by its index.
+    pub fork: usize,
+    /// The stage that gathers, by its index.
+    pub join: usize,
+    /// The ways from the fork, each with its first stage and the number of pieces that come to the join.
+    pub ways: Vec<(usize, Count)>,
+    /// The number of pieces of one unit that come to the join.
+    pub pieces: Count,
+}
+
+/// The joins of a flow, in the order of the stages.
+pub(crate) fn joins(stages: &[StageSpec]) -> Vec<Join> {
+    let mut graph = Graph::new(stages);
+    (0..stages.len()).filter(|stage| gather(&stages[*stage]).is_some()).flat_map(|join| graph.joins_at(join)).collect()
+}
+
+fn gather(stage: &StageSpec) -> Option<&GatherSpec> {
+    match &stage.op {
+        OpSpec::Gather(spec) => Some(spec),
+        _ => None,
+    }
+}
+
+/// Refuses joins by a text that tells units apart, at which no group ever has the units that it waits for.
+pub(super) fn check(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
+    let hopeless = waiting(stages, source, group)
+        .into_iter()
+        .filter(|waiting| waiting.most().is_some_and(|most| most < waiting.units));
+    hopeless.map(|waiting| waiting.refuse(stages)).collect()
+}
+
+/// Warns of joins by a text that tells units apart, at which the data decide whether a group has the units that it waits
+/// for. A flow that says what ends the wait (`wait`, `bytes`, `max_groups`) knows of it.
+pub(super) fn warn(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
+    let open = waiting(stages, source, group)
+        .into_iter()
+        .filter(|waiting| waiting.most().is_none_or(|most| most >= waiting.units))
+        .filter(|waiting| waiting.join.pieces.least < waiting.units && waiting.is_unlimited);
+    open.map(|waiting| waiting.warn(stages)).collect()
+}
+
+/// A join by a text that tells units apart, with the number of units for which a group waits.
+struct Waiting {
+    join: Join,
+    units: u64,
+    is_unlimited: bool,
+}
+
+fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiting> {
+    let mut found = Vec::new();
+    // A walk comes to each path once.
+    if !matches!(source, SourceSpec::Walk { .. }) || group > 1 {
+        return found;
+    }
+    let mut graph = Graph::new(stages);
+    for (index, stage) in stages.iter().enumerate() {
+        let Some(spec) = gather(stage) else { continue };
+        let (GatherBy::Key(key), Some(units)) = (&spec.by, spec.units) else { continue };
+        let is_unlimited = spec.wait.is_none() && spec.bytes.is_none() && spec.max_groups.is_none();
+        for join in graph.joins_at(index) {
+            // A copy has the fields of its file, and other pieces have them as those of their parent.
+            let is_copy = stages[join.fork].op.copies().is_some();
+            let tells_apart = key.fields().any(|(field, _)| match field {
+                Field::Path => is_copy,
+                Field::Parent(field) => **field == Field::Path,
+                _ => false,
+            });
+            if tells_apart && graph.is_plain(&join) {
+                found.push(Waiting { join, units, is_unlimited });
+            }
+        }
+    }
+    found
+}
+
+impl Waiting {
+    fn most(&self) -> Option<u64> {
+        self.join.pieces.most
+    }
+
+    fn refuse(self, stages: &[StageSpec]) -> Problem {
+        let (fork, join) = (&stages[self.join.fork], &stages[self.join.join]);
+        let pieces = self.join.pieces.in_words();
+        let message = format!(
+            "no group of `{}` ever has {} units: `{}` sends it {pieces} of each file, and `by` tells the files apart",
+            join.name, self.units, fork.name
+        );
+        let most = self.most().unwrap_or(0);
+        let mut help = "write in its place, for example\n  by = \"parent\"\n    without `units`: a group is closed when no other piece of its file is in the flow".to_owned();
+        if most > 0 {
+            help += &format!("\n  units = {most}\n    a group is closed when it has all that comes");
+        }
+        self.labeled(stages, Problem::new(message)).help(help)
+    }
+
+    fn warn(self, stages: &[StageSpec]) -> Problem {
+        let (fork, join) = (&stages[self.join.fork], &stages[self.join.join]);
+        let pieces = self.join.pieces.in_words();
+        let message = format!(
+            "`{}` waits for {} units of each file, and `{}` sends it {pieces}: the group of a file with fewer waits for the end \
+             of the run",
+            join.name, self.units, fork.name
+        );
+        let help = "write in its place, for example\n  by = \"parent\"\n    without `units`: a group is closed when no other piece of its file \
+                    is in the flow\n  wait = \"1m\"\n    a group is closed after a minute\n  max_groups = 100000\n    beyond that number, the oldest group is \
+                    closed"
+            .to_owned();
+        self.labeled(stages, Problem::new(message)).help(help)
+    }
+
+    /// Points at the join, at the fork, and at the first stage of each way.
+    fn labeled(&self, stages: &[StageSpec], problem: Problem) -> Problem {
+        let (fork, join) = (&stages[self.join.fork], &stages[self.join.join]);
+        let mut problem = problem.at(join.op_span.clone(), format!("waits for {}", self.units));
+        problem = problem.at(fork.op_span.clone(), "forks");
+        for (stage, count) in &self.join.ways {
+            problem = problem.at(stages[*stage].span.clone(), format!("brings {}", count.in_words()));
+        }
+        problem
+    }
+}
+
+/// The depth at which paths are no longer followed: the data decide, as far as is known.
+const MAX_DEPTH: usize = 2048;
+
+/// The steps after which paths are no longer followed, for all joins together.
+const MAX_STEPS: usize = 1 << 20;
+
+/// The most forks of one join that are found. A join that is refused or told of has one.
+const MAX_FORKS: usize = 8;
+
+/// The stages with the number of pieces that go from one to another.
+struct Graph<'a> {
+    stages: &'a [StageSpec],
+    /// The stages to which a unit may go from each.
+    exits: Vec<Vec<usize>>,
+    /// For each stage, whether what becomes of its units may come to each.
+    after: Vec<Vec<bool>>,
+    /// The known counts from a stage to a join; `None` while one is being found out.
+    counts: HashMap<(usize, usize), Option<Count>>,
+    /// The joins by parent of a fork, each with the groups of one unit; `None` while they are being found out.
+    inner: HashMap<usize, Option<Vec<(usize, Count)>>>,
+    depth: usize,
+    steps: usize,
+}
+
+impl<'a> Graph<'a> {
+    fn new(stages: &'a [StageSpec]) -> Self {
+        let index: HashMap<&str, usize> =
+            stages.iter().enumerate().map(|(index, stage)| (stage.name.as_str(), index)).collect();
+        let exits: Vec<Vec<usize>> = stages
+            .iter()
+            .map(|stage| match stage.op.copies() {
+                Some(copies) => copies.iter().map(|name| index[&**name]).collect(),
+                None => stage.next.iter().chain(&stage.otherwise).map(|name| index[name.as_str()]).collect(),
+            })
+            .collect();
+        let after = (0..stages.len()).map(|stage| reached(&exits, &exits[stage], None)).collect();
+        Self { stages, exits, after, counts: HashMap::new(), inner: HashMap::new(), depth: 0, steps: 0 }
+    }
+
+    fn is_fork(&self, stage: usize) -> bool {
+        matches!(self.stages[stage].op, OpSpec::Split(_))
+    }
+
+    fn is_by_parent(&self, stage: usize) -> bool {
+        gather(&self.stages[stage]).is_some_and(|spec| spec.by == GatherBy::Parent)
+    }
+
+    /// The forks whose pieces come to the join.
+    fn joins_at(&mut self, join: usize) -> Vec<Join> {
+        let forks = (0..self.stages.len()).filter(|stage| self.is_fork(*stage) && self.after[*stage][join]);
+        let forks: Vec<usize> = forks.collect();
+        let joins = forks.into_iter().map(|fork| {
+            let ways = self.ways(fork, join);
+            let pieces = sum(&ways);
+            Join { fork, join, ways, pieces }
+        });
+        joins.filter(|join| join.pieces.most != Some(0)).take(MAX_FORKS).collect()
+    }
+
+    /// The ways from a fork to a join, with the pieces of one unit that take each.
+    fn ways(&mut self, fork: usize, join: usize) -> Vec<(usize, Count)> {
+        let pieces = if self.stages[fork].op.copies().is_some() { Count::exactly(1) } else { Count::ANY };
+        let exits = self.exits[fork].clone();
+        exits.into_iter().map(|exit| (exit, pieces.times(self.arrivals(exit, join)))).collect()
+    }
+
+    /// The number of units that come to the join for each unit of the same level that comes to the stage.
+    fn arrivals(&mut self, stage: usize, join: usize) -> Count {
+        if stage == join {
+            return Count::exactly(1);
+        }
+        // A group stands for the unit that was split, or for several units.
+        if gather(&self.stages[stage]).is_some() || !self.after[stage][join] {
+            return Count::NONE;
+        }
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            return Count::ANY;
+        }
+        match self.counts.get(&(stage, join)) {
+            Some(Some(count)) => return *count,
+            // The units go round in a circle.
+            Some(None) => return Count::ANY,
+            None if self.depth == MAX_DEPTH => return Count::ANY,
+            None => {}
+        }
+        self.depth += 1;
+        self.counts.insert((stage, join), None);
+        let mut count = if self.is_fork(stage) { self.through(stage, join) } else { self.along(stage, join) };
+        if self.stages[stage].after_failure == AfterFailure::Skip {
+            count.least = 0;
+        }
+        self.counts.insert((stage, join), Some(count));
+        self.depth -= 1;
+        count
+    }
+
+    /// The arrivals by way of a stage whose units take one of its exits.
+    fn along(&mut self, stage: usize, join: usize) -> Count {
+        let spec = &self.stages[stage];
+        let leaves = spec.next.is_none() || spec.op.has_else() && spec.otherwise.is_none();
+        let exits = self.exits[stage].clone();
+        let counts: Vec<Count> = exits.into_iter().map(|exit| self.arrivals(exit, join)).collect();
+        counts.into_iter().chain(leaves.then_some(Count::NONE)).reduce(Count::or).unwrap_or(Count::NONE)
+    }
+
+    /// The arrivals by way of a fork: its pieces, unless the join is by parent, and what becomes of its unit's groups.
+    fn through(&mut self, fork: usize, join: usize) -> Count {
+        let pieces = if self.is_by_parent(join) { Count::NONE } else { sum(&self.ways(fork, join)) };
+        let Some(inner) = self.inner_joins(fork) else { return Count::ANY };
+        self.steps += inner.len();
+        inner.into_iter().filter(|(inner, _)| *inner != join).fold(pieces, |sum, (inner, groups)| {
+            let next = self.exits[inner].first().copied();
+            sum + next.map_or(Count::NONE, |next| groups.times(self.arrivals(next, join)))
+        })
+    }
+
+    /// The joins by parent of a fork, each with the groups that one unit makes there; `None` in a circle.
+    fn inner_joins(&mut self, fork: usize) -> Option<Vec<(usize, Count)>> {
+        if let Some(known) = self.inner.get(&fork) {
+            return known.clone();
+        }
+        if self.steps > MAX_STEPS {
+            return None;
+        }
+        self.inner.insert(fork, None);
+        let joins: Vec<usize> =
+            (0..self.stages.len()).filter(|stage| self.is_by_parent(*stage) && self.after[fork][*stage]).collect();
+        let groups = joins.into_iter().map(|join| (join, sum(&self.ways(fork, join)).one_group()));
+        let groups: Vec<(usize, Count)> = groups.filter(|(_, groups)| groups.most != Some(0)).collect();
+        self.inner.insert(fork, Some(groups.clone()));
+        Some(groups)
+    }
+
+    /// Whether only units of the source come to the fork, once each, only its pieces come to the join, and no stage
+    /// between them splits or gathers.
+    fn is_plain(&self, join: &Join) -> bool {
+        let (fork, join) = (join.fork, join.join);
+        let changes = |stage: usize| self.is_fork(stage) || gather(&self.stages[stage]).is_some();
+        let mut stages = 0..self.stages.len();
+        let is_plain = stages.all(|stage| {
+            let is_before = self.after[stage][fork];
+            let is_between = self.after[fork][stage] && self.after[stage][join] && stage != join && stage != fork;
+            !(is_before && (changes(stage) || stage == fork) || is_between && changes(stage))
+        });
+        is_plain && !reached(&self.exits, &[0], Some(fork))[join]
+    }
+}
+
+fn sum(ways: &[(usize, Count)]) -> Count {
+    ways.iter().fold(Count::NONE, |sum, (_, count)| sum + *count)
+}
+
+/// The stages to which these lead, themselves included, without passing one of them.
+fn reached(exits: &[Vec<usize>], from: &[usize], without: Option<usize>) -> Vec<bool> {
+    let mut seen = vec![false; exits.len()];
+    let mut open = from.to_vec();
+    while let Some(stage) = open.pop() {
+        if Some(stage) != without && !std::mem::replace(&mut seen[stage], true) {
+            open.extend(&exits[stage]);
+        }
+    }
+    seen
+}

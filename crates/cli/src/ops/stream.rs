@@ -1,0 +1,218 @@
+//! `stream`: a program of streams makes another payload of the payload's values.
+//!
+//! The program reads the payload while it computes, so only the result, and the values that wait within its proven bounds, are in
+//! memory beside it. It has no access to files. Its clocks are checked with the flow file.
+
+use std::cell::RefCell;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use millstream_flow::{Cx, Failure};
+use millstream_stream::text::{Inputs, Problem, TextProgram, Value, parse};
+use millstream_stream::{Part, RunError, Running};
+
+use super::{Op, growing};
+use crate::payload;
+use crate::record::Record;
+
+/// Steps of the program between two looks at the time limit and at cancellation.
+const STEPS: u64 = 4096;
+
+/// The first memory that is granted to a result; it doubles from there.
+const FIRST: u64 = 64 << 10;
+
+/// See the [module](self).
+pub(super) struct Stream {
+    expression: String,
+    max_bytes: u64,
+}
+
+/// Checks a program, and reads nothing.
+///
+/// # Errors
+/// The text is no program, or one without bounds.
+pub(crate) fn check(expression: &str) -> Result<(), Problem> {
+    parse(expression, &Inputs::content(|| Ok(Box::new(io::empty()))))?.check().map(drop)
+}
+
+/// The error at which a reading of the payload has stopped.
+type Unread = Rc<RefCell<Option<io::Error>>>;
+
+/// A reading of the payload that keeps its error.
+struct Watched<R> {
+    reader: R,
+    unread: Unread,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer).map_err(|error| {
+            let told = io::Error::new(error.kind(), error.to_string());
+            *self.unread.borrow_mut() = Some(error);
+            told
+        })
+    }
+}
+
+impl Stream {
+    pub(super) fn new(expression: &str, max_bytes: u64) -> Self {
+        Self { expression: expression.to_owned(), max_bytes }
+    }
+
+    fn program(&self, payload: &payload::Stream, unread: &Unread) -> Result<TextProgram, Problem> {
+        let (payload, unread) = (payload.clone(), Rc::clone(unread));
+        let open = move || -> io::Result<Box<dyn Read>> {
+            Ok(Box::new(Watched { reader: payload.reader()?, unread: Rc::clone(&unread) }))
+        };
+        parse(&self.expression, &Inputs::content(open))
+    }
+
+    /// Runs the program to its end; its values, each on a line. `held` is what the unit holds meanwhile.
+    fn result(
+        &self,
+        mut running: Running<Value>,
+        held: u64,
+        failure: impl Fn(RunError) -> Failure,
+        cx: &mut Cx<'_>,
+    ) -> Result<Vec<u8>, Failure> {
+        let (mut result, mut granted, mut values) = (Vec::new(), 0, 0);
+        loop {
+            if result.len() as u64 >= granted {
+                granted = (granted * 2).max(FIRST);
+                cx.reserve(held.saturating_add(granted))?;
+                growing::grow_to(&mut result, usize::try_from(granted).unwrap_or(usize::MAX))
+                    .map_err(|error| Failure::msg(error.to_string()))?;
+            }
+            match running.next_within(STEPS).map_err(&failure)? {
+                Part::Value(value) => {
+                    value.print(&mut result);
+                    result.push(b'\n');
+                    values += 1;
+                }
+                Part::Pause => cx.check()?,
+                Part::End => return Ok(result),
+            }
+            if values % STEPS == 0 {
+                cx.check()?;
+            }
+            if result.len() as u64 > self.max_bytes {
+                let message = format!("the result has more than `max_bytes`, {}", self.max_bytes);
+                return Err(Failure::permanent(message));
+            }
+        }
+    }
+}
+
+impl Op for Stream {
+    fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        let payload = record.payload.share();
+        let unread = Unread::default();
+        let program = self.program(&payload, &unread);
+        let running = program.and_then(TextProgram::run).map_err(|problem| Failure::permanent(problem.message))?;
+        let held = record.held().saturating_add(running.proof().bytes());
+        let failure = |error: RunError| match unread.borrow_mut().take() {
+            Some(unread) => payload.failure(&unread),
+            None => Failure::permanent(error.to_string()),
+        };
+        let mut result = self.result(running, held, failure, cx)?;
+        growing::trim(&mut result);
+        record.payload = result.into();
+        record.headroom = 0;
+        Ok(())
+    }
+
+    fn idempotent(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::Duration;
+
+    use super::{Stream, check};
+    use crate::ops::one_stage::{run, run_under, run_within};
+    use crate::payload::{self, Payload};
+    use crate::record::Record;
+
+    const MAX: u64 = 1 << 30;
+
+    #[test]
+    fn values_of_the_payload_become_lines_of_the_result() {
+        let sums = Stream::new("scan(lines(), 0, acc + number(it))", MAX);
+        assert_eq!(run(sums, Record::holding("1\n2\n3")).unwrap().payload, b"1\n3\n6\n");
+        let none = Stream::new("filter(lines(), false)", MAX);
+        assert_eq!(run(none, Record::holding("")).unwrap().payload, b"");
+    }
+
+    #[test]
+    fn a_payload_can_be_read_at_two_paces() {
+        let halves = Stream::new("x = lines(); zip(every(x, 2), reread(x))", MAX);
+        assert_eq!(run(halves, Record::holding("a\nb\nc\nd\n")).unwrap().payload, b"a\ta\nc\tb\n");
+    }
+
+    #[test]
+    fn a_payload_that_is_not_in_memory_is_read_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, "2\n3\n").unwrap();
+        let mut record = Record::line(b"x".to_vec());
+        let opened = payload::Stream::of_file(File::open(&path).unwrap(), 4, &path, 0);
+        record.payload = Payload::Stream(opened.clone());
+        let sum = || Stream::new("reduce(lines(), 0, acc + number(it))", MAX);
+        assert_eq!(run(sum(), record.clone()).unwrap().payload, b"5\n");
+        std::fs::write(&path, "").unwrap();
+        assert!(run(sum(), record).unwrap_err().contains("read"));
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_computed_says_of_which_stream() {
+        let sum = Stream::new("map(lines(), it + 1)", MAX);
+        let error = run(sum, Record::holding("a\n")).unwrap_err();
+        assert!(error.contains("map"), "{error}");
+    }
+
+    #[test]
+    fn a_result_beyond_its_limit_and_a_program_without_an_end_stop() {
+        let many = Stream::new("repeat(lines(), 1000000)", 1000);
+        assert!(run(many, Record::holding("x")).unwrap_err().contains("`max_bytes`, 1000"));
+        for endless in
+            ["filter(numbers(1, 9000000000000000000), false)", "every(numbers(1, 9000000000000000000), 4294967296)"]
+        {
+            let endless = Stream::new(endless, MAX);
+            let error = run_within(endless, Record::holding("x"), Duration::from_millis(50)).unwrap_err();
+            assert!(error.contains("time limit"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_result_larger_than_the_budget_is_made_alone() {
+        let record = run_under(Stream::new("repeat(lines(), 100000)", MAX), Record::holding("x"), 4096).unwrap();
+        assert_eq!(record.payload.bytes().len(), 200_000);
+    }
+
+    #[test]
+    fn a_program_reads_no_file_and_writes_none() {
+        assert!(check("lines(\"/etc/passwd\")").unwrap_err().message.contains("no file"));
+        assert!(check("x = lines(); zip(every(x, 2), spill(x, \"/tmp\"))").unwrap_err().message.contains("disk"));
+        let refused = check("x = lines(); zip(every(x, 2), x)").unwrap_err();
+        let help = refused.help.unwrap();
+        assert!(help.contains("zip(every(x, 2), reread(x))") && !help.contains("spill"), "{help}");
+    }
+
+    #[test]
+    fn hostile_programs_are_refused_in_little_time() {
+        let deep = "(".repeat(60_000);
+        let nested = format!("{}lines(){}", "skip(".repeat(5000), ", 1)".repeat(5000));
+        let huge = "skip(lines(), 99999999999999999999999999)";
+        let clocks = "x = lines(); zip(every(x, 4294967291), every(x, 4294967279))";
+        for hostile in
+            [deep.as_str(), &nested, huge, clocks, "\u{0}", "lines(", "", "merge()", "window(lines(), 16777217)"]
+        {
+            assert!(check(hostile).is_err(), "{hostile:.40}");
+        }
+        let long: String = (0..3000).map(|n| format!("a{}=skip(a{n},1);", n + 1)).collect();
+        check(&format!("a0=lines();{long}a3000")).unwrap();
+    }
+}

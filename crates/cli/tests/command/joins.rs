@@ -1,0 +1,194 @@
+//! Forks of flow files whose ways join again: what `plan` says of them, which are refused, and that none hangs.
+
+use std::fs;
+
+use crate::support::{Room, ended};
+
+/// A flow over the files of `in`, with these stages.
+fn flow(head: &str, stages: &str) -> Room {
+    let room = Room::new(&format!("name = \"joins\"\n{head}\n[source]\nwalk = \"in\"\n{stages}"));
+    fs::create_dir(room.path("in")).unwrap();
+    room
+}
+
+/// Two ways, one of which lets some files go, and their join.
+fn ways(join: &str) -> String {
+    format!(
+        r#"
+        [[stage]]
+        name = "fork"
+        op = "copy"
+        to = ["all", "some"]
+        [[stage]]
+        name = "all"
+        op = "set"
+        fields = {{ way = "all" }}
+        next = "join"
+        [[stage]]
+        name = "some"
+        op = "filter"
+        when = {{ text = "{{name}}", ends_with = "1" }}
+        [[stage]]
+        name = "join"
+        op = "gather"
+        {join}
+        reduce = "count"
+        [[stage]]
+        name = "list"
+        op = "append"
+        path = "list"
+        line = "{{count}}"
+        "#
+    )
+}
+
+/// The page of the plan in one line.
+fn planned(room: &Room) -> (String, String) {
+    let (out, err) = ended(&room.run(&["plan", "flow.toml"]), 0);
+    (out.split_whitespace().collect::<Vec<_>>().join(" "), err)
+}
+
+#[test]
+fn the_plan_says_what_comes_to_a_join_and_what_waits_there() {
+    let room = flow("inflight = 8\nmemory = \"1MiB\"", &ways("by = \"parent\""));
+    let (page, err) = planned(&room);
+    assert!(
+        page.contains("joins join joins 1 or 2 pieces of each unit of `fork`, 1 by `all` and 0 or 1 by `some`."),
+        "{page}"
+    );
+    assert!(page.contains("At most 9 groups wait, each until no other piece of its unit is in the flow."), "{page}");
+    assert_eq!(err, "");
+    let (json, _) = ended(&room.run(&["plan", "--json", "flow.toml"]), 0);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let join = &json["joins"][0];
+    assert_eq!((&join["stage"], &join["by"], &join["max_groups"]), (&"join".into(), &"parent".into(), &9.into()));
+    assert_eq!(join["forks"][0]["pieces"], serde_json::json!([1, 2]));
+    assert_eq!(join["forks"][0]["ways"][1], serde_json::json!({ "stage": "some", "pieces": [0, 1] }));
+}
+
+#[test]
+fn a_join_that_waits_for_more_than_ever_comes_is_refused_with_both_ways() {
+    let room = flow("", &ways("by = \"{path}\"\nunits = 3"));
+    let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
+    let said =
+        "no group of `join` ever has 3 units: `fork` sends it 1 or 2 of each file, and `by` tells the files apart";
+    assert!(err.contains(said), "{err}");
+    for label in ["waits for 3", "forks", "brings 1\n", "brings 0 or 1", "by = \"parent\"", "units = 2"] {
+        assert!(err.contains(label), "{label}: {err}");
+    }
+    ended(&room.run(&["run", "flow.toml"]), 2);
+}
+
+#[test]
+fn a_join_whose_units_the_data_decide_is_told_of_until_the_flow_says_how_it_ends() {
+    let (_, err) = planned(&flow("", &ways("by = \"{path}\"\nunits = 2")));
+    assert!(err.contains("warning: `join` waits for 2 units of each file"), "{err}");
+    for mended in [
+        "by = \"{path}\"\nunits = 2\nwait = \"1m\"",
+        "by = \"{path}\"\nunits = 2\nmax_groups = 100",
+        "by = \"{path}\"\nunits = 1",
+        "by = \"parent\"",
+        // Files share a host of words: nothing is known of these groups.
+        "by = \"{ext}\"\nunits = 7",
+    ] {
+        let (page, err) = planned(&flow("", &ways(mended)));
+        assert_eq!(err, "", "{mended}");
+        assert!(page.contains("joins join joins 1 or 2 pieces"), "{mended}: {page}");
+    }
+}
+
+#[test]
+fn no_join_hangs_with_one_unit_in_flight_and_little_memory() {
+    for join in [
+        "by = \"parent\"",
+        "by = \"{path}\"\nunits = 2",
+        "by = \"{path}\"",
+        "by = \"{path}\"\nunits = 2\nmax_groups = 1",
+        "units = 7",
+        "",
+    ] {
+        let room = flow("inflight = 1\nworkers = 2\nmemory = \"1KiB\"", &ways(join));
+        for file in 0..60 {
+            room.write(format!("in/{file:02}"), "x");
+        }
+        ended(&room.run(&["run", "-q", "flow.toml"]), 0);
+        let counts: Vec<u64> = room.read("list").lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(counts.iter().sum::<u64>(), 66, "{join}");
+        // A group by parent is never closed before it is whole.
+        assert!(join != "by = \"parent\"" || counts.len() == 60, "{counts:?}");
+    }
+}
+
+/// A split within a copy, and a copy within that, all of which join again.
+const NESTED: &str = r#"
+    [[stage]]
+    name = "read"
+    op = "read"
+    [[stage]]
+    name = "fork"
+    op = "copy"
+    to = ["lines", "plain"]
+    [[stage]]
+    name = "lines"
+    op = "split"
+    by = "lines"
+    [[stage]]
+    name = "odd"
+    op = "filter"
+    when = { text = "{line}", ends_with = "1" }
+    [[stage]]
+    name = "twice"
+    op = "copy"
+    to = ["one", "two"]
+    [[stage]]
+    name = "one"
+    op = "set"
+    payload = "1:{parent.line};"
+    next = "both"
+    [[stage]]
+    name = "two"
+    op = "set"
+    payload = "2:{parent.line};"
+    [[stage]]
+    name = "both"
+    op = "gather"
+    by = "parent"
+    [[stage]]
+    name = "file"
+    op = "gather"
+    by = "parent"
+    next = "join"
+    [[stage]]
+    name = "plain"
+    op = "set"
+    payload = "plain;"
+    [[stage]]
+    name = "join"
+    op = "gather"
+    by = "parent"
+    [[stage]]
+    name = "write"
+    op = "write"
+    path = "out/{name}"
+"#;
+
+#[test]
+fn a_copy_in_a_split_in_a_copy_joins_level_by_level() {
+    for inflight in [1, 2, 64] {
+        let room = flow(&format!("inflight = {inflight}\nmemory = \"4KiB\""), NESTED);
+        let lines: String = (0..200).map(|line| format!("{line}\n")).collect();
+        room.write("in/a", &lines);
+        room.write("in/b", "2\n4\n");
+        let (page, _) = planned(&room);
+        assert!(page.contains("both joins 2 pieces of each unit of `twice`, 1 by `one` and 1 by `two`."), "{page}");
+        assert!(page.contains("file joins all pieces of each unit of `lines`."), "{page}");
+        assert!(
+            page.contains("join joins 1 or 2 pieces of each unit of `fork`, 0 or 1 by `lines` and 1 by `plain`."),
+            "{page}"
+        );
+        ended(&room.run(&["run", "-q", "flow.toml"]), 0);
+        let odd: String = (0..200).filter(|n| n % 10 == 1).map(|n| format!("1:{n};2:{n};")).collect();
+        assert_eq!(room.read("out/a"), format!("{odd}plain;"));
+        assert_eq!(room.read("out/b"), "plain;");
+    }
+}

@@ -1,0 +1,272 @@
+//! Measures the executor beside hand-written loops and the programs of a shell.
+//!
+//! | part | ours | beside it |
+//! | --- | --- | --- |
+//! | `fused` | map, filter and a window of numbers | the same as a loop |
+//! | `files` | text programs over a file of lines, of CSV and of JSON | `awk`, `qsv`, `mlr`, `jq`, as far as installed |
+//! | `spill` | values through a spill | `dd` to the same folder |
+//! | `check` | the check of 1,000 operators | |
+//! | `memory` | the peak of the resident memory for 10^4 to 10^7 values | |
+//!
+//! Runs alternate, and medians are printed. `memory 9` goes up to 10^9 values.
+//!
+//! `cargo run --release -p millstream-stream --example measure [PART [ARGUMENT]]`
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use millstream_stream::text::{Inputs, parse};
+use millstream_stream::{Program, Stream};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The runs of each side.
+const RUNS: usize = 7;
+/// The values of the fused loop.
+const VALUES: u64 = 10_000_000;
+/// The lines of a file.
+const LINES: u64 = 2_000_000;
+/// The values that are spilled.
+const SPILLED: u64 = 4_000_000;
+/// The bytes of a spilled value.
+const VALUE: usize = 64;
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [] => {
+            fused(VALUES);
+            files()?;
+            spill()?;
+            check()?;
+            memory(7)
+        }
+        ["fused"] => {
+            fused(VALUES);
+            Ok(())
+        }
+        // Few values and one side, for a profiler that counts instructions.
+        ["ours", values] => {
+            black_box(ours(values.parse()?));
+            Ok(())
+        }
+        ["loop", values] => {
+            black_box(by_hand(values.parse()?));
+            Ok(())
+        }
+        ["files"] => files(),
+        ["spill"] => spill(),
+        ["check"] => check(),
+        ["memory"] => memory(7),
+        ["memory", power] => memory(power.parse()?),
+        ["resident", values] => {
+            black_box(ours(values.parse()?));
+            println!("{}", peak_kb()?);
+            Ok(())
+        }
+        _ => Err("expected a part: fused, files, spill, check or memory".into()),
+    }
+}
+
+/// The medians of two sides whose runs alternate.
+fn alternate(mut first: impl FnMut(), mut second: impl FnMut()) -> [Duration; 2] {
+    let mut times = [Vec::new(), Vec::new()];
+    let time = |run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    };
+    for _ in 0..RUNS {
+        times[0].push(time(&mut first));
+        times[1].push(time(&mut second));
+    }
+    times.map(|mut times| {
+        times.sort_unstable();
+        times[RUNS / 2]
+    })
+}
+
+/// Sums of windows of three, a step of two apart, of the odd ones of scaled numbers.
+fn graph(x: &Stream<u64>) -> Stream<u64> {
+    let odd = x.map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7).filter(|n| n % 2 == 1);
+    odd.windows(3, 2).map(|window| window.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)))
+}
+
+fn ours(values: u64) -> u64 {
+    let mut sum = 0_u64;
+    let running = graph(&Program::new().iter("x", 0..values)).run().expect("it has bounds");
+    running.for_each(|value| sum = sum.wrapping_add(*value)).expect("it runs");
+    sum
+}
+
+fn by_hand(values: u64) -> u64 {
+    let (mut sum, mut window, mut filled) = (0_u64, [0_u64; 3], 0);
+    for n in 0..values {
+        let n = black_box(n).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7;
+        if n % 2 != 1 {
+            continue;
+        }
+        window[filled] = n;
+        filled += 1;
+        if filled == 3 {
+            sum = sum.wrapping_add(window.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)));
+            window[0] = window[2];
+            filled = 1;
+        }
+    }
+    sum
+}
+
+fn fused(values: u64) {
+    assert_eq!(ours(1000), by_hand(1000));
+    let [stream, hand] = alternate(|| _ = black_box(ours(values)), || _ = black_box(by_hand(values)));
+    let each = |time: Duration| time.as_secs_f64() * 1e9 / values as f64;
+    println!(
+        "fused: {:.2} ns a value, a loop {:.2} ns: {:.2} times the loop's speed",
+        each(stream),
+        each(hand),
+        each(hand) / each(stream)
+    );
+}
+
+/// Runs a text program over a file, and returns its output.
+fn program(text: &str, file: &Path) -> Outcome<Vec<u8>> {
+    let mut running = parse(text, &Inputs::files(vec![file.to_owned()]))?.run()?;
+    let mut out = Vec::new();
+    while let Some(value) = running.next()? {
+        value.print(&mut out);
+        out.push(b'\n');
+    }
+    Ok(out)
+}
+
+fn run(program: &[&str], file: &Path) -> Outcome<Vec<u8>> {
+    let output = Command::new(program[0]).args(&program[1..]).arg(file).stdin(Stdio::null()).output()?;
+    if output.status.success() { Ok(output.stdout) } else { Err(format!("{}: {}", program[0], output.status).into()) }
+}
+
+fn files() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    let [lines, csv, json] = ["x.txt", "x.csv", "x.jsonl"].map(|name| folder.path().join(name));
+    let mut writers = Vec::new();
+    for path in [&lines, &csv, &json] {
+        writers.push(BufWriter::new(File::create(path)?));
+    }
+    writeln!(writers[1], "name,size")?;
+    for n in 0..LINES {
+        let size = n.wrapping_mul(7919) % 100_003;
+        writeln!(writers[0], "{size}")?;
+        writeln!(writers[1], "file{n},{size}")?;
+        writeln!(writers[2], "{{\"name\":\"file{n}\",\"size\":{size}}}")?;
+    }
+    for mut writer in writers {
+        writer.flush()?;
+    }
+    let trials: [(&Path, &str, &[&[&str]]); 4] = [
+        (&lines, "reduce(lines(), 0, acc + number(it))", &[&["awk", "{ s += $1 } END { print s }"]]),
+        (&lines, "filter(lines(), contains(it, \"99\"))", &[&["awk", "/99/"], &["grep", "99"]]),
+        (
+            &csv,
+            "reduce(csv(), 0, acc + number(it.size))",
+            &[
+                &["awk", "-F,", "NR > 1 { s += $2 } END { print s }"],
+                &["mlr", "--icsv", "--onidx", "stats1", "-a", "sum", "-f", "size"],
+            ],
+        ),
+        (&json, "reduce(json(), 0, acc + it.size)", &[&["jq", "-n", "reduce inputs.size as $n (0; . + $n)"]]),
+    ];
+    for (file, text, others) in trials {
+        for other in others {
+            if run(other, file).is_err() {
+                println!("files: {} is not installed", other[0]);
+                continue;
+            }
+            let [stream, theirs] = alternate(
+                || drop(black_box(program(text, file).expect("it runs"))),
+                || drop(black_box(run(other, file).expect("it has run before"))),
+            );
+            let times = theirs.as_secs_f64() / stream.as_secs_f64();
+            println!("files: {text}: {stream:.1?}; {} {theirs:.1?}: {times:.2} times its speed", other[0]);
+        }
+    }
+    Ok(())
+}
+
+fn spill() -> Outcome<()> {
+    let folder = tempfile::tempdir_in(std::env::current_dir()?)?;
+    let copied = folder.path().join("copied");
+    let bytes = std::cell::Cell::new(0);
+    let spilled = || {
+        let mut read = 0;
+        let x = Program::new().read("x", move |value: &mut Vec<u8>| -> Result<bool, std::convert::Infallible> {
+            value.clear();
+            value.extend_from_slice(&[read as u8; VALUE]);
+            read += 1;
+            Ok(read <= SPILLED)
+        });
+        // The sum comes at the end, and all values wait for it.
+        let sum = x.reduce(0, |sum, value| *sum += value.len());
+        let pairs = sum.zip(&x.spill(folder.path()));
+        let pair = pairs.run().expect("a spill has bounds").values().next();
+        assert_eq!(pair.expect("one").expect("it runs"), (SPILLED as usize * VALUE, vec![0; VALUE]));
+        bytes.set(SPILLED * VALUE as u64);
+    };
+    spilled();
+    let blocks = format!("count={}", bytes.get() >> 20);
+    let input = "if=/dev/zero";
+    let output = format!("of={}", copied.display());
+    let dd = || {
+        let status = Command::new("dd").args([input, &output, "bs=1M", &blocks]).stderr(Stdio::null()).status();
+        assert!(status.is_ok_and(|status| status.success()));
+        let _ = fs::remove_file(&copied);
+    };
+    let [ours, theirs] = alternate(spilled, dd);
+    let rate = |time: Duration| (bytes.get() >> 20) as f64 / time.as_secs_f64();
+    println!(
+        "spill: {:.0} MiB/s, dd {:.0} MiB/s: {:.0} % of it",
+        rate(ours),
+        rate(theirs),
+        100.0 * rate(ours) / rate(theirs)
+    );
+    Ok(())
+}
+
+fn check() -> Outcome<()> {
+    let mut x = Program::new().iter("x", 0..1_u64);
+    for _ in 0..333 {
+        x = x.skip(1).map(|n| n % 7).zip_with(&x, |a, b| a ^ b);
+    }
+    let graph = x.graph();
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        black_box(millstream_stream::check::check(&graph)?);
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    println!("check: {} operators in {:.1?}", graph.nodes().len(), times[RUNS / 2]);
+    Ok(())
+}
+
+/// The peak of the resident memory, in kilobytes.
+fn peak_kb() -> Outcome<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("the kernel states no peak")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+fn memory(power: u32) -> Outcome<()> {
+    let program = std::env::current_exe()?;
+    for power in 4..=power {
+        let values = 10_u64.pow(power).to_string();
+        let output = Command::new(&program).args(["resident", &values]).output()?;
+        println!("memory: 10^{power} values, {} kB", String::from_utf8_lossy(&output.stdout).trim());
+    }
+    Ok(())
+}
