@@ -661,6 +661,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 workers_min: workers_min as u64,
                 workers_max: workers_max as u64,
                 blocking: draft.blocking,
+                fibers: draft.fibers,
                 batch: draft.batch,
                 idempotent: draft.config.idempotent,
                 timeout: draft.config.timeout,

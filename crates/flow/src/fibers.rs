@@ -84,6 +84,31 @@ impl FiberTrouble {
 }
 
 impl Fibers {
+    /// The number of fibers.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.groups.iter().map(|group| group.fibers).sum()
+    }
+
+    /// The number of fibers, the depth of their stacks, and their trouble, in words.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let fibers = self.total();
+        let mut text = format!("{fibers} fiber{}", if fibers == 1 { "" } else { "s" });
+        if self.stack_bytes > 0 {
+            let (deepest, all) = (self.deepest_bytes.div_ceil(1024), self.stack_bytes / 1024);
+            text += &format!(", the deepest stack so far {deepest} of {all} KiB");
+        }
+        let FiberTrouble { stalls, latest_stall, refused, latest_refusal } = &self.trouble;
+        if let Some(latest) = latest_stall {
+            text += &format!("\nstalled {stalls} ×, the latest: {latest}");
+        }
+        if let Some(latest) = latest_refusal {
+            text += &format!("\nnot started {refused} ×, the latest: {latest}");
+        }
+        text
+    }
+
     pub(crate) fn of(dump: Option<&Dump>, stacks: Option<StackReport>, trouble: FiberTrouble) -> Self {
         let mut found: Vec<(FiberGroup, Vec<(u64, u64)>)> = Vec::new();
         let mut places = std::collections::HashMap::new();
@@ -125,23 +150,8 @@ impl Fibers {
 
 impl fmt::Display for Fibers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fibers: u64 = self.groups.iter().map(|group| group.fibers).sum();
-        write!(f, "{fibers} fiber{}", if fibers == 1 { "" } else { "s" })?;
-        if self.stack_bytes > 0 {
-            let (deepest, all) = (self.deepest_bytes.div_ceil(1024), self.stack_bytes / 1024);
-            write!(f, ", the deepest stack so far {deepest} of {all} KiB")?;
-        }
-        for group in &self.groups {
-            write!(f, "\n{group}")?;
-        }
-        let FiberTrouble { stalls, latest_stall, refused, latest_refusal } = &self.trouble;
-        if let Some(latest) = latest_stall {
-            write!(f, "\nstalled {stalls} ×, the latest: {latest}")?;
-        }
-        if let Some(latest) = latest_refusal {
-            write!(f, "\nnot started {refused} ×, the latest: {latest}")?;
-        }
-        Ok(())
+        f.write_str(&self.summary())?;
+        self.groups.iter().try_for_each(|group| write!(f, "\n{group}"))
     }
 }
 
