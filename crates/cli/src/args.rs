@@ -145,6 +145,7 @@ pub(crate) enum Command {
     ///
     /// `--dump` shows all of them, those as one group that are in the same stage and wait in the same call: for what, how long,
     /// with which units, and how much of their stacks was used.
+    #[command(after_help = STATUS_STATUS)]
     Fibers(FibersArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
