@@ -141,6 +141,12 @@ pub(crate) enum Command {
     /// A unit is named by its number, as dead letters name it; a resource by its name, and a key as `host:example.org`.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Show the fibers of a running flow: how many, how deep their stacks are, and which have held up others.
+    ///
+    /// `--dump` shows all of them, those as one group that are in the same stage and wait in the same call: for what, how long,
+    /// with which units, and how much of their stacks was used.
+    #[command(after_help = STATUS_STATUS)]
+    Fibers(FibersArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
     /// Tell what a traced run would have come to under other settings.
@@ -567,6 +573,19 @@ pub(crate) struct ExplainArgs {
     pub what: String,
     /// Print the explanation as JSON.
     #[arg(long)]
+    pub json: bool,
+}
+
+/// `millstream fibers`.
+#[derive(Debug, Args)]
+pub(crate) struct FibersArgs {
+    /// The run: its name, or the control socket's path, as `millstream run` printed it.
+    pub run: PathBuf,
+    /// Show each group of equal fibers.
+    #[arg(long)]
+    pub dump: bool,
+    /// Print all of it as JSON.
+    #[arg(long, conflicts_with = "dump")]
     pub json: bool,
 }
 

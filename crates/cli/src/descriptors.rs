@@ -17,6 +17,9 @@ pub(crate) const NAME: &str = "file descriptors";
 /// report, of dead letters and of lists, and the folders of a walk.
 const BESIDE: u64 = 8;
 
+/// Descriptors of the threads that run fibers: two each.
+const OF_FIBERS: u64 = 4;
+
 /// The descriptors that a process is assumed to have open if `/proc` cannot be read.
 const USUALLY_OPEN: u64 = 16;
 
@@ -120,14 +123,16 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
     let printer = u64::from(file.stages.iter().any(|stage| stage.op.prints()));
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::HttpGet(_))).count() as u64;
     let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);
-    let left = limit.saturating_sub(in_use + BESIDE + 2 * (lists + printer) + idle);
+    let fibers = if file.stages.iter().any(|stage| stage.fibers.is_some()) { OF_FIBERS } else { 0 };
+    let left = limit.saturating_sub(in_use + BESIDE + fibers + 2 * (lists + printer) + idle);
     let least = uses().map(|(.., each)| each).max()?;
     (left < wanted).then_some(left.max(least))
 }
 
 /// The most units that a stage with threads of its own runs at once.
 fn at_once(file: &FlowFile, stage: &StageSpec, workers: usize) -> u64 {
-    let ceiling = stage.workers.map_or(MAX_THREADS, |(_, ceiling)| ceiling.resolve(workers) as u64);
+    let threads = stage.workers.map_or(MAX_THREADS, |(_, ceiling)| ceiling.resolve(workers) as u64);
+    let ceiling = stage.fibers.map_or(threads, |fibers| fibers.most as u64);
     let by_needs = stage.needs.iter().filter_map(|need| {
         let resource = file.resources.iter().find(|resource| resource.name == need.resource)?;
         match resource.kind {

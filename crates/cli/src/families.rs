@@ -48,8 +48,8 @@ mod tests {
             let families: Vec<Vec<String>> = page.split("\n\n").map(first_words).collect();
             for family in [
                 &[
-                    "Flows:", "run", "plan", "each", "init", "test", "retry", "status", "top", "explain", "set",
-                    "whatif",
+                    "Flows:", "run", "plan", "each", "init", "test", "retry", "status", "top", "explain", "fibers",
+                    "set", "whatif",
                 ][..],
                 &["Streams:", "stream", "tee"],
                 &["Evidence:", "slo", "compare", "csm", "history"],

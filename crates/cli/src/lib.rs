@@ -90,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => steer::client::status(args.run.as_deref(), args.json),
         Command::Top(args) => top::top(args.run.as_deref()),
         Command::Explain(args) => steer::client::explain(&args.run, &args.what, args.json),
+        Command::Fibers(args) => steer::client::fibers(&args.run, args.dump, args.json),
         Command::Set(args) => steer::client::set(&args.run, &args.settings),
         Command::Whatif(args) => whatif::what_if(&args),
         Command::Instrument(instrument) => instrument.run(),

@@ -91,7 +91,8 @@ fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {
     if !limits.is_empty() {
         page.fact("starts", &format!("no program while {}", limits.join(", or while ")));
     }
-    let own: u64 = plan.stages.iter().filter(|stage| stage.blocking).map(|stage| most_workers(stage, plan)).sum();
+    let own: u64 =
+        plan.stages.iter().filter(|stage| stage.blocking && !stage.fibers).map(|stage| most_workers(stage, plan)).sum();
     let beside =
         if own > 0 { format!(", and up to {} for stages that block", text::count(own)) } else { String::new() };
     page.fact("workers", &format!("{} shared by all stages{beside}", text::count(plan.workers)));
@@ -167,7 +168,11 @@ fn chains(file: &FlowFile) -> Vec<String> {
 fn stages(page: &mut Page, file: &FlowFile, plan: &Plan) {
     let mut rows = vec![["stage", "op", "queue", "workers", "batch"].map(str::to_owned)];
     for (spec, stage) in file.stages.iter().zip(&plan.stages) {
-        let own = if stage.blocking { " own" } else { "" };
+        let own = match (stage.fibers, stage.blocking) {
+            (true, _) => " fibers",
+            (false, true) => " own",
+            (false, false) => "",
+        };
         rows.push([
             text::printable(&stage.name).into_owned(),
             spec.op.name().to_owned(),
@@ -178,7 +183,11 @@ fn stages(page: &mut Page, file: &FlowFile, plan: &Plan) {
     }
     page.text.push('\n');
     page.table(&rows, &[false, false, true, true, false]);
-    page.paragraph("", "", "queue: most units in the stage; workers: fewest..most, own: threads of its own");
+    page.paragraph(
+        "",
+        "",
+        "queue: most units in the stage; workers: fewest..most, own: threads of its own, fibers: few threads for all",
+    );
 }
 
 fn batch(stage: &PlanStage) -> String {

@@ -147,6 +147,7 @@ fn build_ops(
             most_in_memory: file.most_in_memory(),
             open_lists: descriptors::open_lists(file),
             attempts: retries.saturating_add(1),
+            fibers: stage.fibers.is_some(),
             printer,
             machine,
             stand_ins,
@@ -165,7 +166,7 @@ fn build_ops(
 
 /// Whether a stage has threads of its own.
 fn blocks(spec: &StageSpec, op: &dyn Op) -> bool {
-    spec.blocking.unwrap_or_else(|| op.blocking(!spec.needs.is_empty()))
+    spec.fibers.is_some() || spec.blocking.unwrap_or_else(|| op.blocking(!spec.needs.is_empty()))
 }
 
 fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Resource {
@@ -310,7 +311,9 @@ impl Policies<'_> {
         if blocking {
             stage = stage.blocking();
         }
-        if let Some((floor, ceiling)) = spec.workers {
+        if let Some(fibers) = &spec.fibers {
+            stage = stage.fibers(fibers.most).stack(fibers.stack_bytes);
+        } else if let Some((floor, ceiling)) = spec.workers {
             let floor = floor.resolve(threads);
             // `"4..cores"` on a machine with fewer cores keeps its promise of four.
             stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
@@ -344,6 +347,7 @@ fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
         }
         BuildError::QueueAfterSplit { next, .. } => problem.at(stage_span(file, next), "this stage"),
         BuildError::Workers { stage, .. }
+        | BuildError::Stack { stage, .. }
         | BuildError::BatchSize { stage, .. }
         | BuildError::Unreachable { stage, .. }
         | BuildError::QueueAtSplit { stage }

@@ -548,3 +548,19 @@ fn unused_names_are_warned_about_and_refused_by_no_command() {
     let said = warned(&flow("", "net = 2", "op = \"read\"\npath = \"{param.out}\"\nneeds = { net = 1 }"));
     assert_eq!(said, "");
 }
+
+#[test]
+fn fibers_that_make_no_sense_are_refused_at_their_place() {
+    let get = |keys: &str| flow("", "", &format!("op = \"http-get\"\nurl = \"{{line}}\"\n{keys}"));
+    says(&get("fibers = 0"), &["`fibers` is zero, so nothing could ever pass", "f.toml:12:10"]);
+    says(&get("fibers = 1048577"), &["`fibers` is 1048577; the most is 1048576"]);
+    says(&get("fibers = \"many\""), &["`fibers`", "whole number"]);
+    says(&get("fibers = 8\nstack = \"8KiB\""), &["a fiber's stack has from 32 KiB to 1 GiB", "f.toml:13:9"]);
+    says(&get("stack = \"64KiB\""), &["the stage has no `fibers`", "set `fibers` as well"]);
+    says(&get("fibers = 8\nworkers = 4"), &["`fibers` is the most units at once", "leave one of them out"]);
+    says(&get("fibers = 8\nblocking = false"), &["runs beside the workers", "f.toml:13:12"]);
+    says(
+        &flow("", "", "op = \"read\"\nfibers = 8"),
+        &["the waits of `read` cannot suspend a fiber", "only those of `http-get` can"],
+    );
+}

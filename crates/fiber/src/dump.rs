@@ -41,6 +41,8 @@ pub struct FiberReport {
     pub id: u64,
     /// The fiber's name.
     pub name: Option<Arc<str>>,
+    /// The work unit that it serves, if it has [said so](crate::Fiber::set_unit).
+    pub unit: Option<u64>,
     /// The fiber's state.
     pub state: State,
     /// Whether the fiber will unwind at its next wait.
@@ -80,6 +82,7 @@ impl Dump {
         let report = |core: &Arc<Core>| FiberReport {
             id: core.id,
             name: core.name.clone(),
+            unit: core.unit(),
             state: state(core, now_ms, running.as_deref()),
             is_cancelled: core.is_cancelled(),
             stack_used_bytes: core.state.stack().map(|[limit, _, top]| shared.pool.used_bytes((limit, top))),
@@ -153,7 +156,7 @@ fn write_group(f: &mut fmt::Formatter<'_>, key: &Key<'_>, group: &Group) -> fmt:
         None => f.write_str("(unnamed) ")?,
     }
     match wait {
-        Some((reason, at)) => write!(f, "{} at {at}", in_words(*reason))?,
+        Some((reason, at)) => write!(f, "{reason} at {at}")?,
         None => f.write_str(["running", "ready", "", "unstarted"][usize::from(*order)])?,
     }
     if let Some(longest) = group.longest {
@@ -163,6 +166,12 @@ fn write_group(f: &mut fmt::Formatter<'_>, key: &Key<'_>, group: &Group) -> fmt:
         write!(f, ", stack up to {} KiB", bytes / 1024)?;
     }
     if *is_cancelled { f.write_str(", cancelled") } else { Ok(()) }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(in_words(*self))
+    }
 }
 
 fn in_words(reason: Reason) -> &'static str {

@@ -53,6 +53,14 @@ impl Fiber {
         }
     }
 
+    /// Notes the number of the work unit that the fiber serves, until the next call. Dumps and reports of stalls and
+    /// overflows show it. Has no effect on a thread. Wait-free.
+    pub fn set_unit(&self, unit: Option<u64>) {
+        if let Waiter::Fiber(core) = &self.waiter {
+            core.set_unit(unit);
+        }
+    }
+
     /// Ends the fiber's [`park`](crate::park), or its next one if it is not parked. May be called from any thread.
     ///
     /// Release: everything written before this call is visible after that `park`. Lock-free; makes a system call only

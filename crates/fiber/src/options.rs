@@ -56,6 +56,7 @@ pub struct Options {
     pub(crate) max_blocking_threads: usize,
     pub(crate) stall: Duration,
     pub(crate) io: IoModel,
+    pub(crate) stack_setting: &'static str,
     on_report: Arc<dyn Fn(&Report) + Send + Sync>,
 }
 
@@ -73,6 +74,7 @@ impl Options {
             max_blocking_threads: 64,
             stall: Duration::from_millis(10),
             io: IoModel::default(),
+            stack_setting: "`Options::stack_bytes`",
             on_report: Arc::new(|report| eprintln!("millstream-fiber: {report}")),
         }
     }
@@ -136,6 +138,13 @@ impl Options {
     #[must_use]
     pub fn io(self, io: IoModel) -> Self {
         Options { io, ..self }
+    }
+
+    /// Sets the words for the setting that raises the stack, for the report of an overflow; by default the setter of
+    /// these options. A program whose users choose the size elsewhere names their setting.
+    #[must_use]
+    pub fn stack_setting(self, stack_setting: &'static str) -> Self {
+        Options { stack_setting, ..self }
     }
 
     /// The function that gets the runtime's [reports](Report). By default each is a line on standard error. It is

@@ -12,6 +12,8 @@ pub enum Report {
     Stalled {
         /// The fiber's name, or its number after a `#`.
         fiber: String,
+        /// The work unit that it serves, if it has [said so](crate::Fiber::set_unit).
+        unit: Option<u64>,
         /// The worker's index.
         worker: usize,
         /// The time for which the fiber has kept the worker, at least.
@@ -29,10 +31,11 @@ pub enum Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Report::Stalled { fiber, worker, since } => write!(
+            Report::Stalled { fiber, unit, worker, since } => write!(
                 f,
-                "fiber `{fiber}` has kept worker {worker} for {} ms; call blocking code through `fiber::blocking`, and \
+                "fiber `{fiber}`{} has kept worker {worker} for {} ms; call blocking code through `fiber::blocking`, and \
                  `yield_now` in long computations",
+                unit.map_or_else(String::new, |unit| format!(" (unit {unit})")),
                 since.as_millis()
             ),
             Report::NotStarted { fiber, error } => write!(f, "fiber `{fiber}` never ran: {error}"),

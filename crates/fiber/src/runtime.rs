@@ -9,6 +9,7 @@ use crate::error::StartError;
 use crate::join::JoinHandle;
 use crate::options::Options;
 use crate::overflow;
+use crate::scheduler::core::Core;
 use crate::scheduler::local::Local;
 use crate::scheduler::shared::Shared;
 use crate::scope::{self, Scope};
@@ -23,7 +24,8 @@ use crate::stack::StackReport;
 /// abandons its threads.
 pub struct Runtime {
     shared: Arc<Shared>,
-    threads: Vec<thread::JoinHandle<()>>,
+    /// None once the runtime was abandoned.
+    threads: Option<Vec<thread::JoinHandle<()>>>,
 }
 
 impl Runtime {
@@ -36,7 +38,7 @@ impl Runtime {
         overflow::install();
         let shared = Arc::new(Shared::new(options));
         match shared.start() {
-            Ok(threads) => Ok(Runtime { shared, threads }),
+            Ok(threads) => Ok(Runtime { shared, threads: Some(threads) }),
             Err(source) => {
                 // The workers that did start have nothing to do and exit.
                 shared.close();
@@ -87,6 +89,18 @@ impl Runtime {
         self.shared.wait_until_empty();
     }
 
+    /// Cancels all fibers that have been spawned, as [`JoinHandle::cancel`] does. Does not wait.
+    pub fn cancel(&self) {
+        self.shared.registry.all().iter().for_each(Core::cancel);
+    }
+
+    /// Cancels all fibers and returns at once. The threads end after the last fiber, which may be never if a fiber does
+    /// not wait any more.
+    pub fn abandon(mut self) {
+        self.shared.close();
+        self.threads = None;
+    }
+
     /// Returns the number of fibers that have been spawned and have not ended.
     #[must_use]
     pub fn live_fibers(&self) -> usize {
@@ -116,12 +130,13 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
+        let Some(threads) = self.threads.take() else { return };
         self.shared.close();
         if Local::is_worker_of(&self.shared) {
             return;
         }
         self.shared.wait_until_empty();
-        for thread in self.threads.drain(..) {
+        for thread in threads {
             // A worker that panicked would have ended the process.
             let _ = thread.join();
         }

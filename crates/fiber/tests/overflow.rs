@@ -207,7 +207,7 @@ fn an_overflow_names_the_fiber_and_its_stack_under_each_model_and_guard() {
             let (text, signal) = ending(&format!("overflow {threads} {guards}"));
             assert_eq!(signal, Some(libc::SIGABRT), "{text}");
             assert!(text.contains("fiber `get` (#"), "{text}");
-            let sizes = "overflowed its stack of 49152 bytes; raise it with `Options::stack_bytes(98304)`";
+            let sizes = "overflowed its stack of 49152 bytes; raise `Options::stack_bytes` to 98304";
             assert!(text.contains(sizes), "{text}");
         }
     }

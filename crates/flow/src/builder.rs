@@ -18,6 +18,8 @@ use crate::engine::run::site::Site;
 use crate::engine::run::split::Splitting;
 use crate::engine::settings::{LiveSettings, Settings, Workers};
 use crate::engine::state::State;
+#[cfg(feature = "fibers")]
+use crate::engine::threads::fibers::FiberSeats;
 use crate::engine::threads::shared::Shared;
 use crate::engine::threads::spawn::start_worker;
 use crate::engine::units::column::Column;
@@ -27,7 +29,9 @@ use crate::failure::{DeadLetter, Failure};
 use crate::flow::Flow;
 use crate::gather::Gather;
 use crate::inlet::Inlet;
-use crate::limits::{DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, MAX_WORKERS};
+#[cfg(feature = "fibers")]
+use crate::limits::DEFAULT_FIBER_STACK;
+use crate::limits::{DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS, FIBER_STACKS, MAX_WORKERS};
 use crate::need::Hold;
 use crate::plan::{Plan, PlanNeed, PlanResource, PlanStage};
 use crate::policy::Batch;
@@ -41,6 +45,9 @@ use crate::trace::model::{Model, ModelResource, ModelStage};
 #[cfg(feature = "trace")]
 use crate::trace::present::Built;
 
+/// The default number of threads that run fibers: a second one goes on while code blocks the first.
+const DEFAULT_FIBER_THREADS: usize = 2;
+
 /// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
 static FLOWS: AtomicU64 = AtomicU64::new(1);
 
@@ -53,6 +60,7 @@ pub struct FlowBuilder<R> {
     inflight: u64,
     memory: u64,
     workers: usize,
+    fiber_threads: usize,
     draft: FlowDraft<R>,
     columns: HashMap<TypeId, Box<dyn Any + Send>>,
     letters: Option<Box<dyn Fn(DeadLetter) + Send + Sync>>,
@@ -83,6 +91,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
             inflight: DEFAULT_INFLIGHT,
             memory: u64::MAX,
             workers: std::thread::available_parallelism().map_or(1, usize::from),
+            fiber_threads: std::thread::available_parallelism().map_or(1, usize::from).min(DEFAULT_FIBER_THREADS),
             draft: FlowDraft {
                 id: FLOWS.fetch_add(1, Ordering::Relaxed),
                 resources: Vec::new(),
@@ -126,6 +135,14 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// The number of threads that serve all non-blocking stages (default: one per core), at most [`MAX_WORKERS`].
     pub fn workers(&mut self, threads: usize) -> &mut Self {
         self.workers = threads;
+        self
+    }
+
+    /// Sets the number of threads that run the [fibers](StageBuilder::fibers) of all stages, at most [`MAX_WORKERS`]
+    /// (default: two, or one where there is one core). One more thread watches over them.
+    #[cfg(feature = "fibers")]
+    pub fn fiber_threads(&mut self, threads: usize) -> &mut Self {
+        self.fiber_threads = threads;
         self
     }
 
@@ -453,6 +470,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 }
             })
         });
+        #[cfg(feature = "fibers")]
+        let fibers = fiber_seats(&drafts, self.fiber_threads);
         let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
         let gate = Arc::new(TypedGate::new(entry_handle, settings.clone()));
         let mut site = Site::new(self.name, self.draft.id, configs, state.columns(), letters);
@@ -461,7 +480,16 @@ impl<R: Send + 'static> FlowBuilder<R> {
         }
         #[cfg(feature = "trace")]
         let built = Arc::new(Built { model, workers: settings.get().workers.clone() });
-        let shared = Shared::new(site, settings, lanes, gate.clone(), state, start_worker);
+        let shared = Shared::new(
+            site,
+            settings,
+            lanes,
+            gate.clone(),
+            state,
+            start_worker,
+            #[cfg(feature = "fibers")]
+            fibers,
+        );
         Ok(Flow {
             shared,
             gate,
@@ -500,6 +528,16 @@ impl<R: Send + 'static> FlowBuilder<R> {
         }
         if self.workers == 0 {
             return Err(BuildError::ZeroWorkers);
+        }
+        if self.fiber_threads == 0 {
+            return Err(BuildError::ZeroFiberThreads);
+        }
+        if self.fiber_threads > MAX_WORKERS {
+            return Err(BuildError::TooMany {
+                what: "threads for fibers",
+                count: self.fiber_threads,
+                most: MAX_WORKERS,
+            });
         }
         if self.workers > MAX_WORKERS {
             return Err(BuildError::TooMany { what: "workers", count: self.workers, most: MAX_WORKERS });
@@ -559,9 +597,19 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 return Err(BuildError::NeedTooLarge { stage: stage(), resource, amount, capacity });
             }
         }
-        let sensible = |floor, ceiling| ceiling > 0 && ceiling <= MAX_WORKERS && floor <= ceiling;
+        let most = draft.most_workers();
+        let sensible = |floor, ceiling| ceiling > 0 && ceiling <= most && floor <= ceiling;
         if let Some((floor, ceiling)) = draft.workers.filter(|&(floor, ceiling)| !sensible(floor, ceiling)) {
-            return Err(BuildError::Workers { stage: stage(), floor, ceiling });
+            return Err(BuildError::Workers { stage: stage(), floor, ceiling, most });
+        }
+        if let Some(bytes) = draft.stack {
+            let (least, most) = FIBER_STACKS.into_inner();
+            if !draft.fibers {
+                return Err(BuildError::StackWithoutFibers { stage: stage() });
+            }
+            if !FIBER_STACKS.contains(&bytes) {
+                return Err(BuildError::Stack { stage: stage(), bytes, least, most });
+            }
         }
         if let Some(size) = draft.batch.size.filter(|&size| size == 0 || size > Batch::MAX_SIZE) {
             return Err(BuildError::BatchSize { stage: stage(), size, most: Batch::MAX_SIZE });
@@ -613,6 +661,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 workers_min: workers_min as u64,
                 workers_max: workers_max as u64,
                 blocking: draft.blocking,
+                fibers: draft.fibers,
                 batch: draft.batch,
                 idempotent: draft.config.idempotent,
                 timeout: draft.config.timeout,
@@ -644,4 +693,13 @@ impl<R: Send + 'static> FlowBuilder<R> {
             pairs: proof.pairs,
         }
     }
+}
+
+/// The stages whose workers are fibers, with stacks for the one that needs the largest.
+#[cfg(feature = "fibers")]
+fn fiber_seats(drafts: &[Draft], threads: usize) -> FiberSeats {
+    let stacks = drafts.iter().filter(|draft| draft.fibers).map(|draft| draft.stack.unwrap_or(DEFAULT_FIBER_STACK));
+    let options = millstream_fiber::Options::new(millstream_fiber::Threads::Workers(threads))
+        .stack_bytes(stacks.max().unwrap_or(DEFAULT_FIBER_STACK));
+    FiberSeats::new(drafts.iter().map(|draft| draft.fibers).collect(), options)
 }

@@ -11,7 +11,7 @@ use crate::engine::run::site::StageConfig;
 use crate::engine::settings::Workers;
 use crate::engine::stages::stage::StageSetup;
 use crate::engine::units::groups::GroupRules;
-use crate::limits::{DEFAULT_BLOCKING_WORKERS, MAX_WORKERS_BY_NEEDS};
+use crate::limits::{DEFAULT_BLOCKING_WORKERS, MAX_FIBERS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS};
 use crate::need::Hold;
 use crate::policy::Batch;
 use crate::resource::{ResourceSpec, Supply};
@@ -43,6 +43,10 @@ pub(crate) struct Draft {
     pub(crate) groups: Option<GroupRules>,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
+    /// The workers of the stage, which is a blocking one, are fibers.
+    pub(crate) fibers: bool,
+    /// The size of their stacks in bytes, if the program sets one.
+    pub(crate) stack: Option<usize>,
     pub(crate) batch: Batch,
     pub(crate) queue: Option<u64>,
 }
@@ -67,6 +71,11 @@ impl NeedDraft {
 }
 
 impl Draft {
+    /// The most workers that the stage can have.
+    pub(crate) fn most_workers(&self) -> usize {
+        if self.fibers { MAX_FIBERS } else { MAX_WORKERS }
+    }
+
     /// The stage's bounds, whose default depends on its needs: threads of a blocking stage start only for granted
     /// units, so a need of tokens bounds them and follows the tokens when these are changed.
     pub(crate) fn workers(&self, shared: usize, resources: &[ResourceSpec]) -> Workers {

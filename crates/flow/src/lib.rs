@@ -34,6 +34,7 @@
 //! | retry, dead-letter, limit the time of failing work | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`] |
 //! | see or change a flow while it runs | [`Control`], [`Snapshot`], [`Snapshots`] |
 //! | record a run, and predict what a change would give | `Flow::record`, `Trace` (feature `trace`) |
+//! | let units wait by the thousand on few threads | `StageBuilder::fibers` (feature `fibers`) |
 //! | export its numbers as metrics | [`metrics`], [`Snapshot::write_metrics`] |
 //! | ask why a unit does not move | [`Control::explain_unit`], [`Control::explain_line`] |
 //! | know why a flow can't deadlock | [`Plan`], [`BuildError`] |
@@ -61,6 +62,8 @@ mod entry;
 mod exit;
 mod explain;
 mod failure;
+#[cfg(feature = "fibers")]
+mod fibers;
 mod flow;
 mod gather;
 mod inlet;
@@ -92,11 +95,14 @@ pub use engine::intake::source::SourceEnd;
 pub use exit::{Either, Exit, Retire, Select, select};
 pub use explain::{Doing, Held, LineState, NoLine, NoUnit, UnitPlace, UnitState, WaitsFor};
 pub use failure::{Cause, DeadLetter, Failure};
+#[cfg(feature = "fibers")]
+pub use fibers::{FiberGroup, FiberTrouble, Fibers};
 pub use flow::Flow;
 pub use gather::Gather;
 pub use inlet::Inlet;
 pub use limits::{
-    DEFAULT_BLOCKING_WORKERS, DEFAULT_INFLIGHT, DEFAULT_MAX_GROUPS, DEFAULT_MAX_KEYS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS,
+    DEFAULT_BLOCKING_WORKERS, DEFAULT_FIBER_STACK, DEFAULT_INFLIGHT, DEFAULT_MAX_GROUPS, DEFAULT_MAX_KEYS, MAX_FIBERS,
+    MAX_WORKERS, MAX_WORKERS_BY_NEEDS,
 };
 pub use need::{MAX_AMOUNT, Need};
 pub use parallel::parallel_map;

@@ -9,6 +9,12 @@ pub const DEFAULT_MAX_KEYS: usize = 65_536;
 /// Linux lets a process have some 32,000 threads by default: each takes two mappings, its stack and the guard page, and
 /// `vm.max_map_count` is 65,530. This limit leaves room for the other threads of the process, and for its files.
 pub const MAX_WORKERS: usize = 4096;
+/// The maximum number of fibers of one stage.
+pub const MAX_FIBERS: usize = 1 << 20;
+/// The default size of a fiber's stack, in bytes of address space.
+pub const DEFAULT_FIBER_STACK: usize = 64 << 10;
+/// The sizes that a fiber's stack can have, in bytes.
+pub(crate) const FIBER_STACKS: std::ops::RangeInclusive<usize> = 16 << 10..=1 << 30;
 /// The default ceiling of workers of a blocking stage whose needs set no bound.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
 /// The default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.

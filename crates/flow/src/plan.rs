@@ -43,6 +43,8 @@ pub struct PlanStage {
     pub workers_max: u64,
     /// Whether the stage has threads of its own.
     pub blocking: bool,
+    /// Whether its workers are fibers.
+    pub fibers: bool,
     /// The number of units that a worker takes at once.
     pub batch: Batch,
     /// Whether its units may be cancelled and run again to keep the byte budget.

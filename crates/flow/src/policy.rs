@@ -34,6 +34,11 @@ impl Batch {
         Batch { size: Some(size), wait: Duration::ZERO }
     }
 
+    /// This batch, with `size` units at most if it has no size.
+    pub(crate) fn or_of(self, size: usize) -> Self {
+        Batch { size: self.size.or(Some(size)), ..self }
+    }
+
     /// Lets a batch that is not full wait this long for more units before it runs (default: no wait).
     #[must_use]
     pub const fn wait(mut self, longest: Duration) -> Self {

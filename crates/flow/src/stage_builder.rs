@@ -31,6 +31,8 @@ pub struct StageBuilder<'b, R, In, B> {
     idempotent: bool,
     workers: Option<(usize, usize)>,
     blocking: bool,
+    fibers: bool,
+    stack: Option<usize>,
     batch: Batch,
     queue: Option<u64>,
 }
@@ -60,6 +62,8 @@ where
             idempotent: false,
             workers: None,
             blocking: false,
+            fibers: false,
+            stack: None,
             batch: Batch::auto(),
             queue: None,
         }
@@ -95,6 +99,52 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
     /// of workers, and takes no place of the shared ones.
     pub fn blocking(mut self) -> Self {
         self.blocking = true;
+        self
+    }
+
+    /// Declares that the stage's code waits rather than computes, and runs each unit on a fiber, at most `most` units at
+    /// once: the stage is [blocking](Self::blocking), its workers are fibers, and `most` is its ceiling of workers.
+    ///
+    /// All fibers of a flow share [few threads](crate::FlowBuilder::fiber_threads). A fiber starts when a unit is granted
+    /// and ends when the stage has no more of them; a unit that waits for its needs has none. Code that waits through
+    /// `millstream_fiber` (its sockets, files, processes, locks, `sleep`) suspends its fiber. Code that blocks its thread
+    /// in another way holds up the other started fibers of that thread: [`Control::fibers`](crate::Control::fibers)
+    /// reports it.
+    ///
+    /// Unless a [batch](Self::batch) is set, a fiber takes one unit at a time. When a flow is
+    /// [abandoned](crate::Control::abandon), fibers that still wait after the grace of 0.7 seconds are unwound.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use millstream_flow::Flow;
+    ///
+    /// let mut flow = Flow::builder::<()>("patient");
+    /// flow.inflight(1000);
+    /// let (wait, done) = (flow.inlet::<u64>("wait"), flow.retire());
+    /// flow.stage(wait, |_, _| Ok(millstream_fiber::sleep(Duration::from_millis(20)))).fibers(1000).to(done);
+    /// assert_eq!(flow.build(wait)?.run(0..1000).retired, 1000);
+    /// # Ok::<(), millstream_flow::BuildError>(())
+    /// ```
+    #[cfg(feature = "fibers")]
+    pub fn fibers(self, most: usize) -> Self {
+        self.on_fibers().workers(0..=most)
+    }
+
+    /// Sets the size of the stack that the stage's [fibers](Self::fibers) need, in bytes of address space (default:
+    /// [`DEFAULT_FIBER_STACK`](crate::DEFAULT_FIBER_STACK)); memory is committed as a stack gets deeper. All fibers of a
+    /// flow have stacks of the largest size that a stage asks for. An overflow aborts the process with a report of the
+    /// stage and the unit.
+    #[cfg(feature = "fibers")]
+    pub fn stack(mut self, bytes: usize) -> Self {
+        self.stack = Some(bytes);
+        self
+    }
+
+    /// Makes the stage's workers fibers.
+    #[cfg(any(feature = "fibers", feature = "trace"))]
+    pub(crate) fn on_fibers(mut self) -> Self {
+        self.blocking = true;
+        self.fibers = true;
         self
     }
 
@@ -210,7 +260,9 @@ where
             groups,
             workers: self.workers,
             blocking: self.blocking,
-            batch: self.batch,
+            fibers: self.fibers,
+            stack: self.stack,
+            batch: if self.fibers { self.batch.or_of(1) } else { self.batch },
             queue: self.queue,
         });
     }

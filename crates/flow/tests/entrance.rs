@@ -569,5 +569,8 @@ fn a_ceiling_above_the_maximum_of_workers_is_refused() {
     let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
     flow.stage(work, |_: &mut u64, _| Ok(())).workers(0..=MAX_WORKERS + 1).to(done);
     let error = flow.build(work).unwrap_err();
-    assert_eq!(error, BuildError::Workers { stage: "work".into(), floor: 0, ceiling: MAX_WORKERS + 1 });
+    assert_eq!(
+        error,
+        BuildError::Workers { stage: "work".into(), floor: 0, ceiling: MAX_WORKERS + 1, most: MAX_WORKERS }
+    );
 }

@@ -19,7 +19,7 @@ use super::template::{Field, Template};
 use crate::payload::PIECE;
 
 /// The engine's limits, which hold for flow files, too.
-pub(crate) use millstream_flow::{DEFAULT_INFLIGHT, MAX_WORKERS};
+pub(crate) use millstream_flow::{DEFAULT_INFLIGHT, MAX_FIBERS, MAX_WORKERS};
 
 /// A checked flow file.
 #[derive(Debug, Clone)]
@@ -207,6 +207,8 @@ pub(crate) struct StageSpec {
     pub workers: Option<(WorkersBound, WorkersBound)>,
     /// Whether the stage runs beside the CPU workers; the op's own nature when absent.
     pub blocking: Option<bool>,
+    /// The fibers on which the units run; threads when absent.
+    pub fibers: Option<FibersSpec>,
     /// Units a worker takes at once; when absent, as many as the stage does in a few microseconds by measured time.
     pub batch: Option<BatchSpec>,
     /// The queue's bound; the engine's default when absent.
@@ -226,6 +228,15 @@ pub(crate) struct StageSpec {
     pub op_span: Range<usize>,
     /// For [`OpSpec::Exec`]: what `exec` says, in the text.
     pub exec_span: Option<Range<usize>>,
+}
+
+/// `fibers = 1000`, with `stack = "256KiB"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FibersSpec {
+    /// The most units at once.
+    pub most: usize,
+    /// The size of a stack, in bytes of address space.
+    pub stack_bytes: usize,
 }
 
 /// An end of `workers = "1..cores"`.

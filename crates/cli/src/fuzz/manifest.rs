@@ -96,6 +96,7 @@ fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<
         most_in_memory,
         open_lists: 1,
         attempts: 1,
+        fibers: false,
         printer: &Arc::new(Printer::new(0)),
         machine: &Arc::new(Machine::new(MachineSpec::default())),
         stand_ins: None,

@@ -6,11 +6,14 @@
 //! permanent, but for 408, 429 and the 500s, which the stage's retry policy may try again. It does so no sooner than the server
 //! asks for in `Retry-After`, up to a longest pause.
 //!
+//! Where the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
+//!
 //! A redirect is a new need: the unit notes where it leads, gives its slots back, and waits in the stage's queue for those of
 //! the new host (see [`redirect`]). The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
 
 mod redirect;
 mod retry_after;
+mod transport;
 mod trust;
 
 use std::io::Read;
@@ -79,7 +82,8 @@ enum Answer {
 }
 
 impl HttpGet {
-    pub(super) fn new(spec: &HttpGetSpec) -> Result<Self, OpError> {
+    /// `fibers` says that the stage's units run on fibers.
+    pub(super) fn new(spec: &HttpGetSpec, fibers: bool) -> Result<Self, OpError> {
         let headers = spec
             .headers
             .iter()
@@ -113,7 +117,7 @@ impl HttpGet {
                 downgrade: spec.downgrade,
             },
             headers,
-            agent: config.into(),
+            agent: if fibers { transport::agent(config) } else { config.into() },
         })
     }
 
@@ -315,7 +319,7 @@ pub(crate) fn http_get_over(
     agent: impl FnOnce(ureq::config::Config) -> Agent,
     spec: &HttpGetSpec,
 ) -> Result<Box<dyn Op>, OpError> {
-    let mut op = HttpGet::new(spec)?;
+    let mut op = HttpGet::new(spec, false)?;
     op.agent = agent(op.agent.config().clone());
     op.waits = false;
     Ok(Box::new(op))

@@ -127,6 +127,9 @@ pub(crate) struct Surroundings<'a> {
     pub open_lists: usize,
     /// Attempts that the stage gives a unit.
     pub attempts: u32,
+    /// The stage's units run on fibers.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only `http-get` asks"))]
+    pub fibers: bool,
     /// Prints the outputs of units.
     pub printer: &'a Arc<Printer>,
     /// The state of the machine.
@@ -154,7 +157,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         #[cfg(feature = "http")]
         OpSpec::HttpGet(spec) => match around.stand_ins {
             Some(stand_ins) => http_get_over(|config| stand_ins.server.agent(config), spec)?,
-            None => Box::new(http_get::HttpGet::new(spec)?),
+            None => Box::new(http_get::HttpGet::new(spec, around.fibers)?),
         },
         #[cfg(not(feature = "http"))]
         OpSpec::HttpGet(_) => {

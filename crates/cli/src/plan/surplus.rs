@@ -50,6 +50,7 @@ fn warning(file: &FlowFile, plan: &Plan, resource: &ResourceSpec) -> Option<Stri
     }
     let names: Vec<String> = asks.iter().map(|asks| format!("`{}`", text::printable(&asks.spec.name))).collect();
     let workers = match first.stage.blocking {
+        _ if first.stage.fibers => text::counted(first.runs(plan), "fiber"),
         true => format!("{} of its own", text::counted(first.runs(plan), "thread")),
         false => format!("the flow's {}", text::counted(plan.workers, "worker")),
     };
@@ -75,6 +76,9 @@ fn usable(asks: &[Asks<'_>], plan: &Plan) -> u64 {
 fn advice(asks: &Asks<'_>, capacity: u64) -> String {
     let name = text::printable(&asks.spec.name);
     let wanted = capacity.div_ceil(asks.need.amount);
+    if asks.stage.fibers {
+        return format!("Write `fibers = {wanted}` in `{name}`, or declare fewer.");
+    }
     if wanted > MAX_WORKERS as u64 {
         return format!("A flow has at most {MAX_WORKERS} workers: declare fewer tokens.");
     }

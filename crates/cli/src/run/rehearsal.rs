@@ -211,6 +211,7 @@ fn flow_of(file: &FlowFile, printed: &Printed, failed: &Arc<AtomicBool>) -> Flow
             most_in_memory: file.most_in_memory(),
             open_lists: 1,
             attempts: 1,
+            fibers: false,
             printer: &printer,
             machine: &machine,
             stand_ins: None,

@@ -132,6 +132,11 @@ pub(crate) fn explain(run: &Path, what: &str, json: bool) -> ExitCode {
     exit(try_explain(run, what, json))
 }
 
+/// `millstream fibers RUN [--dump] [--json]`. Gives the exit status.
+pub(crate) fn fibers(run: &Path, dump: bool, json: bool) -> ExitCode {
+    exit(try_fibers(run, dump, json))
+}
+
 fn exit(result: Result<(), SteerError>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     out::complain_page(&format!("error: {error}"));
@@ -183,6 +188,20 @@ fn try_explain(run: &Path, what: &str, json: bool) -> Result<(), SteerError> {
         .explained
         .ok_or_else(|| SteerError::Foreign { path: run.path.clone(), problem: "it explains nothing".to_owned() })?;
     print(&explained_page(&explained, json))
+}
+
+fn try_fibers(run: &Path, dump: bool, json: bool) -> Result<(), SteerError> {
+    let run = place::find(run)?;
+    let answer = ask(&run, &Request::Fibers)?;
+    let fibers = answer
+        .fibers
+        .ok_or_else(|| SteerError::Foreign { path: run.path.clone(), problem: "it tells of no fibers".to_owned() })?;
+    if json {
+        let json = serde_json::to_string_pretty(&fibers).expect("fibers have only string keys and plain values");
+        return print(&(shown::json(&json).into_owned() + "\n"));
+    }
+    let page = if dump { fibers.to_string() } else { fibers.summary() };
+    print(&page.lines().fold(String::new(), |page, line| page + &text::printable(line) + "\n"))
 }
 
 fn explained_page(explained: &Explained, json: bool) -> String {
@@ -330,6 +349,7 @@ fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
         Request::Drain => "be drained",
         Request::Retry => "run its dead letters again",
         Request::Set { .. } => "be set",
+        Request::Fibers => "show fibers",
         Request::Trace { .. } => "be asked what would happen",
     };
     match error {

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use millstream_flow::Snapshot;
+use millstream_flow::{Fibers, Snapshot};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
 pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The names of the requests.
-pub(crate) const REQUESTS: [&str; 7] = ["status", "watch", "explain", "set", "retry", "drain", "trace"];
+pub(crate) const REQUESTS: [&str; 8] = ["status", "watch", "explain", "fibers", "set", "retry", "drain", "trace"];
 
 /// The request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,8 @@ pub(crate) enum Request {
         /// The number of a unit, a resource, or a key.
         what: String,
     },
+    /// The fibers, by the calls in which they wait.
+    Fibers,
     /// A change of all these settings or of none.
     Set {
         /// Each `key=value`.
@@ -78,6 +80,9 @@ pub(crate) struct Answer {
     /// To `explain`: what was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Box<Explained>>,
+    /// To `fibers`: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fibers: Option<Box<Fibers>>,
     /// To `trace`: a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TracePart>,

@@ -215,6 +215,11 @@ impl Desk {
             Ok(Request::Explain { what }) => {
                 Reply { line: protocol::line(&self.explain(&what)).into(), is_to_request: true }
             }
+            Ok(Request::Fibers) => {
+                let fibers = Some(Box::new(self.control.fibers()));
+                let line = protocol::line(&Answer { ok: true, fibers, ..Answer::default() }).into();
+                Reply { line, is_to_request: true }
+            }
             Err(error) => match protocol::unknown_request(line) {
                 // Such a line is a request all the same, and others may follow.
                 Some(name) => {

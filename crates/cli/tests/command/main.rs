@@ -21,6 +21,8 @@ mod evidence_runs;
 mod explain;
 mod faults;
 mod fetch;
+#[cfg(feature = "http")]
+mod fibers;
 mod flows;
 mod gather;
 mod http;

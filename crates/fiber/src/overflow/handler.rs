@@ -41,17 +41,16 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     if code > 0 {
         // SAFETY: a fault has an address.
         let address = unsafe { (*info).si_addr() } as usize;
-        let fiber = Local::current_for_signal();
-        // SAFETY: the fiber runs on this thread, so it is alive until the handler returns.
-        if let Some(fiber) = unsafe { fiber.as_ref() } {
-            report_overflow(fiber, address);
+        if let Some((fiber, setting)) = Local::current_for_signal() {
+            // SAFETY: the fiber runs on this thread, so it is alive until the handler returns.
+            report_overflow(unsafe { &*fiber }, setting, address);
         }
     }
     pass_on(signal, code, info, context);
 }
 
 /// Reports an overflow and aborts the process if the address lies in the fiber's guard.
-fn report_overflow(fiber: &Core, address: usize) {
+fn report_overflow(fiber: &Core, setting: &str, address: usize) {
     let Some([limit, floor, top]) = fiber.state.stack() else { return };
     if !(limit..floor).contains(&address) {
         return;
@@ -61,9 +60,15 @@ fn report_overflow(fiber: &Core, address: usize) {
         Some(name) => Text::new().add("\nfiber `").add(clipped(name)).add("` (#").add_number(fiber.id).add(")"),
         None => Text::new().add("\nfiber #").add_number(fiber.id),
     };
-    let text =
-        text.add(" overflowed its stack of ").add_number(bytes).add(" bytes; raise it with `Options::stack_bytes(");
-    text.add_number(bytes * 2).add(")`, or use less of it: recurse less, keep large values on the heap\n").write();
+    let text = match fiber.unit() {
+        Some(unit) => text.add(", which served unit ").add_number(unit).add(","),
+        None => text,
+    };
+    let text = text.add(" overflowed its stack of ").add_number(bytes).add(" bytes; raise ").add(clipped(setting));
+    text.add(" to ")
+        .add_number(bytes * 2)
+        .add(", or use less of it: recurse less, keep large values on the heap\n")
+        .write();
     // SAFETY: ends the process; async-signal-safe.
     unsafe { libc::abort() };
 }

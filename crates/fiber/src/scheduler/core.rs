@@ -52,6 +52,8 @@ pub(crate) struct Core {
     /// The number, unique in the process and at least 1.
     pub(crate) id: u64,
     pub(crate) name: Option<Arc<str>>,
+    /// One more than the number of the work unit that it serves; 0: none. Only reports read it, so relaxed is enough.
+    unit: AtomicU64,
     /// How it waits for descriptors.
     pub(crate) io: IoModel,
     pub(crate) wait: WaitState,
@@ -95,6 +97,7 @@ impl Core {
         Core {
             id: IDS.fetch_add(1, Relaxed),
             name,
+            unit: AtomicU64::new(0),
             io,
             wait: WaitState::new(),
             permit: AtomicBool::new(false),
@@ -160,6 +163,16 @@ impl Core {
         // fiber that checked the flag too early.
         self.cancelled.store(true, Release);
         self.end_wait();
+    }
+
+    /// Notes the work unit that the fiber serves.
+    pub(crate) fn set_unit(&self, unit: Option<u64>) {
+        self.unit.store(unit.map_or(0, |unit| unit.saturating_add(1)), Relaxed);
+    }
+
+    /// The work unit that the fiber serves. Async-signal-safe.
+    pub(crate) fn unit(&self) -> Option<u64> {
+        self.unit.load(Relaxed).checked_sub(1)
     }
 
     /// Returns the name, or the number if there is no name.

@@ -94,9 +94,12 @@ impl Local {
         }
     }
 
-    /// Returns the fiber that runs on this thread. Async-signal-safe; the pointer is valid until the handler returns.
-    pub(crate) fn current_for_signal() -> *const Core {
-        Self::on_this_thread().map_or(ptr::null(), |local| local.current.get())
+    /// Returns the fiber that runs on this thread, and the setting that raises its stack. Async-signal-safe; the pointer
+    /// is valid until the handler returns.
+    pub(crate) fn current_for_signal() -> Option<(*const Core, &'static str)> {
+        let local = Self::on_this_thread()?;
+        let current = local.current.get();
+        (!current.is_null()).then_some((current, local.shared.options.stack_setting))
     }
 
     /// Returns whether this thread is a worker of the runtime.

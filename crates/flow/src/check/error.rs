@@ -79,10 +79,17 @@ pub enum BuildError {
     #[error("stage `{stage}` needs {keys} keys of `{resource}` for one unit, but only {max_keys} may exist at once")]
     TooFewKeys { stage: String, resource: String, keys: usize, max_keys: usize },
     #[error(
-        "stage `{stage}` has workers {floor}..={ceiling}: the ceiling must be from 1 to {most} and at least the floor",
-        most = crate::limits::MAX_WORKERS
+        "stage `{stage}` has workers {floor}..={ceiling}: the ceiling must be from 1 to {most} and at least the floor"
     )]
-    Workers { stage: String, floor: usize, ceiling: usize },
+    Workers { stage: String, floor: usize, ceiling: usize, most: usize },
+    #[error("stage `{stage}` has a stack of {bytes} bytes: it must be from {least} to {most}")]
+    Stack { stage: String, bytes: usize, least: usize, most: usize },
+    #[error(
+        "stage `{stage}` sets the size of a stack, and does not run on fibers: say how many (StageBuilder::fibers)"
+    )]
+    StackWithoutFibers { stage: String },
+    #[error("the flow has zero threads for its fibers: nothing could ever run on one")]
+    ZeroFiberThreads,
     #[error("stage `{stage}` has a batch size of {size}: it must be from 1 to {most}")]
     BatchSize { stage: String, size: usize, most: usize },
     #[error("stage `{stage}` has a queue bound of zero: no unit could ever enter it")]

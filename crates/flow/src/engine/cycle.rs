@@ -42,6 +42,12 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             if state.end_if_finished(post) {
                 return;
             }
+            if shared.are_fibers(post) {
+                // The next fiber costs less than a place to sleep.
+                state.crew.threads_mut(post).count_end();
+                shared.unlock_and_wake(state);
+                return hands.end();
+            }
             let Some(woken) = sleep(shared, state, post, hands.now()) else { return hands.end() };
             state = woken;
             hands.lend_pocket(&mut state);

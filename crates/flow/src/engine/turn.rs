@@ -12,6 +12,8 @@ use super::pace::{CHAIN_NS, TURN_BATCHES, TURN_NS};
 use super::run::settlement::{Run, Settlement, retire_early};
 use super::run::witness::{Ran, Track};
 use super::state::State;
+#[cfg(feature = "fibers")]
+use super::threads::fibers::note_unit;
 use super::threads::shared::{Locked, Shared};
 use super::units::column::Row;
 use super::units::pocket::Pocket;
@@ -61,7 +63,7 @@ impl<'a> Hands<'a> {
             pocket: Pocket::default(),
             settlements: Vec::new(),
             turn: (post == Post::Shared).then(Arc::default),
-            track: shared.track(),
+            track: shared.track(post),
             now: shared.now(),
         }
     }
@@ -158,6 +160,10 @@ impl<'a> Hands<'a> {
         let mut next = Some(lead);
         while let Some(mut batch) = next {
             let mut settlement = self.settlements.pop().unwrap_or_default();
+            #[cfg(feature = "fibers")]
+            if self.shared.are_fibers(self.post) {
+                note_unit(batch.rows.front().map(|row| self.shared.site().stamps().id(row)));
+            }
             run_through(self.shared, &mut batch, &mut settlement, self.track.as_deref_mut(), now);
             now = settlement.ended_ns;
             if settlement.to == NO_STAGE && settlement.plain && settlement.exceptions.is_empty() {

@@ -372,6 +372,9 @@ impl Wire<'_> {
         if self.stage.blocking {
             builder = builder.blocking();
         }
+        if self.stage.fibers {
+            builder = builder.on_fibers();
+        }
         if self.stage.idempotent {
             builder = builder.idempotent();
         }

@@ -43,6 +43,7 @@ fn stage(name: &str, resource: Option<u16>, next: &[u16], blocking: bool) -> Mod
         retires: next.is_empty(),
         workers: None,
         blocking,
+        fibers: false,
         batch: Some(1),
         batch_wait_ns: 0,
         queue: None,

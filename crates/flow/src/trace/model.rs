@@ -32,6 +32,9 @@ pub(crate) struct ModelStage {
     /// The floor and the ceiling, if the program set them.
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
+    /// Whether the workers of the stage, which is a blocking one, are fibers.
+    #[serde(default)]
+    pub(crate) fibers: bool,
     pub(crate) batch: Option<usize>,
     pub(crate) batch_wait_ns: u64,
     pub(crate) queue: Option<u64>,
@@ -174,6 +177,7 @@ impl ModelStage {
             retires: draft.retires,
             workers: draft.workers,
             blocking: draft.blocking,
+            fibers: draft.fibers,
             batch: draft.batch.size,
             batch_wait_ns: crate::engine::pace::nanos(draft.batch.wait),
             queue: draft.queue,

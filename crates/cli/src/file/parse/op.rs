@@ -13,6 +13,8 @@ use crate::ops::{permissions, stream};
 
 /// The op that runs a program.
 pub(super) const EXEC: &str = "exec";
+/// The op that fetches a URL.
+pub(super) const HTTP_GET: &str = "http-get";
 /// The op that tests a condition.
 const FILTER: &str = "filter";
 /// The op that tells a text's first unit from the others.
@@ -33,7 +35,7 @@ const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
 const OPS: [&str; 18] = [
-    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, "http-get", FILTER, UNIQUE, "parse",
+    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, HTTP_GET, FILTER, UNIQUE, "parse",
     "set", "stream", "split", COPY, "gather",
 ];
 
@@ -80,7 +82,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
         }
         "zstd" => zstd(section),
         EXEC => exec(section),
-        "http-get" => {
+        HTTP_GET => {
             let url = section.require("url", "url = \"{line}\"").and_then(|entry| entry.path_template());
             let max_bytes = section.optional("max_bytes", Entry::bytes_cap);
             let max_retry_after = section.optional("max_retry_after", Entry::duration);

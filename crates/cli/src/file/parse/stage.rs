@@ -1,13 +1,13 @@
 //! `[[stage]]`: what all stages have in common.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
 use super::super::error::Problem;
 use super::super::graph::{Exit, Node};
 use super::super::model::{
-    AfterFailure, BatchSpec, Hold, MAX_WORKERS, NeedSpec, OpSpec, RetrySpec, SplitBy, SplitSpec, StageSpec,
-    WorkersBound,
+    AfterFailure, BatchSpec, FibersSpec, Hold, MAX_FIBERS, MAX_WORKERS, NeedSpec, OpSpec, RetrySpec, SplitBy,
+    SplitSpec, StageSpec, WorkersBound,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
@@ -83,6 +83,7 @@ pub(super) struct Draft {
     idempotent: Option<Option<bool>>,
     workers: Option<Option<(WorkersBound, WorkersBound)>>,
     blocking: Option<Option<bool>>,
+    fibers: Option<Option<FibersSpec>>,
     batch: Option<Option<BatchSpec>>,
     queue: Option<Option<u64>>,
     after_failure: Option<AfterFailure>,
@@ -137,6 +138,7 @@ impl Draft {
             idempotent: self.idempotent?,
             workers: self.workers?,
             blocking: self.blocking?,
+            fibers: self.fibers?,
             batch: self.batch?,
             queue: self.queue?,
             after_failure: self.after_failure?,
@@ -180,6 +182,8 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
         ])
     });
     let next = section.get("next");
+    let ways = (section.get("workers"), section.get("blocking"), section.get("stack"));
+    let fibers_entry = section.get("fibers");
     let op_name = section
         .get("op")
         .and_then(|op| op.as_text().map(|name| Text { value: name.to_owned(), span: op.span.clone() }));
@@ -187,6 +191,7 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
     // Which keys a stage has depends on its op's name, whatever else is wrong with it.
     let is = |name: &str| op_name.as_ref().is_some_and(|op| op.value == name);
     let exec_span = if is(op::EXEC) { section.get("exec").map(|entry| entry.span) } else { None };
+    let fibers = fibers(fibers_entry.as_ref(), ways, op_name.as_ref());
     let otherwise = if op::WITH_ELSE.iter().any(|op| is(op)) {
         section.or("else", None, |entry| edge(entry, scope))
     } else {
@@ -217,6 +222,7 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
         idempotent,
         workers,
         blocking,
+        fibers,
         batch,
         queue,
         after_failure,
@@ -375,6 +381,60 @@ fn batch(entry: &Entry<'_>) -> Option<BatchSpec> {
     let wait = section.or("wait", Duration::ZERO, Entry::duration);
     section.finish();
     Some(BatchSpec { size: size?, wait: wait? })
+}
+
+/// The ops whose waits suspend a fiber.
+const ON_FIBERS: [&str; 1] = [op::HTTP_GET];
+
+/// The stack of a fiber where the flow file sets none: room for a TLS handshake, several times over.
+const DEFAULT_STACK: usize = 256 << 10;
+
+/// The sizes that a stack can have, in bytes.
+const STACKS: RangeInclusive<u64> = 32 << 10..=1 << 30;
+
+/// `fibers` and `stack`; `ways` are `workers`, `blocking` and `stack`, which say something about fibers as well.
+fn fibers(
+    entry: Option<&Entry<'_>>,
+    (workers, blocking, stack): (Option<Entry<'_>>, Option<Entry<'_>>, Option<Entry<'_>>),
+    op_name: Option<&Text>,
+) -> Option<Option<FibersSpec>> {
+    let Some(entry) = entry else {
+        if let Some(stack) = stack {
+            stack.senseless(
+                "`stack` is the size of a fiber's stack, and the stage has no `fibers`",
+                "set `fibers` as well",
+            );
+            return None;
+        }
+        return Some(None);
+    };
+    let waits = op_name.is_none_or(|op| !op::is_known(&op.value) || ON_FIBERS.contains(&op.value.as_str()));
+    if let Some(op) = op_name.filter(|_| !waits) {
+        let ops = ON_FIBERS.map(|op| format!("`{op}`")).join(" and ");
+        let message = format!("the waits of `{}` cannot suspend a fiber: only those of {ops} can", op.value);
+        entry.senseless(message, "leave it out");
+    }
+    if let Some(workers) = &workers {
+        workers
+            .senseless("`fibers` is the most units at once, and `workers` the most threads", "leave one of them out");
+    }
+    let is_off = blocking.as_ref().filter(|blocking| blocking.as_flag() == Some(false));
+    if let Some(blocking) = is_off {
+        blocking.senseless("a stage on `fibers` runs beside the workers, as a blocking one does", "leave it out");
+    }
+    let most = entry.integer(1..=MAX_FIBERS as i64).and_then(|most| usize::try_from(most).ok());
+    let stack_bytes = match &stack {
+        None => Some(DEFAULT_STACK),
+        Some(stack) => stack.bytes().and_then(|bytes| match STACKS.contains(&bytes) {
+            true => usize::try_from(bytes).ok(),
+            false => {
+                stack.senseless("a fiber's stack has from 32 KiB to 1 GiB", "outside of that");
+                None
+            }
+        }),
+    };
+    let sound = waits && workers.is_none() && is_off.is_none();
+    Some(Some(FibersSpec { most: most?, stack_bytes: stack_bytes? })).filter(|_| sound)
 }
 
 /// `4` is at most four; `"1..cores"` is a floor and a ceiling.

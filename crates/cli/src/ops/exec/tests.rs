@@ -41,6 +41,7 @@ fn op(spec: &ExecSpec) -> Result<Exec, OpError> {
             most_in_memory: u64::MAX,
             open_lists: 1,
             attempts: 1,
+            fibers: false,
             printer: &printer,
             machine: &machine,
             stand_ins: None,

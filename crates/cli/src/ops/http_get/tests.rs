@@ -212,7 +212,7 @@ fn serve(mut stream: &TcpStream, asked: &Mutex<HashSet<String>>) -> std::io::Res
 fn get_with(max_bytes: Option<u64>, headers: &[(&str, &str)]) -> HttpGet {
     let headers: Vec<(String, Template)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), Template::parse(value).unwrap())).collect();
-    HttpGet::new(&HttpGetSpec { max_bytes, headers, ..spec() }).unwrap()
+    HttpGet::new(&HttpGetSpec { max_bytes, headers, ..spec() }, false).unwrap()
 }
 
 fn spec() -> HttpGetSpec {
@@ -284,7 +284,7 @@ fn errors_say_what_was_asked_and_what_happened() {
 #[test]
 fn a_server_that_asks_for_a_pause_gets_it_up_to_the_limit() {
     let server = Server::start();
-    let op = |limit| HttpGet::new(&HttpGetSpec { max_retry_after: limit, ..spec() }).unwrap();
+    let op = |limit| HttpGet::new(&HttpGetSpec { max_retry_after: limit, ..spec() }, false).unwrap();
     let start = Instant::now();
     assert_eq!(run(op(None), server.record("/soon")).unwrap().payload, b"now");
     assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
@@ -317,7 +317,7 @@ fn the_time_limit_ends_a_request_wherever_it_is() {
 #[test]
 fn redirects_are_followed_up_to_the_limit_and_are_no_attempts() {
     let server = Server::start();
-    let get = |most| HttpGet::new(&HttpGetSpec { max_redirects: most, ..spec() }).unwrap();
+    let get = |most| HttpGet::new(&HttpGetSpec { max_redirects: most, ..spec() }, false).unwrap();
     assert_eq!(run(get(None), server.record("/hops/9")).unwrap().payload, b"hello");
     let error = run(get(None), server.record("/hops/10")).unwrap_err();
     let last = format!(
@@ -485,7 +485,7 @@ fn what_is_no_url_is_refused() {
         assert!(!error.contains("panicked"), "{error}");
     }
     let headers = vec![("no header".to_owned(), Template::parse("x").unwrap())];
-    assert!(HttpGet::new(&HttpGetSpec { headers, ..spec() }).is_err());
+    assert!(HttpGet::new(&HttpGetSpec { headers, ..spec() }, false).is_err());
     let bad_value = get_with(None, &[("X-Unit", "{line}")]);
     assert!(run(bad_value, Record::line(b"http://127.0.0.1:9/\n".to_vec())).is_err());
 }

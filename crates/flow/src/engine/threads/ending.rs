@@ -69,6 +69,7 @@ impl Shared {
         );
         let mut state = self.lock();
         let mut give_up_at = None;
+        let mut may_cancel = true;
         loop {
             if self.is_over(&state) {
                 let Some(left) = state.pull_grace_remaining(self.now()) else { break };
@@ -76,7 +77,16 @@ impl Shared {
             } else if state.life.is_abandoned() {
                 let at = *give_up_at.get_or_insert_with(|| Instant::now() + grace);
                 let left = at.saturating_duration_since(Instant::now());
-                if state.no_stage_runs() || left.is_zero() {
+                let runs = !state.no_stage_runs();
+                if runs && left.is_zero() && std::mem::take(&mut may_cancel) {
+                    drop(state);
+                    let has_fibers = self.cancel_fibers();
+                    state = self.lock();
+                    // What unwinds has as long to end.
+                    give_up_at = has_fibers.then(|| Instant::now() + grace).or(give_up_at);
+                    continue;
+                }
+                if !runs || left.is_zero() {
                     break;
                 }
                 state = self.wait_for(&self.done, state, Some(left));
@@ -109,7 +119,17 @@ impl Shared {
                 }
             }
         }
+        #[cfg(feature = "fibers")]
+        self.fibers().end(all_idle);
         rows
+    }
+
+    /// Unwinds the fibers that wait. Returns whether there may be some.
+    fn cancel_fibers(&self) -> bool {
+        #[cfg(feature = "fibers")]
+        return self.fibers().cancel();
+        #[cfg(not(feature = "fibers"))]
+        false
     }
 
     /// Gives up on a unit that no worker has: its dead letter goes to its ticket, or to the flow's listener.

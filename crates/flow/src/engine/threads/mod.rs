@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `shared` | the state behind its mutex; unlocking it and sending the wake-ups |
 //! | `spawn` | starting threads |
+//! | `fibers` | workers that are fibers: starting them, and their runtime |
 //! | `sleep` | a worker without work |
 //! | `clock` | the timekeeper |
 //! | `steer` | snapshots, and settings that change during a run |
@@ -12,6 +13,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod ending;
+#[cfg(feature = "fibers")]
+pub(crate) mod fibers;
 pub(crate) mod shared;
 pub(crate) mod sleep;
 pub(crate) mod source_slot;

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use millstream_sync::eventcount::{EventCount, SpinPolicy};
 use millstream_sync::lock;
 
+#[cfg(feature = "fibers")]
+use super::fibers::FiberSeats;
 use super::source_slot::SourceSlot;
 use crate::contain::Contained;
 use crate::engine::admit::Gate;
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     /// The event count that changes when the flow may be over.
     pub(super) done: EventCount,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
+    #[cfg(feature = "fibers")]
+    fibers: FiberSeats,
 }
 
 /// A value that is written often, in cache lines of its own (two, because the processor fetches them in pairs).
@@ -80,6 +84,7 @@ impl Shared {
         gate: Arc<dyn Gate>,
         state: State,
         start_worker: StartWorker,
+        #[cfg(feature = "fibers")] fibers: FiberSeats,
     ) -> Arc<Self> {
         Arc::new(Shared {
             stage_work: lanes.iter().map(|_| EventCount::new()).collect(),
@@ -97,6 +102,8 @@ impl Shared {
             clock: EventCount::new(),
             done: EventCount::new(),
             threads: Mutex::new(Vec::new()),
+            #[cfg(feature = "fibers")]
+            fibers,
         })
     }
 
@@ -112,9 +119,15 @@ impl Shared {
         let _ = self.witness.set(witness);
     }
 
-    /// A track for the calling worker, if there is a listener.
-    pub(crate) fn track(&self) -> Option<Box<dyn Track>> {
-        self.witness.get().map(|witness| witness.clone().track())
+    /// A track for the calling worker of the post, if there is a listener.
+    pub(crate) fn track(&self, post: Post) -> Option<Box<dyn Track>> {
+        let witness = self.witness.get()?;
+        #[cfg(feature = "fibers")]
+        if self.are_fibers(post) {
+            return Some(self.fibers.track(|| witness.clone().track()));
+        }
+        let _ = post;
+        Some(witness.clone().track())
     }
 
     /// The parts of the flow that running code may reach.
@@ -147,6 +160,31 @@ impl Shared {
     #[inline]
     pub(crate) fn open_stages(&self) -> &OpenStages {
         &self.open_stages
+    }
+
+    /// The workers that are fibers.
+    #[cfg(feature = "fibers")]
+    #[inline]
+    pub(crate) fn fibers(&self) -> &FiberSeats {
+        &self.fibers
+    }
+
+    /// Whether the workers of the post are fibers.
+    #[inline]
+    pub(crate) fn are_fibers(&self, post: Post) -> bool {
+        matches!(post, Post::Stage(stage) if self.runs_on_fibers(stage))
+    }
+
+    /// Whether the workers of the stage are fibers.
+    #[inline]
+    pub(crate) fn runs_on_fibers(&self, stage: u16) -> bool {
+        #[cfg(feature = "fibers")]
+        return self.fibers.serve(stage);
+        #[cfg(not(feature = "fibers"))]
+        {
+            let _ = stage;
+            false
+        }
     }
 
     /// The event count on which workers of the post sleep.

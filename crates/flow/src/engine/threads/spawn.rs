@@ -23,19 +23,53 @@ pub(crate) fn open(shared: &Arc<Shared>) {
     shared.lock().open(now);
 }
 
-/// Starts a worker that the state already counts as alive. If the system refuses the thread, the flow goes on with the
+/// Starts a worker that the state already counts as alive: a thread or a fiber. If the system refuses the thread, the flow goes on with the
 /// threads it has, and the timekeeper tries again in a while.
 pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
     let name = match post {
         Post::Shared => "worker",
         Post::Stage(stage) => &*shared.site().stage(stage).name,
     };
+    #[cfg(feature = "fibers")]
+    if shared.are_fibers(post) {
+        let seat = Seat { shared: shared.clone(), post, has_begun: false };
+        return shared.fibers().spawn(name.into(), move || seat.work());
+    }
     let theirs = shared.clone();
     if start(shared, name, move || work(&theirs, post)).is_err() {
         let mut state = shared.lock();
         state.spawn_failed(post, shared.now());
         // A sleeping worker may be able to do the work.
         shared.unlock_and_wake(state);
+    }
+}
+
+/// A fiber's place at its stage.
+#[cfg(feature = "fibers")]
+struct Seat {
+    shared: Arc<Shared>,
+    post: Post,
+    has_begun: bool,
+}
+
+#[cfg(feature = "fibers")]
+impl Seat {
+    fn work(mut self) {
+        self.has_begun = true;
+        identity::join(self.shared.site().flow_id());
+        work(&self.shared, self.post);
+    }
+}
+
+#[cfg(feature = "fibers")]
+impl Drop for Seat {
+    /// A fiber that the system has no stack for, or no runtime, counts as a refused thread.
+    fn drop(&mut self) {
+        if !self.has_begun {
+            let mut state = self.shared.lock();
+            state.spawn_failed(self.post, self.shared.now());
+            self.shared.unlock_and_wake(state);
+        }
     }
 }
 

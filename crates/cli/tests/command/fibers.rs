@@ -1,0 +1,147 @@
+//! `fibers = N` in a flow file, and `millstream fibers`.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use millstream_fiber::net::TcpListener;
+use millstream_fiber::{Options, Runtime, Threads, sleep, spawn};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::support::{Room, code, ended, until};
+
+const FETCH: &str = include_str!("../../../../flows/fetch.toml");
+
+/// A server whose peers each wait before they answer with the path that they were asked for.
+struct SlowPeers {
+    address: SocketAddr,
+    _runtime: Runtime,
+}
+
+impl SlowPeers {
+    fn start(pause: Duration) -> Self {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+        let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(move || {
+            loop {
+                let (mut stream, _) = listener.accept().unwrap();
+                spawn(move || {
+                    let (mut request, mut piece) = (Vec::new(), [0; 512]);
+                    while !request.ends_with(b"\r\n\r\n") {
+                        match stream.read(&mut piece) {
+                            Ok(0) | Err(_) => return,
+                            Ok(read) => request.extend_from_slice(&piece[..read]),
+                        }
+                    }
+                    sleep(pause);
+                    let path = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+                    let head =
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", path.len());
+                    // The client may have gone.
+                    let _ = stream.write_all(&[head.as_bytes(), path].concat());
+                });
+            }
+        });
+        SlowPeers { address, _runtime: runtime }
+    }
+
+    fn urls(&self, count: usize) -> String {
+        (0..count).map(|page| format!("http://{}/{page}\n", self.address)).collect()
+    }
+}
+
+/// The fetch of the repository with room for many requests at once, also to one host.
+fn fetch(requests: usize) -> Room {
+    let text = FETCH
+        .replace("inflight = 256", &format!("inflight = {}", requests + 100))
+        .replace("net = 16 ", &format!("net = {requests} "))
+        .replace("\"host:*\" = 2 ", &format!("\"host:*\" = {requests} "));
+    assert!(text.contains("fibers = "), "the flow of the repository runs its requests on fibers");
+    Room::new(&text)
+}
+
+/// The names of a process's threads.
+fn threads(process: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+    tasks.filter_map(name).map(|name| name.trim().to_owned()).collect()
+}
+
+#[test]
+fn a_thousand_slow_peers_are_asked_at_once_on_two_threads() {
+    const PEERS: usize = 1000;
+    let peers = SlowPeers::start(Duration::from_millis(500));
+    let room = fetch(PEERS);
+    room.write("urls", peers.urls(PEERS));
+    let running = room.start(&["run", "flow.toml", "urls", "-p", "out=out", "--report", "report.json"]);
+    let process = running.child.id();
+    let mut seen = Vec::new();
+    until("all requests have an answer", || {
+        let now = threads(process);
+        if now.len() > seen.len() {
+            seen = now;
+        }
+        !room.path("report.json").metadata().is_ok_and(|file| file.len() == 0) && room.path("report.json").exists()
+    });
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 0, "{err}");
+    assert_eq!(room.json_lines("out/pages.jsonl").len(), PEERS, "{err}");
+    let report = room.json("report.json");
+    let get = &report["stages"][0];
+    assert_eq!((&get["name"], &get["dead_lettered"]), (&"get".into(), &0.into()), "{report}");
+    // Of the threads that fetch there are two, and one that watches over them, whatever the number of requests.
+    let fetching = seen.iter().filter(|name| name.starts_with("fibers") || *name == "ms-get").count();
+    assert!((2..=3).contains(&fetching), "{seen:?}");
+    assert!(seen.len() <= 16, "{seen:?}");
+}
+
+#[test]
+fn a_dump_tells_what_the_units_wait_for() {
+    let peers = SlowPeers::start(Duration::from_secs(2));
+    let room = fetch(20);
+    room.write("urls", peers.urls(20));
+    let running = room.start(&["run", "flow.toml", "urls", "-p", "out=out", "--control", "control"]);
+    let control = running.control.to_str().unwrap().to_owned();
+    let asked = |args: &[&str]| ended(&room.run(&[&["fibers", &control], args].concat()), 0).0;
+    until("all requests wait", || asked(&["--dump"]).contains("20 × `get` waiting to read at "));
+    let dump = asked(&["--dump"]);
+    assert!(dump.starts_with("20 fibers, the deepest stack so far ") && dump.contains(" of 256 KiB\n"), "{dump}");
+    assert!(dump.contains("transport.rs:") && dump.contains(", for up to ") && dump.contains(", units "), "{dump}");
+    let short = asked(&[]);
+    assert!(short.starts_with("20 fibers, ") && !short.contains(" × `get` waiting"), "{short}");
+    let json: serde_json::Value = serde_json::from_str(&asked(&["--json"])).unwrap();
+    assert_eq!((&json["groups"][0]["stage"], &json["groups"][0]["fibers"]), (&"get".into(), &20.into()), "{json}");
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 0, "{err}");
+}
+
+#[test]
+fn a_time_limit_ends_a_request_on_a_fiber() {
+    let peers = SlowPeers::start(Duration::from_secs(600));
+    let text = "[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\nfibers = 50\ntimeout = \"300ms\"\n";
+    let room = Room::new(text);
+    room.write("urls", peers.urls(50));
+    let output = room.run(&["run", "flow.toml", "urls", "--dead-letters", "dead.jsonl"]);
+    ended(&output, 1);
+    let letters = room.json_lines("dead.jsonl");
+    assert_eq!(letters.len(), 50);
+    assert!(letters.iter().all(|letter| letter["cause"] == "timeout"), "{}", letters[0]);
+}
+
+#[test]
+fn an_abandoned_run_does_not_wait_for_silent_servers() {
+    let peers = SlowPeers::start(Duration::from_secs(600));
+    let room = fetch(100);
+    room.write("urls", peers.urls(100));
+    let mut running = room.start(&["run", "flow.toml", "urls", "-p", "out=out"]);
+    let control = running.control.to_str().unwrap().to_owned();
+    until("all requests wait", || ended(&room.run(&["fibers", &control, "--dump"]), 0).0.contains("100 × `get`"));
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    running.signal(libc::SIGINT);
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 3, "{err}");
+}

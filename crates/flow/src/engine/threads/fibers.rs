@@ -1,0 +1,134 @@
+//! Workers that are fibers: a runtime of few threads, on whose fibers the code of some stages runs.
+//!
+//! A fiber is a seat exactly like a thread of a blocking stage: the state counts it before it starts, and it runs
+//! [`work`](crate::engine::cycle). So the proof against deadlock, caps, failures, panics and the drain hold as they do for threads. Two things
+//! differ. A fiber without work ends, because the next one is cheap, while a thread sleeps in `sleep`; so the engine never
+//! waits on a fiber. And a wait in a stage's code can be ended from outside, so an abandoned flow unwinds the fibers that
+//! still wait when their grace is over.
+//!
+//! No lock of the engine is held while a stage's code runs, and only that suspends a fiber.
+//!
+//! The runtime starts with the first fiber. If the system refuses its threads, or a stack, the seat counts as a refused
+//! thread: the timekeeper tries again in a while.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use millstream_fiber::{Builder, Options, Runtime, current};
+
+use crate::engine::run::witness::{Ran, Track};
+use crate::fibers::{FiberTrouble, Fibers};
+
+/// The stages whose workers are fibers, and the runtime of these.
+pub(crate) struct FiberSeats {
+    /// For each stage, whether its workers are fibers.
+    stages: Box<[bool]>,
+    options: Options,
+    runtime: RwLock<Phase>,
+    trouble: Arc<Mutex<FiberTrouble>>,
+    /// The track that all fibers share.
+    track: OnceLock<SharedTrack>,
+}
+
+enum Phase {
+    Unused,
+    Runs(Runtime),
+    Ended,
+}
+
+impl FiberSeats {
+    /// `options` say how many threads there are and how large a stack is.
+    pub(crate) fn new(stages: Box<[bool]>, options: Options) -> Self {
+        let trouble = Arc::<Mutex<FiberTrouble>>::default();
+        let noted = trouble.clone();
+        let options = options
+            // The flow bounds its seats.
+            .max_fibers(usize::MAX)
+            .stack_setting("the stack of this flow's fibers (`StageBuilder::stack`, or `stack` in a flow file)")
+            .on_report(move |report| noted.lock().unwrap_or_else(PoisonError::into_inner).note(report));
+        FiberSeats { stages, options, runtime: RwLock::new(Phase::Unused), trouble, track: OnceLock::new() }
+    }
+
+    /// Whether the workers of the stage are fibers.
+    #[inline]
+    pub(crate) fn serve(&self, stage: u16) -> bool {
+        self.stages[usize::from(stage)]
+    }
+
+    /// Starts the runtime with the first fiber, unless the system refuses or the flow has ended.
+    fn open(&self) {
+        if self.with(|_| ()).is_some() {
+            return;
+        }
+        let mut phase = self.runtime.write().unwrap_or_else(PoisonError::into_inner);
+        if let Phase::Unused = *phase {
+            match Runtime::start(self.options.clone()) {
+                Ok(runtime) => *phase = Phase::Runs(runtime),
+                Err(error) => self.trouble.lock().unwrap_or_else(PoisonError::into_inner).refuse(error.to_string()),
+            }
+        }
+    }
+
+    /// Starts a fiber. A body that cannot run is dropped.
+    pub(super) fn spawn(&self, name: Arc<str>, body: impl FnOnce() + Send + 'static) {
+        self.open();
+        drop(self.with(|runtime| Builder::new().name(name).spawn_on(runtime, body)));
+    }
+
+    /// Calls `act` with the runtime, if there is one. It ends no sooner than the call.
+    fn with<T>(&self, act: impl FnOnce(&Runtime) -> T) -> Option<T> {
+        match &*self.runtime.read().unwrap_or_else(PoisonError::into_inner) {
+            Phase::Runs(runtime) => Some(act(runtime)),
+            Phase::Unused | Phase::Ended => None,
+        }
+    }
+
+    /// Unwinds the fibers that wait. Returns whether there is a runtime.
+    pub(super) fn cancel(&self) -> bool {
+        self.with(Runtime::cancel).is_some()
+    }
+
+    /// Ends the runtime: waits for its fibers if `all_idle`, or leaves those behind that never wait again.
+    pub(super) fn end(&self, all_idle: bool) {
+        let phase = std::mem::replace(&mut *self.runtime.write().unwrap_or_else(PoisonError::into_inner), Phase::Ended);
+        match phase {
+            Phase::Runs(runtime) if all_idle => drop(runtime),
+            Phase::Runs(runtime) => runtime.abandon(),
+            Phase::Unused | Phase::Ended => {}
+        }
+    }
+
+    /// A track for a fiber, made of one that all fibers share.
+    pub(super) fn track(&self, make: impl FnOnce() -> Box<dyn Track>) -> Box<dyn Track> {
+        Box::new(self.track.get_or_init(|| SharedTrack(Arc::new(Mutex::new(make())))).clone())
+    }
+
+    /// A look at all fibers.
+    pub(crate) fn look(&self) -> Fibers {
+        let (dump, stacks) = self.with(|runtime| (runtime.dump(), runtime.stacks())).unzip();
+        Fibers::of(dump.as_ref(), stacks, self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+/// The track of all fibers. The clock of a thread tells nothing about one of its fibers, so a run counts as a wait from
+/// its beginning to its end, apart from the processor time that was charged to it.
+#[derive(Clone)]
+struct SharedTrack(Arc<Mutex<Box<dyn Track>>>);
+
+impl Track for SharedTrack {
+    fn begins(&mut self) {}
+
+    fn ran(&mut self, ran: &Ran<'_>) {
+        let mut track = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        track.begins();
+        track.ran(ran);
+    }
+
+    fn pulled(&mut self, _: u64, _: u64, _: u64, _: u64) {
+        unreachable!("fibers do not pull the source");
+    }
+}
+
+/// Notes the unit that the calling fiber serves: the first one of its batch.
+pub(crate) fn note_unit(unit: Option<u64>) {
+    current().set_unit(unit);
+}
