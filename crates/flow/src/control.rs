@@ -60,9 +60,10 @@ impl Control {
 
     /// Explains a unit in flight: where it is, since when, what it waits for, and the holders of that.
     ///
-    /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 100,000 units under the
-    /// flow's lock; the example `watching` prints what others notice of that. Units that a worker has in a batch which ends within a fraction of a millisecond are not found, as a
-    /// look at them would find them gone.
+    /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 4,096 units under the flow's
+    /// lock, with a pause as long as the step after each. The example `watching` prints what others notice of that. Units
+    /// that a worker has in a batch which ends within a fraction of a millisecond are not found, as a look at them would
+    /// find them gone.
     ///
     /// ```
     /// # use millstream_flow::{Doing, Flow, Need, WaitsFor};
@@ -113,7 +114,7 @@ impl Control {
     /// The keys that most units wait for, up to `most` of each resource with keys, the busiest first; by the resources in
     /// the order in which they were declared.
     ///
-    /// Costs O(keys), in steps of 16,384 keys under the flow's lock.
+    /// Costs O(keys), in steps of 4,096 keys under the flow's lock.
     pub fn busiest_keys(&self, most: usize) -> Vec<KeySnapshot> {
         self.shared.busiest_keys(most)
     }
