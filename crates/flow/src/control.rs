@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::settings::Workers;
 use crate::engine::threads::shared::Shared;
 use crate::engine::units::column::Column;
-use crate::explain::{LineState, NoLine, NoUnit, UnitState};
+use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState};
 use crate::limits::MAX_WORKERS;
 use crate::resource::{Rate, Supply};
 use crate::snapshot::{KeySnapshot, Snapshot};
@@ -98,6 +98,40 @@ impl Control {
     /// No unit of this number was found in flight.
     pub fn explain_unit(&self, number: u64) -> Result<UnitState, NoUnit> {
         self.shared.explain_unit(number, Self::EXPLAINED)
+    }
+
+    /// Finds units that wait, by their payloads: those of type `T` for which `label` gives a label, up to `most` of them.
+    /// Workers have the payloads of the others.
+    ///
+    /// Costs a walk over the units that wait, in steps of 1,024 under the flow's lock, with a pause as long as the step
+    /// after each. `label` runs under that lock: it has to be quick, and must not use the flow, which would wait for
+    /// itself. If it panics, so does this call, and the flow goes on.
+    ///
+    /// ```
+    /// # use millstream_flow::{Flow, Need};
+    /// let mut flow = Flow::builder("mail");
+    /// let door = flow.tokens("door", 1);
+    /// let (sort, done) = (flow.inlet("sort"), flow.retire());
+    /// flow.update(sort, |_: &mut String, _| Ok(())).need(Need::tokens(door, 1)).to(done);
+    /// let service = flow.build(sort)?.start();
+    /// let control = service.control();
+    /// control.set_capacity("door", 0)?;
+    /// let tickets = ["to Ada", "to Eve", "to Adam"].map(|letter| service.submit(letter.to_owned()).unwrap());
+    /// while control.snapshot().resources[0].waiters < 3 {}
+    /// let ours = |letter: &String| letter.contains("Ada").then(|| letter.clone());
+    /// let found = control.find_units(10, ours);
+    /// let mut numbers: Vec<u64> = found.units.iter().map(|(place, _)| place.unit).collect();
+    /// numbers.sort();
+    /// assert_eq!((numbers, found.in_all), (vec![0, 2], 2));
+    /// control.set_capacity("door", 1)?;
+    /// tickets.into_iter().for_each(|ticket| drop(ticket.wait()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If `label` does.
+    pub fn find_units<T: 'static, L>(&self, most: usize, label: impl FnMut(&T) -> Option<L>) -> FoundUnits<L> {
+        self.shared.find_units(most, label)
     }
 
     /// Explains a resource, or one of its keys: what is in use, who holds it, and who waits for it.

@@ -14,6 +14,9 @@ use super::units::walk::{See, Sight, Walk, WalkedTo};
 use crate::explain::{Doing, Held, LineState, NoLine, UnitPlace, UnitState, WaitsFor};
 use crate::resource::Supply;
 
+/// The number of units whose payloads a step shows to the program's code.
+const PAYLOADS: usize = 1_024;
+
 /// The number of units that a step sees: a tenth of a millisecond, less than a waiter spins for the mutex.
 const STEP: usize = 4_096;
 
@@ -49,6 +52,14 @@ pub(super) struct HolderSearch {
     pub(super) in_all: u64,
     /// The sum of what they hold.
     pub(super) held: u64,
+}
+
+/// The search for units by their payloads.
+pub(super) struct PayloadSearch {
+    at: WalkedTo,
+    most: usize,
+    pub(super) found: Vec<UnitPlace>,
+    pub(super) in_all: u64,
 }
 
 /// The end of a step of a search.
@@ -87,6 +98,12 @@ impl HolderSearch {
         if self.holders.len() < self.most {
             self.holders.push(place());
         }
+    }
+}
+
+impl PayloadSearch {
+    pub(super) fn new(most: usize) -> Self {
+        PayloadSearch { at: (0, 0, 0), most, found: Vec::new(), in_all: 0 }
     }
 }
 
@@ -144,9 +161,48 @@ impl State {
         Stepped::Over
     }
 
+    /// One step of the search for units by their payloads. `is_meant` is told of a unit's row and stage.
+    pub(super) fn search_payloads(
+        &self,
+        search: &mut PayloadSearch,
+        now: u64,
+        is_meant: &mut dyn FnMut(&Row, u16) -> bool,
+    ) -> Stepped<()> {
+        let mut walk = Walk::step(search.at, PAYLOADS);
+        self.walk(&mut walk, &mut |row, stage, sight| {
+            let id = self.units.stamp(row).id();
+            // A unit that has moved may be seen again.
+            if stage == NO_STAGE || search.found.iter().any(|place| place.unit == id) || !is_meant(row, stage) {
+                return;
+            }
+            search.in_all += 1;
+            if search.found.len() < search.most {
+                search.found.push(UnitPlace {
+                    unit: id,
+                    stage: self.name_of(stage),
+                    doing: doing(&sight),
+                    amount: 0,
+                    for_ns: since(&sight).map_or(0, |since_ns| now.saturating_sub(since_ns)),
+                });
+            }
+        });
+        match walk.end() {
+            Some(at) => {
+                search.at = at;
+                Stepped::GoesOn
+            }
+            None => Stepped::Over,
+        }
+    }
+
+    /// The number of units in workers' hands.
+    pub(super) fn in_hand(&self) -> u64 {
+        self.stages.iter().map(StageState::in_hand).sum()
+    }
+
     /// The number after those that units have had, and the number of units in workers' hands that have no note.
     pub(super) fn numbers(&self) -> (u64, u64) {
-        let in_hand: u64 = self.stages.iter().map(StageState::in_hand).sum();
+        let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
         (self.next_id(), in_hand.saturating_sub(noted))
     }

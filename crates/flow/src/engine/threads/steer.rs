@@ -6,12 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use super::shared::Shared;
-use crate::engine::explain::{Found, HolderSearch, Stands, Stepped, UnitSearch};
+use crate::engine::explain::{Found, HolderSearch, PayloadSearch, Stands, Stepped, UnitSearch};
 use crate::engine::grants::look::BusiestKeys;
 use crate::engine::intake::source::{Source, SourceEnd};
 use crate::engine::settings::Settings;
 use crate::engine::state::State;
-use crate::explain::{LineState, NoLine, NoUnit, UnitState, WaitsFor};
+use crate::engine::units::column::Row;
+use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor};
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
 
@@ -47,6 +48,26 @@ impl Shared {
         }
         let (next, unseen) = self.lock().numbers();
         Err(NoUnit { unit: number, next, seen, unseen })
+    }
+
+    /// The units for whose payloads `label` gives a label, as far as they wait: `most` of them.
+    pub(crate) fn find_units<T: 'static, L>(
+        &self,
+        most: usize,
+        mut label: impl FnMut(&T) -> Option<L>,
+    ) -> FoundUnits<L> {
+        let mut search = PayloadSearch::new(most);
+        let mut labels = Vec::new();
+        let mut is_meant = |row: &Row, stage: u16| {
+            let payload = self.lane(stage).peek(row).and_then(|payload| payload.downcast_ref());
+            let found = payload.and_then(&mut label);
+            let is_found = found.is_some();
+            labels.extend(found.filter(|_| labels.len() < most));
+            is_found
+        };
+        let _over: Option<()> = self.search(|state, now| state.search_payloads(&mut search, now, &mut is_meant));
+        let in_hand = self.lock().in_hand();
+        FoundUnits { units: search.found.into_iter().zip(labels).collect(), in_all: search.in_all, in_hand }
     }
 
     /// A resource or one of its keys, with the units that hold it and those in its line: `most` of either.
