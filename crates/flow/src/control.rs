@@ -117,7 +117,6 @@ impl Control {
     /// let control = service.control();
     /// control.set_capacity("door", 0)?;
     /// let tickets = ["to Ada", "to Eve", "to Adam"].map(|letter| service.submit(letter.to_owned()).unwrap());
-    /// while control.snapshot().resources[0].waiters < 3 {}
     /// let ours = |letter: &String| letter.contains("Ada").then(|| letter.clone());
     /// let found = control.find_units(10, ours);
     /// let mut numbers: Vec<u64> = found.units.iter().map(|(place, _)| place.unit).collect();

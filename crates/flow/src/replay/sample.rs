@@ -45,7 +45,7 @@ impl Shares {
         ids.for_each(|id| *self.0.entry(sampling::one_in(id, whole)).or_default() += 1);
     }
 
-    /// One block in so many is in the even sample.
+    /// One block in this number is in the even sample.
     fn least(&self) -> u64 {
         self.0.last_key_value().map_or(1, |(&one_in, _)| one_in)
     }

@@ -13,12 +13,12 @@ pub(crate) const WHOLE: u64 = 1 << 20;
 /// The units of a block, which have consecutive numbers: a sample has the same runs of equal keys as the whole.
 const BLOCK: u64 = 64;
 
-/// Of the blocks around this number, one in so many is recorded if the first `whole` units all are.
+/// The number N of which one block in N is recorded around `id`, if the first `whole` units all are.
 pub(crate) fn one_in(id: u64, whole: u64) -> u64 {
     (id / whole.max(1)).checked_ilog2().map_or(1, |octave| 2 << octave.min(61))
 }
 
-/// Whether a unit with this number is in a sample of one block in so many.
+/// Whether a unit with this number is in a sample of one block in `one_in`.
 pub(crate) fn draws(id: u64, one_in: u64) -> bool {
     one_in <= 1 || mix(id / BLOCK).is_multiple_of(one_in)
 }
