@@ -568,8 +568,8 @@ pub(crate) struct TopArgs {
 pub(crate) struct ExplainArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it.
     pub run: PathBuf,
-    /// The number of a unit in flight, a resource, or a key of a resource.
-    #[arg(value_name = "UNIT|KEY")]
+    /// The number of a unit in flight, a resource, a key of a resource, or the text of a unit that waits or a part of it.
+    #[arg(value_name = "UNIT|KEY|TEXT")]
     pub what: String,
     /// Print the explanation as JSON.
     #[arg(long)]

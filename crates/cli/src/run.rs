@@ -63,6 +63,7 @@ use crate::screen::throughput::Sample;
 use crate::screen::{Beside, Screen};
 use crate::serve::feed::Feed;
 use crate::serve::{self, NotServed, Say, Told};
+use crate::shell_word::quoted;
 use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::facts::{Audit, Behind};
 use crate::steer::place;
@@ -206,12 +207,6 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let total = exact_length(&source);
     let control = wired.flow.control();
     setting::apply_all(&args.set, &control)?;
-    for resource in control.snapshot().resources.iter().filter(|it| it.capacity == 0 && it.rate_per_s.is_none()) {
-        let resource = text::printable(&resource.name);
-        screen.warn(&format!(
-            "warning: `{resource}` has no tokens: units that need it wait until `millstream set {name} resource.{resource}=1`"
-        ));
-    }
 
     let (send, events) = channel();
     let interrupts = Interrupts::heed(send.clone(), control.clone(), letters.clone())?;
@@ -243,10 +238,20 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let behind =
         Behind { total, causes: Arc::clone(&causes), audit: audit.clone(), retry, live: Some(live.clone()), drain };
     let server = serve(args, &name, &control, behind, &interrupts, &mut screen)?;
+    let reach = server.as_ref().map(|server| reach(args, &name, server));
+    for resource in control.snapshot().resources.iter().filter(|it| it.capacity == 0 && it.rate_per_s.is_none()) {
+        let resource = text::printable(&resource.name);
+        let wait = reach.as_ref().map_or_else(
+            || "without end".to_owned(),
+            |reach| format!("until `millstream set {reach} resource.{resource}=1`"),
+        );
+        screen.warn(&format!("warning: `{resource}` has no tokens: units that need it wait {wait}"));
+    }
     let metrics = Metrics::new(&name, control.clone(), causes.clone());
     let beside = serve::feed::Beside { causes: causes.clone(), audit: audit.clone(), readmission: readmission.clone() };
     let has_page = args.output.serve.page.is_some();
-    let feed = Arc::new(Feed::new(&name, &file, &control.snapshot(), has_page, beside));
+    let names = serve::feed::Names { run: &name, reach: reach.as_deref() };
+    let feed = Arc::new(Feed::new(names, &file, &control.snapshot(), has_page, beside));
     if has_page {
         // The page has answers as soon as it is opened.
         live.begin();
@@ -285,7 +290,10 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     drop(http);
     drop(interrupts);
     #[cfg(feature = "http")]
-    push.into_iter().for_each(Push::finish);
+    let metrics_lost = push.and_then(Push::finish);
+    #[cfg(not(feature = "http"))]
+    let metrics_lost: Option<String> = None;
+    metrics_lost.iter().for_each(|lost| complain(format!("warning: {lost}")));
     let metrics_kept = metrics_file.map_or(Ok(()), MetricsFile::finish);
     let metrics_kept = metrics_kept.inspect_err(|error| complain(format!("error: --metrics-file: {error}"))).is_ok();
 
@@ -323,6 +331,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
             causes: &causes,
             steered: &steered,
             ran_again,
+            metrics_lost: metrics_lost.as_deref(),
             dead_letters: None,
             gathered: &gathered,
             page: &feed.frozen(),
@@ -416,10 +425,8 @@ fn serve(
     match made {
         Ok(server) => {
             interrupts.remove(server.file().clone());
-            // A path of choice is found from any folder only if it is absolute.
-            let path = std::path::absolute(server.path()).unwrap_or_else(|_| server.path().to_owned());
-            let run = if args.output.control.is_some() { shown::path(&path).to_string() } else { name.to_owned() };
-            screen.say(&format!("control socket {} (millstream status {run})", shown::path(&path)));
+            let run = reach(args, name, &server);
+            screen.say(&format!("control socket {} (millstream status {run})", shown::path(&absolute(server.path()))));
             Ok(Some(server))
         }
         Err(error) if args.output.control.is_some() => Err(error),
@@ -429,6 +436,19 @@ fn serve(
         }
         Err(error) => Err(error),
     }
+}
+
+/// The run as a command line names it: by its name, or by the path that was chosen for its socket.
+fn reach(args: &RunArgs, name: &str, server: &Server) -> String {
+    match &args.output.control {
+        Some(_) => quoted(absolute(server.path()).as_os_str().as_encoded_bytes()),
+        None => quoted(name.as_bytes()),
+    }
+}
+
+/// A path that leads to the same place from any folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A thread that waits for the last unit, so that the main loop hears interrupts meanwhile. It starts before the flow does: by

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::settings::Workers;
 use crate::engine::threads::shared::Shared;
 use crate::engine::units::column::Column;
-use crate::explain::{LineState, NoLine, NoUnit, UnitState};
+use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState};
 #[cfg(feature = "fibers")]
 use crate::fibers::Fibers;
 use crate::limits::{MAX_FIBERS, MAX_WORKERS};
@@ -62,9 +62,10 @@ impl Control {
 
     /// Explains a unit in flight: where it is, since when, what it waits for, and the holders of that.
     ///
-    /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 100,000 units under the
-    /// flow's lock; the example `watching` prints what others notice of that. Units that a worker has in a batch which ends within a fraction of a millisecond are not found, as a
-    /// look at them would find them gone.
+    /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 4,096 units under the flow's
+    /// lock, with a pause as long as the step after each. The example `watching` prints what others notice of that. Units
+    /// that a worker has in a batch which ends within a fraction of a millisecond are not found, as a look at them would
+    /// find them gone.
     ///
     /// ```
     /// # use millstream_flow::{Doing, Flow, Need, WaitsFor};
@@ -101,6 +102,39 @@ impl Control {
         self.shared.explain_unit(number, Self::EXPLAINED)
     }
 
+    /// Finds units that wait, by their payloads: those of type `T` for which `label` gives a label, up to `most` of them.
+    /// Workers have the payloads of the others.
+    ///
+    /// Costs a walk over the units that wait, in steps of 1,024 under the flow's lock, with a pause as long as the step
+    /// after each. `label` runs under that lock: it has to be quick, and must not use the flow, which would wait for
+    /// itself. If it panics, so does this call, and the flow goes on.
+    ///
+    /// ```
+    /// # use millstream_flow::{Flow, Need};
+    /// let mut flow = Flow::builder("mail");
+    /// let door = flow.tokens("door", 1);
+    /// let (sort, done) = (flow.inlet("sort"), flow.retire());
+    /// flow.update(sort, |_: &mut String, _| Ok(())).need(Need::tokens(door, 1)).to(done);
+    /// let service = flow.build(sort)?.start();
+    /// let control = service.control();
+    /// control.set_capacity("door", 0)?;
+    /// let tickets = ["to Ada", "to Eve", "to Adam"].map(|letter| service.submit(letter.to_owned()).unwrap());
+    /// let ours = |letter: &String| letter.contains("Ada").then(|| letter.clone());
+    /// let found = control.find_units(10, ours);
+    /// let mut numbers: Vec<u64> = found.units.iter().map(|(place, _)| place.unit).collect();
+    /// numbers.sort();
+    /// assert_eq!((numbers, found.in_all), (vec![0, 2], 2));
+    /// control.set_capacity("door", 1)?;
+    /// tickets.into_iter().for_each(|ticket| drop(ticket.wait()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If `label` does.
+    pub fn find_units<T: 'static, L>(&self, most: usize, label: impl FnMut(&T) -> Option<L>) -> FoundUnits<L> {
+        self.shared.find_units(most, label)
+    }
+
     /// Explains a resource, or one of its keys: what is in use, who holds it, and who waits for it.
     ///
     /// Costs a look at the line, and for the holders of tokens a walk as for [`explain_unit`](Self::explain_unit), which
@@ -115,7 +149,7 @@ impl Control {
     /// The keys that most units wait for, up to `most` of each resource with keys, the busiest first; by the resources in
     /// the order in which they were declared.
     ///
-    /// Costs O(keys), in steps of 16,384 keys under the flow's lock.
+    /// Costs O(keys), in steps of 4,096 keys under the flow's lock.
     pub fn busiest_keys(&self, most: usize) -> Vec<KeySnapshot> {
         self.shared.busiest_keys(most)
     }

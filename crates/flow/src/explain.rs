@@ -180,6 +180,18 @@ pub struct UnitState {
     pub parent: Option<u64>,
 }
 
+/// Units found by their payloads, each with its label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoundUnits<L> {
+    /// The first ones; their `amount` is 0.
+    pub units: Vec<(UnitPlace, L)>,
+    /// All that were found.
+    pub in_all: u64,
+    /// Units in the hands of workers, which were not searched.
+    pub in_hand: u64,
+}
+
 /// The reason why a unit was not found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -93,7 +93,7 @@ pub use control::{Control, SetError};
 pub use cx::Cx;
 pub use engine::intake::source::SourceEnd;
 pub use exit::{Either, Exit, Retire, Select, select};
-pub use explain::{Doing, Held, LineState, NoLine, NoUnit, UnitPlace, UnitState, WaitsFor};
+pub use explain::{Doing, FoundUnits, Held, LineState, NoLine, NoUnit, UnitPlace, UnitState, WaitsFor};
 pub use failure::{Cause, DeadLetter, Failure};
 #[cfg(feature = "fibers")]
 pub use fibers::{FiberGroup, FiberTrouble, Fibers};

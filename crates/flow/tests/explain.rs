@@ -192,3 +192,70 @@ fn a_unit_is_found_among_many_while_they_move() {
         assert_eq!(run.join().unwrap().retired, 300_000);
     });
 }
+
+#[test]
+fn explanations_asked_back_to_back_leave_the_flow_to_others() {
+    const UNITS: u64 = 50_000;
+    in_time(|| {
+        let mut flow = Flow::builder::<()>("crowd");
+        flow.inflight(UNITS);
+        let host = flow.keyed_tokens("host", 1);
+        flow.max_keys(host, 20_000);
+        let (visit, done) = (flow.inlet::<u64>("visit"), flow.retire());
+        flow.stage(visit, |_: &mut u64, _| Ok(())).need(Need::keyed(host, |n: &u64| (n % 20_000).to_string())).to(done);
+        let service = flow.build(visit).unwrap().start();
+        let control = service.control();
+        control.set_capacity("host", 0).unwrap();
+        service.send_all(0..UNITS).unwrap();
+        until("all wait", || control.snapshot().resources[0].waiters == UNITS);
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| {
+                // Relaxed: the flag publishes nothing.
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(control.explain_unit(UNITS - 1).unwrap().doing, Doing::Waiting);
+                    assert_eq!(control.explain_unit(7).unwrap().doing, Doing::Waiting);
+                }
+            });
+            for _ in 0..30 {
+                assert_eq!(control.snapshot().in_flight, UNITS);
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            asks.join().unwrap();
+        });
+        assert_eq!(control.explain_unit(UNITS).unwrap_err().seen, Some((0, UNITS - 1)), "each unit was seen");
+        control.set_capacity("host", 1).unwrap();
+        assert_eq!(service.drain().retired, UNITS);
+    });
+}
+
+#[test]
+fn units_are_found_by_their_payloads_and_a_label_that_panics_does_no_harm() {
+    const UNITS: u64 = 5_000;
+    in_time(|| {
+        let mut flow = Flow::builder::<()>("payloads");
+        flow.inflight(UNITS);
+        let door = flow.tokens("door", 1);
+        let (visit, done) = (flow.inlet::<u64>("visit"), flow.retire());
+        flow.stage(visit, |_: &mut u64, _| Ok(())).need(Need::tokens(door, 1)).to(done);
+        let service = flow.build(visit).unwrap().start();
+        let control = service.control();
+        control.set_capacity("door", 0).unwrap();
+        service.send_all(0..UNITS).unwrap();
+        until("all wait", || {
+            let now = control.snapshot();
+            now.in_flight == UNITS && now.stages[0].running == 0
+        });
+        let found = control.find_units(3, |n: &u64| (n % 100 == 7).then_some(*n));
+        assert_eq!((found.units.len(), found.in_all, found.in_hand), (3, UNITS / 100, 0));
+        for (place, label) in found.units {
+            assert_eq!((place.unit, place.doing, place.stage.as_deref()), (label, Doing::Waiting, Some("visit")));
+        }
+        assert_eq!(control.find_units(3, |_: &String| Some(())).in_all, 0, "no payload is of this type");
+        let panicking =
+            std::panic::AssertUnwindSafe(|| control.find_units(1, |_: &u64| -> Option<()> { panic!("label") }));
+        std::panic::catch_unwind(panicking).unwrap_err();
+        control.set_capacity("door", 1).unwrap();
+        assert_eq!(service.drain().retired, UNITS);
+    });
+}

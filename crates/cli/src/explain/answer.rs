@@ -1,4 +1,4 @@
-//! Resolves `UNIT|KEY` in a running flow, and explains it.
+//! Resolves `UNIT|KEY|TEXT` in a running flow, and explains it.
 //!
 //! | text | means |
 //! | --- | --- |
@@ -6,15 +6,18 @@
 //! | `disk` | the resource of this name |
 //! | `host:example.org` | a key of the resource |
 //! | `example.org` | the same key, if only one resource has it at the moment |
+//! | `photos/17.jpg` | the unit that waits with this path, line or argument; without one, those that have the text in theirs |
 
 use millstream_command::screen::text;
 use millstream_flow::{Control, NoLine, NoUnit, ResourceSnapshot};
 
-use super::Explained;
+use super::{Explained, NamedUnit};
 use crate::file::suggest;
+use crate::record::Record;
 
-/// The maximum number of keys listed for a resource.
+/// The maximum number of keys listed for a resource, and of units for a text.
 const BUSIEST: usize = 10;
+const LISTED: usize = 10;
 
 /// Explains the unit, resource or key that the text names.
 ///
@@ -49,7 +52,13 @@ pub(crate) fn explain(what: &str, control: &Control) -> Result<Explained, String
         }
     }
     match found.len() {
-        0 => Err(no_unit.map_or_else(|| unknown(what, &resources, &near), |absent| without_unit(&absent))),
+        0 => match by_text(what, control) {
+            Ok(found) => Ok(found),
+            Err(in_hand) => Err(no_unit.map_or_else(
+                || unknown(what, &resources, &near) + &not_searched(in_hand),
+                |absent| without_unit(&absent),
+            )),
+        },
         1 => Ok(Explained::Line(found.remove(0))),
         _ => {
             let names: Vec<_> = found.iter().map(|line| format!("{}:{what}", line.resource)).collect();
@@ -67,6 +76,41 @@ fn resource_of(resource: &ResourceSnapshot, control: &Control) -> Result<Explain
             Ok(Explained::Keys { resource, keys, busiest })
         }
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The unit with this text, or the units that have it in theirs; without one, the number of units that were not searched.
+fn by_text(what: &str, control: &Control) -> Result<Explained, u64> {
+    if what.is_empty() {
+        return Err(0);
+    }
+    let find = |is_meant: &dyn Fn(&[u8]) -> bool| {
+        control.find_units(LISTED, |record: &Record| {
+            let text = record.shown_text();
+            is_meant(&text).then(|| String::from_utf8_lossy(&text).into_owned())
+        })
+    };
+    let what = what.as_bytes();
+    let mut found = find(&|text| text == what);
+    if found.in_all == 0 {
+        found = find(&|text| text.windows(what.len()).any(|part| part == what));
+    }
+    let units: Vec<NamedUnit> = found.units.into_iter().map(|(place, text)| NamedUnit { text, place }).collect();
+    match units.as_slice() {
+        [] => Err(found.in_hand),
+        // It may have left by now.
+        [only] => match control.explain_unit(only.place.unit) {
+            Ok(unit) => Ok(Explained::Unit(unit)),
+            Err(_) => Err(found.in_hand),
+        },
+        _ => Ok(Explained::Units { text: String::from_utf8_lossy(what).into_owned(), units, in_all: found.in_all }),
+    }
+}
+
+fn not_searched(in_hand: u64) -> String {
+    match in_hand {
+        0 => String::new(),
+        units => format!("; the texts of {} in workers' hands are not searched", text::counted(units, "unit")),
     }
 }
 
@@ -116,7 +160,7 @@ fn unknown(what: &str, resources: &[ResourceSnapshot], keys: &[String]) -> Strin
     let bare = keys.iter().map(|key| key.split_once(':').map_or(key.as_str(), |(_, bare)| bare));
     let near = suggest::closest(what, names.iter().map(String::as_str).chain(bare));
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    let mut said = format!("`{what}` is not the number of a unit, a resource or a key in use{near}");
+    let mut said = format!("`{what}` is not the number or text of a unit that waits, a resource or a key in use{near}");
     if names.is_empty() {
         return said + "; the flow has no resources";
     }
@@ -169,7 +213,7 @@ mod tests {
         assert!(none("x", &[]).contains("no key in use"));
         let keys: Vec<_> = (0..20).map(|n| format!("host:{n}.example")).collect();
         let said = unknown("hots", &[], &keys);
-        assert!(said.contains("not the number of a unit") && said.contains("no resources"), "{said}");
+        assert!(said.contains("not the number or text of a unit") && said.contains("no resources"), "{said}");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 pub(crate) mod answer;
 pub(crate) mod page;
 
-use millstream_flow::{KeySnapshot, LineState, UnitState};
+use millstream_flow::{KeySnapshot, LineState, UnitPlace, UnitState};
 use serde::{Deserialize, Serialize};
 
 /// An explanation.
@@ -28,4 +28,23 @@ pub(crate) enum Explained {
         /// The keys that most units wait for.
         busiest: Vec<KeySnapshot>,
     },
+    /// Several units with a text.
+    Units {
+        /// The text asked for.
+        text: String,
+        /// The first units.
+        units: Vec<NamedUnit>,
+        /// All units found.
+        in_all: u64,
+    },
+}
+
+/// A unit with its text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NamedUnit {
+    /// Its path, line or argument, as it may be shown.
+    pub(crate) text: String,
+    /// Its place.
+    #[serde(flatten)]
+    pub(crate) place: UnitPlace,
 }

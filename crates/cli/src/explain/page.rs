@@ -11,7 +11,7 @@
 use millstream_command::screen::text;
 use millstream_flow::{Doing, KeySnapshot, LineState, UnitPlace, UnitState, WaitsFor};
 
-use super::Explained;
+use super::{Explained, NamedUnit};
 
 /// Returns the lines of an explanation, each with a line end.
 pub(crate) fn page(explained: &Explained) -> String {
@@ -19,6 +19,7 @@ pub(crate) fn page(explained: &Explained) -> String {
         Explained::Unit(unit) => of_unit(unit),
         Explained::Line(line) => of_line(line),
         Explained::Keys { resource, keys, busiest } => of_keys(resource, *keys, busiest),
+        Explained::Units { text, units, in_all } => of_units(text, units, *in_all),
     };
     lines.iter().fold(String::new(), |page, line| page + &text::printable(line) + "\n")
 }
@@ -159,6 +160,16 @@ fn of_keys(resource: &str, keys: u64, busiest: &[KeySnapshot]) -> Vec<String> {
     let rest = keys.saturating_sub(busiest.len() as u64);
     if rest > 0 {
         lines.push(format!("  and {}", plural(rest, "more key", "more keys")));
+    }
+    lines
+}
+
+fn of_units(asked: &str, units: &[NamedUnit], in_all: u64) -> Vec<String> {
+    let mut lines = vec![format!("{} that wait have `{asked}` in their text", text::counted(in_all, "unit"))];
+    lines.extend(units.iter().map(|NamedUnit { text, place }| format!("  {}: {text}", holder(place))));
+    let rest = in_all.saturating_sub(units.len() as u64);
+    if rest > 0 {
+        lines.push(format!("  and {}", plural(rest, "more unit", "more units")));
     }
     lines
 }

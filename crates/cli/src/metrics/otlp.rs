@@ -2,7 +2,8 @@
 //!
 //! A push is the exposition that a scrape would get, as the JSON of [`encode`]: one translation, so that both tell the same. A
 //! thread pushes, waits for each answer within [`PATIENCE`], and drops what was not taken, since the next push has newer numbers.
-//! The end of a run waits [`LAST`] for one more, and no longer: a collector that is away or slow holds no run up.
+//! The end of a run waits [`LAST`] for one more, and no longer: a collector that is away or slow holds no run up. The end and
+//! the report then say that the last numbers are lost.
 //!
 //! The environment variables of the OpenTelemetry specification name the collector, its headers and the service.
 //!
@@ -31,8 +32,9 @@ use super::Metrics;
 const EVERY: Duration = Duration::from_secs(15);
 /// The time within which a collector takes a push.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time that the end of a run waits for the last push.
+/// The time that the end of a run waits for the last push, and for the word of its failure beyond that.
 const LAST: Duration = Duration::from_secs(2);
+const WORD: Duration = Duration::from_millis(200);
 /// Where collectors listen.
 const DEFAULT: &str = "http://127.0.0.1:4318";
 /// The path for metrics, below the address of a collector.
@@ -72,7 +74,10 @@ struct Collector {
 #[derive(Debug)]
 pub(crate) struct Push {
     end: Sender<()>,
-    done: Receiver<()>,
+    /// The outcome of the last push.
+    last: Receiver<Result<(), String>>,
+    /// The collector, as it is shown.
+    collector: String,
 }
 
 impl Push {
@@ -89,32 +94,33 @@ impl Push {
             began_ns: now_ns(),
         };
         let (end, ended) = channel();
-        let (tell, done) = channel();
-        let metrics = metrics.clone();
+        let (tell, last) = channel();
+        let (metrics, shown) = (metrics.clone(), collector.shown());
         thread::Builder::new().name("otlp".to_owned()).spawn(move || {
             let mut complained = false;
-            let mut push = |patience| {
+            let push = |patience| {
                 let body = encode::json(&metrics.text(Format::OpenMetrics), &resource, now_ns());
-                if let Err(why) = collector.push(&body, patience)
+                collector.push(&body, patience)
+            };
+            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                if let Err(why) = push(PATIENCE)
                     && !mem::replace(&mut complained, true)
                 {
                     complain(format!("warning: metrics are not taken by {}: {why}", collector.shown()));
                 }
-            };
-            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                push(PATIENCE);
             }
-            push(LAST);
-            drop(tell);
+            let _ = tell.send(push(LAST));
         })?;
-        Ok(Self { end, done })
+        Ok(Self { end, last, collector: shown })
     }
 
-    /// Pushes for the last time, if the collector takes it at once.
-    pub(crate) fn finish(self) {
+    /// Pushes for the last time, if the collector takes it at once; if not, the reason why the last metrics are lost.
+    pub(crate) fn finish(self) -> Option<String> {
         drop(self.end);
-        // Either the thread has ended, or the process ends without it.
-        let _ = self.done.recv_timeout(LAST);
+        // A push of earlier numbers may still wait for its answer. The process ends without it.
+        let pushed = self.last.recv_timeout(LAST + WORD);
+        let why = pushed.unwrap_or_else(|_| Err(format!("no answer within {} s", LAST.as_secs()))).err()?;
+        Some(format!("the last metrics are lost, since {} did not take them: {why}", self.collector))
     }
 }
 

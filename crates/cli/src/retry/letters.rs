@@ -217,6 +217,12 @@ impl Letters {
         .flatten())
     }
 
+    /// Says of a letter that its unit was retired, or has died again; whether nothing has said so before.
+    pub(crate) fn mark(&self, letter: usize) -> bool {
+        // Relaxed: the count of the letters left orders it.
+        self.done.get(letter).is_some_and(|done| !done.swap(true, Ordering::Relaxed))
+    }
+
     /// Says of each letter that its unit was retired, or has died again.
     pub(crate) fn marker(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let done = Arc::clone(&self.done);

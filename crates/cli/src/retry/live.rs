@@ -1,10 +1,10 @@
 //! Dead letters run again by the run that wrote them, while it goes on.
 //!
 //! The letters so far are [set apart](DeadLetters::set_apart) in a file of their own, and a thread sends their units into the flow
-//! beside its source. Units that die again have letters in the run's file, as any unit. When the run is over, letters whose units
-//! were not run to an end go back into that file, and the other one is removed: each unit has one letter or none. If the
-//! process is killed first, the file that was set apart stays, for `millstream retry`: a unit may then run once more than it had
-//! to, and none is lost.
+//! beside its source: a *round*. Units that die again have letters in the run's file, as any unit. With the last of its units a
+//! round has ended, and its file is removed. When the run is over before that, letters whose units were not run to an end go back
+//! into the run's file. So each unit has one letter or none. If the process is killed, the files of rounds that had not ended stay,
+//! for `millstream retry`: a unit may then run once more than it had to, and none is lost.
 //!
 //! To start over, a unit must not be known to the flow from before. A flow that splits or gathers units, or drops those whose text
 //! it has seen, runs its letters again when it is over.
@@ -12,9 +12,11 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use millstream_command::screen::out::complain;
 use millstream_command::screen::{shown, text};
@@ -31,6 +33,10 @@ use crate::serve::Say;
 use crate::shell_word::quoted;
 use crate::source;
 
+/// The time for which a request waits until the letters are set apart. A rename takes no time; a file system that does not
+/// answer must not hold up other requests.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Marks a letter, by its number in its file.
 type Marker = Box<dyn Fn(usize) + Send + Sync>;
 
@@ -41,9 +47,13 @@ pub(crate) struct Marks(RwLock<Vec<(usize, Marker)>>);
 impl Marks {
     /// Letters that are about to be retried: the number of the first one.
     pub(crate) fn add(&self, letters: &Letters) -> usize {
+        self.add_marker(letters.count(), Box::new(letters.marker()))
+    }
+
+    fn add_marker(&self, letters: usize, marker: Marker) -> usize {
         let mut marks = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let first = marks.last().map_or(0, |(end, _)| *end);
-        marks.push((first + letters.count(), Box::new(letters.marker())));
+        marks.push((first + letters, marker));
         first
     }
 
@@ -99,8 +109,9 @@ struct Inner {
     gate: OnceLock<Submitter<Record, Record>>,
     /// A thread sends units.
     busy: AtomicBool,
-    /// Letters that were set apart, and units that were sent.
+    /// Letters that were set apart, letters of them that are in the run's file again, and units that were sent.
     taken: AtomicU64,
+    kept: AtomicU64,
     sent: AtomicU64,
     state: Mutex<State>,
 }
@@ -108,16 +119,27 @@ struct Inner {
 #[derive(Default)]
 struct State {
     thread: Option<JoinHandle<()>>,
-    batches: Vec<Batch>,
+    /// The rounds that have not ended. The thread that takes one out puts its letters back.
+    rounds: Vec<Arc<Round>>,
     is_over: bool,
 }
 
 /// The letters that were set apart at once.
-struct Batch {
+struct Round {
     letters: Letters,
     apart: Apart,
     /// Every unit was sent.
-    is_whole: bool,
+    is_sent: AtomicBool,
+    /// Units that have not ended, and one more until every unit is sent.
+    left: AtomicUsize,
+}
+
+impl Round {
+    /// Counts one as ended; whether it was the last.
+    fn ends_one(&self) -> bool {
+        // Acquire and release: the last one sees the marks of all others.
+        self.left.fetch_sub(1, Ordering::AcqRel) == 1
+    }
 }
 
 /// The letters that can be run again, as a page shows them.
@@ -169,6 +191,7 @@ impl Readmission {
             gate: OnceLock::new(),
             busy: AtomicBool::new(false),
             taken: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             state: Mutex::default(),
         }))
@@ -222,19 +245,32 @@ impl Readmission {
             return Err("dead letters are being run again already".to_owned());
         }
         let running = Arc::clone(inner);
+        let (tell, told) = sync_channel(1);
         let spawned = thread::Builder::new().name("retry".to_owned()).spawn(move || {
-            running.run();
+            running.run(&tell);
             running.busy.store(false, Ordering::Release);
         });
         match spawned {
-            Ok(thread) => {
-                state.thread = Some(thread);
+            Ok(thread) => state.thread = Some(thread),
+            Err(error) => {
+                inner.busy.store(false, Ordering::Release);
+                return Err(format!("nothing is run again: {error}"));
+            }
+        }
+        drop(state);
+        match told.recv_timeout(PATIENCE) {
+            Ok(Ok(letters)) => {
                 let (units, are) = (text::counted(letters, "dead letter"), if letters == 1 { "is" } else { "are" });
                 Ok(format!("{units} {are} run again"))
             }
-            Err(error) => {
-                inner.busy.store(false, Ordering::Release);
-                Err(format!("nothing is run again: {error}"))
+            Ok(Err(why)) => Err(format!("dead letters are not run again: {why}")),
+            Err(_) => {
+                let path = inner.parts.letters.path();
+                let seconds = PATIENCE.as_secs();
+                Err(format!(
+                    "the file system has not set {} apart within {seconds} s; when it has, its units are run again",
+                    shown::path(&path)
+                ))
             }
         }
     }
@@ -252,12 +288,14 @@ impl Readmission {
             // The flow takes no more, so the thread ends.
             let _ = thread.join();
         }
-        let mut kept = 0;
-        for batch in std::mem::take(&mut inner.state().batches) {
-            kept += inner.put_back(&batch, complete);
+        let rounds = std::mem::take(&mut inner.state().rounds);
+        for round in rounds {
+            // Relaxed: the thread that sends has ended.
+            inner.put_back(&round, complete && round.is_sent.load(Ordering::Relaxed));
         }
-        // Relaxed: the thread that counts has ended.
-        RanAgain { taken: inner.taken.load(Ordering::Relaxed), kept }
+        // Relaxed: the threads that count have ended.
+        let [taken, kept] = [&inner.taken, &inner.kept].map(|count| count.load(Ordering::Relaxed));
+        RanAgain { taken, kept }
     }
 }
 
@@ -279,13 +317,16 @@ impl Inner {
         (self.parts.say)(line);
     }
 
-    /// Sets the letters apart and sends their units.
-    fn run(&self) {
+    /// Sets the letters apart, tells how many there are or why that cannot be, and sends their units.
+    fn run(self: &Arc<Self>, tell: &SyncSender<Result<u64, String>>) {
+        let letters = self.parts.letters.tally().written;
         let apart = match self.parts.letters.set_apart() {
             Ok(Some(apart)) => apart,
-            Ok(None) => return,
-            Err(error) => return self.say(format!("dead letters are not run again: {error}")),
+            Ok(None) => return drop(tell.send(Err("there are none any more".to_owned()))),
+            Err(error) => return drop(tell.send(Err(error.to_string()))),
         };
+        // A client that does not wait any longer is none the worse for it.
+        let _ = tell.send(Ok(letters));
         let letters = match Letters::open_own(&apart.path) {
             Ok(Some(letters)) => letters,
             Ok(None) => return drop(fs::remove_file(&apart.path)),
@@ -294,21 +335,50 @@ impl Inner {
                 return self.say(format!("dead letters are not run again and stay in {path}: {error}"));
             }
         };
-        let first = self.parts.marks.add(&letters);
         // Relaxed: a number to be shown, and read again when this thread has ended.
         self.taken.fetch_add(letters.count() as u64, Ordering::Relaxed);
-        let sent = letters.source(false).map(|units| self.send(units, first, letters.units()));
-        let is_whole = match sent {
+        let (units, left) = (letters.units(), AtomicUsize::new(letters.units() + 1));
+        let round = Arc::new(Round { letters, apart, is_sent: AtomicBool::new(false), left });
+        self.state().rounds.push(Arc::clone(&round));
+        let first = self.parts.marks.add_marker(round.letters.count(), self.marker(&round));
+        match round.letters.source(false).map(|again| self.send(again, first, units)) {
             Ok(sent) => {
                 self.say(format!("{} of dead letters came in again", text::counted(sent, "unit")));
-                sent == letters.units() as u64
+                if sent == units as u64 {
+                    // Relaxed: read when this thread has ended.
+                    round.is_sent.store(true, Ordering::Relaxed);
+                    if round.ends_one() {
+                        self.end(&round);
+                    }
+                }
             }
-            Err(error) => {
-                self.say(format!("dead letters are not run again: {error}"));
-                false
+            Err(error) => self.say(format!("dead letters are not run again: {error}")),
+        }
+    }
+
+    /// Marks a letter of the round, and ends the round with the last one.
+    fn marker(self: &Arc<Self>, round: &Arc<Round>) -> Marker {
+        // The marks are a part of what they point to.
+        let (inner, round) = (Arc::downgrade(self), Arc::downgrade(round));
+        Box::new(move |letter| {
+            if let (Some(inner), Some(round)) = (inner.upgrade(), round.upgrade())
+                && round.letters.mark(letter)
+                && round.ends_one()
+            {
+                inner.end(&round);
             }
-        };
-        self.state().batches.push(Batch { letters, apart, is_whole });
+        })
+    }
+
+    /// Every unit of the round has ended.
+    fn end(&self, round: &Arc<Round>) {
+        let mut state = self.state();
+        let place = state.rounds.iter().position(|other| Arc::ptr_eq(other, round));
+        let taken = place.map(|place| state.rounds.swap_remove(place));
+        drop(state);
+        if let Some(round) = taken {
+            self.put_back(&round, true);
+        }
     }
 
     /// Sends units until the flow takes no more; their number.
@@ -328,24 +398,23 @@ impl Inner {
         sent
     }
 
-    /// Puts the letters back whose units were not run to an end; their number.
-    fn put_back(&self, batch: &Batch, complete: bool) -> u64 {
+    /// Puts the letters back whose units were not run to an end, and removes the file of the round.
+    fn put_back(&self, round: &Round, complete: bool) {
         let letters = &self.parts.letters;
         let refused = letters.tally().refused;
-        let mut kept = 0;
-        let stays = match batch.letters.rest(complete && batch.is_whole) {
+        let stays = match round.letters.rest(complete) {
             Ok(rest) => {
                 for letter in rest {
                     letters.keep(&letter);
-                    kept += 1;
+                    // Relaxed: read when all threads that count have ended.
+                    self.kept.fetch_add(1, Ordering::Relaxed);
                 }
                 letters.tally().refused > refused
             }
             Err(_) => true,
         };
-        if stays || fs::remove_file(&batch.apart.path).is_err() {
-            complain(format!("dead letters that were run again stay in {}", shown::path(&batch.apart.path)));
+        if stays || fs::remove_file(&round.apart.path).is_err() {
+            complain(format!("dead letters that were run again stay in {}", shown::path(&round.apart.path)));
         }
-        kept
     }
 }

@@ -24,8 +24,9 @@ fn report(run: &RunReport<'_>) -> Value {
     let gathered = run.gathered.iter().map(|(stage, file)| format!("{stage}: {file}"));
     let ran_again = (run.ran_again.ran() > 0)
         .then(|| format!("dead letters that were run again: {}", text::count(run.ran_again.ran())));
+    let lost = run.metrics_lost.map(|lost| format!("metrics: {lost}"));
     let facts: Vec<_> =
-        facts.map(|(name, value)| format!("{name}: {value}")).chain(ran_again).chain(gathered).collect();
+        facts.map(|(name, value)| format!("{name}: {value}")).chain(ran_again).chain(lost).chain(gathered).collect();
     json!({
         "outcome": outcome(report),
         "good": is_good(report),

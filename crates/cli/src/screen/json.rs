@@ -10,6 +10,7 @@
 //! | `dead_letter_causes` | [`groups`](crate::causes::Group), the largest first, and how many letters there are of `others` |
 //! | `steered` | the [changes from outside](crate::steer::facts::Change) while it ran: `at`, `at_s`, `user`, `process`, `did` |
 //! | `ran_again` | the number of dead letters that were run again while it went on |
+//! | `metrics_lost` | why the last metrics did not come to the collector of `--otlp`; null if they did, or there is none |
 //! | `dead_letters_file` | the path of the file of dead letters, or null |
 //! | `gathered_files` | of each stage with a fresh file, whether it was `placed` |
 
@@ -31,6 +32,7 @@ pub(crate) fn json(run: &RunReport<'_>) -> String {
         members.insert("dead_letter_causes".to_owned(), value!(run.causes));
         members.insert("steered".to_owned(), value!(run.steered.changes));
         members.insert("ran_again".to_owned(), run.ran_again.ran().into());
+        members.insert("metrics_lost".to_owned(), run.metrics_lost.into());
         let path = run.dead_letters.map_or(Value::Null, |path| path.to_string_lossy().into());
         members.insert("dead_letters_file".to_owned(), path);
         members.insert("gathered_files".to_owned(), run.gathered.iter().map(gathered_file).collect());
@@ -67,7 +69,8 @@ mod tests {
     #[test]
     fn every_promised_member_is_there() {
         let (sample, report) = (RunSample::new(), report());
-        let run = RunReport { dead_letters: Some(Path::new("d.jsonl")), ..sample.of(&report) };
+        let run =
+            RunReport { dead_letters: Some(Path::new("d.jsonl")), metrics_lost: Some("late"), ..sample.of(&report) };
         let value: Value = serde_json::from_str(&json(&run)).unwrap();
         for member in
             ["flow", "admitted", "retired", "dead_lettered", "left", "wall_s", "peak_in_flight", "peak_bytes_in_flight"]
@@ -76,6 +79,7 @@ mod tests {
         }
         assert_eq!(value["outcome"], "complete");
         assert_eq!(value["ran_again"], 0);
+        assert_eq!(value["metrics_lost"], "late");
         assert_eq!(value["dead_letters_file"], "d.jsonl");
         assert_eq!(value["run"]["flow_file"], "/flows/archive.toml");
         assert_eq!(value["run"]["params"]["out"], "/backup");

@@ -27,6 +27,8 @@ pub(crate) struct RunReport<'a> {
     pub steered: &'a Steered,
     /// The dead letters that were run again while it went on.
     pub ran_again: RanAgain,
+    /// The reason why the last metrics did not come to their collector, if they did not.
+    pub metrics_lost: Option<&'a str>,
     /// The file of dead letters, if one was written.
     pub dead_letters: Option<&'a Path>,
     /// The stages' gathered files, and what became of them.

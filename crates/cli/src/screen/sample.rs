@@ -72,6 +72,7 @@ impl RunSample {
             causes,
             steered,
             ran_again: RanAgain::default(),
+            metrics_lost: None,
             dead_letters: None,
             gathered: &[],
             page: r#""flow":{"flow":"archive"},"state":{"totals":{}}"#,

@@ -79,9 +79,18 @@ pub(super) struct News {
     pub(super) is_last: bool,
 }
 
+/// The names of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names<'a> {
+    /// Its own.
+    pub(crate) run: &'a str,
+    /// That by which a command line reaches it, as a shell reads it; `None`: no command does.
+    pub(crate) reach: Option<&'a str>,
+}
+
 impl Feed {
-    /// A feed about the run of this name; `begin` is its flow before it starts.
-    pub(crate) fn new(run: &str, file: &FlowFile, begin: &Snapshot, is_live: bool, beside: Beside) -> Self {
+    /// A feed about the run of these names; `begin` is its flow before it starts.
+    pub(crate) fn new(names: Names<'_>, file: &FlowFile, begin: &Snapshot, is_live: bool, beside: Beside) -> Self {
         let place = |name: &String| file.stages.iter().position(|stage| stage.name == *name);
         let stages: Vec<Value> = file
             .stages
@@ -94,7 +103,7 @@ impl Feed {
             })
             .collect();
         let resources: Vec<Value> = begin.resources.iter().map(|r| json!({ "name": r.name, "kind": r.kind })).collect();
-        let flow = json!({ "flow": file.name, "run": run, "stages": stages, "resources": resources }).to_string();
+        let flow = json!({ "flow": file.name, "run": names.run, "reach": names.reach, "stages": stages, "resources": resources }).to_string();
         let flow = flow.trim_start_matches('{').trim_end_matches('}').to_owned();
         let Beside { causes, audit, readmission } = beside;
         let inner = Mutex::new(Inner {

@@ -269,8 +269,16 @@ impl Replays {
 
     /// Takes the newest units, as many as are replayed in time.
     fn take_window(&mut self, since: Option<u64>, now: Instant) -> Result<Window, String> {
-        let bytes = self.live.window((self.visits * self.visit_bytes) as usize);
-        let trace = Trace::read(&*bytes).map_err(|error| error.to_string())?;
+        let newest = |bytes: usize| -> Result<(Vec<u8>, Trace), String> {
+            let bytes = self.live.window(bytes);
+            let trace = Trace::read(&*bytes).map_err(|error| error.to_string())?;
+            Ok((bytes, trace))
+        };
+        let (mut bytes, mut trace) = newest((self.visits * self.visit_bytes) as usize)?;
+        if trace.units() < FEWEST_UNITS {
+            // Behind a long queue, the units that have left came in before many others.
+            (bytes, trace) = newest(self.live.most_bytes())?;
+        }
         if trace.units() < FEWEST_UNITS {
             let units = trace.units();
             return Err(format!(

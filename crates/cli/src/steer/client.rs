@@ -127,7 +127,7 @@ pub(crate) fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
     exit(try_set(run, settings))
 }
 
-/// `millstream explain RUN UNIT|KEY [--json]`. Gives the exit status.
+/// `millstream explain RUN UNIT|KEY|TEXT [--json]`. Gives the exit status.
 pub(crate) fn explain(run: &Path, what: &str, json: bool) -> ExitCode {
     exit(try_explain(run, what, json))
 }

@@ -52,7 +52,8 @@ pub(super) struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Judged {
     pub(super) pairs: u64,
-    /// The time of a run with the changes over that of one without, and its interval; `None`: it has no upper end.
+    /// The time of a run with the changes over that of one without, and its interval: 0 and `None` are ends that few pairs
+    /// leave open.
     pub(super) ratio: f64,
     pub(super) low: f64,
     pub(super) high: Option<f64>,
@@ -67,7 +68,7 @@ impl Judged {
         Judged {
             pairs: comparison.pairs,
             ratio: comparison.ratio.unwrap_or(1.0),
-            low: comparison.interval.low,
+            low: comparison.interval.low.max(0.0),
             high: Some(comparison.interval.high).filter(|high| high.is_finite()),
             predicted,
             faster: comparison.smaller.map(|smaller| match smaller {
@@ -75,6 +76,11 @@ impl Judged {
                 Smaller::Second => "changed",
             }),
         }
+    }
+
+    /// Whether the interval has no end yet, on either side.
+    pub(super) fn is_open(&self) -> bool {
+        self.low <= 0.0 && self.high.is_none()
     }
 
     /// Whether the predicted ratio is within the interval.

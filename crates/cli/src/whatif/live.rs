@@ -19,8 +19,10 @@ const UNITS: u64 = 200;
 const FEWEST: usize = 20;
 /// The multiple of the units in flight from which on a window is long enough for a steady pace.
 const ROUNDS: u64 = 4;
-/// The time for which a run is given to finish these units, and the pause between two looks.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time for which a run is given to finish these units; a run with fewer than [`FEWEST`] is given more.
+const PATIENCE: Duration = Duration::from_secs(4);
+const LAST_PATIENCE: Duration = Duration::from_secs(10);
+/// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Reads the window of the run with this name, number or socket. A run that has kept nothing so far begins to, and is given
@@ -30,19 +32,24 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// There is no such run, or it does not answer, or has finished too few units.
 pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
     let run = place::find(path).map_err(client::SteerError::from)?;
-    let end = Instant::now() + PATIENCE;
+    let began = Instant::now();
     let mut told = false;
     loop {
         let trace = window(&run)?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
-        if trace.units() as u64 >= enough || Instant::now() >= end {
-            return if trace.units() < FEWEST { Err(too_few(&run, &trace)) } else { Ok(trace) };
+        let (is_some, waited) = (trace.units() >= FEWEST, began.elapsed());
+        if trace.units() as u64 >= enough || is_some && waited >= PATIENCE {
+            return Ok(trace);
+        }
+        if waited >= LAST_PATIENCE {
+            return Err(too_few(&run, &trace));
         }
         if !std::mem::replace(&mut told, true) {
             let name = text::printable(&run.name);
             complain(format!(
-                "{name} keeps its newest units from now on; waits up to {} s for some",
-                PATIENCE.as_secs()
+                "{name} keeps its newest units from now on; waits up to {} s for some, and {} s if it is slow",
+                PATIENCE.as_secs(),
+                LAST_PATIENCE.as_secs()
             ));
         }
         thread::sleep(PAUSE);

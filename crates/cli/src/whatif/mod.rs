@@ -5,6 +5,7 @@
 //! | `setting` | `KEY=VALUE` as a change of a replay, and the known settings |
 //! | `answer` | the numbers of a replay |
 //! | `check` | the run again, to see whether a prediction holds |
+//! | `reading` | the file of a trace, told of while it is read |
 //! | `live` | a run that goes on, in the place of a trace |
 //! | `doubt` | whether a replay of the run itself comes to what was measured, and what may be missing if not |
 //! | `search` | replays with one setting after the other: what helps, how a setting tells, what reaches a goal |
@@ -18,12 +19,12 @@ mod doubt;
 mod goal;
 mod live;
 mod page;
+mod reading;
 mod replays;
 mod search;
 mod setting;
 mod slope;
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ use millstream_flow::{Trace, TraceError, WhatIf};
 pub(crate) use self::answer::Answer;
 pub(crate) use self::doubt::Doubt;
 pub(crate) use self::goal::Goal;
+use self::reading::Reading;
 use self::replays::{NoReplay, Replays};
 use self::setting::SettingError;
 pub(crate) use self::setting::changes;
@@ -92,7 +94,7 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> ExitCode {
 /// Reads the trace of a file.
 fn read(path: &Path) -> Result<Trace, WhatIfError> {
     let named = |error| WhatIfError::Trace(shown::path(path).to_string(), error);
-    let file = File::open(path).map_err(|error| named(error.into()))?;
+    let file = Reading::open(path).map_err(|error| named(error.into()))?;
     Trace::read_or_sample(BufReader::new(file)).map_err(named)
 }
 

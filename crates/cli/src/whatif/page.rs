@@ -161,16 +161,25 @@ fn check(predicted: &Answer, checked: &Checked) -> String {
 /// The verdict of pairs of runs beside the prediction.
 fn verdict(judged: &Judged) -> String {
     let Judged { pairs, ratio, low, high, predicted, faster } = judged;
-    let high = high.map_or("any".to_owned(), |high| format!("{high:.2}"));
+    let between = match (*low > 0.0, high) {
+        (true, Some(high)) => format!("({low:.2} … {high:.2})"),
+        (true, None) => format!("(at least {low:.2})"),
+        (false, Some(high)) => format!("(at most {high:.2})"),
+        (false, None) => "(too few pairs for an interval)".to_owned(),
+    };
     let pairs = text::counted(*pairs, "pair");
     let certain = match faster {
         Some(faster) => format!("it is certain that {faster} is faster"),
         None => "it is not certain which is faster: --check=PAIRS runs more".to_owned(),
     };
-    let holds = if judged.holds() { "within" } else { "outside of" };
+    let holds = match (judged.is_open(), judged.holds()) {
+        (true, _) => "",
+        (false, true) => ", within that interval",
+        (false, false) => ", outside of that interval",
+    };
     format!(
-        "\n{pairs} of runs, in turns: changed takes {ratio:.2} times as long ({low:.2} … {high}), and {certain}\n\
-         predicted were {predicted:.2} times, {holds} that interval\n"
+        "\n{pairs} of runs, in turns: changed takes {ratio:.2} times as long {between}, and {certain}\n\
+         predicted were {predicted:.2} times{holds}\n"
     )
 }
 
@@ -309,4 +318,28 @@ pub(super) fn json(found: &Found<'_>) -> String {
         add("goal", json!({ "goal": goal, "reached": is_reached, "settings": settings, "answer": answer }));
     }
     format!("{object}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_with_open_ends_is_told_in_words() {
+        let judged = |low, high, faster| Judged { pairs: 3, ratio: 0.5, low, high, predicted: 0.52, faster };
+        for (judged, between, after) in [
+            (
+                judged(0.4, Some(0.6), Some("changed")),
+                "(0.40 … 0.60), and it is certain",
+                "times, within that interval",
+            ),
+            (judged(0.6, Some(0.7), None), "(0.60 … 0.70), and it is not", "times, outside of that interval"),
+            (judged(0.3, None, None), "(at least 0.30)", "times, within that interval"),
+            (judged(0.0, Some(0.5), None), "(at most 0.50)", "times, outside of that interval"),
+            (judged(0.0, None, None), "(too few pairs for an interval)", "predicted were 0.52 times\n"),
+        ] {
+            let said = verdict(&judged);
+            assert!(said.contains(between) && said.contains(after) && !said.contains("inf "), "{said}");
+        }
+    }
 }

@@ -52,7 +52,7 @@ fn a_unit_is_explained_with_the_unit_that_holds_what_it_waits_for() {
         ("99", "numbers up to"),
         ("slto", "did you mean `slot`?"),
         ("slot:x", "has no keys"),
-        ("18446744073709551616", "not the number of a unit"),
+        ("18446744073709551616", "not the number or text of a unit"),
         ("", "resources: slot, api"),
     ] {
         let output = room.run(&["explain", "gate", what]);
@@ -74,6 +74,15 @@ fn a_key_is_found_with_and_without_its_resource() {
         let (out, _) = ended(&room.run(&["explain", "keyed", what]), 0);
         assert!(out.starts_with("host:a.example (keyed tokens)\n") && out.contains("units 1, 3\n"), "{out}");
     }
+    let (out, _) = ended(&room.run(&["explain", "keyed", "http://a.example/3"]), 0);
+    assert!(out.starts_with("unit 3 waits in visit for "), "{out}");
+    let (out, _) = ended(&room.run(&["explain", "keyed", "//a.ex"]), 0);
+    assert!(out.starts_with("2 units that wait have `//a.ex` in their text\n  unit "), "{out}");
+    for unit in ["unit 1, which waits in visit for ", ": http://a.example/2\n", "unit 3, which waits in visit for "] {
+        assert!(out.contains(unit), "{unit}: {out}");
+    }
+    let output = room.run(&["explain", "keyed", "http://a.example/1"]);
+    assert!(text(&output.stderr).contains("of 2 units in workers' hands are not searched"), "{}", text(&output.stderr));
     let (out, _) = ended(&room.run(&["explain", "keyed", "host"]), 0);
     assert!(out.starts_with("host has 2 keys in use\n  host:a.example: 1 in use, 2 units waiting\n"), "{out}");
     let output = room.run(&["explain", "keyed", "host:a.exmaple"]);

@@ -271,8 +271,11 @@ fn a_collector_that_is_away_or_silent_holds_no_run_up() {
     for (address, within) in [(away, 10), (silent, 20)] {
         let began = std::time::Instant::now();
         let url = format!("--otlp=http://{address}");
-        ended(&room.run(&["each", "-j1", &url, "true", ":::", "0"]), 0);
+        let (_, err) = ended(&room.run(&["each", "-j1", &url, "--report=r.json", "true", ":::", "0"]), 0);
         assert!(began.elapsed() < std::time::Duration::from_secs(within), "{:?}", began.elapsed());
+        let lost = format!("the last metrics are lost, since http://{address}/v1/metrics did not take them");
+        assert_eq!(err.matches(&lost).count(), 1, "{err}");
+        assert!(room.json("r.json")["metrics_lost"].as_str().is_some_and(|why| why.starts_with(&lost)));
     }
     let (_, err) = ended(&room.run(&["each", "--otlp=here:4318", "true", ":::", "0"]), 2);
     assert!(err.contains("no address of a collector"), "{err}");

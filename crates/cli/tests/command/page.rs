@@ -106,6 +106,26 @@ fn the_page_needs_nothing_from_elsewhere_and_writes_no_markup() {
 }
 
 #[test]
+fn the_page_names_the_run_as_commands_reach_it() {
+    let room = Room::new(GATE);
+    let socket = room.path("socket");
+    let mut running = gated(&room, &["--page", "--control", "socket", "--set", "resource.slot=0"]);
+    let server = address(&mut running, "page");
+    let flow = Events::open(server).expect("flow");
+    assert_eq!(flow["reach"], socket.to_str().unwrap());
+    let id = running.child.id();
+    assert_eq!(flow["run"], format!("gate-{id}"), "the name that it has otherwise");
+    ended(&room.run(&["set", flow["reach"].as_str().unwrap(), "resource.slot=1"]), 0);
+    stop(&room, running, 0);
+    std::fs::remove_file(room.path("open")).unwrap();
+    let mut running = gated(&room, &["--page"]);
+    let server = address(&mut running, "page");
+    let flow = Events::open(server).expect("flow");
+    assert_eq!(flow["reach"], flow["run"]);
+    stop(&room, running, 0);
+}
+
+#[test]
 fn a_client_gets_the_flow_then_its_states_and_at_last_the_end() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &["--page=127.0.0.1:0"]);

@@ -102,7 +102,6 @@ fn the_page_runs_dead_letters_again_and_each_unit_has_one_letter_or_none() {
 
     room.write("mended", "");
     room.write("open", "");
-    running.line_with("2 units of dead letters came in again");
     until("they are run again", || post(server, TOKEN, "{}").status == 200);
     until("all are retired", || room.status("mend")["retired"] == 4);
     drop(input);
@@ -151,6 +150,7 @@ fn a_killed_run_leaves_the_letters_that_were_set_apart() {
     waits_for_dead(&room, 2);
     room.write("mended", "");
     assert_eq!(retry(&running)["ok"], true);
+    assert!(!room.path(LETTERS).exists(), "an answer comes when the letters are set apart");
     running.line_with("2 units of dead letters came in again");
     running.signal(libc::SIGKILL);
     let (..) = running.end();
@@ -159,6 +159,30 @@ fn a_killed_run_leaves_the_letters_that_were_set_apart() {
     room.write("open", "");
     let (_, err) = ended(&room.run(&["retry", &apart[0], "--dead-letters", "again.jsonl"]), 0);
     assert!(err.contains("retrying 2 units"), "{err}");
+}
+
+#[test]
+fn rounds_that_have_ended_leave_nothing_to_a_retry_after_a_kill() {
+    let room = Room::new(MEND);
+    let (running, mut input) = start(&room, &["--dead-letters", LETTERS]);
+    input.write_all(b"bad 1\nbad 2\n").unwrap();
+    waits_for_dead(&room, 2);
+    let again = |dead: u64| {
+        until("they are run again", || retry(&running)["ok"] == true);
+        waits_for_dead(&room, dead);
+        until("the file of the round is removed", || others(&room).is_empty());
+        assert_eq!(letters(&room), ["bad 1", "bad 2"]);
+    };
+    again(4);
+    again(6);
+    room.write("mended", "");
+    room.write("open", "");
+    until("they are run again", || retry(&running)["ok"] == true);
+    until("all are retired", || room.status("mend")["retired"] == 2);
+    until("the file of the round is removed", || others(&room).is_empty());
+    running.signal(libc::SIGKILL);
+    let (..) = running.end();
+    assert!(!room.path(LETTERS).exists() && others(&room).is_empty(), "nothing is left to retry");
 }
 
 #[test]

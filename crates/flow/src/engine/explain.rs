@@ -1,8 +1,8 @@
 //! Explanation: where one unit is and what it waits for, and who holds a resource.
 //!
 //! No index leads from a number to a unit: it would cost every unit something, for a question that is asked rarely. A
-//! question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under the mutex, which
-//! other threads get in between. A unit may change its place between two steps. Those that go on along the walk are still
+//! question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under the mutex, and
+//! leaves the mutex to other threads in between. A unit may change its place between two steps. Those that go on along the walk are still
 //! seen, and a unit that was not seen is looked for once more.
 
 use super::claims::{Grant, GrantList, InstanceId, NO_STAGE, Want};
@@ -14,8 +14,11 @@ use super::units::walk::{See, Sight, Walk, WalkedTo};
 use crate::explain::{Doing, Held, LineState, NoLine, UnitPlace, UnitState, WaitsFor};
 use crate::resource::Supply;
 
-/// The number of units that a step sees: a millisecond or two.
-const STEP: usize = 100_000;
+/// The number of units whose payloads a step shows to the program's code.
+const PAYLOADS: usize = 1_024;
+
+/// The number of units that a step sees: a tenth of a millisecond, less than a waiter spins for the mutex.
+const STEP: usize = 4_096;
 
 /// A unit that was found, and the line in which it stands.
 pub(super) struct Found {
@@ -51,6 +54,14 @@ pub(super) struct HolderSearch {
     pub(super) held: u64,
 }
 
+/// The search for units by their payloads.
+pub(super) struct PayloadSearch {
+    at: WalkedTo,
+    most: usize,
+    pub(super) found: Vec<UnitPlace>,
+    pub(super) in_all: u64,
+}
+
 /// The end of a step of a search.
 pub(super) enum Stepped<T> {
     Found(T),
@@ -61,7 +72,7 @@ pub(super) enum Stepped<T> {
 
 impl UnitSearch {
     pub(super) fn new(number: u64) -> Self {
-        UnitSearch { number, at: (0, 0), seen: None }
+        UnitSearch { number, at: (0, 0, 0), seen: None }
     }
 
     fn see(&mut self, id: u64) -> bool {
@@ -73,7 +84,7 @@ impl UnitSearch {
 
 impl HolderSearch {
     pub(super) fn new(most: usize) -> Self {
-        HolderSearch { at: (0, 0), most, holders: Vec::new(), in_all: 0, held: 0 }
+        HolderSearch { at: (0, 0, 0), most, holders: Vec::new(), in_all: 0, held: 0 }
     }
 
     /// Counts what was found to be held.
@@ -87,6 +98,12 @@ impl HolderSearch {
         if self.holders.len() < self.most {
             self.holders.push(place());
         }
+    }
+}
+
+impl PayloadSearch {
+    pub(super) fn new(most: usize) -> Self {
+        PayloadSearch { at: (0, 0, 0), most, found: Vec::new(), in_all: 0 }
     }
 }
 
@@ -144,9 +161,48 @@ impl State {
         Stepped::Over
     }
 
+    /// One step of the search for units by their payloads. `is_meant` is told of a unit's row and stage.
+    pub(super) fn search_payloads(
+        &self,
+        search: &mut PayloadSearch,
+        now: u64,
+        is_meant: &mut dyn FnMut(&Row, u16) -> bool,
+    ) -> Stepped<()> {
+        let mut walk = Walk::step(search.at, PAYLOADS);
+        self.walk(&mut walk, &mut |row, stage, sight| {
+            let id = self.units.stamp(row).id();
+            // A unit that has moved may be seen again.
+            if stage == NO_STAGE || search.found.iter().any(|place| place.unit == id) || !is_meant(row, stage) {
+                return;
+            }
+            search.in_all += 1;
+            if search.found.len() < search.most {
+                search.found.push(UnitPlace {
+                    unit: id,
+                    stage: self.name_of(stage),
+                    doing: doing(&sight),
+                    amount: 0,
+                    for_ns: since(&sight).map_or(0, |since_ns| now.saturating_sub(since_ns)),
+                });
+            }
+        });
+        match walk.end() {
+            Some(at) => {
+                search.at = at;
+                Stepped::GoesOn
+            }
+            None => Stepped::Over,
+        }
+    }
+
+    /// The number of units in workers' hands.
+    pub(super) fn in_hand(&self) -> u64 {
+        self.stages.iter().map(StageState::in_hand).sum()
+    }
+
     /// The number after those that units have had, and the number of units in workers' hands that have no note.
     pub(super) fn numbers(&self) -> (u64, u64) {
-        let in_hand: u64 = self.stages.iter().map(StageState::in_hand).sum();
+        let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
         (self.next_id(), in_hand.saturating_sub(noted))
     }
@@ -182,8 +238,9 @@ impl State {
     fn waits_for(&self, stage: u16, sight: &Sight<'_>, now: u64) -> (Option<WaitsFor>, Option<Stands>) {
         let ahead = |ahead: usize| ahead as u64;
         let waits_for = match *sight {
-            Sight::Queued { ahead: before, .. } => {
+            Sight::Queued { run, place, .. } => {
                 let state = self.stages.at(stage);
+                let before = state.ahead_of(run, place);
                 let lacks = |permit: &&Want| !self.grants.is_free(permit.instance, permit.amount, None, now);
                 if let Some(permit) = state.permits().iter().filter(|_| state.awaits_permit()).find(lacks) {
                     let (resource, amount) = (self.grants.resource_of(permit.instance), permit.amount);
@@ -323,7 +380,7 @@ impl State {
         now: u64,
     ) -> Stepped<()> {
         let Some(instance) = self.grants.find_instance(resource, key) else { return Stepped::Over };
-        if search.at == (0, 0) {
+        if search.at == (0, 0, 0) {
             self.holders_in_hand(search, instance, now);
         }
         let in_use = self.grants.sight_of(instance, 0).in_use;

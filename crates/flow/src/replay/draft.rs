@@ -7,6 +7,7 @@ use crate::engine::simulate::meter::Spent;
 use crate::trace::file::{Header, TraceError};
 use crate::trace::model::Kind;
 use crate::trace::run::{AskedFor, Born, End, Record, UnitRun};
+use crate::trace::sampling;
 
 /// The most numbers of one pull that are looked at.
 const MAX_PULL: u64 = 1 << 20;
@@ -75,6 +76,23 @@ impl Draft {
     /// The draft of a sample.
     pub(super) fn of_sample(most_visits: usize) -> Self {
         Draft { is_sample: true, ..Self::of(most_visits) }
+    }
+
+    /// Leaves an even sample of a recording that has sampled its later units.
+    pub(super) fn even_out(&mut self, header: &Header) {
+        let highest = self.visits.iter().map(|(id, ..)| *id).max();
+        let (Some(whole), Some(highest), None) = (header.whole, highest, header.window) else { return };
+        let one_in = sampling::one_in(highest, whole);
+        if one_in == 1 {
+            return;
+        }
+        self.is_sample = true;
+        let parents: HashMap<u64, u64> =
+            self.born.iter().flat_map(|born| born.ids().map(|id| (id, born.parent))).collect();
+        let before = self.visits.len();
+        self.visits.retain(|(id, ..)| sampling::draws(parents.get(id).copied().unwrap_or(*id), one_in));
+        self.born.retain(|born| sampling::draws(born.parent, one_in));
+        self.account.keep(self.visits.len(), before);
     }
 
     pub(super) fn is_sample(&self) -> bool {

@@ -110,7 +110,8 @@ impl Trace {
         Self::of(header, measured, draft)
     }
 
-    fn of(header: Header, measured: Measured, draft: Draft) -> Result<Self, TraceError> {
+    fn of(header: Header, measured: Measured, mut draft: Draft) -> Result<Self, TraceError> {
+        draft.even_out(&header);
         let is_sample = draft.is_sample();
         let script = draft.script(&header)?;
         // Units that were never in a stage, because the run ended before, are in no record.

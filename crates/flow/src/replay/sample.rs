@@ -4,20 +4,17 @@
 //! keys as the whole. Each unit takes as long to be pulled as it took, and each has the same needs: the scarcest resource
 //! gives as many units a second to the sample as to the whole run, and the sample is over sooner by its share.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, Seek, SeekFrom};
 
 use super::draft::Draft;
-use crate::engine::run::front::mix;
 use crate::trace::file::{Header, Measured, TraceError, read_trace};
 use crate::trace::model::{Kind, Model};
 use crate::trace::run::{Born, Record};
+use crate::trace::sampling;
 
 /// A trace with more runs of units in stages than this is sampled, and the sample has about half as many.
 pub(super) const WHOLE_VISITS: usize = 2_000_000;
-
-/// The numbers of a block.
-const BLOCK: u64 = 64;
 
 /// The choice of a sample.
 #[derive(Default)]
@@ -31,11 +28,31 @@ struct Sample {
 
 impl Sample {
     fn draws(&self, id: u64) -> bool {
-        mix(id / BLOCK).is_multiple_of(self.one_in)
+        sampling::draws(id, self.one_in)
     }
 
     fn has(&self, id: u64) -> bool {
         self.draws(id) && !self.unchosen.contains(&id) || self.children.contains(&id)
+    }
+}
+
+/// The visits of a recording, by the share of the units that it has recorded around them.
+#[derive(Default)]
+struct Shares(BTreeMap<u64, u64>);
+
+impl Shares {
+    fn count(&mut self, ids: impl Iterator<Item = u64>, whole: u64) {
+        ids.for_each(|id| *self.0.entry(sampling::one_in(id, whole)).or_default() += 1);
+    }
+
+    /// One block in this number is in the even sample.
+    fn least(&self) -> u64 {
+        self.0.last_key_value().map_or(1, |(&one_in, _)| one_in)
+    }
+
+    /// The visits of the even sample, about.
+    fn even_visits(&self) -> u64 {
+        self.0.iter().map(|(one_in, visits)| visits * one_in / self.least()).sum()
     }
 }
 
@@ -44,9 +61,11 @@ pub(super) fn read(mut input: impl BufRead + Seek, most: usize) -> Result<(Heade
     let start = input.stream_position()?;
     let mut draft = Some(Draft::of(most));
     let mut visits = 0;
+    let mut shares = Shares::default();
     let (header, measured) = read_trace(&mut input, |header, _, record| {
         if let Record::Run { units, .. } = &record {
             visits += units.len();
+            header.whole.iter().for_each(|&whole| shares.count(units.iter().map(|unit| unit.id), whole));
         }
         if visits > most {
             draft = None;
@@ -56,7 +75,12 @@ pub(super) fn read(mut input: impl BufRead + Seek, most: usize) -> Result<(Heade
     if let Some(draft) = draft {
         return Ok((header, measured, draft));
     }
-    let mut sample = Sample { one_in: visits.div_ceil(most / 2).max(2) as u64, ..Sample::default() };
+    // A multiple of the least share: a sample of the recording's even sample.
+    let one_in = match shares.least() {
+        1 => visits.div_ceil(most / 2).max(2) as u64,
+        least => least * shares.even_visits().div_ceil(most as u64 / 2).max(1),
+    };
+    let mut sample = Sample { one_in, ..Sample::default() };
     if header.model.stages.iter().any(|stage| stage.kind == Kind::Split) {
         choose_children(&mut input, start, &mut sample, &header.model, most)?;
     }
@@ -95,7 +119,7 @@ fn choose_children(
                 found.extend(born.ids().filter(|id| !sample.children.contains(id)));
             }
         })?;
-        let is_last = found.is_empty() || !nests(model);
+        let is_last = found.is_empty() || !model.nests();
         sample.children.extend(found);
         if sample.children.len() > most {
             return Err(TraceError::TooLong { most });
@@ -106,25 +130,6 @@ fn choose_children(
     }
 }
 
-/// Whether children may have children.
-fn nests(model: &Model) -> bool {
-    let is_split = |stage: u16| model.stages[usize::from(stage)].kind == Kind::Split;
-    let mut seen = vec![false; model.stages.len()];
-    let mut ahead: Vec<u16> = (0..model.stages.len() as u16)
-        .filter(|&stage| is_split(stage))
-        .flat_map(|stage| model.stages[usize::from(stage)].next.clone())
-        .collect();
-    while let Some(stage) = ahead.pop() {
-        if is_split(stage) {
-            return true;
-        }
-        if !std::mem::replace(&mut seen[usize::from(stage)], true) {
-            ahead.extend(&model.stages[usize::from(stage)].next);
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -132,6 +137,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::cx::Cx;
+    use crate::failure::Failure;
     use crate::flow::Flow;
     use crate::gather::Gather;
     use crate::need::Need;
@@ -153,8 +159,13 @@ mod tests {
     }
 
     fn traced(flow: Flow<u64, u64>, units: u64) -> (Report, Cursor<Vec<u8>>) {
+        recorded(flow, units, u64::MAX)
+    }
+
+    /// The trace of a flow of whose units the first `whole` are all recorded.
+    fn recorded(flow: Flow<u64, u64>, units: u64, whole: u64) -> (Report, Cursor<Vec<u8>>) {
         let kept = Kept::default();
-        let recording = flow.record(kept.clone(), "a test".into()).unwrap();
+        let recording = flow.record_whole(kept.clone(), "a test".into(), whole).unwrap();
         let report = flow.run(0..units);
         recording.finish(&report).unwrap();
         let bytes = std::mem::take(&mut *kept.0.lock().unwrap());
@@ -185,6 +196,65 @@ mod tests {
         assert_eq!(sample.weight(), 20_000.0 / sample.units() as f64);
         let (stands_for, retired) = (replayed.retired as f64 * sample.weight(), report.retired as f64);
         assert!((stands_for / retired - 1.0).abs() < 0.1, "{stands_for} for {retired}");
+    }
+
+    #[test]
+    fn a_long_recording_is_a_sample_of_whole_families() {
+        let families = |by_parent: bool| {
+            let mut flow = Flow::builder("families");
+            let [open, work, sum] = ["open", "work", "sum"].map(|name| flow.inlet::<u64>(name));
+            let done = flow.retire();
+            flow.split(open, |n: &mut u64, _| Ok((0..1 + *n % 3).map(Ok))).to(work);
+            let odd = |n: &mut u64, _: &mut Cx<'_>| if *n == 2 { Err(Failure::msg("odd")) } else { Ok(()) };
+            flow.update(work, odd).to(sum);
+            if by_parent {
+                let add = |sum: &mut u64, n: &mut u64, _: &mut Cx<'_>| {
+                    *sum += *n;
+                    Ok(())
+                };
+                flow.gather(sum, Gather::fold(|| 0u64, add).by_parent()).to(done);
+            } else {
+                flow.update(sum, |_: &mut u64, _| Ok(())).to(done);
+            }
+            flow.build(open).unwrap()
+        };
+        let (_, all) = recorded(families(false), 100_000, u64::MAX);
+        let (report, some) = recorded(families(false), 100_000, 10_000);
+        assert!(some.get_ref().len() < all.get_ref().len() / 2, "{} {}", some.get_ref().len(), all.get_ref().len());
+        let read = [Trace::read_or_sample(some.clone()), Trace::read(some.clone()), Trace::sample(some, 12_000)];
+        for sample in read.map(Result::unwrap) {
+            assert!((8.0..400.0).contains(&sample.weight()), "{}", sample.weight());
+            assert_eq!(sample.weight(), 100_000.0 / sample.units() as f64);
+            let replayed = sample.replay(&WhatIf::default()).unwrap().report;
+            assert_eq!((replayed.admitted, replayed.left), (sample.units() as u64, 0));
+            // Each family of three has lost one.
+            for (theirs, of_all) in [(replayed.dead_lettered, report.dead_lettered), (replayed.split, report.split)] {
+                let share = theirs as f64 * sample.weight() / of_all as f64;
+                assert!((0.9..1.1).contains(&share), "{share}");
+            }
+        }
+        // The holder of a family's group takes the place of its parent, so all of these are recorded.
+        let (_, all) = recorded(families(true), 2_000, 100);
+        assert_eq!(Trace::read(all).unwrap().weight(), 1.0);
+    }
+
+    #[test]
+    fn a_recording_beside_a_live_trace_has_all_units() {
+        let mut flow = Flow::builder("both");
+        let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
+        flow.update(work, |_: &mut u64, _| Ok(())).to(done);
+        let flow = flow.build(work).unwrap();
+        let live = flow.live_trace("a test".into());
+        let kept = Kept::default();
+        let recording = flow.record_whole(kept.clone(), "a test".into(), 100).unwrap();
+        assert!(live.begin());
+        let report = flow.run(0..5_000);
+        assert_eq!(Trace::read(&*live.window(live.most_bytes())).unwrap().units(), 5_000);
+        recording.finish(&report).unwrap();
+        let bytes = std::mem::take(&mut *kept.0.lock().unwrap());
+        // An even sample of it, all the same.
+        let trace = Trace::read(&*bytes).unwrap();
+        assert_eq!(trace.weight(), 5_000.0 / trace.units() as f64);
     }
 
     #[test]

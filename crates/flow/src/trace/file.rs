@@ -29,6 +29,9 @@ pub(crate) struct Header {
     pub(crate) machine: Machine,
     /// The program's note about the run.
     pub(crate) note: serde_json::Value,
+    /// The number of units that are all recorded, of a recording that [samples](super::sampling) those after them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) whole: Option<u64>,
     /// The trace is of a part of a run that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<Window>,
@@ -129,7 +132,7 @@ pub enum TraceError {
 
 impl Header {
     pub(crate) fn new(model: Model, machine: Machine, note: serde_json::Value) -> Self {
-        Header { millstream_trace: VERSION, model, machine, note, window: None }
+        Header { millstream_trace: VERSION, model, machine, note, whole: None, window: None }
     }
 
     pub(super) fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {

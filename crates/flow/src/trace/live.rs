@@ -91,17 +91,23 @@ impl LiveTrace {
         // In this order: a worker that sees the tape on prepares what a record needs (see `Tape::switch_on`).
         self.shared.site().set_witnessed();
         self.tape.switch_on();
-        self.restart();
+        self.keep();
         true
     }
 
     /// Forgets the units so far if it has begun, since they ran under other settings.
     pub fn restart(&self) {
-        if self.tape.is_on() {
-            // Under the flow's mutex: workers that take units with higher numbers do so after this.
-            let next_id = self.shared.lock().next_id();
-            self.tape.keep_from(next_id);
+        if self.tape.keeps_since().is_some() {
+            self.keep();
         }
+    }
+
+    /// Keeps the units that are admitted from now on, and no others.
+    fn keep(&self) {
+        self.tape.take_all();
+        // Under the flow's mutex: workers that take units with higher numbers do so after this.
+        let next_id = self.shared.lock().next_id();
+        self.tape.keep_from(next_id);
     }
 
     /// The number of the first unit since [`begin`](Self::begin) or [`restart`](Self::restart).

@@ -8,6 +8,7 @@
 //! | `tape` | the listener that takes the records of all workers |
 //! | `recording` | a trace that is written while its flow runs |
 //! | `live` | the trace of the newest units of a flow that runs |
+//! | `sampling` | the choice of units that are recorded once a run is long |
 //! | `clocks` | the processor time of a worker's runs |
 //! | `file` | the file's parts, and how they are read |
 //! | `run` | the record of a batch's run |
@@ -29,4 +30,5 @@ pub(crate) mod model;
 pub(crate) mod present;
 pub(crate) mod recording;
 pub(crate) mod run;
+pub(crate) mod sampling;
 pub(crate) mod tape;

@@ -139,6 +139,32 @@ impl Model {
         None
     }
 
+    /// Returns whether a unit's record names the root of its family wherever the unit runs: children have no children,
+    /// and no group takes the place of a family.
+    pub(crate) fn tells_families(&self) -> bool {
+        let is_by_parent = |stage: &ModelStage| matches!(stage.kind, Kind::Gather { by: GatherBy::Parent, .. });
+        !self.nests() && !self.stages.iter().any(is_by_parent)
+    }
+
+    /// Returns whether children may have children.
+    pub(crate) fn nests(&self) -> bool {
+        let is_split = |stage: u16| self.stages[usize::from(stage)].kind == Kind::Split;
+        let mut seen = vec![false; self.stages.len()];
+        let mut ahead: Vec<u16> = (0..self.stages.len() as u16)
+            .filter(|&stage| is_split(stage))
+            .flat_map(|stage| self.stages[usize::from(stage)].next.clone())
+            .collect();
+        while let Some(stage) = ahead.pop() {
+            if is_split(stage) {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[usize::from(stage)], true) {
+                ahead.extend(&self.stages[usize::from(stage)].next);
+            }
+        }
+        false
+    }
+
     /// Returns the index of the stage of this name.
     pub(crate) fn stage(&self, name: &str) -> Option<usize> {
         self.stages.iter().position(|stage| stage.name == name)

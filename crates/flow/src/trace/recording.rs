@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::bytes::checksum;
 use super::costs;
 use super::file::{Header, Measured, SUMMARY, put_frame};
+use super::sampling;
 use super::tape::Tape;
 use crate::contain::contain;
 use crate::flow::Flow;
@@ -19,6 +20,11 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// A record takes at most about 16 bytes for a unit in a stage, and far fewer if units are alike. A worker writes
     /// its records in chunks of 48 KiB, after it has run a batch and before it settles the batch. The call measures the
     /// machine for about two milliseconds.
+    ///
+    /// Of more than a million units a sample is recorded, so that a file grows with the logarithm of the run's length:
+    /// whole families, of which a reader makes an even sample (see [`Trace::weight`](crate::Trace::weight)). All units
+    /// are recorded where children are split in turn or gathered by parent, and as long as a
+    /// [live trace](crate::LiveTrace) is kept as well.
     ///
     /// # Errors
     /// Returns errors of writing the first line, and `AlreadyExists` if the flow is being recorded already.
@@ -48,11 +54,25 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// # std::fs::remove_file(path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn record(&self, mut out: impl Write + Send + 'static, note: serde_json::Value) -> io::Result<Recording> {
+    pub fn record(&self, out: impl Write + Send + 'static, note: serde_json::Value) -> io::Result<Recording> {
+        self.record_whole(out, note, sampling::WHOLE)
+    }
+
+    /// [`record`](Self::record) with another number of units that are all recorded.
+    pub(crate) fn record_whole(
+        &self,
+        mut out: impl Write + Send + 'static,
+        note: serde_json::Value,
+        whole: u64,
+    ) -> io::Result<Recording> {
         let tape = self.tape();
         // Settings may have changed since the build.
-        Header::new(self.built.present(&self.shared), costs::measure(), note).write_to(&mut out)?;
-        if !tape.write_to(Box::new(out)) {
+        let model = self.built.present(&self.shared);
+        let whole = Some(whole).filter(|_| model.tells_families());
+        let mut header = Header::new(model, costs::measure(), note);
+        header.whole = whole;
+        header.write_to(&mut out)?;
+        if !tape.write_to(Box::new(out), whole) {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the flow is recorded already"));
         }
         self.shared.site().set_witnessed();

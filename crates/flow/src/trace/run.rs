@@ -3,9 +3,11 @@
 //! The units of a batch mostly have consecutive numbers and one destination, so both are written once for many units.
 
 use super::bytes::{Numbers, put, put_difference};
+use super::sampling;
 use crate::engine::claims::{Ask, GATHERED, NO_STAGE};
 use crate::engine::run::settlement::Verdict;
 use crate::engine::run::witness::Ran;
+use crate::engine::units::column::Row;
 use crate::engine::units::record::UnitRef;
 
 /// The maximum number of units in one record; this library never writes more.
@@ -205,25 +207,73 @@ impl Context {
     }
 }
 
-/// Writes the record of a batch's run.
-pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, cpu: Option<(u64, u64)>) {
+/// The units of a batch that are recorded.
+pub(crate) enum Part {
+    All,
+    /// Those at these places, in ascending order.
+    Some(Vec<usize>),
+    None,
+}
+
+impl Part {
+    /// The part of a batch in a recording of the first `whole` units and of a sample after them; 0: of all units.
+    pub(crate) fn of(ran: &Ran<'_>, whole: u64) -> Self {
+        let is_before = |row: &Row| ran.site.stamps().id(row) < whole;
+        if whole == 0 || ran.rows.iter().all(is_before) {
+            return Part::All;
+        }
+        let places: Vec<usize> =
+            (0..ran.rows.len()).filter(|&place| sampling::is_recorded(root_of(ran, &ran.rows[place]), whole)).collect();
+        match places.len() {
+            0 => Part::None,
+            all if all == ran.rows.len() => Part::All,
+            _ => Part::Some(places),
+        }
+    }
+}
+
+/// The number of a unit's parent, or that of the unit if it has none.
+fn root_of(ran: &Ran<'_>, row: &Row) -> u64 {
+    // The records of plain units hold nothing.
+    let parent = (!ran.plain)
+        // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
+        .then(|| unsafe { UnitRef::new(ran.site.records(), row) }.look().parent().map(|parent| parent.id))
+        .flatten();
+    parent.unwrap_or_else(|| ran.site.stamps().id(row))
+}
+
+/// Writes the record of a batch's run, with the units at these places.
+pub(crate) fn put_run(
+    out: &mut Vec<u8>,
+    context: &mut Context,
+    ran: &Ran<'_>,
+    places: impl Iterator<Item = usize> + Clone,
+    cpu: Option<(u64, u64)>,
+) {
     let Ran { site, stage, rows, settlement, began_ns, .. } = *ran;
-    let units = rows.len() as u64;
+    let units = places.clone().count() as u64;
     debug_assert!(units <= MAX_UNITS);
+    let is_all = units == rows.len() as u64;
     let timings = &settlement.timings[ran.first_timing..];
     // The records of plain units hold nothing to write and are not read.
-    let looks: Vec<_> = rows
-        .iter()
+    let looks: Vec<_> = places
+        .clone()
         .take(if ran.plain { 0 } else { rows.len() })
         // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
-        .map(|row| unsafe { UnitRef::new(site.records(), row) })
+        .map(|place| unsafe { UnitRef::new(site.records(), &rows[place]) })
         .collect();
     let has = |what: fn(&crate::engine::units::record::Record) -> bool| looks.iter().any(|unit| what(unit.look()));
-    let born: Vec<Born> = ran.brood.map(|brood| children(ran, brood)).unwrap_or_default();
+    let ids = places.clone().map(|place| site.stamps().id(&rows[place]));
+    let mut born: Vec<Born> = ran.brood.map(|brood| children(ran, brood)).unwrap_or_default();
+    if !is_all {
+        born.retain(|born| ids.clone().any(|id| id == born.parent));
+    }
+    let exceptions = exceptions(&settlement.exceptions, places.clone());
+    let cpu = cpu.map(|cpu| if is_all { cpu } else { share(cpu, timings, places.clone()) });
     let flag = |holds: bool, flag: u64| if holds { flag } else { 0 };
     let flags = flag(timings.len() == 1, UNIFORM)
         | flag(cpu.is_some(), CPU)
-        | flag(!settlement.exceptions.is_empty(), EXCEPTIONS)
+        | flag(!exceptions.is_empty(), EXCEPTIONS)
         | flag(has(|record| record.bytes() > 0), BYTES)
         | flag(has(|record| !record.asks().is_empty()), ASKS)
         | flag(!born.is_empty(), BORN)
@@ -235,25 +285,23 @@ pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, c
     context.at_ns = began_ns;
     put(out, units);
     put(out, flags);
-    let mut times = timings.iter().flat_map(|&(ns, units)| std::iter::repeat_n(ns, units as usize));
     if flags & UNIFORM != 0 {
         put(out, timings[0].0);
     } else {
-        (0..units).for_each(|_| put(out, times.next().unwrap_or(0)));
+        times(timings, places.clone()).for_each(|ns| put(out, ns));
     }
     if let Some((spent, delayed)) = cpu {
         put(out, spent);
         put(out, delayed);
     }
-    let ids = rows.iter().map(|row| site.stamps().id(row));
     put_ranges(out, context, ids);
     End::of_all(settlement.to).put(out);
     if flags & EXCEPTIONS != 0 {
-        put(out, settlement.exceptions.len() as u64);
+        put(out, exceptions.len() as u64);
         let mut last = 0;
-        for (place, verdict) in &settlement.exceptions {
-            put(out, u64::from(place - last));
-            last = *place;
+        for (place, verdict) in exceptions {
+            put(out, place - last);
+            last = place;
             End::of(verdict).put(out);
         }
     }
@@ -276,11 +324,45 @@ pub(crate) fn put_run(out: &mut Vec<u8>, context: &mut Context, ran: &Ran<'_>, c
         }
     }
     if flags & GROUPS != 0 {
-        settlement.keys.iter().for_each(|key| put(out, key & KEY_MASK));
+        places.for_each(|place| put(out, settlement.keys.get(place).copied().unwrap_or(0) & KEY_MASK));
     }
     if flags & DELAYS != 0 {
         looks.iter().for_each(|unit| put(out, unit.look().delay_ns()));
     }
+}
+
+/// The times of the units at these places, which ascend.
+fn times(timings: &[(u64, u64)], places: impl Iterator<Item = usize>) -> impl Iterator<Item = u64> {
+    let mut all = timings.iter().flat_map(|&(ns, units)| std::iter::repeat_n(ns, units as usize)).enumerate();
+    places.map(move |place| all.find(|(at, _)| *at == place).map_or(0, |(_, ns)| ns))
+}
+
+/// The exceptions among the units at these places, by their places among them.
+fn exceptions(all: &[(u32, Verdict)], places: impl Iterator<Item = usize>) -> Vec<(u64, &Verdict)> {
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let mut all = all.iter().peekable();
+    let mut found = Vec::new();
+    for (nth, place) in (0..).zip(places) {
+        while all.next_if(|(at, _)| (*at as usize) < place).is_some() {}
+        if let Some((_, verdict)) = all.next_if(|(at, _)| *at as usize == place) {
+            found.push((nth, verdict));
+        }
+    }
+    found
+}
+
+/// The part of a batch's processor time that is of the units at these places.
+fn share(
+    (spent, delayed): (u64, u64),
+    timings: &[(u64, u64)],
+    places: impl Iterator<Item = usize> + Clone,
+) -> (u64, u64) {
+    let all: u128 = timings.iter().map(|&(ns, units)| u128::from(ns) * u128::from(units)).sum();
+    let theirs: u128 = times(timings, places).map(u128::from).sum();
+    let of = |ns: u64| (u128::from(ns) * theirs / all.max(1)) as u64;
+    (of(spent), of(delayed))
 }
 
 /// The bits of a key's hash that a trace keeps, which take five bytes.

@@ -8,13 +8,14 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bytes::{checksum, put};
 use super::clocks::Clocks;
 use super::file::{CHUNK, put_frame};
-use super::run::{Context, put_pull, put_run};
+use super::run::{Context, Part, put_pull, put_run};
+use super::sampling;
 use crate::contain::contain;
 use crate::engine::run::witness::{Ran, Track, Witness};
 
@@ -30,6 +31,8 @@ pub(super) const RING_BYTES: usize = 8 << 20;
 #[derive(Default)]
 pub(crate) struct Tape {
     on: AtomicBool,
+    /// The number of units that are all recorded before sampling begins; 0: every unit is recorded.
+    whole: AtomicU64,
     out: Mutex<Option<Output>>,
     /// The chunks of all workers that have a track. A chunk's lock is taken before the ring's.
     chunks: Mutex<Chunks>,
@@ -78,14 +81,25 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Tape {
-    /// Lets the tape write to `out` from now on. Returns whether it has had no output before.
-    pub(super) fn write_to(&self, out: Box<dyn Write + Send>) -> bool {
+    /// Lets the tape write to `out` from now on, and sample after `whole` units. Returns whether it has had no output
+    /// before.
+    pub(super) fn write_to(&self, out: Box<dyn Write + Send>, whole: Option<u64>) -> bool {
         let mut output = lock(&self.out);
         let is_new = output.is_none();
         if is_new {
             *output = Some(Output { out, failed: None });
+            if self.keeps_since().is_none() {
+                // Relaxed: `switch_on` publishes it.
+                self.whole.store(whole.unwrap_or(0), Ordering::Relaxed);
+            }
         }
         is_new
+    }
+
+    /// Takes every unit from now on: the ring keeps all of the newest ones.
+    pub(super) fn take_all(&self) {
+        // Relaxed: the flow's mutex, which the caller takes next, orders it before the units that matter.
+        self.whole.store(0, Ordering::Relaxed);
     }
 
     /// Takes records from now on.
@@ -189,7 +203,7 @@ impl Witness for Tape {
         chunks.workers += 1;
         chunks.open.push(chunk.clone());
         drop(chunks);
-        Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks: Clocks::new(), records: false })
+        Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks: Clocks::new(), records: false, whole: 0 })
     }
 }
 
@@ -228,6 +242,8 @@ struct WorkerTrack {
     clocks: Clocks,
     /// The tape was on when the turn began.
     records: bool,
+    /// The number of units that were all recorded then; 0: every unit is.
+    whole: u64,
 }
 
 impl WorkerTrack {
@@ -249,20 +265,27 @@ impl Track for WorkerTrack {
         if !std::mem::replace(&mut self.records, true) {
             self.clocks.forget();
         }
+        // Relaxed: see the stores.
+        self.whole = self.tape.whole.load(Ordering::Relaxed);
         self.clocks.begin();
     }
 
     fn ran(&mut self, ran: &Ran<'_>) {
-        if self.records {
-            let cpu = self.clocks.end(ran.settlement.ended_ns.saturating_sub(ran.began_ns));
-            self.note(|out, context| put_run(out, context, ran, cpu));
+        if !self.records {
+            return;
+        }
+        let cpu = self.clocks.end(ran.settlement.ended_ns.saturating_sub(ran.began_ns));
+        match Part::of(ran, self.whole) {
+            Part::All => self.note(|out, context| put_run(out, context, ran, 0..ran.rows.len(), cpu)),
+            Part::Some(places) => self.note(|out, context| put_run(out, context, ran, places.iter().copied(), cpu)),
+            Part::None => {}
         }
     }
 
     fn pulled(&mut self, first_id: u64, units: u64, began_ns: u64, ended_ns: u64) {
         if self.records {
             self.clocks.end(ended_ns.saturating_sub(began_ns));
-            if units > 0 {
+            if units > 0 && (self.whole == 0 || sampling::is_one_recorded(first_id, units, self.whole)) {
                 self.note(|out, context| put_pull(out, context, first_id, units, began_ns, ended_ns));
             }
         }

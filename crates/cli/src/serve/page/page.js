@@ -127,7 +127,7 @@ function showReport(report) {
 
 // ---- The graph ----
 
-const NODE = { width: 168, height: 68, gapX: 44, gapY: 16, rowGap: 26 };
+const NODE = { width: 168, height: 68, gapX: 44, gapY: 16, rowGap: 26, letters: 24 };
 let drawnFor = 0;
 let nodes = [];
 
@@ -217,7 +217,8 @@ function showGraph() {
     const s = now.stages[i];
     n.heat.setAttribute('width', most > 0 ? ((NODE.width - 2) * s.waiting) / most : 0);
     n.group.classList.toggle('limits', now.totals.limit === flow.stages[i].name && !over);
-    say(n.lines[1], count(s.waiting) + ' waiting · ' + count(s.running) + ' running');
+    const where = count(s.waiting) + ' waiting · ' + count(s.running) + ' running';
+    say(n.lines[1], where.length > NODE.letters ? count(s.waiting) + ' wait · ' + count(s.running) + ' run' : where);
     say(n.lines[2], count(s.done) + ' done · ' + rate(pace(s)));
     const dead = s.dead > 0 ? count(s.dead) + ' ✗' : '';
     say(n.failed, dead);
@@ -601,6 +602,19 @@ function resetSliders() {
 /** The settings that the sliders ask for. */
 const wanted = () => sliders.filter(isMoved).map((slider) => `${slider.key}=${chosen(slider)}${slider.unit}`);
 
+/** The run's answer to settings. A newer question of the same client takes the place of one that waits. */
+async function answerTo(client, settings) {
+  try {
+    const response = await fetch('whatif', {
+      method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ client, settings }),
+    });
+    const text = await response.text();
+    return response.ok ? JSON.parse(text) : { ok: false, error: text };
+  } catch (error) {
+    return { ok: false, error: 'the run does not answer' };
+  }
+}
+
 async function ask() {
   if (asking) {
     askAgain = true;
@@ -609,16 +623,7 @@ async function ask() {
   const settings = wanted();
   if (!settings.length) return resetSliders();
   asking = true;
-  let answer;
-  try {
-    const response = await fetch('whatif', {
-      method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ client, settings }),
-    });
-    const text = await response.text();
-    answer = response.ok ? JSON.parse(text) : { ok: false, error: text };
-  } catch (error) {
-    answer = { ok: false, error: 'the run does not answer' };
-  }
+  const answer = await answerTo(client, settings);
   asking = false;
   if (!over) showAnswer(answer, settings);
   if (askAgain && !over) {
@@ -631,7 +636,8 @@ function showAnswer(answer, settings) {
   byId('whatif-answer').hidden = !answer.ok;
   byId('whatif-reset').hidden = false;
   byId('whatif-do').hidden = !answer.ok || !unlocked();
-  say(byId('whatif-command'), answer.ok && !unlocked() ? ['millstream set', flow.run, ...settings].join(' ') : '');
+  const command = answer.ok && !unlocked() && flow.reach;
+  say(byId('whatif-command'), command ? ['millstream set', flow.reach, ...settings].join(' ') : '');
   if (!answer.ok) return say(byId('whatif-said'), 'No answer: ' + answer.error.trim() + '.');
   const miss = Math.abs(answer.miss) * 100;
   const doubt = miss > 5 ? ` The replay misses the pace that was measured by ${miss.toFixed(0)} %: this is a guess.` : '';
@@ -644,6 +650,48 @@ function showAnswer(answer, settings) {
   };
   const head = el('tr', {}, ...['', 'as it is', 'then', 'change'].map((name, i) => el('th', { scope: 'col', class: i === 3 ? '' : 'text' }, name)));
   byId('whatif-answer').replaceChildren(el('thead', {}, head), el('tbody', {}, ...lines.map(row)));
+}
+
+/** Asks for each setting doubled, and lists those that raise the throughput by 1 % and more, the best first. */
+async function findHelp() {
+  byId('helps-ask').disabled = true;
+  const found = [];
+  let answered = 0;
+  let refused = '';
+  for (const [i, slider] of sliders.entries()) {
+    if (over) break;
+    say(byId('helps-said'), `Tries ${slider.key}, ${i + 1} of ${count(sliders.length)}.`);
+    const to = 2 * slider.now();
+    const answer = await answerTo(client + '-helps', [`${slider.key}=${to}${slider.unit}`]);
+    if (!answer.ok) {
+      refused = answer.error.trim();
+      continue;
+    }
+    answered += 1;
+    const gain = answer.after.throughput / answer.before.throughput - 1;
+    if (gain >= 0.01) found.push({ slider, to, gain, answer });
+  }
+  byId('helps-ask').disabled = false;
+  found.sort((a, b) => b.gain - a.gain);
+  const none = 'Doubling any single setting gives nothing: change two at once, or make a stage faster.';
+  const said = found.length ? 'Each alone, doubled:' : answered ? none : `No answer: ${refused || 'the run is over'}.`;
+  const missing = answered && refused ? ` ${count(sliders.length - answered)} of ${count(sliders.length)} had no answer: ${refused}.` : '';
+  say(byId('helps-said'), said + missing);
+  byId('helps').hidden = found.length === 0;
+  byId('helps').replaceChildren(...found.map(helpLine));
+}
+function helpLine({ slider, to, gain, answer }) {
+  const choose = el('button', { type: 'button' }, `${slider.key}=${count(to)}${slider.unit}`);
+  choose.addEventListener('click', () => {
+    sliders.forEach(restSlider);
+    slider.values = [...new Set([...slider.values, to])].sort((a, b) => a - b);
+    slider.input.max = String(slider.values.length - 1);
+    slider.input.value = String(slider.values.indexOf(to));
+    showSlider(slider);
+    ask();
+  });
+  const change = `${rate(answer.before.throughput)} → ${rate(answer.after.throughput)}, +${(100 * gain).toFixed(0)} %`;
+  return el('li', {}, choose, ` ${change}; then limited by `, ...prose(answer.after.limit));
 }
 
 async function doIt() {
@@ -765,6 +813,7 @@ function end() {
 byId('unlock').addEventListener('submit', unlock);
 byId('whatif-reset').addEventListener('click', resetSliders);
 byId('whatif-do').addEventListener('click', doIt);
+byId('helps-ask').addEventListener('click', findHelp);
 byId('change-cancel').addEventListener('click', () => byId('change').close());
 byId('change-apply').addEventListener('click', (event) => {
   event.preventDefault();

@@ -79,7 +79,7 @@ impl RoomLine {
     /// Shows the units, the last one of each stage first.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         for (stage, line) in &self.lines {
-            let part = walk.next_list(line.len());
+            let part = walk.next_map(line.len());
             for (behind, waiter) in line.values().rev().enumerate().skip(part.start).take(part.len()) {
                 let ahead = line.len() - 1 - behind;
                 see(&waiter.row, *stage, Sight::ForRoom { since_ns: waiter.since_ns, ahead });

@@ -28,6 +28,12 @@ impl<In: Send + 'static> Front<In> {
         unsafe { self.entry.column.cell(row) }
     }
 
+    /// A unit's payload, as it waits for the stage. The caller has the unit, and no code changes it meanwhile.
+    pub(super) fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any> {
+        // SAFETY: the lane's column belongs to the flow that the row belongs to, and the caller keeps the cell as it is.
+        unsafe { self.entry.column.peek(row) }.map(|input| input as &dyn Any)
+    }
+
     /// Takes a unit's payload out of its cell, for a dead letter.
     pub(super) fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
         self.cell(row).take().map(|input| Box::new(input) as Box<dyn Any + Send>)

@@ -191,6 +191,10 @@ where
             None => self.front.take_input(row),
         }
     }
+
+    fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any> {
+        self.front.peek(row)
+    }
 }
 
 impl<In, G, K, X> GatherLane<In, G, K, X>

@@ -24,6 +24,8 @@ pub trait Lane: Send + Sync {
     fn run(&self, rows: &mut [Row], run: &mut Run<'_>);
     /// Takes a unit's payload out of its cell, for a dead letter.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>>;
+    /// A unit's payload, as it waits for the stage. The caller has the unit, and no code changes it meanwhile.
+    fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any>;
 }
 
 /// A stage's code as its definition leaves it: it becomes the stage's lane once its exit is known.
@@ -183,6 +185,10 @@ where
 
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
         self.front.take_input(row)
+    }
+
+    fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any> {
+        self.front.peek(row)
     }
 }
 

@@ -89,6 +89,10 @@ where
         self.close(row);
         self.front.take_input(row)
     }
+
+    fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any> {
+        self.front.peek(row)
+    }
 }
 
 impl<In, Out, I, F, X> SplitLane<In, I, F, X>

@@ -114,21 +114,21 @@ impl Queue {
         Taken { units: taken, queued_ns, plain }
     }
 
-    /// Shows the units, the last one first, with the time of each one's arrival and the number of units ahead of it.
-    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize)) {
-        let part = walk.next_list(self.units);
-        let mut behind = 0;
-        for arrival in self.arrivals.iter().rev() {
-            if behind >= part.end {
-                break;
-            }
-            for (n, row) in arrival.rows.iter().rev().enumerate() {
-                if part.contains(&(behind + n)) {
-                    see(row, arrival.queued_ns, self.units - 1 - behind - n);
-                }
-            }
-            behind += arrival.rows.len();
-        }
+    /// Shows the units, the last one first, with the time of each one's arrival; by arrivals, and places in them, from the
+    /// end.
+    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize, usize)) {
+        let arrival = |run: usize| &self.arrivals[self.arrivals.len() - 1 - run];
+        let len = |run: usize| arrival(run).rows.len();
+        walk.next_runs(self.arrivals.len(), len, |run, place| {
+            let Arrival { rows, queued_ns, .. } = arrival(run);
+            see(&rows[rows.len() - 1 - place], *queued_ns, run, place);
+        });
+    }
+
+    /// The number of units ahead of one that the walk has shown.
+    pub(super) fn ahead_of(&self, run: usize, place: usize) -> usize {
+        let behind: usize = self.arrivals.iter().rev().take(run).map(|arrival| arrival.rows.len()).sum();
+        self.units - 1 - behind - place
     }
 
     /// Takes all units.

@@ -641,17 +641,22 @@ impl StageState {
 
     /// Shows the units in the queue, and the granted ones.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
-        self.waiting.walk(walk, |row, since_ns, ahead| see(row, self.number, Sight::Queued { since_ns, ahead }));
-        let part = walk.next_list(self.batches.iter().map(|batch| batch.rows.len()).sum());
-        let rows = self.batches.iter().rev().flat_map(|batch| {
-            let places = batch.rows.iter().enumerate().rev();
-            places.map(move |(place, row)| (batch, place, row))
+        self.waiting.walk(walk, |row, since_ns, run, place| {
+            see(row, self.number, Sight::Queued { since_ns, run, place });
         });
-        for (batch, place, row) in rows.skip(part.start).take(part.len()) {
-            let GrantedBatch { permits, held, opened_ns, .. } = batch;
-            let sight = Sight::Granted { since_ns: *opened_ns, permits, held, place, units: batch.rows.len() };
-            see(row, self.number, sight);
-        }
+        let batch = |run: usize| &self.batches[self.batches.len() - 1 - run];
+        let len = |run: usize| batch(run).rows.len();
+        walk.next_runs(self.batches.len(), len, |run, place| {
+            let GrantedBatch { permits, held, opened_ns, rows, .. } = batch(run);
+            let place = rows.len() - 1 - place;
+            let sight = Sight::Granted { since_ns: *opened_ns, permits, held, place, units: rows.len() };
+            see(&rows[place], self.number, sight);
+        });
+    }
+
+    /// The number of units in the queue ahead of one that the walk has shown.
+    pub(crate) fn ahead_of(&self, run: usize, place: usize) -> usize {
+        self.waiting.ahead_of(run, place)
     }
 }
 

@@ -3,19 +3,21 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use super::shared::Shared;
-use crate::engine::explain::{Found, HolderSearch, Stands, Stepped, UnitSearch};
+use crate::engine::explain::{Found, HolderSearch, PayloadSearch, Stands, Stepped, UnitSearch};
 use crate::engine::grants::look::BusiestKeys;
 use crate::engine::intake::source::{Source, SourceEnd};
 use crate::engine::settings::Settings;
 use crate::engine::state::State;
-use crate::explain::{LineState, NoLine, NoUnit, UnitState, WaitsFor};
+use crate::engine::units::column::Row;
+use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor};
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
 
-/// The number of keys that are looked at under one hold of the mutex: some hundred microseconds.
-const KEYS_AT_ONCE: usize = 16_384;
+/// The number of keys that are looked at under one hold of the mutex: a tenth of a millisecond.
+const KEYS_AT_ONCE: usize = 4_096;
 
 /// The number of a resource's keys that are listed where a key is unknown.
 const SOME_KEYS: usize = 4_096;
@@ -48,6 +50,26 @@ impl Shared {
         Err(NoUnit { unit: number, next, seen, unseen })
     }
 
+    /// The units for whose payloads `label` gives a label, as far as they wait: `most` of them.
+    pub(crate) fn find_units<T: 'static, L>(
+        &self,
+        most: usize,
+        mut label: impl FnMut(&T) -> Option<L>,
+    ) -> FoundUnits<L> {
+        let mut search = PayloadSearch::new(most);
+        let mut labels = Vec::new();
+        let mut is_meant = |row: &Row, stage: u16| {
+            let payload = self.lane(stage).peek(row).and_then(|payload| payload.downcast_ref());
+            let found = payload.and_then(&mut label);
+            let is_found = found.is_some();
+            labels.extend(found.filter(|_| labels.len() < most));
+            is_found
+        };
+        let _over: Option<()> = self.search(|state, now| state.search_payloads(&mut search, now, &mut is_meant));
+        let in_hand = self.lock().in_hand();
+        FoundUnits { units: search.found.into_iter().zip(labels).collect(), in_all: search.in_all, in_hand }
+    }
+
     /// A resource or one of its keys, with the units that hold it and those in its line: `most` of either.
     pub(crate) fn explain_line(&self, resource: &str, key: Option<&str>, most: usize) -> Result<LineState, NoLine> {
         let index = self.lock().find_line(resource, key, SOME_KEYS)?;
@@ -65,7 +87,7 @@ impl Shared {
         let mut busiest = BusiestKeys::new(most);
         let mut from = Some(0);
         while let Some(at) = from {
-            from = self.lock().grants.look_at_keys(at, KEYS_AT_ONCE, &mut busiest);
+            from = self.look(|state, _| state.grants.look_at_keys(at, KEYS_AT_ONCE, &mut busiest));
         }
         busiest.into_keys()
     }
@@ -98,15 +120,26 @@ impl Shared {
     /// Repeats a step under the mutex until it ends the search.
     fn search<T>(&self, mut step: impl FnMut(&State, u64) -> Stepped<T>) -> Option<T> {
         loop {
-            let now = self.now();
-            let stepped = step(&self.lock(), now);
-            match stepped {
+            match self.look(&mut step) {
                 Stepped::Found(found) => return Some(found),
                 Stepped::Over => return None,
-                // Threads that wait for the mutex come first.
-                Stepped::GoesOn => thread::yield_now(),
+                Stepped::GoesOn => {}
             }
         }
+    }
+
+    /// Looks at the state, and then gives way for as long as that took.
+    ///
+    /// The mutex is unfair: without the pause, a thread that takes it again and again would keep it from a waiter that
+    /// has gone to sleep. During the pause a waiter that spins takes it, and one that sleeps wakes up. Nothing else in
+    /// the engine pays for that.
+    fn look<T>(&self, look: impl FnOnce(&State, u64) -> T) -> T {
+        let state = self.lock();
+        let now = self.now();
+        let seen = look(&state, now);
+        drop(state);
+        thread::sleep(Duration::from_nanos(self.now().saturating_sub(now)));
+        seen
     }
 
     pub(crate) fn report(&self) -> Report {

@@ -148,7 +148,7 @@ impl Families {
 
     /// Shows the parents that wait for their children.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
-        let part = walk.next_list(self.parents.len());
+        let part = walk.next_map(self.parents.len());
         for family in self.parents.values().skip(part.start).take(part.len()) {
             if let Some((row, _)) = &family.waits {
                 see(row, NO_STAGE, Sight::ForChildren { children: family.children });

@@ -170,7 +170,7 @@ impl Groups {
 
     /// Shows the holders at rest.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
-        let part = walk.next_list(self.groups.len());
+        let part = walk.next_map(self.groups.len());
         for group in self.groups.values().skip(part.start).take(part.len()) {
             if let Some((holder, _)) = &group.rests {
                 see(&holder.row, holder.stage, Sight::ForMembers);

@@ -4,13 +4,18 @@
 //! units, and the next step goes on from there, under the mutex again. Queues and lines are walked from their ends: units
 //! leave at the front and come at the back, so a unit that stays in its list is passed over by no step.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::column::Row;
 use crate::engine::claims::{GrantList, InstanceId};
 
-/// The place of a walk: the list, and the number of its units that were seen.
-pub(crate) type WalkedTo = (usize, usize);
+/// The place of a walk: the list, the number of its runs that were seen to their ends, and the number of units that were seen
+/// of the next run. A list without runs is one run of its own: its units count in the second number.
+pub(crate) type WalkedTo = (usize, usize, usize);
+
+/// The share of a map that a step sees at least: a map is walked from its beginning each time.
+const MAP_SHARE: usize = 8;
 
 /// One step of a walk.
 pub(crate) struct Walk {
@@ -23,8 +28,8 @@ pub(crate) struct Walk {
 
 /// The state of a unit that the walk sees.
 pub(crate) enum Sight<'a> {
-    /// In its stage's queue, behind `ahead` units.
-    Queued { since_ns: u64, ahead: usize },
+    /// In its stage's queue, at this place of this run, both counted from the end.
+    Queued { since_ns: u64, run: usize, place: usize },
     /// Granted, as the unit at `place` among the `units` of a batch, with what the batch holds.
     Granted { since_ns: u64, permits: &'a GrantList, held: &'a GrantList, place: usize, units: usize },
     /// In the line of an instance.
@@ -54,18 +59,71 @@ impl Walk {
 
     /// The part of the next list that belongs to this step; the list has `len` units.
     pub(crate) fn next_list(&mut self, len: usize) -> Range<usize> {
+        let Some((list, start, _)) = self.next() else { return 0..0 };
+        let start = start.min(len);
+        let seen = (len - start).min(self.left);
+        self.spend(seen);
+        // A list that was seen to its end is not begun again, or a short step would stay at it.
+        self.at = if start + seen == len { (list + 1, 0, 0) } else { (list, start + seen, 0) };
+        start..start + seen
+    }
+
+    /// The same for a list in which a place is found by a walk from its beginning: a step sees a share of it at least.
+    pub(crate) fn next_map(&mut self, len: usize) -> Range<usize> {
+        if self.shown >= self.at.0 && self.left > 0 {
+            self.left = self.left.max(len / MAP_SHARE);
+        }
+        self.next_list(len)
+    }
+
+    /// Shows the part of the next list that belongs to this step, by run and place in it. The list has `runs` runs, and
+    /// `len` tells how many units one has.
+    pub(crate) fn next_runs(&mut self, runs: usize, len: impl Fn(usize) -> usize, mut see: impl FnMut(usize, usize)) {
+        let Some((list, mut run, mut place)) = self.next() else { return };
+        if runs == 0 {
+            self.spend(0);
+        }
+        while run < runs && self.left > 0 {
+            let len = len(run);
+            let seen = len.saturating_sub(place).min(self.left);
+            (place..place + seen).for_each(|place| see(run, place));
+            self.spend(seen);
+            place += seen;
+            if place >= len {
+                (run, place) = (run + 1, 0);
+            }
+        }
+        self.at = if run >= runs { (list + 1, 0, 0) } else { (list, run, place) };
+    }
+
+    /// The next list and the place in it to go on from; `None`: it does not belong to this step.
+    fn next(&mut self) -> Option<WalkedTo> {
         let list = self.shown;
         self.shown += 1;
-        if list < self.at.0 || self.left == 0 {
-            return 0..0;
+        let (at, run, place) = self.at;
+        match list.cmp(&at) {
+            _ if self.left == 0 => None,
+            Ordering::Less => None,
+            Ordering::Equal => Some((list, run, place)),
+            Ordering::Greater => Some((list, 0, 0)),
         }
-        let start = if list == self.at.0 { self.at.1.min(len) } else { 0 };
-        let seen = (len - start).min(self.left);
-        // An empty list costs a look, too.
+    }
+
+    /// Counts units that were seen. An empty list costs a look, too.
+    fn spend(&mut self, seen: usize) {
         self.left -= seen.max(1).min(self.left);
-        // A list that was seen to its end is not begun again, or a short step would stay at it.
-        self.at = if start + seen == len { (list + 1, 0) } else { (list, start + seen) };
-        start..start + seen
+    }
+
+    /// The number of the next `lists` lists that earlier steps have seen to their ends; they count as shown.
+    pub(crate) fn pass(&mut self, lists: usize) -> usize {
+        let passed = self.at.0.saturating_sub(self.shown).min(lists);
+        self.shown += passed;
+        passed
+    }
+
+    /// Whether this step has seen all that it may.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left == 0
     }
 
     /// The place at which the next step begins; `None` if every list was seen to its end.
@@ -79,10 +137,58 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_step_passes_lists_of_earlier_steps_at_once() {
+        let mut walk = Walk::step((70_000, 2, 0), 3);
+        assert_eq!((walk.pass(50_000), walk.pass(50_000), walk.pass(50_000)), (50_000, 20_000, 0));
+        assert_eq!((walk.next_list(4), walk.is_over()), (2..4, false));
+        assert_eq!((walk.next_list(4), walk.is_over()), (0..1, true));
+        assert_eq!(walk.end(), Some((70_001, 1, 0)));
+    }
+
+    #[test]
+    fn runs_are_seen_in_steps_of_any_length_even_if_units_come_and_go_meanwhile() {
+        for most in 1..9 {
+            // Runs from the last one on, as a queue shows them; before the third step two runs come and the first one goes.
+            let mut runs: Vec<Vec<u32>> = vec![vec![0, 1, 2], vec![], vec![3], vec![4, 5, 6, 7], vec![8]];
+            let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), Vec::new(), 0);
+            while let Some(from) = at {
+                if steps == 2 {
+                    runs.pop();
+                    runs.splice(0..0, [vec![9], vec![10, 11]]);
+                }
+                let mut walk = Walk::step(from, most);
+                let before = seen.len();
+                walk.next_runs(runs.len(), |run| runs[run].len(), |run, place| seen.push(runs[run][place]));
+                assert!(seen.len() - before <= most);
+                assert!(walk.next_list(0).is_empty());
+                at = walk.end();
+                steps += 1;
+                assert!(steps < 100, "the walk ends");
+            }
+            assert!((0..8).all(|unit| seen.contains(&unit)), "steps of {most}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_map_is_seen_in_a_few_steps() {
+        let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), 0, 0);
+        while let Some(from) = at {
+            let mut walk = Walk::step(from, 1);
+            assert_eq!(walk.next_list(1).len() + walk.next_list(1).len(), usize::from(steps < 2));
+            let part = walk.next_map(8_000);
+            assert!(part.is_empty() || part.start == seen);
+            seen = seen.max(part.end);
+            at = walk.end();
+            steps += 1;
+        }
+        assert_eq!((seen, steps), (8_000, 11));
+    }
+
+    #[test]
     fn steps_of_any_length_see_each_unit_once() {
         let lens = [3, 0, 5, 0, 0, 1];
         for most in 1..12 {
-            let (mut at, mut seen, mut steps) = (Some((0, 0)), Vec::new(), 0);
+            let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), Vec::new(), 0);
             while let Some(from) = at {
                 let mut walk = Walk::step(from, most);
                 for (list, len) in lens.into_iter().enumerate() {

@@ -1,0 +1,75 @@
+//! The choice of units that a recording takes in once a run is long.
+//!
+//! The first million units are all recorded. Of those up to twice that number one block in two is, of those up to four
+//! times one in four, and so on: a file grows with the logarithm of the run's length. A block that is recorded at some
+//! share would also be recorded at any greater one, so a reader takes the blocks of the least share from the whole file,
+//! and has an even sample of at least half a million units. A child is recorded if its parent is.
+
+use crate::engine::run::front::mix;
+
+/// The number of units that are all recorded.
+pub(crate) const WHOLE: u64 = 1 << 20;
+
+/// The units of a block, which have consecutive numbers: a sample has the same runs of equal keys as the whole.
+const BLOCK: u64 = 64;
+
+/// The number N of which one block in N is recorded around `id`, if the first `whole` units all are.
+pub(crate) fn one_in(id: u64, whole: u64) -> u64 {
+    (id / whole.max(1)).checked_ilog2().map_or(1, |octave| 2 << octave.min(61))
+}
+
+/// Whether a unit with this number is in a sample of one block in `one_in`.
+pub(crate) fn draws(id: u64, one_in: u64) -> bool {
+    one_in <= 1 || mix(id / BLOCK).is_multiple_of(one_in)
+}
+
+/// Whether a unit with this number is recorded.
+pub(crate) fn is_recorded(id: u64, whole: u64) -> bool {
+    draws(id, one_in(id, whole))
+}
+
+/// Whether one of these units is recorded.
+pub(crate) fn is_one_recorded(first: u64, units: u64, whole: u64) -> bool {
+    let end = first.saturating_add(units);
+    let mut id = first;
+    while id < end {
+        if is_recorded(id, whole) {
+            return true;
+        }
+        id = (id / BLOCK + 1).saturating_mul(BLOCK);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_grows_with_the_logarithm_of_the_run_and_has_an_even_sample() {
+        let whole = 1 << 10;
+        let recorded: Vec<u64> = (0..whole << 8).filter(|&id| is_recorded(id, whole)).collect();
+        assert!(recorded.iter().take_while(|&&id| id < whole).count() as u64 == whole);
+        let all = recorded.len() as u64;
+        assert!((3 * whole..=7 * whole).contains(&all), "{all} of eight octaves");
+        let least = one_in(whole * 256 - 1, whole);
+        assert_eq!(least, 256);
+        assert!((0..whole << 8).filter(|&id| draws(id, least)).all(|id| is_recorded(id, whole)));
+    }
+
+    #[test]
+    fn shares_fall_by_octaves() {
+        let shares: Vec<u64> = [0, 9, 10, 19, 20, 39, 40, 79, u64::MAX].map(|id| one_in(id, 10)).into();
+        assert_eq!(shares[..8], [1, 1, 2, 2, 4, 4, 8, 8]);
+        assert!(shares[8].is_power_of_two() && one_in(u64::MAX, 0).is_power_of_two());
+    }
+
+    #[test]
+    fn a_range_is_recorded_if_one_of_its_units_is() {
+        let whole = 100;
+        for (first, units) in [(0, 1), (4_000, 1), (4_000, 64), (4_063, 2), (5_000, 1_000), (9_999, 0)] {
+            let expected = (first..first + units).any(|id| is_recorded(id, whole));
+            assert_eq!(is_one_recorded(first, units, whole), expected, "{first} {units}");
+        }
+    }
+}
