@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::file::model::Fold;
 use crate::ops::Number;
-use crate::record::Record;
+use crate::record::{PiecesSoFar, Record};
 
 /// The bytes that a group weighs at least: its record, in the engine's hands and in its table.
 const OVERHEAD: u64 = 4 * size_of::<Record>() as u64;
@@ -26,6 +26,8 @@ pub(crate) struct Group {
     has_letters: Arc<AtomicBool>,
     /// The dead letters of a retry that its members are of.
     letters: Vec<usize>,
+    /// What the pieces of the unit that it stands for have come to.
+    pieces: Option<Arc<PiecesSoFar>>,
     /// The bytes that it holds.
     weight: u64,
 }
@@ -58,6 +60,15 @@ impl Group {
     pub(crate) fn of_pieces(&self) -> Self {
         let (members, has_letters) = (self.members.clone(), Arc::clone(&self.has_letters));
         Self { members, has_letters, ..Self::new(self.key.clone()) }
+    }
+
+    pub(crate) fn set_pieces(&mut self, pieces: Option<Arc<PiecesSoFar>>) {
+        self.pieces = pieces;
+    }
+
+    /// What the pieces of the unit that it stands for have come to, if it stands for one.
+    pub(crate) fn pieces(&self) -> Option<&PiecesSoFar> {
+        self.pieces.as_deref()
     }
 
     /// Whether the members have no dead letters yet; they have from now on.

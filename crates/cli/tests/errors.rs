@@ -137,7 +137,7 @@ fn an_unknown_template_field_is_pointed_at_within_the_string() {
         &["no field is called `hst`", "f.toml:11:17\n"],
     );
     says(&flow("", "", "op = \"write\"\npath = \"a/{name\""), &["this `{` is never closed", "f.toml:11:11\n"]);
-    says(&flow("", "", "op = \"write\"\npath = \"\\u0061/{nme}\""), &["no field is called `nme`", "f.toml:11:8\n"]);
+    says(&flow("", "", "op = \"write\"\npath = \"\\u0061/{nme}\""), &["no field is called `nme`", "f.toml:11:16\n"]);
 }
 
 #[test]
@@ -547,4 +547,13 @@ fn unused_names_are_warned_about_and_refused_by_no_command() {
     assert!(said.contains("warning: ") && !said.contains("error: "), "{said}");
     let said = warned(&flow("", "net = 2", "op = \"read\"\npath = \"{param.out}\"\nneeds = { net = 1 }"));
     assert_eq!(said, "");
+}
+
+#[test]
+fn the_caret_stands_at_the_field_in_a_string_of_several_lines() {
+    let exec = "op = \"exec\"\nshell = true\nexec = [\"\"\"\n  first \\\\\n  echo {nope}\n\"\"\"]";
+    let said = refused(flow("", "", exec), &[]);
+    let place = flow("", "", exec).lines().position(|line| line.contains("{nope}")).expect("it is there") + 1;
+    assert!(said.contains(&format!("f.toml:{place}:")) && said.contains("no field is called `nope`"), "{said}");
+    assert!(said.contains("  echo {nope}"), "{said}");
 }

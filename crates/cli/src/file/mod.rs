@@ -8,6 +8,7 @@ pub(crate) mod cases;
 mod error;
 mod graph;
 pub(crate) mod halt;
+mod literal;
 pub(crate) mod parse;
 mod reader;
 

@@ -14,6 +14,7 @@ use millstream_command::{size, time};
 use toml_edit::{ArrayOfTables, Item, Key, TableLike, Value};
 
 use super::error::Problem;
+use super::literal;
 use super::suggest;
 use super::template::{Field, Template};
 
@@ -508,16 +509,9 @@ impl Reading<'_> {
         known.then_some(template)
     }
 
-    /// Where `range` of a string's value stands in the text, when the string is written without escapes; else the whole string.
+    /// Where `range` of a string's value stands in the text; the whole string if that cannot be told.
     pub(super) fn within_string(&self, value: &str, span: &Range<usize>, range: &Range<usize>) -> Range<usize> {
         let raw = self.text.get(span.clone()).unwrap_or("");
-        for quote in ["\"\"\"", "'''", "\"", "'"] {
-            let inner = raw.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-            if inner == Some(value) {
-                let start = span.start + quote.len();
-                return start + range.start..start + range.end;
-            }
-        }
-        span.clone()
+        literal::place(raw, value, range).map_or_else(|| span.clone(), |at| span.start + at.start..span.start + at.end)
     }
 }

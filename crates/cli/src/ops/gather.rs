@@ -57,7 +57,7 @@ pub(crate) fn rules(
 }
 
 /// Lets a unit join the group. What can fail comes first.
-fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
+pub(crate) fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     let key = match &spec.by {
         GatherBy::Key(key) => Some(render(key, member)?),
         GatherBy::All | GatherBy::Parent => None,
@@ -131,7 +131,7 @@ pub(crate) fn alone(unit: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Re
 }
 
 /// Gives a closed group its payload.
-fn finish(group: &mut Record) {
+pub(crate) fn finish(group: &mut Record) {
     if let Some(content) = group.group_mut().and_then(Group::take_content) {
         group.size = Some(content.len() as u64);
         group.payload = content.into();

@@ -224,3 +224,46 @@ fn an_example_comes_with_a_case_that_passes() {
         "{out}"
     );
 }
+
+#[test]
+fn expectations_find_their_units_whatever_order_they_stand_in() {
+    let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"some\"\nop = \"check\"\nfield = \"size\"\nequals = \"{line}\"\n\
+        [[stage]]\nname = \"end\"\nop = \"set\"\nfields = { x = \"{line}\" }\n";
+    let flow =
+        flow.replacen("[[stage]]", "[[stage]]\nname = \"pay\"\nop = \"set\"\npayload = \"{line}\"\n[[stage]]", 1);
+    // The first dead letter that is expected fits all that come, and the second only the first of these.
+    let cases = r#"
+        [[case]]
+        name = "vague before exact"
+        stdin = "1\n22\n3\n4\n"
+        [case.expect]
+        retired = [{ size = 1 }]
+        dead = [{ stage = "some" }, { message = "2" }, { unit = "3" }]
+    "#;
+    let said = tested(&flow, cases, &[], 0);
+    assert!(said.contains("1 case passed"), "{said}");
+}
+
+#[test]
+fn what_the_case_does_not_have_is_told_where_the_stage_passes_over_failures() {
+    let flow = FLOW.replace("stdin = \"null\"", "stdin = \"null\"\nafter_failure = \"skip\"");
+    let cases = "[[case]]\nname = \"x\"\nstdin = \"a\\n\"\n[case.expect]\nretired = []\n";
+    let said = tested(&flow, cases, &[], 1);
+    assert!(said.contains("a failure that was passed over: the case has no program no-such-program a"), "{said}");
+    let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\n\
+        after_failure = \"skip\"\n";
+    let said = tested(flow, &cases.replace("a\\n", "http://a.test/x\\n"), &[], 1);
+    assert!(said.contains("passed over: the case has no answer for this URL: http://a.test/x"), "{said}");
+}
+
+#[test]
+fn a_file_of_cases_is_no_flow_and_says_whose_cases_it_has() {
+    let room = Room::new(FLOW);
+    room.write("flow.test.toml", "\n[[case]]\nname = \"x\"\n[case.expect]\n");
+    for command in [&["plan", "flow.test.toml"][..], &["run", "flow.test.toml"], &["test", "flow.test.toml"]] {
+        let (_, err) = ended(&room.run(command), 2);
+        assert!(err.contains("flow.test.toml:2") && err.contains("this is a file of cases, and not a flow"), "{err}");
+        assert!(err.contains("`millstream test flow.toml` runs its cases"), "{err}");
+        assert!(!err.contains("no stages"), "nothing else is wrong with it: {err}");
+    }
+}

@@ -25,11 +25,22 @@ impl Server {
         let state = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting: Vec<usize> = (0..state.answers.len()).filter(|index| state.answers[*index].url == url).collect();
         let requests = state.requests.entry(url.to_owned()).or_default();
-        let given = *fitting.get(*requests).or(fitting.last())?;
+        let Some(given) = fitting.get(*requests).or(fitting.last()).copied() else {
+            state.unanswered.insert(lack(url));
+            return None;
+        };
         *requests += 1;
         state.given.push(given);
         Some(message(&state.answers[given]))
     }
+}
+
+/// The sentence for a request without an answer.
+fn lack(url: &str) -> String {
+    format!(
+        "the case has no answer for this URL: {}",
+        String::from_utf8_lossy(&web_url::without_credentials(url.as_bytes()))
+    )
 }
 
 /// The answer as a server sends it.
@@ -51,7 +62,7 @@ impl Connector for Server {
         // As the case file has it.
         let url = web_url::parse(&url).map_or(url, String::from);
         let Some(answer) = self.next(&url) else {
-            return Err(io::Error::other("the case has no answer for this URL").into());
+            return Err(io::Error::other(lack(&url)).into());
         };
         Ok(Some(Connection {
             answer,

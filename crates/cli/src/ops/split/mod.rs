@@ -12,7 +12,7 @@ mod tar;
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use millstream_flow::{Cx, Failure};
 
@@ -21,7 +21,7 @@ use crate::file::model::{SplitBy, SplitSpec};
 use crate::json_member::Members;
 use crate::payload::{Payload, Stream};
 use crate::printer::Place;
-use crate::record::{PieceText, Record, Wanted, WantedPiece};
+use crate::record::{PieceText, PiecesSoFar, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
 
 /// The most levels of pieces. A circle of stages that splits without an end has one so.
@@ -71,7 +71,7 @@ impl Op for Split {
         }
         let whole = self.spec.copies().map(|_| record.payload.clone());
         let stream = record.payload.share();
-        record.brought_out = Some(Arc::default());
+        record.pieces = Some(Arc::default());
         let cuts = self.cuts(stream.reader().map_err(|error| stream.failure(&error))?);
         Ok(Pieces {
             cuts,
@@ -82,7 +82,7 @@ impl Op for Split {
             part: 0,
             runs_rest: record.wanted.is_none() || record.letter.is_some(),
             passed: record.passed,
-            brought_out: record.brought_out.clone().unwrap_or_default(),
+            so_far: record.pieces.clone().unwrap_or_default(),
             wanted: record.wanted.clone(),
             next_wanted: 0,
         })
@@ -179,7 +179,7 @@ pub(crate) struct Pieces {
     runs_rest: bool,
     passed: u64,
     /// Tells the number of the last piece.
-    brought_out: Arc<AtomicU64>,
+    so_far: Arc<PiecesSoFar>,
     /// The pieces that a retry wants, and the first of those that have not come yet.
     wanted: Option<Arc<Wanted>>,
     next_wanted: usize,
@@ -200,7 +200,7 @@ impl Iterator for Pieces {
             };
             self.part += 1;
             // Relaxed: it is read after the unit has come back from this stage.
-            self.brought_out.store(self.part, Ordering::Relaxed);
+            self.so_far.last.store(self.part, Ordering::Relaxed);
             let Some(again) = self.wanted_of_this() else { continue };
             return Some(Ok(self.record(cut, again)));
         }
