@@ -315,8 +315,8 @@ impl DeadLetters {
     }
 }
 
-/// Whether the letter is of a group that was not made because pieces of its unit have failed, which have letters of their own: a
-/// retry of those runs the whole unit, and the failure is told once.
+/// Whether the letter is of a group that was not made because its unit, or pieces of it, have failed and have letters of their own:
+/// a retry of those runs the whole unit, and the failure is told once.
 pub(crate) fn only_lacks(letter: &DeadLetter) -> bool {
     // The engine refuses such a group before its stage makes an attempt.
     letter.attempts == 0 && letter.input::<Record>().is_some_and(Record::lacks_a_piece_with_a_letter)

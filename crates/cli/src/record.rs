@@ -66,7 +66,7 @@ pub(crate) struct Record {
     pub filtered: bool,
     /// The op that has changed the record last; 0 when none has.
     pub(crate) done_by: u32,
-    /// Where redirects have led an `http-get` that is not done yet.
+    /// Where redirects have led a request that is not done yet.
     #[cfg(feature = "http")]
     pub(crate) hop: Option<Box<Hop>>,
     /// Its place in the order of what is printed, in a flow with such an order.
@@ -83,7 +83,7 @@ pub(crate) struct Record {
     group: Option<Box<Group>>,
     /// Which of the dead letters that are retried it is of.
     pub(crate) letter: Option<usize>,
-    /// What its pieces have come to, once it is being split.
+    /// The progress of its pieces, once it is being split.
     pub(crate) pieces: Option<Arc<PiecesSoFar>>,
     /// In a retry: the number of the last piece that an earlier run has brought out.
     pub(crate) passed: u64,
@@ -93,12 +93,12 @@ pub(crate) struct Record {
     pub fault: Option<String>,
 }
 
-/// What the pieces of a unit have come to.
+/// The progress of the pieces of a unit.
 #[derive(Debug, Default)]
 pub(crate) struct PiecesSoFar {
     /// The number of the last piece that was brought out.
     pub last: AtomicU64,
-    /// A piece, or a piece of one, has a dead letter.
+    /// The unit itself, a piece, or a piece of one has a dead letter.
     pub any_letter: AtomicBool,
 }
 
@@ -352,13 +352,13 @@ impl Record {
 
     /// Notes that it has a dead letter, for the groups that lack it.
     pub(crate) fn note_letter(&self) {
-        for above in self.line_of_descent().skip(1) {
+        for unit in self.line_of_descent() {
             // Relaxed: the engine orders the end of a piece before that of the group which lacks it.
-            above.pieces.iter().for_each(|pieces| pieces.any_letter.store(true, Ordering::Relaxed));
+            unit.pieces.iter().for_each(|pieces| pieces.any_letter.store(true, Ordering::Relaxed));
         }
     }
 
-    /// Whether it stands for a unit of whose pieces one has a dead letter.
+    /// Whether it stands for a unit that has a dead letter, or of whose pieces one has.
     pub(crate) fn lacks_a_piece_with_a_letter(&self) -> bool {
         // Relaxed: see `note_letter`.
         let pieces = self.group.as_ref().and_then(|group| group.pieces());

@@ -30,7 +30,7 @@ pub(super) fn keep(folder: &Path) -> io::Result<File> {
 pub(super) fn sweep(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())) {
-        // Whatever stays is found again by the next test.
+        // The next test finds a folder that stays.
         let _ = remove_if_abandoned(&entry.path());
     }
 }

@@ -19,8 +19,8 @@ pub(crate) struct Server(Arc<Mutex<Answers>>);
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests read them"))]
 struct Answers {
     answers: Vec<Answer>,
-    /// Requests by URL.
-    requests: BTreeMap<String, usize>,
+    /// Requests by URL and method.
+    requests: BTreeMap<(String, String), usize>,
     /// The answers that were given.
     given: Vec<usize>,
     /// A sentence for each request that has no answer, once.

@@ -145,7 +145,7 @@ impl Papers {
         lacks.write_all(format!("{}\n", serde_json::Value::from(lack)).as_bytes())
     }
 
-    /// What the case does not have, in order and each once.
+    /// The sentences about things that the case does not have, in order and each once.
     pub(super) fn lacks(&self) -> io::Result<Vec<String>> {
         let mut lacks: Vec<String> = Vec::new();
         for line in self.text("lacks")?.lines() {

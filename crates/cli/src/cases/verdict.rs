@@ -39,7 +39,7 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
     match trial.papers().lacks() {
         // A stage may pass over its failures, and what the case does not have is a slip of the case all the same.
         Ok(lacks) => {
-            let is_told = |lack: &String| outcome.dead.iter().any(|dead| dead.message.contains(lack.as_str()));
+            let is_told = |lack: &String| outcome.dead.iter().any(|dead| dead.message.contains(first_line(lack)));
             let lacks = lacks.iter().chain(&outcome.unanswered);
             said.extend(
                 lacks.filter(|lack| !is_told(lack)).map(|lack| format!("a failure that was passed over: {lack}")),
@@ -121,6 +121,10 @@ fn others<'a, T>(found: &'a [T], partners: &[Option<usize>]) -> impl Iterator<It
 
 fn equal_fields(unit: &ExpectedUnit, retired: &Retired) -> usize {
     unit.fields.iter().filter(|(name, value)| retired.fields.get(name) == Some(value)).count()
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 fn one_line(value: &str) -> String {

@@ -260,6 +260,14 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// The date as it is written, if it is one; no problem otherwise.
+    pub(super) fn as_date(&self) -> Option<String> {
+        match self.node {
+            Node::Value(Value::Datetime(date)) => Some(date.value().to_string()),
+            _ => None,
+        }
+    }
+
     /// Whether it is a table of either form.
     pub(super) fn is_table(&self) -> bool {
         self.table().is_some()

@@ -265,10 +265,9 @@ impl Letters {
 
 /// Locks a file of letters. `false`: another process has it, or has had it and put another file in its place.
 fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Ok(false),
-        // Where the file system has no locks, retries cannot be told apart.
-        Ok(()) | Err(_) => {}
+    // Where the file system has no locks, retries cannot be told apart.
+    if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(false);
     }
     let (own, there) = (file.metadata()?, path.metadata());
     Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))

@@ -123,7 +123,7 @@ impl Rehearsed {
             Condition::Exists(path) | Condition::Missing(path) => self.has_later(path),
             Condition::Has(text) | Condition::Text { text, .. } => self.has_later(text),
             Condition::Stale { target, than } => self.has_later(target) || self.has_later(than),
-            Condition::Number { number, bounds } => {
+            Condition::Number { number, bounds } | Condition::Date { date: number, bounds } => {
                 self.has_later(number) || bounds.iter().any(|(_, bound)| self.has_later(bound))
             }
             Condition::Not(inner) => self.is_open(inner),
@@ -373,9 +373,17 @@ impl Stage {
                 }
                 told
             }
-            (OpSpec::HttpGet(spec), _) => {
-                let told = format!("GET {}", unit.shown(&spec.url)?);
-                unit.becomes_result_of(&self.name);
+            (OpSpec::Http(spec), _) => {
+                let mut told = format!("{} {}", spec.method.name(), unit.shown(&spec.url)?);
+                match &spec.body {
+                    _ if !spec.method.has_body() => {}
+                    Some(body) => told += &format!(" < {}", shown_bytes(&unit.render(body)?)),
+                    None => told += &format!(" < {content}"),
+                }
+                unit.later.extend(spec.fields.iter().map(|(name, _)| format!("set.{name}")));
+                if self.spec.gives_payload() {
+                    unit.becomes_result_of(&self.name);
+                }
                 told
             }
             (OpSpec::Write { path, overwrite, skip_existing, .. }, _) => {
@@ -574,7 +582,7 @@ fn command(spec: &ExecSpec, unit: &Rehearsed, content: &str) -> Result<String, F
 fn each(by: &SplitBy) -> &'static str {
     match by {
         SplitBy::Lines => "a unit for each line",
-        SplitBy::Nul | SplitBy::Separator(_) => "a unit for each piece",
+        SplitBy::Nul | SplitBy::Separator(_) | SplitBy::Matches(_) => "a unit for each piece",
         SplitBy::Blocks(_) => "a unit for each block",
         SplitBy::Json => "a unit for each value",
         SplitBy::Table { .. } => "a unit for each row",

@@ -267,3 +267,57 @@ fn a_file_of_cases_is_no_flow_and_says_whose_cases_it_has() {
         assert!(!err.contains("no stages"), "nothing else is wrong with it: {err}");
     }
 }
+
+#[test]
+fn requests_with_bodies_are_compared_with_what_the_case_expects() {
+    let flow = r#"
+        [source]
+        lines = "-"
+        [[stage]]
+        name = "look"
+        op = "http"
+        method = "HEAD"
+        url = "http://a.test/{line}"
+        fields = { tag = "ETag" }
+        [[stage]]
+        name = "send"
+        op = "http"
+        method = "POST"
+        url = "http://a.test/{line}"
+        body = '{{"line":{json:line},"tag":"{set.tag}"}}'
+        headers = { Content-Type = "application/json" }
+    "#;
+    let cases = r#"
+        [[case]]
+        name = "both"
+        stdin = "x\ny\n"
+        [[case.http]]
+        url = "http://a.test/x"
+        method = "HEAD"
+        headers = { ETag = "t1" }
+        body = "a server may say how long it would be"
+        [[case.http]]
+        url = "http://a.test/x"
+        method = "POST"
+        request = '{"line":"x","tag":"t1"}'
+        body = "taken"
+        [[case.http]]
+        url = "http://a.test/y"
+        method = "HEAD"
+        headers = { ETag = "t2" }
+        [[case.http]]
+        url = "http://a.test/y"
+        method = "POST"
+        request = "something else"
+        [case.expect]
+        retired = [{ line = "x", payload = "taken" }]
+        dead = [{ unit = "y", stage = "send", message = "the request's body differs" }]
+    "#;
+    let said = tested(flow, cases, &[], 0);
+    assert!(said.contains("1 case passed"), "{said}");
+    let room = Room::new(flow);
+    room.write("in", "x\n");
+    let (out, _) = ended(&room.run(&["run", "--dry-run", "flow.toml", "in"]), 0);
+    assert!(out.contains("look  HEAD http://a.test/x\n"), "{out}");
+    assert!(out.contains("send  POST http://a.test/x < {\"line\":\"x\",\"tag\":\"{set.tag}\"}"), "{out}");
+}

@@ -10,6 +10,8 @@ mod resource;
 mod source;
 mod stage;
 
+pub(super) use op::HTTP;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;

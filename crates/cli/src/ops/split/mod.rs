@@ -6,6 +6,7 @@
 
 pub(crate) mod block;
 mod json;
+mod matches;
 mod separator;
 mod table;
 mod tar;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use millstream_flow::{Cx, Failure};
+use regex::bytes::Regex;
 
 use super::Op;
 use crate::file::model::{SplitBy, SplitSpec};
@@ -33,11 +35,17 @@ const READ: usize = 64 << 10;
 /// See the [module](self).
 pub(super) struct Split {
     spec: SplitSpec,
+    /// For pieces that it separates.
+    separator: Option<Regex>,
 }
 
 impl Split {
     pub(super) fn new(spec: SplitSpec) -> Self {
-        Self { spec }
+        let separator = match &spec.by {
+            SplitBy::Matches(expression) => Some(Regex::new(expression).expect("the parser has understood it")),
+            _ => None,
+        };
+        Self { spec, separator }
     }
 
     fn cuts(&self, input: Box<dyn Read + Send>) -> Cuts {
@@ -47,6 +55,10 @@ impl Split {
             SplitBy::Lines => Box::new(lines(input, false, most)),
             SplitBy::Nul => Box::new(lines(input, true, most)),
             SplitBy::Separator(separator) => Box::new(separator::Separated::new(input, separator.clone(), most)),
+            SplitBy::Matches(_) => {
+                let separator = self.separator.clone().expect("it was made with the op");
+                Box::new(matches::Between::new(input, separator, most))
+            }
             SplitBy::Blocks(size) => Box::new(block::Blocks::new(input, b'\n', *size, most)),
             SplitBy::Json => Box::new(json::Values::new(input, most)),
             SplitBy::Table { separator, header } => Box::new(table::Rows::new(input, *separator, *header, most)),
