@@ -20,7 +20,7 @@ pub(super) struct Between<R> {
     separator: Regex,
     /// The largest piece taken.
     most: usize,
-    /// What was read and is not in a piece yet starts at `from`.
+    /// The bytes that were read; those from `from` on are in no piece yet.
     window: Vec<u8>,
     from: usize,
     /// Nothing comes behind the window.
