@@ -30,12 +30,12 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use millstream_command::hex;
@@ -68,6 +68,8 @@ pub(crate) struct DeadLetters {
     origin: Origin,
     /// Opened by the first letter, and locked for as long as this run lasts.
     file: Turn<Option<LineFile>>,
+    /// The file whose letters this run retries, and which it keeps locked: device and inode.
+    retried: OnceLock<(u64, u64)>,
     state: Mutex<State>,
     given_up: AtomicBool,
 }
@@ -108,21 +110,25 @@ impl DeadLetters {
         writable::check_listed(&path, Way::Append, leftovers::note)?;
         let state = Mutex::new(State { path, tally: Tally { written: 0, refused: 0 } });
         let (started, file) = (unix_time().floor() as u64, Turn::new(None));
-        Ok(Self { run, started, origin, file, state, given_up: AtomicBool::new(false) })
+        let (retried, given_up) = (OnceLock::new(), AtomicBool::new(false));
+        Ok(Self { run, started, origin, file, retried, state, given_up })
     }
 
-    /// The run begins: the letters of an earlier one are set aside.
+    /// The run begins: the letters of an earlier one are set aside. `retried` is the file whose letters this run retries.
     ///
     /// # Errors
     /// [`NotWritable`], if they cannot be.
-    pub(crate) fn begin(&self) -> Result<(), NotWritable> {
+    pub(crate) fn begin(&self, retried: Option<&File>) -> Result<(), NotWritable> {
+        if let Some(place) = retried.and_then(|file| file.metadata().ok()).map(|found| (found.dev(), found.ino())) {
+            let _ = self.retried.set(place);
+        }
         let path = self.path();
         // Letters are added to what is no file of its own.
         if writable::check_replaceable(&path).is_err() {
             return Ok(());
         }
         match File::open(&path) {
-            Ok(found) => match lock(&found) {
+            Ok(found) => match self.lock(&found) {
                 Ok(false) => Ok(()),
                 // The lock lasts until the file has its other name.
                 _ => set_aside(&path),
@@ -145,9 +151,15 @@ impl DeadLetters {
 
     /// Writes a letter; any thread may. One that cannot be written goes to standard error, with the reason.
     ///
-    /// Of a group that keeps what its members were, each member has a letter, since a retry gathers them again.
+    /// Of a group that keeps what its members were, each member has a letter, since a retry gathers them again. One that
+    /// [only lacks](only_lacks) pieces has none.
     pub(crate) fn take(&self, letter: &DeadLetter) {
-        self.take_unit(letter, letter.input::<Record>());
+        if only_lacks(letter) {
+            return;
+        }
+        let record = letter.input::<Record>();
+        record.into_iter().for_each(Record::note_letter);
+        self.take_unit(letter, record);
     }
 
     fn take_unit(&self, letter: &DeadLetter, record: Option<&Record>) {
@@ -228,12 +240,12 @@ impl DeadLetters {
         let mut path = self.path();
         let opened = (|| {
             let mut file = open(&path)?;
-            let mut ours = lock(&file)?;
+            let mut ours = self.lock(&file)?;
             let has_letters = file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
             if ours && has_letters && writable::check_replaceable(&path).is_ok() {
                 set_aside(&path)?;
                 file = open(&path)?;
-                ours = lock(&file)?;
+                ours = self.lock(&file)?;
             }
             if !ours {
                 path = with_suffix(&path, &format!(".{}", self.run));
@@ -245,6 +257,15 @@ impl DeadLetters {
         let file = opened.map_err(|error| Failure::msg(format!("cannot open {}: {error}", shown::path(&path))))?;
         self.state().path = path;
         Ok(file)
+    }
+
+    /// Locks the file for this run, as long as it is open; `false`: a live run writes to it.
+    fn lock(&self, file: &File) -> io::Result<bool> {
+        let place = |found: Metadata| (found.dev(), found.ino());
+        // A lock of this run on another opening of the file would keep itself out.
+        let is_retried =
+            self.retried.get().is_some_and(|retried| file.metadata().is_ok_and(|found| place(found) == *retried));
+        Ok(is_retried || lock(file)?)
     }
 
     /// Held for a few instructions only.
@@ -292,6 +313,13 @@ impl DeadLetters {
         let line = serde_json::to_string(&line).expect("a letter has only string keys and plain values");
         shown::json(&line).into_owned() + "\n"
     }
+}
+
+/// Whether the letter is of a group that was not made because its unit, or pieces of it, have failed and have letters of their own:
+/// a retry of those runs the whole unit, and the failure is told once.
+pub(crate) fn only_lacks(letter: &DeadLetter) -> bool {
+    // The engine refuses such a group before its stage makes an attempt.
+    letter.attempts == 0 && letter.input::<Record>().is_some_and(Record::lacks_a_piece_with_a_letter)
 }
 
 /// Letters that were set apart in a file of their own, which other runs leave alone as long as this lives.
@@ -460,17 +488,17 @@ mod tests {
         let path = folder.path().join("d.jsonl");
         fs::write(&path, "old\n").unwrap();
         let (one, two) = (check(&path, "flow-1"), check(&path, "flow-2"));
-        one.begin().unwrap();
+        one.begin(None).unwrap();
         assert!(!path.exists(), "no letter, no file");
         assert_eq!(fs::read_to_string(with_suffix(&path, ".old")).unwrap(), "old\n");
         one.take(&letter(0, Record::line(b"x".to_vec())));
-        two.begin().unwrap();
+        two.begin(None).unwrap();
         two.take(&letter(0, Record::line(b"y".to_vec())));
         assert_eq!((one.path(), two.path()), (path.clone(), with_suffix(&path, ".flow-2")), "both runs live");
         drop((one, two));
         assert_eq!(lines(&path).len(), 1);
         let three = check(&path, "flow-3");
-        three.begin().unwrap();
+        three.begin(None).unwrap();
         assert!(!path.exists());
         // A run that was over before this one's first letter.
         fs::write(&path, "another\n").unwrap();
@@ -498,6 +526,28 @@ mod tests {
         expected.iter_mut().for_each(|letter| letter["run"] = "flow-2".into());
         kept.iter_mut().zip(&expected).for_each(|(kept, letter)| kept["started"] = letter["started"].clone());
         assert_eq!(kept, expected);
+    }
+
+    #[test]
+    fn letters_that_are_retried_are_locked_against_a_second_retry() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.jsonl");
+        check(&path, "flow-1").take(&letter(0, Record::line(b"x".to_vec())));
+        let first = letters::Letters::open(&path).unwrap().unwrap();
+        let refused = letters::Letters::open(&path).unwrap_err().to_string();
+        assert!(refused.contains("d.jsonl is in use by a run or another retry that has not ended"), "{refused}");
+        // The letters of a retry go to the same path, and its own lock does not keep it out.
+        let retry = check(&path, "flow-2");
+        retry.begin(Some(first.locked())).unwrap();
+        assert!(!path.exists());
+        retry.take(&letter(0, Record::line(b"x".to_vec())));
+        assert_eq!((retry.path(), lines(&path)[0]["run"].clone()), (path.clone(), "flow-2".into()));
+        assert!(
+            letters::Letters::open(&with_suffix(&path, ".old")).is_err(),
+            "the file that was set aside is in use, too"
+        );
+        drop((first, retry));
+        assert!(letters::Letters::open(&path).is_ok());
     }
 
     #[test]
@@ -546,6 +596,7 @@ mod tests {
         );
         let again = letters::Letters::open(&new).unwrap().unwrap();
         assert!(again.source(false).unwrap().eq(found.source(false).unwrap()));
+        drop(found);
 
         fs::write(&old, [&b"{\"message\":\"\xff\","[..], &text.as_bytes()[1..]].concat()).unwrap();
         let error = letters::Letters::open(&old).unwrap_err().to_string();
@@ -558,7 +609,7 @@ mod tests {
     #[test]
     fn what_is_no_regular_file_is_only_written_to() {
         let letters = check(Path::new("/dev/null"), "r");
-        letters.begin().unwrap();
+        letters.begin(None).unwrap();
         letters.take(&letter(0, Record::line(b"x".to_vec())));
         assert_eq!(letters.tally(), Tally { written: 1, refused: 0 });
         assert!(Path::new("/dev/null").exists());
@@ -586,7 +637,7 @@ mod tests {
         let path = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         let letters = check(&path, "r");
-        letters.begin().unwrap();
+        letters.begin(None).unwrap();
         let pipe = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         rustix::pipe::fcntl_setpipe_size(&pipe, 4096).unwrap();
         let large = Record::line(vec![b'x'; 5000]);

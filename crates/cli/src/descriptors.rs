@@ -57,7 +57,7 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
     match op {
         OpSpec::Read { .. } => 1,
         // The file and its folder; the connection and the resolver's.
-        OpSpec::Write { .. } | OpSpec::HttpGet(_) => 2,
+        OpSpec::Write { .. } | OpSpec::Http(_) => 2,
         // Three pipes with both their ends, while the program starts.
         OpSpec::Exec(_) => 6,
         // An `append` keeps its file open for the whole run, and what is printed has its printer.
@@ -99,7 +99,7 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
 }
 
 /// How many idle connections an `http-get` stage may keep.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only `http-get` needs it"))]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
 pub(crate) fn idle_connections() -> usize {
     let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     (current / 8).clamp(1, MAX_IDLE) as usize
@@ -121,7 +121,7 @@ fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use:
     let wanted = shared + beside.sum::<u64>();
     let lists: u64 = file.stages.iter().map(|stage| lists(&stage.op, open_lists(file))).sum();
     let printer = u64::from(file.stages.iter().any(|stage| stage.op.prints()));
-    let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::HttpGet(_))).count() as u64;
+    let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Http(_))).count() as u64;
     let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);
     let fibers = if file.stages.iter().any(|stage| stage.fibers.is_some()) { OF_FIBERS } else { 0 };
     let left = limit.saturating_sub(in_use + BESIDE + fibers + 2 * (lists + printer) + idle);

@@ -1,11 +1,13 @@
 //! A group of units on its way to be one: how many they are, their contents, and what they were.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::file::model::Fold;
 use crate::ops::Number;
-use crate::record::Record;
+use crate::record::{PiecesSoFar, Record};
 
 /// The bytes that a group weighs at least: its record, in the engine's hands and in its table.
 const OVERHEAD: u64 = 4 * size_of::<Record>() as u64;
@@ -26,6 +28,8 @@ pub(crate) struct Group {
     has_letters: Arc<AtomicBool>,
     /// The dead letters of a retry that its members are of.
     letters: Vec<usize>,
+    /// The progress of the pieces of the unit that it stands for.
+    pieces: Option<Arc<PiecesSoFar>>,
     /// The bytes that it holds.
     weight: u64,
 }
@@ -44,6 +48,12 @@ enum Content {
         /// For each member its place in the order, and the end of its content.
         ends: Vec<(u64, usize)>,
     },
+    /// Their contents, one behind the other, each of sorted lines with their ends.
+    Sorted {
+        bytes: Vec<u8>,
+        /// The end of each content.
+        ends: Vec<usize>,
+    },
     /// The group's payload was made.
     Taken,
 }
@@ -60,6 +70,15 @@ impl Group {
         Self { members, has_letters, ..Self::new(self.key.clone()) }
     }
 
+    pub(crate) fn set_pieces(&mut self, pieces: Option<Arc<PiecesSoFar>>) {
+        self.pieces = pieces;
+    }
+
+    /// The progress of the pieces of the unit that it stands for, if it stands for one.
+    pub(crate) fn pieces(&self) -> Option<&PiecesSoFar> {
+        self.pieces.as_deref()
+    }
+
     /// Whether the members have no dead letters yet; they have from now on.
     pub(crate) fn takes_letters(&self) -> bool {
         // Relaxed: it publishes nothing.
@@ -69,7 +88,7 @@ impl Group {
     /// The bytes of its members' contents.
     pub(crate) fn content_bytes(&self) -> u64 {
         match &self.content {
-            Content::Kept { bytes, .. } => bytes.len() as u64,
+            Content::Kept { bytes, .. } | Content::Sorted { bytes, .. } => bytes.len() as u64,
             Content::Count | Content::Number(..) | Content::Taken => 0,
         }
     }
@@ -143,6 +162,21 @@ impl Group {
         self.weight += (parts[0].len() + parts[1].len() + size_of::<(u64, usize)>()) as u64;
     }
 
+    /// Keeps a member's content of sorted lines, of which the last may lack its end.
+    pub(crate) fn keep_sorted(&mut self, content: &[u8]) {
+        if !matches!(self.content, Content::Sorted { .. }) {
+            self.content = Content::Sorted { bytes: Vec::new(), ends: Vec::new() };
+        }
+        let Content::Sorted { bytes, ends } = &mut self.content else { unreachable!("it was made above") };
+        let before = bytes.len();
+        bytes.extend_from_slice(content);
+        if content.last().is_some_and(|byte| *byte != b'\n') {
+            bytes.push(b'\n');
+        }
+        self.weight += (bytes.len() - before + size_of::<usize>()) as u64;
+        ends.push(bytes.len());
+    }
+
     /// Keeps what a member was.
     pub(crate) fn remember(&mut self, member: &Record) {
         let mut remember = |member: Record| {
@@ -162,6 +196,7 @@ impl Group {
             Content::Number(Fold::Mean, sum) => sum.over(self.count).to_string().into_bytes(),
             Content::Number(_, number) => number.to_string().into_bytes(),
             Content::Kept { bytes, ends } => in_order(bytes, ends),
+            Content::Sorted { bytes, ends } => merged(&bytes, &ends),
             Content::Taken => return None,
         };
         // The payload weighs by itself from now on.
@@ -174,6 +209,26 @@ impl Group {
             + OVERHEAD;
         Some(content)
     }
+}
+
+/// The lines of all contents in the order of their bytes; equal ones in the order of their contents.
+fn merged(bytes: &[u8], ends: &[usize]) -> Vec<u8> {
+    let mut all = Vec::with_capacity(bytes.len());
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let mut contents: Vec<_> =
+        starts.zip(ends).map(|(start, end)| bytes[start..*end].split_inclusive(|byte| *byte == b'\n')).collect();
+    let mut heap = BinaryHeap::with_capacity(contents.len());
+    let mut refill = |heap: &mut BinaryHeap<_>, content: usize| {
+        // Lines are compared without their ends: a byte below the newline would put a longer line first otherwise.
+        heap.extend(contents[content].next().map(|line| Reverse((&line[..line.len() - 1], content))));
+    };
+    (0..ends.len()).for_each(|content| refill(&mut heap, content));
+    while let Some(Reverse((line, content))) = heap.pop() {
+        all.extend_from_slice(line);
+        all.push(b'\n');
+        refill(&mut heap, content);
+    }
+    all
 }
 
 /// The contents in the order of their places.
@@ -212,6 +267,14 @@ mod tests {
         let mut group = Group::new(None);
         ["x", "a", "m"].iter().for_each(|content| group.keep(None, [content.as_bytes(), b""]));
         assert_eq!(group.take_content().unwrap(), b"xam");
+    }
+
+    #[test]
+    fn sorted_contents_become_one() {
+        let mut group = Group::new(None);
+        ["a\nc\nx\n", "", "b\nc", "\n\na\u{1}\n"].iter().for_each(|content| group.keep_sorted(content.as_bytes()));
+        assert_eq!(group.content_bytes(), 6 + 4 + 5);
+        assert_eq!(group.take_content().unwrap(), b"\n\na\na\x01\nb\nc\nc\nx\n");
     }
 
     #[test]

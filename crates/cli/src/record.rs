@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use millstream_command::hex;
 use rustix::fs::{AtFlags, Stat};
@@ -66,7 +66,7 @@ pub(crate) struct Record {
     pub filtered: bool,
     /// The op that has changed the record last; 0 when none has.
     pub(crate) done_by: u32,
-    /// Where redirects have led an `http-get` that is not done yet.
+    /// Where redirects have led a request that is not done yet.
     #[cfg(feature = "http")]
     pub(crate) hop: Option<Box<Hop>>,
     /// Its place in the order of what is printed, in a flow with such an order.
@@ -83,14 +83,23 @@ pub(crate) struct Record {
     group: Option<Box<Group>>,
     /// Which of the dead letters that are retried it is of.
     pub(crate) letter: Option<usize>,
-    /// The number of the last piece that it has brought out, once it is being split.
-    pub(crate) brought_out: Option<Arc<AtomicU64>>,
+    /// The progress of its pieces, once it is being split.
+    pub(crate) pieces: Option<Arc<PiecesSoFar>>,
     /// In a retry: the number of the last piece that an earlier run has brought out.
     pub(crate) passed: u64,
     /// The pieces that a retry wants of it; `None`: all.
     pub(crate) wanted: Option<Arc<Wanted>>,
     /// Why the source could not produce this unit, which then is to be given up on in the first stage.
     pub fault: Option<String>,
+}
+
+/// The progress of the pieces of a unit.
+#[derive(Debug, Default)]
+pub(crate) struct PiecesSoFar {
+    /// The number of the last piece that was brought out.
+    pub last: AtomicU64,
+    /// The unit itself, a piece, or a piece of one has a dead letter.
+    pub any_letter: AtomicBool,
 }
 
 /// The text that identifies a piece.
@@ -226,8 +235,8 @@ impl Record {
 
     /// This unit without its payload and fields: what it was, for its dead letter.
     pub(crate) fn bare(&self) -> Self {
-        let Self { text, rel_at, origin, parent, part, level, fault, brought_out, passed, .. } = self.clone();
-        Self { text, rel_at, origin, parent, part, level, fault, brought_out, passed, ..Self::default() }
+        let Self { text, rel_at, origin, parent, part, level, fault, pieces, passed, .. } = self.clone();
+        Self { text, rel_at, origin, parent, part, level, fault, pieces, passed, ..Self::default() }
     }
 
     /// A group without members, for units of which `first` is one. If they are pieces `of_family`, it stands for the unit
@@ -243,7 +252,11 @@ impl Record {
         let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
         match (&first.parent, of_family) {
             // It is the whole unit again, whatever had been brought out of it.
-            (Some(parent), true) => group(Self { brought_out: None, passed: 0, size: None, ..(**parent).clone() }),
+            (Some(parent), true) => {
+                let mut whole = group(Self { pieces: None, passed: 0, size: None, ..(**parent).clone() });
+                whole.group_mut().into_iter().for_each(|group| group.set_pieces(parent.pieces.clone()));
+                whole
+            }
             (Some(parent), false) => {
                 let Self { part, level, mode, .. } = *first;
                 group(Self { parent: Some(Arc::clone(parent)), part, level, mode, ..gathered })
@@ -334,7 +347,22 @@ impl Record {
     /// The number of the last piece that it has brought out, in this run or an earlier one.
     pub(crate) fn brought_out(&self) -> Option<u64> {
         // Relaxed: the stage that counts them has handed the unit over since.
-        self.brought_out.as_ref().map(|part| part.load(Ordering::Relaxed).max(self.passed))
+        self.pieces.as_ref().map(|pieces| pieces.last.load(Ordering::Relaxed).max(self.passed))
+    }
+
+    /// Notes that it has a dead letter, for the groups that lack it.
+    pub(crate) fn note_letter(&self) {
+        for unit in self.line_of_descent() {
+            // Relaxed: the engine orders the end of a piece before that of the group which lacks it.
+            unit.pieces.iter().for_each(|pieces| pieces.any_letter.store(true, Ordering::Relaxed));
+        }
+    }
+
+    /// Whether it stands for a unit that has a dead letter, or of whose pieces one has.
+    pub(crate) fn lacks_a_piece_with_a_letter(&self) -> bool {
+        // Relaxed: see `note_letter`.
+        let pieces = self.group.as_ref().and_then(|group| group.pieces());
+        pieces.is_some_and(|pieces| pieces.any_letter.load(Ordering::Relaxed))
     }
 
     /// Several items, with a zero byte between them.

@@ -270,7 +270,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let trace = trace.map_err(RunError::Trace)?;
     let waits = Waits { printer: Arc::clone(&wired.printer), machine: Arc::clone(&wired.machine) };
     let drainer = Drainer::start(send.clone())?;
-    letters.begin()?;
+    letters.begin(again.map(Letters::locked))?;
     halt.attach(control.clone(), send.clone());
     let service = wired.flow.start_from(source, move |end| drop(send.send(Event::Fed(end))));
     readmission.open(service.submitter());
@@ -484,6 +484,11 @@ fn take(
     move |letter| {
         causes.add(&letter);
         let record = letter.input::<Record>();
+        if dead_letters::only_lacks(&letter) {
+            // The failure has a letter, and counts towards `halt`, with the piece that failed.
+            record.iter().flat_map(|record| record.letters()).for_each(&died);
+            return;
+        }
         let pieces = record.and_then(|record| record.wanted.as_deref()).unwrap_or_default();
         pieces.iter().for_each(|piece| missed(piece.letter));
         match record.filter(|record| record.wanted.is_some() && record.letter.is_none()) {

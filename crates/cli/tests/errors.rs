@@ -137,7 +137,7 @@ fn an_unknown_template_field_is_pointed_at_within_the_string() {
         &["no field is called `hst`", "f.toml:11:17\n"],
     );
     says(&flow("", "", "op = \"write\"\npath = \"a/{name\""), &["this `{` is never closed", "f.toml:11:11\n"]);
-    says(&flow("", "", "op = \"write\"\npath = \"\\u0061/{nme}\""), &["no field is called `nme`", "f.toml:11:8\n"]);
+    says(&flow("", "", "op = \"write\"\npath = \"\\u0061/{nme}\""), &["no field is called `nme`", "f.toml:11:16\n"]);
 }
 
 #[test]
@@ -561,6 +561,46 @@ fn fibers_that_make_no_sense_are_refused_at_their_place() {
     says(&get("fibers = 8\nblocking = false"), &["runs beside the workers", "f.toml:13:12"]);
     says(
         &flow("", "", "op = \"read\"\nfibers = 8"),
-        &["the waits of `read` cannot suspend a fiber", "only those of `http-get` can"],
+        &["the waits of `read` cannot suspend a fiber", "only those of `http-get` and `http` can"],
     );
+}
+
+#[test]
+fn the_caret_stands_at_the_field_in_a_string_of_several_lines() {
+    let exec = "op = \"exec\"\nshell = true\nexec = [\"\"\"\n  first \\\\\n  echo {nope}\n\"\"\"]";
+    let said = refused(flow("", "", exec), &[]);
+    let place = flow("", "", exec).lines().position(|line| line.contains("{nope}")).expect("it is there") + 1;
+    assert!(said.contains(&format!("f.toml:{place}:")) && said.contains("no field is called `nope`"), "{said}");
+    assert!(said.contains("  echo {nope}"), "{said}");
+}
+
+#[test]
+fn wrong_requests_are_refused_where_they_stand() {
+    let http = |rest: &str| flow("", "", &format!("op = \"http\"\nurl = \"{{line}}\"\n{rest}"));
+    says(&http(""), &["has no `method`", "add `method = \"POST\"`"]);
+    says(&http("method = \"GET\""), &["`method` cannot be \"GET\"", "\"HEAD\" or \"POST\" or \"PUT\""]);
+    says(&http("method = \"HEAD\"\nbody = \"x\""), &["a HEAD request has no body"]);
+    says(&http("method = \"POST\""), &["units come to `one` without a payload, and `http` takes one"]);
+    says(&http("method = \"PUT\"\nbody = \"x\"\nfields = { a = 1 }"), &["`a` takes the name of a header"]);
+    says(&http("method = \"PUT\"\nbody = \"x\"\nfields = { a = \"b c\" }"), &["`b c` is not the name of a header"]);
+    says(&flow("", "", "op = \"http-get\"\nurl = \"{line}\"\nbody = \"x\""), &["has no key `body`"]);
+}
+
+#[test]
+fn wrong_dates_and_expressions_are_refused_where_they_stand() {
+    let filter = |when: &str| flow("", "", &format!("op = \"filter\"\nwhen = {{ {when} }}"));
+    says(&filter("date = \"{line}\""), &["`date` has no bound", "add `at_least = \"2026-01-31\"`"]);
+    says(
+        &filter("date = \"{line}\", above = \"31.1.2026\""),
+        &["`above` is not a date", "write `2026-01-31`", "f.toml:11:35\n"],
+    );
+    says(&filter("date = \"2026-02-30\", above = 2026-01-31"), &["`date` is not a date"]);
+    says(&filter("date = \"{line}\", above = 3"), &["`above` takes a string, not an integer"]);
+    says(&filter("date = \"{line}\", number = \"1\", above = 3"), &["cannot stand together"]);
+    let split = |rest: &str| flow("", "", &format!("op = \"split\"\nby = \"regex\"\n{rest}"));
+    says(&split(""), &["has no `separator`"]);
+    says(&split("separator = \"(\""), &["`separator`: not a regular expression", "unclosed group"]);
+    says(&split("separator = \"-*\""), &["`separator` matches the empty text"]);
+    let gather = |rest: &str| flow("", "", &format!("op = \"gather\"\nreduce = \"merge\"\n{rest}"));
+    says(&gather("item = \"{line}\"\nafter = \";\""), &["`after` comes behind contents that are put together"]);
 }

@@ -16,6 +16,7 @@ use super::outcome::{Dead, Outcome, Retired};
 use super::program::StandInProgram;
 use super::server::Server;
 use super::trial::Papers;
+use crate::dead_letters;
 use crate::file::model::MachineSpec;
 use crate::file::template::{Fields, Template};
 use crate::file::{self, FlowError, FlowFile};
@@ -75,7 +76,12 @@ fn try_run(args: &TrialArgs) -> Result<(), CaseError> {
     let on_dead_letter = {
         let came = Arc::clone(&came);
         move |letter: DeadLetter| {
-            let unit = letter.input::<Record>().map(shown).unwrap_or_default();
+            if dead_letters::only_lacks(&letter) {
+                return;
+            }
+            let record = letter.input::<Record>();
+            record.into_iter().for_each(Record::note_letter);
+            let unit = record.map(shown).unwrap_or_default();
             let dead = Dead { unit, stage: letter.stage, message: letter.message };
             came.lock().unwrap_or_else(PoisonError::into_inner).dead.push(dead);
         }
@@ -111,7 +117,7 @@ fn try_run(args: &TrialArgs) -> Result<(), CaseError> {
             came.trouble.push(format!("stage {} could not finish: {failure}", text::printable(&stage)));
         }
     }
-    came.answered = server.given();
+    (came.answered, came.unanswered) = (server.given(), server.unanswered());
     Ok(papers.write("outcome", &*came)?)
 }
 

@@ -54,7 +54,11 @@ fn condition_paths<'a>(condition: &'a Condition, paths: &mut Vec<&'a Template>) 
         Condition::Stale { target, than } => paths.extend([target, than]),
         Condition::Not(inner) => condition_paths(inner, paths),
         Condition::All(inner) | Condition::Any(inner) => inner.iter().for_each(|inner| condition_paths(inner, paths)),
-        Condition::Has(_) | Condition::Text { .. } | Condition::Number { .. } | Condition::Size { .. } => {}
+        Condition::Has(_)
+        | Condition::Text { .. }
+        | Condition::Number { .. }
+        | Condition::Date { .. }
+        | Condition::Size { .. } => {}
     }
 }
 

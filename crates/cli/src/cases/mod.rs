@@ -5,9 +5,11 @@
 //! ([`server`]), and no op leaves the folder ([`confined`]). One unit is in flight at a time, without needs and pauses, so that
 //! a case always comes out the same. [`verdict`] says what differs.
 
+mod abandoned;
 pub(crate) mod args;
 mod child;
 mod confined;
+mod matching;
 mod outcome;
 mod program;
 mod server;
@@ -121,6 +123,7 @@ fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Res
         }
         flows.push((std::path::absolute(flow)?, cases::load(&path, &file)?));
     }
+    abandoned::sweep(&std::env::temp_dir());
     let all = || flows.iter().flat_map(|(_, file)| &file.cases).map(|case| case.name.as_str());
     if let Some(unknown) = args.case.iter().find(|name| !all().any(|known| known == name.as_str())) {
         let help = match suggest::closest(unknown, all()) {

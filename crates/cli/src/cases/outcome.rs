@@ -15,6 +15,8 @@ pub(super) struct Outcome {
     pub trouble: Vec<String>,
     /// Which answers of the case were given.
     pub answered: Vec<usize>,
+    /// A sentence for each request that the case has no answer for.
+    pub unanswered: Vec<String>,
 }
 
 /// A unit that was retired.

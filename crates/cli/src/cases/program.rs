@@ -52,7 +52,9 @@ fn play(args: &StandInArgs) -> io::Result<u8> {
     };
     let fitting: Vec<usize> = (0..case.programs.len()).filter(|index| is_run_so(&case.programs[*index])).collect();
     let Some(first) = fitting.first().copied() else {
-        out::complain(format!("the case has no program {}", line(&args.words)));
+        let lack = format!("the case has no program {}", line(&args.words));
+        papers.note_lack(&lack)?;
+        out::complain(lack);
         return Ok(NOT_FOUND);
     };
     let runs = papers.programs()?.iter().filter(|(noted, _)| *noted == first).count();
@@ -64,6 +66,7 @@ fn play(args: &StandInArgs) -> io::Result<u8> {
     if let Some(difference) =
         program.stdin.as_ref().and_then(|expected| verdict::bytes_differ("its standard input", expected, &stdin))
     {
+        papers.note_lack(&difference)?;
         out::complain_page(&difference);
         return Ok(NOT_FOUND);
     }

@@ -6,7 +6,7 @@
 #[cfg(feature = "http")]
 mod connection;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::file::cases::Answer;
@@ -19,15 +19,27 @@ pub(crate) struct Server(Arc<Mutex<Answers>>);
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests read them"))]
 struct Answers {
     answers: Vec<Answer>,
-    /// Requests by URL.
-    requests: BTreeMap<String, usize>,
+    /// Requests by URL and method.
+    requests: BTreeMap<(String, String), usize>,
     /// The answers that were given.
     given: Vec<usize>,
+    /// A sentence for each request that has no answer, once.
+    unanswered: BTreeSet<String>,
 }
 
 impl Server {
     pub(super) fn new(answers: Vec<Answer>) -> Self {
-        Self(Arc::new(Mutex::new(Answers { answers, requests: BTreeMap::new(), given: Vec::new() })))
+        Self(Arc::new(Mutex::new(Answers {
+            answers,
+            requests: BTreeMap::new(),
+            given: Vec::new(),
+            unanswered: BTreeSet::new(),
+        })))
+    }
+
+    /// A sentence for each request that has no answer.
+    pub(super) fn unanswered(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).unanswered.iter().cloned().collect()
     }
 
     /// The answers that were given, in order.

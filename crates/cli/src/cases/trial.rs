@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::abandoned;
 use super::is_set;
 use super::outcome::Outcome;
 use crate::file::cases::Case;
@@ -32,7 +33,11 @@ pub(super) enum Ended {
 }
 
 /// A temporary folder with all that a case needs, which is removed with this.
-pub(super) struct Trial(tempfile::TempDir);
+pub(super) struct Trial {
+    folder: tempfile::TempDir,
+    /// Keeps other tests from removing it.
+    _in_use: File,
+}
 
 /// The files in the folder of a trial, which the processes of the case find there.
 #[derive(Debug)]
@@ -41,37 +46,39 @@ pub(crate) struct Papers(PathBuf);
 impl Trial {
     /// Lays out the folder of a case.
     pub(super) fn prepare(case: &Case) -> io::Result<Self> {
-        let trial = Self(tempfile::Builder::new().prefix("millstream-test-").tempdir()?);
+        let folder = tempfile::Builder::new().prefix(abandoned::PREFIX).tempdir()?;
+        let in_use = abandoned::keep(folder.path())?;
+        let trial = Self { folder, _in_use: in_use };
         fs::create_dir(trial.folder())?;
         write_files(&trial.folder(), &case.files)?;
-        fs::write(trial.0.path().join("stdin"), &case.stdin)?;
+        fs::write(trial.folder.path().join("stdin"), &case.stdin)?;
         trial.papers().write("case", case)?;
         Ok(trial)
     }
 
     /// Where the flow runs.
     pub(super) fn folder(&self) -> PathBuf {
-        self.0.path().join("folder")
+        self.folder.path().join("folder")
     }
 
     pub(super) fn papers(&self) -> Papers {
-        Papers::at(self.0.path())
+        Papers::at(self.folder.path())
     }
 
     /// The flow's standard output.
     pub(super) fn stdout(&self) -> io::Result<Vec<u8>> {
-        fs::read(self.0.path().join("stdout"))
+        fs::read(self.folder.path().join("stdout"))
     }
 
     /// Runs the flow, whose path is absolute, for no longer than `limit`.
     pub(super) fn run(&self, flow: &Path, limit: Duration, interrupted: &AtomicBool) -> io::Result<Ended> {
-        let file = |name| File::create(self.0.path().join(name));
+        let file = |name| File::create(self.folder.path().join(name));
         let mut child = Command::new("/proc/self/exe")
             .arg("trial")
-            .args([flow, self.0.path()])
+            .args([flow, self.folder.path()])
             .current_dir(self.folder())
-            .env("TMPDIR", self.0.path())
-            .stdin(File::open(self.0.path().join("stdin"))?)
+            .env("TMPDIR", self.folder.path())
+            .stdin(File::open(self.folder.path().join("stdin"))?)
             .stdout(file("stdout")?)
             .stderr(file("stderr")?)
             .spawn()
@@ -92,7 +99,7 @@ impl Trial {
         if status.success() {
             return Ok(Ended::Outcome(self.papers().read("outcome")?));
         }
-        let said = String::from_utf8_lossy(&fs::read(self.0.path().join("stderr"))?).into_owned();
+        let said = String::from_utf8_lossy(&fs::read(self.folder.path().join("stderr"))?).into_owned();
         Ok(Ended::Refused(if said.is_empty() { format!("its process ended: {status}") } else { said }))
     }
 }
@@ -132,12 +139,35 @@ impl Papers {
         notes.write_all(format!("{first} {given}\n").as_bytes())
     }
 
+    /// Notes something that the case does not have.
+    pub(super) fn note_lack(&self, lack: &str) -> io::Result<()> {
+        let mut lacks = OpenOptions::new().create(true).append(true).open(self.0.join("lacks"))?;
+        lacks.write_all(format!("{}\n", serde_json::Value::from(lack)).as_bytes())
+    }
+
+    /// The sentences about things that the case does not have, in order and each once.
+    pub(super) fn lacks(&self) -> io::Result<Vec<String>> {
+        let mut lacks: Vec<String> = Vec::new();
+        for line in self.text("lacks")?.lines() {
+            let lack = serde_json::from_str(line)?;
+            if !lacks.contains(&lack) {
+                lacks.push(lack);
+            }
+        }
+        Ok(lacks)
+    }
+
+    /// The text of a paper; empty if there is none.
+    fn text(&self, name: &str) -> io::Result<String> {
+        match fs::read_to_string(self.0.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            text => text,
+        }
+    }
+
     /// The notes, in order.
     pub(super) fn programs(&self) -> io::Result<Vec<(usize, usize)>> {
-        let notes = match fs::read_to_string(self.0.join("programs")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            notes => notes?,
-        };
+        let notes = self.text("programs")?;
         let number = |word: Option<&str>| word.and_then(|word| word.parse().ok());
         let note = |line: &str| {
             let mut words = line.split(' ');

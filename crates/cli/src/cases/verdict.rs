@@ -5,6 +5,7 @@ use std::io;
 
 use millstream_command::screen::{shown, text};
 
+use super::matching;
 use super::outcome::{Outcome, Retired};
 use super::trial::Trial;
 use crate::file::cases::{Case, ExpectedContent, ExpectedDeath, ExpectedFile, ExpectedUnit};
@@ -35,6 +36,17 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
             said.push(format!("{} was not asked for (line {})", answer.url, answer.line));
         }
     }
+    match trial.papers().lacks() {
+        // A stage may pass over its failures, and what the case does not have is a slip of the case all the same.
+        Ok(lacks) => {
+            let is_told = |lack: &String| outcome.dead.iter().any(|dead| dead.message.contains(first_line(lack)));
+            let lacks = lacks.iter().chain(&outcome.unanswered);
+            said.extend(
+                lacks.filter(|lack| !is_told(lack)).map(|lack| format!("a failure that was passed over: {lack}")),
+            );
+        }
+        Err(error) => said.push(unread("the runs of programs", error)),
+    }
     match trial.papers().programs() {
         Ok(runs) => {
             let idle = case.programs.iter().enumerate().filter(|(index, _)| !runs.iter().any(|(_, run)| run == index));
@@ -50,40 +62,32 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
 
 /// Dead letters that are missing, and those that are not expected.
 fn dead(expected: &[ExpectedDeath], outcome: &Outcome, said: &mut Vec<String>) {
-    let mut found: Vec<_> = outcome.dead.iter().collect();
-    for death in expected {
+    let partners = matching::pairs(expected.len(), outcome.dead.len(), |death, dead| {
+        let (death, dead) = (&expected[death], &outcome.dead[dead]);
         let fits = |part: &Option<String>, whole: &str| part.as_ref().is_none_or(|part| part == whole);
-        let index = found.iter().position(|dead| {
-            fits(&death.unit, &dead.unit)
-                && fits(&death.stage, &dead.stage)
-                && death.message.as_ref().is_none_or(|part| dead.message.contains(part.as_str()))
-        });
-        match index {
-            Some(index) => drop(found.remove(index)),
-            None => {
-                let unit = death.unit.as_deref().unwrap_or("a unit");
-                let stage = death.stage.as_ref().map_or_else(String::new, |stage| format!(" in {stage}"));
-                let message = death.message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
-                said.push(format!("no such dead letter (line {}):\n- {unit} fails{stage}{message}", death.line));
-            }
-        }
+        fits(&death.unit, &dead.unit)
+            && fits(&death.stage, &dead.stage)
+            && death.message.as_ref().is_none_or(|part| dead.message.contains(part.as_str()))
+    });
+    for (death, _) in expected.iter().zip(&partners).filter(|(_, partner)| partner.is_none()) {
+        let unit = death.unit.as_deref().unwrap_or("a unit");
+        let stage = death.stage.as_ref().map_or_else(String::new, |stage| format!(" in {stage}"));
+        let message = death.message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
+        said.push(format!("no such dead letter (line {}):\n- {unit} fails{stage}{message}", death.line));
     }
-    for dead in found {
+    for dead in others(&outcome.dead, &partners) {
         said.push(format!("an unexpected dead letter:\n+ {} fails in {}: {}", dead.unit, dead.stage, dead.message));
     }
 }
 
 /// Units that are missing, next to those that come nearest, and the others.
 fn retired(expected: &[ExpectedUnit], found: &[Retired], said: &mut Vec<String>) {
-    let mut rest: Vec<&Retired> = found.iter().collect();
-    let mut missing: Vec<&ExpectedUnit> = Vec::new();
-    for unit in expected {
-        match rest.iter().position(|retired| equal_fields(unit, retired) == unit.fields.len()) {
-            Some(index) => drop(rest.remove(index)),
-            None => missing.push(unit),
-        }
-    }
-    for unit in missing {
+    let partners = matching::pairs(expected.len(), found.len(), |unit, retired| {
+        let unit = &expected[unit];
+        equal_fields(unit, &found[retired]) == unit.fields.len()
+    });
+    let mut rest: Vec<&Retired> = others(found, &partners).collect();
+    for (unit, _) in expected.iter().zip(&partners).filter(|(_, partner)| partner.is_none()) {
         let nearest = (0..rest.len()).max_by_key(|index| (equal_fields(unit, rest[*index]), usize::MAX - index));
         let Some(nearest) = nearest.map(|index| rest.remove(index)) else {
             let fields: Vec<String> =
@@ -108,8 +112,19 @@ fn retired(expected: &[ExpectedUnit], found: &[Retired], said: &mut Vec<String>)
     }
 }
 
+/// Those of `found` that no expectation is paired with.
+fn others<'a, T>(found: &'a [T], partners: &[Option<usize>]) -> impl Iterator<Item = &'a T> {
+    let mut is_taken = vec![false; found.len()];
+    partners.iter().flatten().for_each(|taken| is_taken[*taken] = true);
+    found.iter().zip(is_taken).filter(|(_, is_taken)| !is_taken).map(|(found, _)| found)
+}
+
 fn equal_fields(unit: &ExpectedUnit, retired: &Retired) -> usize {
     unit.fields.iter().filter(|(name, value)| retired.fields.get(name) == Some(value)).count()
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 fn one_line(value: &str) -> String {

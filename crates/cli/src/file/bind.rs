@@ -7,8 +7,8 @@ use millstream_command::screen::shown;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::model::{
-    Condition, ExecSpec, ExecStderr, ExecStdout, FlowFile, GatherBy, GatherSpec, HttpGetSpec, LinesFrom, MaxBytes,
-    OpSpec, SourceSpec, StageSpec, TextTest, ZstdMode,
+    Condition, ExecSpec, ExecStderr, ExecStdout, FlowFile, GatherBy, GatherSpec, HttpSpec, LinesFrom, MaxBytes, OpSpec,
+    SourceSpec, StageSpec, TextTest, ZstdMode,
 };
 use super::template::{Field, Template};
 
@@ -129,8 +129,9 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
                 templates.push(path);
             }
         }
-        OpSpec::HttpGet(HttpGetSpec { url, headers, .. }) => {
+        OpSpec::Http(HttpSpec { url, headers, body, .. }) => {
             templates.push(url);
+            templates.extend(body);
             templates.extend(headers.iter_mut().map(|(_, value)| value));
         }
         OpSpec::Print { tag, .. } => templates.extend(tag),
@@ -164,8 +165,8 @@ fn condition_templates<'a>(condition: &'a mut Condition, templates: &mut Vec<&'a
         Condition::Exists(path) | Condition::Missing(path) | Condition::Content { path, .. } => templates.push(path),
         Condition::Has(text) => templates.push(text),
         Condition::Stale { target, than } => templates.extend([target, than]),
-        Condition::Number { number, bounds } => {
-            templates.push(number);
+        Condition::Number { number: value, bounds } | Condition::Date { date: value, bounds } => {
+            templates.push(value);
             templates.extend(bounds.iter_mut().map(|(_, bound)| bound));
         }
         Condition::Text { text, test } => {

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::error::{FlowError, Problem, Refusal};
-use super::model::FlowFile;
+use super::model::{FlowFile, Method};
 use super::parse::{document, read_text};
 use super::reader::{Entry, Reading, Section};
 use super::suggest;
@@ -54,6 +54,10 @@ pub(crate) struct Case {
 pub(crate) struct Answer {
     /// The URL that is asked for, without a name and password.
     pub url: String,
+    /// The method of the request; any when absent.
+    pub method: Option<String>,
+    /// The body that the request has to have; any when absent.
+    pub request: Option<Vec<u8>>,
     /// The status.
     pub status: u16,
     /// The headers.
@@ -258,12 +262,24 @@ impl Reader<'_> {
             let url = entry.parsed("a URL", web_url::parse)?;
             Some(String::from(web_url::without_login(&url).0))
         });
+        let methods =
+            [Method::Get, Method::Head, Method::Post, Method::Put].map(|method| (method.name(), method.name()));
+        let method = section.optional("method", |entry| entry.choice(&methods));
+        let request = section.optional("request", content);
         let status = section.or("status", 200, |entry| entry.integer(200..=599));
         let headers = section.or("headers", Vec::new(), texts);
         let body = section.or("body", Vec::new(), content);
         section.finish();
         let status = u16::try_from(status?).ok()?;
-        Some(Answer { url: url?, status, headers: headers?, body: body?, line: self.line(&entry.span) })
+        Some(Answer {
+            url: url?,
+            method: method?.map(str::to_owned),
+            request: request?,
+            status,
+            headers: headers?,
+            body: body?,
+            line: self.line(&entry.span),
+        })
     }
 
     fn program(&self, entry: &Entry<'_>) -> Option<Program> {

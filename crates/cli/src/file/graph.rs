@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::error::Problem;
 use super::model::{CheckField, Condition, GatherBy, NeedSpec, OpSpec, Reduce, SourceSpec, SplitBy};
+use super::parse::HTTP;
 use super::template::Field;
 
 /// The facts about a stage that the graph's checks need.
@@ -289,8 +290,9 @@ impl Graph<'_> {
     fn never_set(&self, index: usize, name: &str, span: Range<usize>) -> Option<Problem> {
         let may_set = |node: &Node<'_>| match node.op {
             Some(OpSpec::Set { fields, .. }) => fields.iter().any(|(set, _)| set == name),
+            Some(OpSpec::Http(spec)) => spec.fields.iter().any(|(set, _)| set == name),
             Some(_) => false,
-            None => node.may_be("set"),
+            None => node.may_be("set") || node.may_be(HTTP),
         };
         let before = |earlier: usize| may_set(&self.nodes[earlier]) && self.from(earlier).contains(&index);
         if (0..self.nodes.len()).any(before) {
@@ -339,6 +341,7 @@ fn takes_payload(op: &OpSpec, walks: bool) -> bool {
         | OpSpec::Write { .. }
         | OpSpec::Print { .. }
         | OpSpec::Stream { .. } => true,
+        OpSpec::Http(spec) => spec.method.has_body() && spec.body.is_none(),
         OpSpec::Split(spec) => spec.copies().is_none(),
         OpSpec::Check { field, .. } => *field == CheckField::Size,
         OpSpec::Gather(spec) => spec.item.is_none() && spec.reduce != Reduce::Count,
@@ -360,6 +363,7 @@ fn compares_content(when: &Condition) -> bool {
         | Condition::Has(_)
         | Condition::Stale { .. }
         | Condition::Number { .. }
+        | Condition::Date { .. }
         | Condition::Text { .. }
         | Condition::Size { .. } => false,
     }

@@ -9,6 +9,7 @@ mod error;
 mod graph;
 pub(crate) mod halt;
 pub(crate) mod joins;
+mod literal;
 pub(crate) mod parse;
 mod reader;
 

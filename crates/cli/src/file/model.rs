@@ -335,9 +335,9 @@ pub(crate) enum OpSpec {
     },
     /// `exec`: runs a program.
     Exec(ExecSpec),
-    /// `http-get`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
+    /// `http-get` and `http`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
     /// and 429, retried by policy for the others.
-    HttpGet(HttpGetSpec),
+    Http(HttpSpec),
     /// `filter`: units for which the condition does not hold leave by [`StageSpec::otherwise`].
     Filter {
         /// The condition.
@@ -408,7 +408,8 @@ impl OpSpec {
             Self::Sha256 => "sha256",
             Self::Zstd { .. } => "zstd",
             Self::Exec(_) => "exec",
-            Self::HttpGet(_) => "http-get",
+            Self::Http(HttpSpec { method: Method::Get, .. }) => "http-get",
+            Self::Http(_) => "http",
             Self::Filter { .. } => "filter",
             Self::Unique { .. } => "unique",
             Self::Append { .. } => "append",
@@ -453,11 +454,8 @@ impl OpSpec {
     /// Whether every unit has a payload after it, though that may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
         match self {
-            Self::Read { .. }
-            | Self::HttpGet(_)
-            | Self::Set { payload: Some(_), .. }
-            | Self::Gather(_)
-            | Self::Stream { .. } => true,
+            Self::Http(spec) => spec.method != Method::Head,
+            Self::Read { .. } | Self::Set { payload: Some(_), .. } | Self::Gather(_) | Self::Stream { .. } => true,
             Self::Split(spec) => spec.copies().is_none(),
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
@@ -467,11 +465,8 @@ impl OpSpec {
     /// Whether a unit's payload may be larger after it than before.
     pub(crate) fn grows_payload(&self) -> bool {
         match self {
-            Self::Read { .. }
-            | Self::Zstd { .. }
-            | Self::HttpGet(_)
-            | Self::Set { payload: Some(_), .. }
-            | Self::Stream { .. } => true,
+            Self::Http(spec) => spec.method != Method::Head,
+            Self::Read { .. } | Self::Zstd { .. } | Self::Set { payload: Some(_), .. } | Self::Stream { .. } => true,
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }
@@ -502,10 +497,10 @@ pub(crate) struct ExecSpec {
     pub dir: Option<Template>,
 }
 
-/// The keys of the `http-get` op.
+/// The keys of the ops `http-get` and `http`.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "the flow is refused, but read in full"))]
-pub(crate) struct HttpGetSpec {
+pub(crate) struct HttpSpec {
     /// The URL, `http://` or `https://`.
     pub url: Template,
     /// The largest body taken; the op's default when absent.
@@ -518,6 +513,42 @@ pub(crate) struct HttpGetSpec {
     pub downgrade: bool,
     /// Request headers, for the server that `url` names and no other.
     pub headers: Vec<(String, Template)>,
+    /// `GET` of `http-get`, or what `http` says.
+    pub method: Method,
+    /// The request's body, of a method that has one; the payload when absent.
+    pub body: Option<Template>,
+    /// Fields by name, each a `{set.NAME}`, and the response headers that they get their values from.
+    pub fields: Vec<(String, String)>,
+}
+
+/// The method of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// The answer's body becomes the payload.
+    Get,
+    /// The answer has no body.
+    Head,
+    /// A request with a body, which is not made twice for any reason but a retry.
+    Post,
+    /// A request with a body, which may be made again.
+    Put,
+}
+
+impl Method {
+    /// Its name in a request.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+        }
+    }
+
+    /// Whether the request has a body.
+    pub(crate) fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put)
+    }
 }
 
 /// `mode` and `level` of the `zstd` op.
@@ -612,6 +643,13 @@ pub(crate) enum Condition {
         /// The bounds; at least one.
         bounds: Vec<(Bound, Template)>,
     },
+    /// `{ date = "TEXT", at_least = "2026-01-31", below = "2026-02-28T12:00:00Z" }`: the text is a date within all bounds.
+    Date {
+        /// The date.
+        date: Template,
+        /// The bounds; at least one.
+        bounds: Vec<(Bound, Template)>,
+    },
     /// `{ content = "PATH" }`: a regular file has this name and the payload's content.
     Content {
         /// The file.
@@ -641,7 +679,7 @@ pub(crate) enum Condition {
     Any(Vec<Condition>),
 }
 
-/// A bound of a [`Condition::Number`].
+/// A bound of a [`Condition::Number`] or a [`Condition::Date`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// `equals`.
@@ -714,6 +752,8 @@ pub(crate) enum SplitBy {
     Nul,
     /// The bytes up to a text.
     Separator(Vec<u8>),
+    /// The bytes up to a text that this regular expression matches.
+    Matches(String),
     /// About this number of bytes, up to the end of a line.
     Blocks(usize),
     /// An element of an array, or one of the values behind one another.
@@ -781,6 +821,8 @@ pub(crate) enum Reduce {
         /// The bytes behind each.
         after: Vec<u8>,
     },
+    /// The lines of its members, each of whose contents is sorted, in one order.
+    Merge,
     /// The number of its members.
     Count,
     /// One number made of those of its units.

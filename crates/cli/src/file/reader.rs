@@ -14,6 +14,7 @@ use millstream_command::{size, time};
 use toml_edit::{ArrayOfTables, Item, Key, TableLike, Value};
 
 use super::error::Problem;
+use super::literal;
 use super::suggest;
 use super::template::{Field, Template};
 
@@ -260,6 +261,14 @@ impl<'a> Entry<'a> {
     pub(super) fn as_flag(&self) -> Option<bool> {
         match self.node {
             Node::Value(value) => value.as_bool(),
+            _ => None,
+        }
+    }
+
+    /// The date as it is written, if it is one; no problem otherwise.
+    pub(super) fn as_date(&self) -> Option<String> {
+        match self.node {
+            Node::Value(Value::Datetime(date)) => Some(date.value().to_string()),
             _ => None,
         }
     }
@@ -513,21 +522,9 @@ impl Reading<'_> {
         known.then_some(template)
     }
 
-    /// Where `range` of a string's value stands in the text, when the string is written without escapes; else the whole string.
+    /// Where `range` of a string's value stands in the text; the whole string if that cannot be told.
     pub(super) fn within_string(&self, value: &str, span: &Range<usize>, range: &Range<usize>) -> Range<usize> {
         let raw = self.text.get(span.clone()).unwrap_or("");
-        for quote in ["\"\"\"", "'''", "\"", "'"] {
-            let inner = raw.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
-            let Some(inner) = inner else { continue };
-            // A newline right behind the quotes of several lines is no part of the string.
-            let newline = inner.len()
-                - inner.strip_prefix("\r\n").or_else(|| inner.strip_prefix('\n')).map_or(inner.len(), str::len);
-            let newline = if quote.len() == 3 { newline } else { 0 };
-            if &inner[newline..] == value {
-                let start = span.start + quote.len() + newline;
-                return start + range.start..start + range.end;
-            }
-        }
-        span.clone()
+        literal::place(raw, value, range).map_or_else(|| span.clone(), |at| span.start + at.start..span.start + at.end)
     }
 }

@@ -16,9 +16,9 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBu
 
 use super::assert_taken;
 use super::stage::in_stage;
-use crate::file::model::HttpGetSpec;
+use crate::file::model::{HttpSpec, Method};
 use crate::file::template::Template;
-use crate::ops::http_get_over;
+use crate::ops::http_over;
 use crate::record::Record;
 
 /// Separates the answers to one request and the next.
@@ -50,16 +50,19 @@ pub fn http(bytes: &[u8]) -> bool {
         answers: answers.split(|byte| *byte == NEXT).map(Answer::of).collect(),
     };
     let server = Server(Arc::new(Mutex::new(script)));
-    let spec = HttpGetSpec {
+    let spec = HttpSpec {
         url: Template::parse("{line}").expect("a field is a template"),
         max_bytes: Some(MAX_BYTES),
         max_retry_after: None,
         max_redirects: Some(MAX_REDIRECTS),
         downgrade: true,
         headers: Vec::new(),
+        method: Method::Get,
+        body: None,
+        fields: Vec::new(),
     };
     let over = |config: Config| Agent::with_parts(config, server, Nowhere);
-    let op = http_get_over(over, &spec).expect("there are no headers to be wrong");
+    let op = http_over(over, &spec).expect("there are no headers to be wrong");
     let (record, result) = in_stage(move |cx| {
         let mut record = Record::line(b"http://fuzz.test/page".to_vec());
         let mut requests = 0;

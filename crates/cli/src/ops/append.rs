@@ -270,14 +270,29 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_earlier_file_nothing_is_lost_by_a_list_with_gaps() {
-        for end in [&DIED, &NO_UNITS] {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("list");
-            append(&path, true).finish(end).unwrap();
-            assert_eq!(fs::read_to_string(&path).unwrap(), "");
-            assert_eq!(names(folder.path()), ["list"]);
-        }
+    fn a_list_with_gaps_never_has_the_name_of_a_whole_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        let op = append(&path, true);
+        run(op.clone(), line(1)).unwrap();
+        let first = &first_of("flow-1");
+        let told = op.finish(&DIED).unwrap().unwrap().to_string();
+        assert_eq!(names(folder.path()), [format!("list.{first}.1.partial")]);
+        assert!(told.contains("there is no ") && told.contains("because units died; this run's list is"), "{told}");
+        let op = append(&path, true);
+        run(op.clone(), line(2)).unwrap();
+        op.finish(&RunEnd { retries: true, first, ..CLEAN }).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "<1>\n<2>\n");
+        assert_eq!(names(folder.path()), ["list"]);
+    }
+
+    #[test]
+    fn a_run_without_units_makes_an_empty_list_only_where_there_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        append(&path, true).finish(&NO_UNITS).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        assert_eq!(names(folder.path()), ["list"]);
     }
 
     #[test]

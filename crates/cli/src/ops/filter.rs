@@ -1,5 +1,6 @@
 //! `filter`: tells units for which a condition holds from the others.
 
+use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -9,7 +10,7 @@ use millstream_flow::{Cx, Failure};
 use super::Op;
 use super::failing::io_failure;
 use super::safe_path::PathTemplate;
-use super::{Number, same};
+use super::{Moment, Number, same};
 use crate::file::model::{Bound, Condition, TextTest};
 use crate::file::template::{Fields as _, Template};
 use crate::record::Record;
@@ -44,6 +45,7 @@ enum Test {
     Has(Template),
     Stale { target: PathTemplate, than: PathTemplate },
     Number { number: Template, bounds: Vec<(Bound, Template)> },
+    Date { date: Template, bounds: Vec<(Bound, Template)> },
     Text { text: Template, test: TextTest },
     Size { at_least: u64, below: Option<u64> },
     Not(Box<Test>),
@@ -62,6 +64,7 @@ impl Test {
                 Self::Stale { target: PathTemplate::new(target), than: PathTemplate::new(than) }
             }
             Condition::Number { number, bounds } => Self::Number { number: number.clone(), bounds: bounds.clone() },
+            Condition::Date { date, bounds } => Self::Date { date: date.clone(), bounds: bounds.clone() },
             Condition::Text { text, test } => Self::Text { text: text.clone(), test: test.clone() },
             Condition::Size { at_least, below } => Self::Size { at_least: *at_least, below: *below },
             Condition::Not(inner) => Self::Not(Box::new(Self::new(inner))),
@@ -77,7 +80,8 @@ impl Test {
             Self::Content { path, zstd } => same::has_content(&path.render(record)?, *zstd, &record.payload, cx)?,
             Self::Has(text) => text.fields().all(|(field, _)| record.field(field).is_some()),
             Self::Stale { target, than } => older(&target.render(record)?, &than.render(record)?)?,
-            Self::Number { number, bounds } => is_within(number, bounds, record)?,
+            Self::Number { number, bounds } => is_within(number, bounds, record, "number", Number::parse, Number::cmp)?,
+            Self::Date { date, bounds } => is_within(date, bounds, record, "date", Moment::parse, Moment::cmp)?,
             Self::Text { text, test } => text_holds(&rendered(text, record)?, test, record)?,
             Self::Size { at_least, below } => {
                 let size = record.known_size();
@@ -137,15 +141,23 @@ fn modified(path: &Path) -> Result<Option<SystemTime>, Failure> {
     }
 }
 
-fn is_within(number: &Template, bounds: &[(Bound, Template)], record: &Record) -> Result<bool, Failure> {
+/// Whether a text is a value within all bounds. `kind` is what the value is called.
+fn is_within<T: Copy>(
+    text: &Template,
+    bounds: &[(Bound, Template)],
+    record: &Record,
+    kind: &str,
+    parse: impl Fn(&[u8]) -> Option<T>,
+    compare: impl Fn(T, T) -> Ordering,
+) -> Result<bool, Failure> {
     let value = |template: &Template| {
         let text = rendered(template, record)?;
-        Number::parse(&text)
-            .ok_or_else(|| Failure::permanent(format!("`{template}` is no number: {}", String::from_utf8_lossy(&text))))
+        parse(&text)
+            .ok_or_else(|| Failure::permanent(format!("`{template}` is no {kind}: {}", String::from_utf8_lossy(&text))))
     };
-    let number = value(number)?;
+    let found = value(text)?;
     for (bound, limit) in bounds {
-        let order = number.cmp(value(limit)?);
+        let order = compare(found, value(limit)?);
         let holds = match bound {
             Bound::Equals => order.is_eq(),
             Bound::AtLeast => order.is_ge(),

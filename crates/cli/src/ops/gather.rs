@@ -57,10 +57,13 @@ pub(crate) fn rules(
 }
 
 /// Lets a unit join the group. What can fail comes first.
-fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
+pub(crate) fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     let key = match &spec.by {
-        GatherBy::Key(key) => Some(render(key, member)?),
-        GatherBy::All | GatherBy::Parent => None,
+        // The group was found by the unit's text, so it need not be made again. An empty one also stands for none.
+        GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
+            Some(render(key, member)?)
+        }
+        GatherBy::Key(_) | GatherBy::All | GatherBy::Parent => None,
     };
     let content = match (&spec.reduce, &spec.item) {
         (Reduce::Count, _) => Vec::new(),
@@ -80,6 +83,10 @@ fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<
     let number = match spec.reduce {
         Reduce::Number(_) => Some(number(&content)?),
         Reduce::Count | Reduce::Concat { .. } => None,
+        Reduce::Merge => {
+            is_sorted(&content)?;
+            None
+        }
     };
     let of_family = spec.by == GatherBy::Parent;
     if group.group().is_none() {
@@ -96,6 +103,12 @@ fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<
         Reduce::Count => {}
         Reduce::Number(fold) => {
             group.fold(*fold, number.expect("it was read above")).map_err(Failure::permanent)?;
+        }
+        Reduce::Merge => {
+            group.keep_sorted(&content);
+            if !of_family {
+                group.remember(member);
+            }
         }
         Reduce::Concat { after } => {
             group.keep(of_family.then(|| member.part()), [&content, after]);
@@ -119,6 +132,19 @@ fn number(content: &[u8]) -> Result<Number, Failure> {
     })
 }
 
+/// Checks that the lines of a content come in the order of their bytes.
+fn is_sorted(content: &[u8]) -> Result<(), Failure> {
+    let lines = || content.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line));
+    match lines().zip(lines().skip(1)).position(|(line, next)| next < line) {
+        None => Ok(()),
+        Some(line) => Err(Failure::permanent(format!(
+            "its line {} comes before line {} in the order of bytes: `merge` takes sorted lines (`LC_ALL=C sort`)",
+            line + 2,
+            line + 1
+        ))),
+    }
+}
+
 /// A group of this unit alone.
 ///
 /// # Errors
@@ -131,7 +157,7 @@ pub(crate) fn alone(unit: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Re
 }
 
 /// Gives a closed group its payload.
-fn finish(group: &mut Record) {
+pub(crate) fn finish(group: &mut Record) {
     if let Some(content) = group.group_mut().and_then(Group::take_content) {
         group.size = Some(content.len() as u64);
         group.payload = content.into();

@@ -1,7 +1,7 @@
 //! The fate of a file that a stage gathers over a run, such as a manifest.
 //!
-//! An earlier file is worth more than a list with gaps: it is replaced only by the list of a complete run that had
-//! units and in which none died, and then kept beside it as `NAME.old`. The list of a run in which units died is
+//! A reader takes the file for whole. So a list with gaps never gets its name, whether or not an earlier file has it: only
+//! the list of a complete run in which no unit died does, and an earlier file is then kept beside it as `NAME.old`. The list of a run in which units died is
 //! `NAME.RUN.DEAD.partial`, with the number of units that it lacks; retries of that run's dead letters add to it, and the one
 //! that brings the last of them puts it in place. If the run was interrupted as well, the list is
 //! `NAME.RUN.unfinished.partial`, and never complete. A list that could not be put in place is `NAME.RUN.TOKEN.unplaced`.
@@ -64,6 +64,8 @@ pub(crate) enum Fate {
     Kept {
         /// Why.
         because: Because,
+        /// Whether there is such a file.
+        exists: bool,
         /// Where this run's lines are, if they are kept.
         partial: Option<PathBuf>,
     },
@@ -91,8 +93,11 @@ impl fmt::Display for Gathered {
             Fate::Placed { earlier: Some(earlier) } => {
                 write!(f, "{path} has {lines} of this run; the earlier file is {}", earlier.display())
             }
-            Fate::Kept { because, partial } => {
-                write!(f, "{path} is what it was, because {because}")?;
+            Fate::Kept { because, exists, partial } => {
+                match exists {
+                    true => write!(f, "{path} is what it was, because {because}")?,
+                    false => write!(f, "there is no {path}, because {because}")?,
+                }
                 partial.as_ref().map_or(Ok(()), |partial| write!(f, "; this run's list is {}", partial.display()))
             }
         }
@@ -183,7 +188,8 @@ fn settle(
     let exists = path.symlink_metadata().is_ok();
     let objection = end.objection().filter(|because| match because {
         Because::Interrupted | Because::FirstInterrupted => true,
-        Because::UnitsDied | Because::NoUnits => exists && !always,
+        Because::UnitsDied => !always,
+        Because::NoUnits => exists && !always,
     });
     // A run that has come to its end makes the partial lists of all runs old.
     let only = (end.retries || !end.complete).then_some(first.as_str());
@@ -201,9 +207,9 @@ fn settle(
             let partial = with_suffix(path, &format!(".{first}.{lacks}.partial"));
             list(path, own, base.as_deref(), |list| list.put_as(partial.clone()))?;
             remove_partials(path, only, Some(&partial));
-            gathered(Fate::Kept { because, partial: Some(partial) })
+            gathered(Fate::Kept { because, exists, partial: Some(partial) })
         }
-        Some(because) => gathered(Fate::Kept { because, partial: None }),
+        Some(because) => gathered(Fate::Kept { because, exists, partial: None }),
     }
 }
 

@@ -15,8 +15,9 @@ pub(crate) mod gather;
 mod gathered;
 mod growing;
 #[cfg(feature = "http")]
-mod http_get;
+mod http;
 pub(crate) mod line_file;
+mod moment;
 mod number;
 mod once;
 mod parse;
@@ -40,7 +41,7 @@ mod zstd;
 pub(crate) mod one_stage;
 
 #[cfg(feature = "http")]
-pub(crate) use self::http_get::http_get_over;
+pub(crate) use self::http::http_over;
 
 use std::sync::Arc;
 
@@ -50,7 +51,8 @@ pub(crate) use self::failing::io_failure;
 pub(crate) use self::filter::is_stale;
 pub(crate) use self::gathered::{Fate, Gathered, RunEnd};
 #[cfg(feature = "http")]
-pub(crate) use self::http_get::Hop;
+pub(crate) use self::http::Hop;
+pub(crate) use self::moment::Moment;
 pub(crate) use self::number::Number;
 pub(crate) use self::safe_path::rendered_path;
 pub(crate) use self::write::permissions;
@@ -155,14 +157,14 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Zstd { mode } => zstd::build(mode, most_in_memory),
         OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, around)?),
         #[cfg(feature = "http")]
-        OpSpec::HttpGet(spec) => match around.stand_ins {
-            Some(stand_ins) => http_get_over(|config| stand_ins.server.agent(config), spec)?,
-            None => Box::new(http_get::HttpGet::new(spec, around.fibers)?),
+        OpSpec::Http(spec) => match around.stand_ins {
+            Some(stand_ins) => http_over(|config| stand_ins.server.agent(config), spec)?,
+            None => Box::new(http::Http::new(spec, around.fibers)?),
         },
         #[cfg(not(feature = "http"))]
-        OpSpec::HttpGet(_) => {
+        OpSpec::Http(_) => {
             return Err(OpError::new(
-                "this millstream was built without `http-get`",
+                "this millstream was built without `http-get` and `http`",
                 "build it with the feature `http`, which is on by default: `cargo install millstream-cli`",
             ));
         }

@@ -7,6 +7,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use millstream_command::hex;
 use millstream_command::screen::shown;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -31,8 +33,11 @@ pub(crate) enum LettersError {
         /// The operating system's reason.
         error: io::Error,
     },
-    /// A run still adds letters to it.
-    #[error("{} belongs to a run that has not ended: retry it when that run is over", shown::path(path))]
+    /// A run still adds letters to it, or another retry runs its units.
+    #[error(
+        "{} is in use by a run or another retry that has not ended: retry it when that is over, if there are letters left",
+        shown::path(path)
+    )]
     Live {
         /// The file.
         path: PathBuf,
@@ -108,6 +113,9 @@ pub(crate) struct Again {
 /// Letters that can be retried: at least one, and all of one run and its retries.
 #[derive(Debug)]
 pub(crate) struct Letters {
+    /// Open for as long as the letters are retried. Its lock keeps other retries from running the same units; it ends with the
+    /// process, however that ends.
+    lock: File,
     source: File,
     rest: File,
     count: usize,
@@ -147,11 +155,11 @@ impl Letters {
             }
         };
         let [check, source, rest] = [open(), open(), open()].map(|file| file.map_err(unreadable));
-        let check = check?;
-        let lock = || flock(&check, FlockOperation::NonBlockingLockShared);
-        if may_be_live && lock() == Err(rustix::io::Errno::WOULDBLOCK) {
+        let lock = check?;
+        if may_be_live && !is_locked_alone(&lock, path).map_err(unreadable)? {
             return Err(LettersError::Live { path: path.to_owned() });
         }
+        let check = lock.try_clone().map_err(unreadable)?;
         let mut first: Option<Origin> = None;
         let (mut count, mut faults, mut runs, mut known) = (0, 0, Vec::new(), HashSet::new());
         for (index, (number, line)) in lines(check).enumerate() {
@@ -169,7 +177,12 @@ impl Letters {
         }
         let [done, missed] = [(); 2].map(|()| (0..count).map(|_| AtomicBool::new(false)).collect());
         let (source, rest) = (source?, rest?);
-        Ok(first.map(|origin| Self { source, rest, count, faults, runs, origin, done, missed }))
+        Ok(first.map(|origin| Self { lock, source, rest, count, faults, runs, origin, done, missed }))
+    }
+
+    /// The file, which stays locked for as long as the letters are there.
+    pub(crate) fn locked(&self) -> &File {
+        &self.lock
     }
 
     /// How many letters there are.
@@ -254,6 +267,16 @@ impl Letters {
             (!complete || missed || letter.source_fault || letter.is_sum).then(|| without_head(&line, &letter))
         }))
     }
+}
+
+/// Locks a file of letters. `false`: another process has it, or has had it and put another file in its place.
+fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
+    // Where the file system has no locks, retries cannot be told apart.
+    if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Ok(false);
+    }
+    let (own, there) = (file.metadata()?, path.metadata());
+    Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))
 }
 
 /// The number of letters among which pieces of one unit are found, so that the unit is opened once for all of them.

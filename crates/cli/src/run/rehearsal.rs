@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use millstream_command::hex;
 use millstream_command::screen::{out, shown, text};
-use millstream_flow::{Cx, DeadLetter, Either, Failure, Flow, Inlet, select};
+use millstream_flow::{Cx, DeadLetter, Failure, Flow, Gather, Inlet, select};
 
 use super::ending::{ALL_RETIRED, NOT_WRITTEN, SOME_DEAD};
 use super::{RunError, exit};
@@ -20,7 +20,7 @@ use crate::args::RunArgs;
 use crate::file::FlowFile;
 use crate::file::model::{
     Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, GatherBy, GatherSpec, MachineSpec, OpSpec, Reduce, SplitBy,
-    SplitSpec, StageSpec,
+    StageSpec,
 };
 use crate::file::template::{Field, Fields, Template};
 use crate::machine::Machine;
@@ -36,7 +36,7 @@ const MAX_ROUNDS: usize = 1000;
 const MAX_NAME_COLUMNS: usize = 24;
 
 /// A unit that is not really run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Rehearsed {
     record: Record,
     /// A line for each stage, which tells its part.
@@ -50,6 +50,8 @@ struct Rehearsed {
     effects: bool,
     /// Its way cannot be told any further.
     ends: bool,
+    /// The unit that it is a copy of, as it was then.
+    whole: Option<Arc<Rehearsed>>,
 }
 
 /// The name under which a field that stages give a unit is noted as not known; `None` for the others.
@@ -60,22 +62,14 @@ fn source_of(field: &Field) -> Option<String> {
         Field::Json(_) => Some("json".to_owned()),
         Field::Size => Some("size".to_owned()),
         Field::Set(name) => Some(format!("set.{name}")),
-        Field::Copy(..) => Some("copy".to_owned()),
+        Field::Copy(stage, field) => source_of(field).map(|source| format!("copy.{stage}.{source}")),
         _ => None,
     }
 }
 
 impl Rehearsed {
     fn new(record: Record) -> Self {
-        Self {
-            record,
-            told: Vec::new(),
-            payload_of: None,
-            later: BTreeSet::new(),
-            been: Vec::new(),
-            effects: false,
-            ends: false,
-        }
+        Self { record, ..Self::default() }
     }
 
     /// Whether a run would know the field by now, and this does not.
@@ -129,7 +123,7 @@ impl Rehearsed {
             Condition::Exists(path) | Condition::Missing(path) => self.has_later(path),
             Condition::Has(text) | Condition::Text { text, .. } => self.has_later(text),
             Condition::Stale { target, than } => self.has_later(target) || self.has_later(than),
-            Condition::Number { number, bounds } => {
+            Condition::Number { number, bounds } | Condition::Date { date: number, bounds } => {
                 self.has_later(number) || bounds.iter().any(|(_, bound)| self.has_later(bound))
             }
             Condition::Not(inner) => self.is_open(inner),
@@ -219,9 +213,23 @@ fn flow_of(file: &FlowFile, printed: &Printed, failed: &Arc<AtomicBool>) -> Flow
         let stage = Stage::of(spec, columns, &around);
         let retire = builder.retire();
         let exit = |name: Option<&String>| name.map_or_else(|| retire.into(), |name| inlet(name).into());
-        let mut exits = vec![exit(spec.next.as_ref()), exit(spec.otherwise.as_ref()), exit(None)];
-        // No unit takes these here: only the first copy is told of.
-        exits.extend(spec.op.copies().unwrap_or_default().iter().map(|stage| Either::Left(inlet(stage))));
+        if let Some(copies) = spec.op.copies() {
+            let exits: Vec<_> = copies.iter().map(|stage| inlet(stage).into()).collect();
+            let printed = Arc::clone(printed);
+            let copies = move |unit: &mut Rehearsed, cx: &mut Cx<'_>| stage.copies(unit, &printed, cx);
+            builder.split(inlets[index], copies).to(select(|copy: &Rehearsed| copy.record.part() as usize - 1, exits));
+            continue;
+        }
+        if let OpSpec::Gather(GatherSpec { by: GatherBy::Parent, .. }) = &spec.op {
+            let gather = stage.gather_copies(Arc::clone(printed));
+            let gathers = builder.gather(inlets[index], gather);
+            match spec.next.as_ref() {
+                Some(next) => gathers.to(inlet(next)),
+                None => gathers.to(retire),
+            }
+            continue;
+        }
+        let exits = vec![exit(spec.next.as_ref()), exit(spec.otherwise.as_ref()), exit(None)];
         builder
             .update(inlets[index], move |unit: &mut Rehearsed, cx: &mut Cx<'_>| stage.run(unit, cx))
             .to(select(|unit: &Rehearsed| if unit.ends { 2 } else { usize::from(unit.record.filtered) }, exits));
@@ -258,7 +266,8 @@ impl Stage {
         }
     }
 
-    fn run(&self, unit: &mut Rehearsed, cx: &mut Cx<'_>) -> Result<(), Failure> {
+    /// Notes that the unit comes here.
+    fn enter(&self, unit: &mut Rehearsed) -> Result<(), Failure> {
         if let Some(fault) = &unit.record.fault {
             return Err(Failure::permanent(fault.clone()));
         }
@@ -271,6 +280,11 @@ impl Stage {
         unit.record.filtered = false;
         // The op may have run on the unit in an earlier round.
         unit.record.done_by = 0;
+        Ok(())
+    }
+
+    fn run(&self, unit: &mut Rehearsed, cx: &mut Cx<'_>) -> Result<(), Failure> {
+        self.enter(unit)?;
         let told = match self.tell(unit)? {
             Some(told) => told,
             None => match &self.spec {
@@ -282,8 +296,70 @@ impl Stage {
                 }
             },
         };
-        unit.told.push(format!("{}  {told}", text::left(&self.name, self.columns)));
+        unit.told.push(self.line(&told));
         Ok(())
+    }
+
+    /// A line of a unit's page.
+    fn line(&self, told: &str) -> String {
+        format!("{}  {told}", text::left(&self.name, self.columns))
+    }
+
+    /// The copies of the unit, each of which has a page of its own from here on.
+    fn copies(
+        &self,
+        unit: &mut Rehearsed,
+        printed: &Printed,
+        cx: &mut Cx<'_>,
+    ) -> Result<impl Iterator<Item = Result<Rehearsed, Failure>> + Send + use<>, Failure> {
+        self.enter(unit)?;
+        unit.told.push(self.line(&format!("a copy for each of {}", self.spec.copies().unwrap_or_default().join(", "))));
+        print(printed, &page(unit));
+        unit.told.clear();
+        // Copies could be copied again, and again.
+        unit.effects = true;
+        let pieces = self.op.open(&mut unit.record, cx)?;
+        let whole = Arc::new(unit.clone());
+        Ok(pieces.map(move |copy| {
+            Ok(Rehearsed { record: copy?, whole: Some(Arc::clone(&whole)), ..Rehearsed::clone(&whole) })
+        }))
+    }
+
+    /// The rules by which copies are their unit again. A piece of another kind goes on by itself, as it came alone.
+    fn gather_copies(self, printed: Printed) -> Gather<Rehearsed, Rehearsed> {
+        let OpSpec::Gather(spec) = self.spec.clone() else { unreachable!("no other op gathers") };
+        let is_partial = spec.partial;
+        let gather =
+            Gather::fold(Rehearsed::default, move |group: &mut Rehearsed, member: &mut Rehearsed, cx: &mut Cx<'_>| {
+                self.enter(member)?;
+                let Some(whole) = member.whole.clone() else {
+                    let told = gather(member, &spec, cx)?;
+                    member.told.push(self.line(&told));
+                    *group = member.clone();
+                    return Ok(());
+                };
+                ops::gather::join(&mut group.record, &mut member.record, &spec, cx)?;
+                if group.been.is_empty() {
+                    let record = std::mem::take(&mut group.record);
+                    *group = Rehearsed { record, ..Rehearsed::clone(&whole) };
+                    group.payload_of = None;
+                    group.been.push(self.name.clone());
+                    group.told.push(self.line("the copies are one unit again"));
+                }
+                if let Some(stage) = member.record.copied_for() {
+                    group.later.extend(member.later.iter().map(|source| format!("copy.{stage}.{source}")));
+                }
+                if spec.reduce != Reduce::Count
+                    && (spec.item.as_ref().map_or(member.payload_of.is_some(), |item| member.has_later(item)))
+                {
+                    group.becomes_result_of(&self.name);
+                }
+                member.told.push(self.line("joins the other copies of its unit"));
+                print(&printed, &page(member));
+                Ok(())
+            });
+        let gather = gather.by_parent().finish(|group: &mut Rehearsed| ops::gather::finish(&mut group.record));
+        if is_partial { gather.even_if_torn() } else { gather }
     }
 
     /// The line of an op that has effects or depends on their results; `None` for one that can run.
@@ -298,9 +374,17 @@ impl Stage {
                 }
                 told
             }
-            (OpSpec::HttpGet(spec), _) => {
-                let told = format!("GET {}", unit.shown(&spec.url)?);
-                unit.becomes_result_of(&self.name);
+            (OpSpec::Http(spec), _) => {
+                let mut told = format!("{} {}", spec.method.name(), unit.shown(&spec.url)?);
+                match &spec.body {
+                    _ if !spec.method.has_body() => {}
+                    Some(body) => told += &format!(" < {}", shown_bytes(&unit.render(body)?)),
+                    None => told += &format!(" < {content}"),
+                }
+                unit.later.extend(spec.fields.iter().map(|(name, _)| format!("set.{name}")));
+                if self.spec.gives_payload() {
+                    unit.becomes_result_of(&self.name);
+                }
                 told
             }
             (OpSpec::Write { path, overwrite, skip_existing, .. }, _) => {
@@ -317,11 +401,6 @@ impl Stage {
                 format!("{} to {}", shown_bytes(&unit.render(line)?), unit.target(path)?.0)
             }
             (OpSpec::Print { .. }, _) => format!("prints {content}"),
-            (OpSpec::Split(SplitSpec { by: SplitBy::Copies(stages), .. }), _) => {
-                // What the other copies find out is not known.
-                unit.later.insert("copy".to_owned());
-                return Ok(Some(format!("a copy for each of {}; goes on with the first", stages.join(", "))));
-            }
             (OpSpec::Split(spec), Some(of)) => {
                 unit.ends = true;
                 return Ok(Some(format!("{} of the result of {of}, which is not known", each(&spec.by))));
@@ -509,7 +588,7 @@ fn command(spec: &ExecSpec, unit: &Rehearsed, content: &str) -> Result<String, F
 fn each(by: &SplitBy) -> &'static str {
     match by {
         SplitBy::Lines => "a unit for each line",
-        SplitBy::Nul | SplitBy::Separator(_) => "a unit for each piece",
+        SplitBy::Nul | SplitBy::Separator(_) | SplitBy::Matches(_) => "a unit for each piece",
         SplitBy::Blocks(_) => "a unit for each block",
         SplitBy::Json => "a unit for each value",
         SplitBy::Table { .. } => "a unit for each row",

@@ -52,7 +52,7 @@ fn gathered_file((stage, file): &(String, Gathered)) -> Value {
             value["placed"] = true.into();
             value["earlier"] = earlier.as_deref().map(path).into();
         }
-        Fate::Kept { because, partial } => {
+        Fate::Kept { because, partial, .. } => {
             value["placed"] = false.into();
             value["because"] = because.to_string().into();
             value["partial"] = partial.as_deref().map(path).into();

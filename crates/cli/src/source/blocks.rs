@@ -45,7 +45,7 @@ impl<R: Read> Iterator for Blocks<R> {
             Ok(None) => None,
             Ok(Some(Ok(block))) => Some(Record::block(block, self.ending)),
             Ok(Some(Err(TooLong { part }))) => Some(fault(format!(
-                "block {part} of {} ends in a line that goes beyond {} bytes, the most a block may have",
+                "block {part} of {} is a line of more than {} bytes, the most a block may have",
                 self.name, self.most
             ))),
             Err(error) => {
@@ -83,6 +83,16 @@ mod tests {
         let record = Blocks::new(&input[..], "test".to_owned(), false, 100).next().unwrap();
         let items: Vec<&[u8]> = record.items().unwrap().collect();
         assert_eq!(items, [&b"one"[..], b"\0two", b"", b"longer line", b"end"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_takes_no_other_line_with_it() {
+        let long = super::MAX_LINE_BYTES + 100;
+        let input = [b"one\n".to_vec(), vec![b'x'; long], b"\ntwo\n".to_vec()].concat();
+        let units: Vec<_> = Blocks::new(&input[..], "test".to_owned(), false, 8).collect();
+        let told: Vec<_> = units.iter().map(|unit| (unit.text(), unit.fault.is_some())).collect();
+        assert_eq!(told, [(&b"one\n"[..], false), (b"", true), (b"two\n", false)]);
+        assert!(units[1].fault.as_deref().unwrap().contains("block 2 of test is a line of more than"));
     }
 
     #[test]

@@ -224,3 +224,100 @@ fn an_example_comes_with_a_case_that_passes() {
         "{out}"
     );
 }
+
+#[test]
+fn expectations_find_their_units_whatever_order_they_stand_in() {
+    let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"some\"\nop = \"check\"\nfield = \"size\"\nequals = \"{line}\"\n\
+        [[stage]]\nname = \"end\"\nop = \"set\"\nfields = { x = \"{line}\" }\n";
+    let flow =
+        flow.replacen("[[stage]]", "[[stage]]\nname = \"pay\"\nop = \"set\"\npayload = \"{line}\"\n[[stage]]", 1);
+    // The first dead letter that is expected fits all that come, and the second only the first of these.
+    let cases = r#"
+        [[case]]
+        name = "vague before exact"
+        stdin = "1\n22\n3\n4\n"
+        [case.expect]
+        retired = [{ size = 1 }]
+        dead = [{ stage = "some" }, { message = "2" }, { unit = "3" }]
+    "#;
+    let said = tested(&flow, cases, &[], 0);
+    assert!(said.contains("1 case passed"), "{said}");
+}
+
+#[test]
+fn what_the_case_does_not_have_is_told_where_the_stage_passes_over_failures() {
+    let flow = FLOW.replace("stdin = \"null\"", "stdin = \"null\"\nafter_failure = \"skip\"");
+    let cases = "[[case]]\nname = \"x\"\nstdin = \"a\\n\"\n[case.expect]\nretired = []\n";
+    let said = tested(&flow, cases, &[], 1);
+    assert!(said.contains("a failure that was passed over: the case has no program no-such-program a"), "{said}");
+    let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\n\
+        after_failure = \"skip\"\n";
+    let said = tested(flow, &cases.replace("a\\n", "http://a.test/x\\n"), &[], 1);
+    assert!(said.contains("passed over: the case has no answer for this URL: http://a.test/x"), "{said}");
+}
+
+#[test]
+fn a_file_of_cases_is_no_flow_and_says_whose_cases_it_has() {
+    let room = Room::new(FLOW);
+    room.write("flow.test.toml", "\n[[case]]\nname = \"x\"\n[case.expect]\n");
+    for command in [&["plan", "flow.test.toml"][..], &["run", "flow.test.toml"], &["test", "flow.test.toml"]] {
+        let (_, err) = ended(&room.run(command), 2);
+        assert!(err.contains("flow.test.toml:2") && err.contains("this is a file of cases, and not a flow"), "{err}");
+        assert!(err.contains("`millstream test flow.toml` runs its cases"), "{err}");
+        assert!(!err.contains("no stages"), "nothing else is wrong with it: {err}");
+    }
+}
+
+#[test]
+fn requests_with_bodies_are_compared_with_what_the_case_expects() {
+    let flow = r#"
+        [source]
+        lines = "-"
+        [[stage]]
+        name = "look"
+        op = "http"
+        method = "HEAD"
+        url = "http://a.test/{line}"
+        fields = { tag = "ETag" }
+        [[stage]]
+        name = "send"
+        op = "http"
+        method = "POST"
+        url = "http://a.test/{line}"
+        body = '{{"line":{json:line},"tag":"{set.tag}"}}'
+        headers = { Content-Type = "application/json" }
+    "#;
+    let cases = r#"
+        [[case]]
+        name = "both"
+        stdin = "x\ny\n"
+        [[case.http]]
+        url = "http://a.test/x"
+        method = "HEAD"
+        headers = { ETag = "t1" }
+        body = "a server may say how long it would be"
+        [[case.http]]
+        url = "http://a.test/x"
+        method = "POST"
+        request = '{"line":"x","tag":"t1"}'
+        body = "taken"
+        [[case.http]]
+        url = "http://a.test/y"
+        method = "HEAD"
+        headers = { ETag = "t2" }
+        [[case.http]]
+        url = "http://a.test/y"
+        method = "POST"
+        request = "something else"
+        [case.expect]
+        retired = [{ line = "x", payload = "taken" }]
+        dead = [{ unit = "y", stage = "send", message = "the request's body differs" }]
+    "#;
+    let said = tested(flow, cases, &[], 0);
+    assert!(said.contains("1 case passed"), "{said}");
+    let room = Room::new(flow);
+    room.write("in", "x\n");
+    let (out, _) = ended(&room.run(&["run", "--dry-run", "flow.toml", "in"]), 0);
+    assert!(out.contains("look  HEAD http://a.test/x\n"), "{out}");
+    assert!(out.contains("send  POST http://a.test/x < {\"line\":\"x\",\"tag\":\"{set.tag}\"}"), "{out}");
+}

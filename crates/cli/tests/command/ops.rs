@@ -85,6 +85,9 @@ fn a_list_that_can_grow_no_more_ends_with_a_whole_line() {
         room.write("in", (0..5000).map(|line| format!("{line}\n")).collect::<String>());
         let output = limited(&room, &["run", "flow.toml", "--dead-letters", "/dev/null"]);
         let err = ended(&output, 1).1.replace(',', "");
+        if fresh {
+            room.take_partial("list");
+        }
         let list = room.read("list");
         assert!(list.ends_with(" is a line\n") && !list.contains('\0'), "{}", &list[list.len() - 100..]);
         let written = list.lines().count();

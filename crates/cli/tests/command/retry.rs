@@ -226,3 +226,28 @@ fn a_list_that_may_have_gaps_is_replaced_by_every_complete_run() {
         assert_eq!(sorted(&room, "list"), expected);
     }
 }
+
+#[test]
+fn a_second_retry_of_letters_that_are_being_retried_is_refused() {
+    let room = Room::new(&MEND.replace("printf", "echo $$ > began; while [ -e shut ]; do sleep 0.02; done; printf"));
+    room.write("in", "bad 1\nbad 2\n");
+    ended(&room.run(&["run", "flow.toml", "in"]), 1);
+    room.write("mended", "");
+    for (args, others) in
+        [(&["retry"][..], LETTERS.to_owned() + ".old"), (&["retry", "--dead-letters", "new"], LETTERS.to_owned())]
+    {
+        let letters = room.read(LETTERS);
+        room.write("shut", "");
+        fs::remove_file(room.path("ran")).unwrap();
+        fs::remove_file(room.path("began")).unwrap();
+        let running = room.start(args);
+        room.process("began");
+        let (_, err) = ended(&room.run(&["retry", &others]), 2);
+        assert!(err.contains(&format!("{others} is in use by a run or another retry")), "{err}");
+        fs::remove_file(room.path("shut")).unwrap();
+        let (status, _, err) = running.end();
+        assert_eq!(code(status), 0, "{err}");
+        assert_eq!(ran(&room, "ran"), [b"bad 1", b"bad 2"], "each once");
+        room.write(LETTERS, letters);
+    }
+}

@@ -356,3 +356,48 @@ fn mistakes_are_shown_where_they_are() {
     let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
     assert!(err.contains("no `split` stage comes before"), "{err}");
 }
+
+#[test]
+fn payloads_are_split_by_expressions_and_units_told_apart_by_dates() {
+    let room = Room::new(
+        r#"
+        name = "dates"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "split"
+        op = "split"
+        by = "regex"
+        separator = "(?m)^-{3,}\\n"
+        [[stage]]
+        name = "parse"
+        op = "parse"
+        [[stage]]
+        name = "january"
+        op = "filter"
+        when = { date = "{json.at}", at_least = 2026-01-01, below = "2026-02-01T00:00:00+01:00" }
+        [[stage]]
+        name = "list"
+        op = "append"
+        path = "out"
+        line = "{part} {json.at}"
+        "#,
+    );
+    fs::create_dir(room.path("in")).unwrap();
+    let dates = ["2025-12-31T23:59:59Z", "2026-01-01", "2026-01-31T23:00:00Z", "2026-01-31 22:59:59Z", "soon"];
+    let text: Vec<String> = dates.iter().map(|date| format!("{{\"at\":\"{date}\"}}\n")).collect();
+    room.write("in/a", text.join("-----\n"));
+    ended(&room.run(&["run", "flow.toml", "--workers", "1"]), 1);
+    assert_eq!(room.read("out"), "2 2026-01-01\n4 2026-01-31 22:59:59Z\n");
+    let letters = room.json_lines("dates.dead-letters.jsonl");
+    assert_eq!((letters.len(), &letters[0]["part"]), (1, &serde_json::json!([5])));
+    assert!(letters[0]["message"].as_str().unwrap().contains("`{json.at}` is no date: soon"), "{letters:?}");
+    let (out, _) = ended(&room.run(&["run", "--dry-run", "flow.toml"]), 0);
+    assert!(
+        out.contains("a unit for each piece; the first:") && out.contains("does not hold: leaves the flow"),
+        "{out}"
+    );
+}

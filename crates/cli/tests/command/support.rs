@@ -44,6 +44,17 @@ impl Room {
         serde_json::from_str(&self.read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
+    /// Gives the one list that lacks units, `NAME.RUN.DEAD.partial`, the name that it does not have.
+    pub(crate) fn take_partial(&self, name: &str) {
+        assert!(!self.path(name).exists(), "a list with gaps has no such name");
+        let entries = fs::read_dir(self.folder.path()).expect("a folder").flatten().map(|entry| entry.file_name());
+        let names = entries.filter_map(|name| name.into_string().ok());
+        let partial: Vec<String> =
+            names.filter(|found| found.starts_with(&format!("{name}.")) && found.ends_with(".partial")).collect();
+        assert_eq!(partial.len(), 1, "{partial:?}");
+        fs::rename(self.path(&partial[0]), self.path(name)).expect("it is there");
+    }
+
     /// The lines of a file of JSON lines.
     pub(crate) fn json_lines(&self, name: &str) -> Vec<Value> {
         self.read(name).lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()

@@ -11,8 +11,12 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
 
 use super::Server;
+use crate::cases::verdict;
 use crate::file::cases::Answer;
 use crate::web_url;
+
+/// The most headers that a request of an op has.
+const MAX_HEADERS: usize = 256;
 
 impl Server {
     /// An agent whose requests come here.
@@ -20,27 +24,53 @@ impl Server {
         Agent::with_parts(config, self.clone(), Nowhere)
     }
 
-    /// The answer to the next request for a URL.
-    fn next(&self, url: &str) -> Option<Vec<u8>> {
+    /// The answer to a request, as a server sends it.
+    ///
+    /// # Errors
+    /// The case has none for it, or another request.
+    fn answer(&self, url: &str, request: &Received<'_>) -> Result<Vec<u8>, String> {
         let state = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fitting: Vec<usize> = (0..state.answers.len()).filter(|index| state.answers[*index].url == url).collect();
-        let requests = state.requests.entry(url.to_owned()).or_default();
-        let given = *fitting.get(*requests).or(fitting.last())?;
-        *requests += 1;
-        state.given.push(given);
-        Some(message(&state.answers[given]))
+        let fits = |answer: &Answer| {
+            answer.url == url && answer.method.as_ref().is_none_or(|method| *method == request.method)
+        };
+        let fitting: Vec<usize> = (0..state.answers.len()).filter(|index| fits(&state.answers[*index])).collect();
+        let requests = state.requests.entry((url.to_owned(), request.method.to_owned())).or_default();
+        let lack = match fitting.get(*requests).or(fitting.last()).copied() {
+            None => lack(url),
+            Some(given) => {
+                *requests += 1;
+                state.given.push(given);
+                let answer = &state.answers[given];
+                let expected = answer.request.as_ref();
+                match expected.and_then(|expected| verdict::bytes_differ("the request's body", expected, request.body))
+                {
+                    None => return Ok(message(answer, request.method != "HEAD")),
+                    Some(difference) => difference,
+                }
+            }
+        };
+        state.unanswered.insert(lack.clone());
+        Err(lack)
     }
 }
 
+/// The sentence for a request without an answer.
+fn lack(url: &str) -> String {
+    format!(
+        "the case has no answer for this URL: {}",
+        String::from_utf8_lossy(&web_url::without_credentials(url.as_bytes()))
+    )
+}
+
 /// The answer as a server sends it.
-fn message(answer: &Answer) -> Vec<u8> {
+fn message(answer: &Answer, has_body: bool) -> Vec<u8> {
     let reason = StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason()).unwrap_or("");
     let mut head = format!("HTTP/1.1 {} {reason}\r\n", answer.status);
     for (name, value) in &answer.headers {
         head += &format!("{name}: {value}\r\n");
     }
     head += &format!("Content-Length: {}\r\nConnection: close\r\n\r\n", answer.body.len());
-    [head.as_bytes(), &answer.body].concat()
+    [head.as_bytes(), if has_body { &answer.body } else { b"" }].concat()
 }
 
 impl Connector for Server {
@@ -50,11 +80,11 @@ impl Connector for Server {
         let url = details.uri.to_string();
         // As the case file has it.
         let url = web_url::parse(&url).map_or(url, String::from);
-        let Some(answer) = self.next(&url) else {
-            return Err(io::Error::other("the case has no answer for this URL").into());
-        };
         Ok(Some(Connection {
-            answer,
+            server: self.clone(),
+            url,
+            received: Vec::new(),
+            answer: None,
             sent: 0,
             tls: details.needs_tls(),
             buffers: LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size()),
@@ -65,10 +95,38 @@ impl Connector for Server {
 /// A connection for one request.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    answer: Vec<u8>,
+    server: Server,
+    url: String,
+    /// The request so far.
+    received: Vec<u8>,
+    /// The answer, once the request was understood.
+    answer: Option<Vec<u8>>,
     sent: usize,
     tls: bool,
     buffers: LazyBuffers,
+}
+
+/// A request as it came.
+struct Received<'a> {
+    method: &'a str,
+    body: &'a [u8],
+}
+
+impl Connection {
+    /// Gets the answer to what was received.
+    fn find_answer(&mut self) -> io::Result<()> {
+        if self.answer.is_none() {
+            let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+            let mut head = httparse::Request::new(&mut headers);
+            let parsed = head.parse(&self.received).map_err(io::Error::other)?;
+            let httparse::Status::Complete(end) = parsed else {
+                return Err(io::Error::other("the request breaks off within its head"));
+            };
+            let request = Received { method: head.method.unwrap_or_default(), body: &self.received[end..] };
+            self.answer = Some(self.server.answer(&self.url, &request).map_err(io::Error::other)?);
+        }
+        Ok(())
+    }
 }
 
 impl Transport for Connection {
@@ -76,13 +134,15 @@ impl Transport for Connection {
         &mut self.buffers
     }
 
-    fn transmit_output(&mut self, _amount: usize, _timeout: NextTimeout) -> Result<(), ureq::Error> {
+    fn transmit_output(&mut self, amount: usize, _timeout: NextTimeout) -> Result<(), ureq::Error> {
+        self.received.extend_from_slice(&self.buffers.output()[..amount]);
         Ok(())
     }
 
     fn await_input(&mut self, _timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.find_answer()?;
+        let rest = &self.answer.as_deref().unwrap_or_default()[self.sent..];
         let room = self.buffers.input_append_buf();
-        let rest = &self.answer[self.sent..];
         let amount = rest.len().min(room.len());
         room[..amount].copy_from_slice(&rest[..amount]);
         self.buffers.input_appended(amount);

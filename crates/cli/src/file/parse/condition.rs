@@ -7,14 +7,14 @@ use super::super::error::Problem;
 use super::super::model::{Bound, Condition, TextTest};
 use super::super::reader::{Entry, Section};
 use super::super::template::{Field, Template};
-use crate::ops::Number;
+use crate::ops::{Moment, Number};
 
 /// The keys that start a condition; exactly one is given.
-const KINDS: [&str; 11] =
-    ["exists", "missing", "has", "stale", "content", "text", "number", "size", "not", "all", "any"];
+const KINDS: [&str; 12] =
+    ["exists", "missing", "has", "stale", "content", "text", "number", "date", "size", "not", "all", "any"];
 /// The keys that say how `text` is compared; exactly one is given.
 const TESTS: [&str; 6] = ["equals", "one_of", "contains", "starts_with", "ends_with", "matches"];
-/// The keys that bound a `number`; at least one is given.
+/// The keys that bound a `number` or a `date`; at least one is given.
 const BOUNDS: [(&str, Bound); 5] = [
     ("equals", Bound::Equals),
     ("at_least", Bound::AtLeast),
@@ -66,8 +66,12 @@ fn nested(entry: &Entry<'_>, depth: usize) -> Option<Condition> {
             kind.path_template().zip(than).map(|(target, than)| Condition::Stale { target, than })
         }
         "number" => {
-            let bounds = bounds(&mut section);
+            let bounds = bounds(&mut section, &kind.name, "at_least = 1", number);
             number(&kind).zip(bounds).map(|(number, bounds)| Condition::Number { number, bounds })
+        }
+        "date" => {
+            let bounds = bounds(&mut section, &kind.name, "at_least = \"2026-01-31\"", date);
+            date(&kind).zip(bounds).map(|(date, bounds)| Condition::Date { date, bounds })
         }
         "size" => kind.parsed("a range of sizes such as \"1KiB..1MiB\"", size_range),
         "not" => nested(&kind, depth + 1).map(|inner| Condition::Not(Box::new(inner))),
@@ -88,33 +92,40 @@ fn text_test(section: &mut Section<'_>) -> Option<TextTest> {
             TextTest::OneOf(read.into_iter().collect::<Option<_>>()?)
         }
         "contains" => TextTest::Contains(test.template()?),
-        "matches" => {
-            let compile = |text: &str| Regex::new(text).map_err(|error| slip(&error));
-            TextTest::Matches(test.parsed("a regular expression", compile)?)
-        }
+        "matches" => TextTest::Matches(test.parsed("a regular expression", expression)?),
         "starts_with" => TextTest::StartsWith(test.template()?),
         _ => TextTest::EndsWith(test.template()?),
     })
 }
 
-/// The mistake in a regular expression, without the picture of it.
+/// The regular expression, or the mistake in it without the picture of it.
+pub(super) fn expression(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| slip(&error))
+}
+
 fn slip(error: &regex::Error) -> String {
     let told = error.to_string();
     let slip = told.lines().last().unwrap_or_default();
     format!("not a regular expression: {}", slip.trim_start_matches("error: "))
 }
 
-fn bounds(section: &mut Section<'_>) -> Option<Vec<(Bound, Template)>> {
+/// The bounds of a value of this kind, each read by `read`.
+fn bounds(
+    section: &mut Section<'_>,
+    kind: &str,
+    example: &str,
+    read: impl Fn(&Entry<'_>) -> Option<Template>,
+) -> Option<Vec<(Bound, Template)>> {
     let entries: Vec<_> = BOUNDS.iter().filter_map(|(key, bound)| Some((*bound, section.get(key)?))).collect();
     if entries.is_empty() {
         let keys = BOUNDS.map(|(key, _)| key).join(", ");
-        let problem = Problem::new("`number` has no bound").at(section.span.clone(), "needs one");
-        section.reading.report(problem.help(format!("add `at_least = 1`, or another of {keys}")));
+        let problem = Problem::new(format!("`{kind}` has no bound")).at(section.span.clone(), "needs one");
+        section.reading.report(problem.help(format!("add `{example}`, or another of {keys}")));
         return None;
     }
-    let read: Vec<Option<(Bound, Template)>> =
-        entries.into_iter().map(|(bound, entry)| number(&entry).map(|number| (bound, number))).collect();
-    read.into_iter().collect()
+    let values: Vec<Option<(Bound, Template)>> =
+        entries.into_iter().map(|(bound, entry)| read(&entry).map(|value| (bound, value))).collect();
+    values.into_iter().collect()
 }
 
 /// A number, or a template that becomes one.
@@ -125,6 +136,21 @@ fn number(entry: &Entry<'_>) -> Option<Template> {
     };
     if template.constant().is_some_and(|text| Number::parse(text).is_none()) {
         entry.senseless(format!("`{}` is not a number", entry.name), "compared with a number");
+        return None;
+    }
+    Some(template)
+}
+
+/// A date, or a template that becomes one.
+fn date(entry: &Entry<'_>) -> Option<Template> {
+    let template = match entry.as_date() {
+        Some(date) => Template::parse(&date).ok()?,
+        None => entry.template()?,
+    };
+    if template.constant().is_some_and(|text| Moment::parse(text).is_none()) {
+        let problem =
+            Problem::new(format!("`{}` is not a date", entry.name)).at(entry.span.clone(), "compared with a date");
+        entry.reading.report(problem.help("write `2026-01-31`, or with a time `2026-01-31T12:00:00Z` or `…+01:00`"));
         return None;
     }
     Some(template)

@@ -10,11 +10,15 @@ mod resource;
 mod source;
 mod stage;
 
+pub(super) use op::HTTP;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+
+use millstream_command::screen::shown;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::halt::HaltPolicy;
@@ -73,6 +77,9 @@ pub(crate) fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Resu
     let shared: Arc<str> = text.into();
     let refuse = |problems| FlowError::from(Refusal::new(path, shared.clone(), problems));
     let document = document(text).map_err(|problem| refuse(vec![problem]))?;
+    if let Some(problem) = cases_of_a_flow(path, document.as_table()) {
+        return Err(refuse(vec![problem]));
+    }
     let mut reading = Reading::new(text);
     params(&mut reading, document.as_table(), given);
     let flow = flow_file(&reading, document.as_table(), path, shared.clone());
@@ -81,6 +88,23 @@ pub(crate) fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Resu
         Some(flow) if problems.is_empty() => Ok(flow),
         _ => Err(refuse(problems)),
     }
+}
+
+/// The one thing that is wrong with a file of cases where a flow is wanted.
+fn cases_of_a_flow(path: &Path, table: &toml_edit::Table) -> Option<Problem> {
+    if table.contains_key("source") || table.contains_key("stage") {
+        return None;
+    }
+    let (key, _) = table.get_key_value("case")?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let flow = match name.strip_suffix(".test.toml") {
+        Some(stem) => shown::path(&path.with_file_name(format!("{stem}.toml"))).to_string(),
+        None => "FLOW.toml".to_owned(),
+    };
+    let problem = Problem::new("this is a file of cases, and not a flow").at(key.span()?, "a case");
+    Some(problem.help(format!(
+        "`millstream test {flow}` runs its cases; the other commands take the flow itself, `millstream plan {flow}`"
+    )))
 }
 
 /// Reads `[params]`, with the values given on the command line.

@@ -2,8 +2,8 @@
 
 use super::super::error::Problem;
 use super::super::model::{
-    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fold, Fresh, GatherBy, GatherSpec, HttpGetSpec, MaxBytes,
-    OpSpec, ParseFormat, Reduce, SplitBy, SplitSpec, ZstdMode,
+    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fold, Fresh, GatherBy, GatherSpec, HttpSpec, MaxBytes,
+    Method, OpSpec, ParseFormat, Reduce, SplitBy, SplitSpec, ZstdMode,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
@@ -19,6 +19,8 @@ pub(super) const HTTP_GET: &str = "http-get";
 const FILTER: &str = "filter";
 /// The op that tells a text's first unit from the others.
 const UNIQUE: &str = "unique";
+/// The op that makes a request of another method than `GET`.
+pub(in crate::file) const HTTP: &str = "http";
 /// The op that sends a unit to several stages.
 pub(super) const COPY: &str = "copy";
 /// The ops whose stages have a second exit.
@@ -34,9 +36,9 @@ const MAX_STREAM: u64 = 1 << 30;
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 18] = [
-    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, HTTP_GET, FILTER, UNIQUE, "parse",
-    "set", "stream", "split", COPY, "gather",
+const OPS: [&str; 19] = [
+    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, HTTP_GET, HTTP, FILTER, UNIQUE,
+    "parse", "set", "stream", "split", COPY, "gather",
 ];
 
 /// Reads the op named by the stage's `op`.
@@ -82,22 +84,12 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
         }
         "zstd" => zstd(section),
         EXEC => exec(section),
-        HTTP_GET => {
-            let url = section.require("url", "url = \"{line}\"").and_then(|entry| entry.path_template());
-            let max_bytes = section.optional("max_bytes", Entry::bytes_cap);
-            let max_retry_after = section.optional("max_retry_after", Entry::duration);
-            let max_redirects =
-                section.optional("max_redirects", |entry| entry.integer(0..=MAX_REDIRECTS).map(i64::unsigned_abs));
-            let downgrade = section.or("downgrade", false, Entry::boolean);
-            let headers = pairs(section, "headers", "a table of header names and values");
-            Some(OpSpec::HttpGet(HttpGetSpec {
-                url: url?,
-                max_bytes: max_bytes?,
-                max_retry_after: max_retry_after?,
-                max_redirects: max_redirects?,
-                downgrade: downgrade?,
-                headers: headers?,
-            }))
+        HTTP_GET => http(section, Method::Get),
+        HTTP => {
+            let methods = [Method::Head, Method::Post, Method::Put].map(|method| (method.name(), method));
+            let method = section.require("method", "method = \"POST\"").and_then(|entry| entry.choice(&methods));
+            let read = http(section, method.unwrap_or(Method::Post));
+            method.and(read)
         }
         FILTER => {
             let when = section.require("when", "when = { text = \"{ext}\", equals = \"jpg\" }");
@@ -130,6 +122,44 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
 /// Whether `name` is an op; an unknown op's keys are not reported on top of it.
 pub(super) fn is_known(name: &str) -> bool {
     OPS.contains(&name)
+}
+
+/// The keys of a request; `body` and `fields` belong to those of `http`.
+fn http(section: &mut Section<'_>, method: Method) -> Option<OpSpec> {
+    let url = section.require("url", "url = \"{line}\"").and_then(|entry| entry.path_template());
+    let max_bytes = section.optional("max_bytes", Entry::bytes_cap);
+    let max_retry_after = section.optional("max_retry_after", Entry::duration);
+    let max_redirects =
+        section.optional("max_redirects", |entry| entry.integer(0..=MAX_REDIRECTS).map(i64::unsigned_abs));
+    let downgrade = section.or("downgrade", false, Entry::boolean);
+    let headers = pairs(section, "headers", "a table of header names and values");
+    let (mut body, mut fields) = (Some(None), Some(Vec::new()));
+    if method != Method::Get {
+        body = section.optional("body", |entry| {
+            if !method.has_body() {
+                entry.senseless(format!("a {} request has no body", method.name()), "leave it out");
+                return None;
+            }
+            entry.template()
+        });
+        fields = section.or("fields", Vec::new(), |entry| {
+            let entries = entry.section("`fields`", "a table of names and response headers")?.entries();
+            let header = |entry: &Entry<'_>| entry.text("the name of a header").map(|header| header.value);
+            let read = entries.iter().map(|entry| header(entry).map(|value| (entry.name.clone(), value)));
+            read.collect::<Vec<_>>().into_iter().collect()
+        });
+    }
+    Some(OpSpec::Http(HttpSpec {
+        url: url?,
+        max_bytes: max_bytes?,
+        max_retry_after: max_retry_after?,
+        max_redirects: max_redirects?,
+        downgrade: downgrade?,
+        headers: headers?,
+        method,
+        body: body?,
+        fields: fields?,
+    }))
 }
 
 fn set(section: &mut Section<'_>, op: &Text) -> Option<OpSpec> {
@@ -186,6 +216,7 @@ enum Piece {
     Lines,
     Nul,
     Separator,
+    Regex,
     Blocks,
     Json,
     Csv,
@@ -198,6 +229,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
         ("lines", Piece::Lines),
         ("nul", Piece::Nul),
         ("separator", Piece::Separator),
+        ("regex", Piece::Regex),
         ("blocks", Piece::Blocks),
         ("json", Piece::Json),
         ("csv", Piece::Csv),
@@ -227,6 +259,15 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
             }
             SplitBy::Separator(text.value.into_bytes())
         }
+        Piece::Regex => {
+            let entry = section.require("separator", "separator = \"\\n={3,}\\n\"")?;
+            let expression = entry.parsed("a regular expression", condition::expression)?;
+            if expression.is_match(b"") {
+                entry.senseless("`separator` matches the empty text, which lies between any two bytes", "can be empty");
+                return None;
+            }
+            SplitBy::Matches(expression.as_str().to_owned())
+        }
         Piece::Blocks => {
             let entry = section.get("size");
             let most = max_bytes?;
@@ -253,6 +294,7 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
         Concat,
         Count,
         Number(Fold),
+        Merge,
     }
     let by = section.or("by", GatherBy::All, |entry| match entry.as_text() {
         Some("parent") => Some(GatherBy::Parent),
@@ -287,6 +329,7 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
     let ways = [
         ("concat", Way::Concat),
         ("count", Way::Count),
+        ("merge", Way::Merge),
         ("sum", Way::Number(Fold::Sum)),
         ("min", Way::Number(Fold::Min)),
         ("max", Way::Number(Fold::Max)),
@@ -314,6 +357,7 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
                     return None;
                 }
                 (Way::Number(fold), _) => Reduce::Number(fold),
+                (Way::Merge, _) => Reduce::Merge,
                 (Way::Count | Way::Concat, _) => Reduce::Count,
             }
         }

@@ -384,7 +384,7 @@ fn batch(entry: &Entry<'_>) -> Option<BatchSpec> {
 }
 
 /// The ops whose waits suspend a fiber.
-const ON_FIBERS: [&str; 1] = [op::HTTP_GET];
+const ON_FIBERS: [&str; 2] = [op::HTTP_GET, op::HTTP];
 
 /// The stack of a fiber where the flow file sets none: room for a TLS handshake, several times over.
 const DEFAULT_STACK: usize = 256 << 10;

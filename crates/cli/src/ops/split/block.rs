@@ -1,4 +1,7 @@
 //! Blocks of about one size, each up to the end of a line.
+//!
+//! A line with which a block would be too large is left to the next block. One that is too long for a block of its own is passed
+//! over alone: the lines before it and behind it are in blocks.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -13,18 +16,20 @@ pub(crate) struct Blocks<R> {
     /// The largest block taken.
     most: usize,
     part: u64,
+    /// The start of the next block, which was read already: no more than one line.
+    read_ahead: Vec<u8>,
     ended: bool,
 }
 
-/// A block that is larger than may be.
+/// A line that no block can hold.
 pub(crate) struct TooLong {
-    /// Its number, from 1.
+    /// Its number among the blocks, from 1.
     pub part: u64,
 }
 
 impl<R: Read> Blocks<R> {
     pub(crate) fn new(input: BufReader<R>, ending: u8, size: usize, most: usize) -> Self {
-        Self { input, ending, size, most: most.max(size), part: 0, ended: false }
+        Self { input, ending, size, most: most.max(size), part: 0, read_ahead: Vec::new(), ended: false }
     }
 
     /// The number of the last block, from 1; 0 before the first.
@@ -32,36 +37,41 @@ impl<R: Read> Blocks<R> {
         self.part
     }
 
-    /// The next block, if there is one. One that is too long is passed over.
+    /// The next block, if there is one. A line that is too long for one is passed over in its place.
     ///
     /// # Errors
     /// Those of the input; there are no more blocks then.
     pub(crate) fn try_next(&mut self) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
-        let mut block = Vec::new();
-        self.input.by_ref().take(self.size as u64).read_to_end(&mut block)?;
+        let mut block = std::mem::take(&mut self.read_ahead);
+        self.input.by_ref().take(self.size.saturating_sub(block.len()) as u64).read_to_end(&mut block)?;
         if block.is_empty() {
             return Ok(None);
         }
         self.part += 1;
         if block.last() != Some(&self.ending) {
-            let room = (self.most - block.len()) as u64 + 1;
+            let room = (self.most + 1).saturating_sub(block.len()) as u64;
             self.input.by_ref().take(room).read_until(self.ending, &mut block)?;
         }
-        if block.len() > self.most {
-            if block.last() != Some(&self.ending) {
-                self.input.skip_until(self.ending)?;
-            }
-            return Ok(Some(Err(TooLong { part: self.part })));
+        let Some(before_last) = block.len().checked_sub(1).filter(|_| block.len() > self.most) else {
+            return Ok(Some(Ok(block)));
+        };
+        if let Some(end) = block[..before_last].iter().rposition(|byte| *byte == self.ending) {
+            self.read_ahead = block.split_off(end + 1);
+            return Ok(Some(Ok(block)));
         }
-        Ok(Some(Ok(block)))
+        if block.last() != Some(&self.ending) {
+            self.input.skip_until(self.ending)?;
+        }
+        Ok(Some(Err(TooLong { part: self.part })))
     }
 
     fn read(&mut self) -> Result<Option<Cut>, Torn> {
         Ok(self.try_next()?.map(|block| match block {
             Ok(block) => Cut::of(block),
-            Err(TooLong { part }) => {
-                Cut::wrong(format!("block {part} ends in a line that goes beyond {} bytes, its `max_bytes`", self.most))
-            }
+            Err(TooLong { part }) => Cut::wrong(format!(
+                "part {part} is a line of more than {} bytes, the most that `max_bytes` lets it have",
+                self.most
+            )),
         }))
     }
 }
@@ -95,8 +105,31 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_too_long_is_passed_over() {
-        assert_eq!(blocks("ab\n0123456789\ncd\n", 4, 6), ["!", "cd\n"]);
+    fn a_line_that_is_too_long_is_passed_over_alone() {
+        assert_eq!(blocks("ab\n0123456789\ncd\n", 4, 6), ["ab\n", "!", "cd\n"]);
+        assert_eq!(blocks("0123456789\ncd\n", 4, 6), ["!", "cd\n"]);
+        assert_eq!(blocks("ab\n0123456789", 4, 6), ["ab\n", "!"]);
         assert_eq!(blocks("a\n01234\ncd\n", 2, 6), ["a\n", "01234\n", "cd\n"]);
+    }
+
+    #[test]
+    fn a_line_for_which_a_block_has_no_room_is_in_the_next_one() {
+        assert_eq!(blocks("ab\n01234\ncd\n", 4, 6), ["ab\n", "01234\n", "cd\n"]);
+        assert_eq!(blocks("ab\n012345", 4, 6), ["ab\n", "012345"]);
+        assert_eq!(blocks("ab\n012\nc\n", 4, 6), ["ab\n", "012\n", "c\n"]);
+    }
+
+    #[test]
+    fn every_line_that_fits_is_in_a_block_whatever_the_sizes() {
+        let text: String = (0..40).map(|n| format!("{}\n", "x".repeat(n * 7 % 12))).collect();
+        for size in 1..12 {
+            for most in size..14 {
+                let found = blocks(&text, size, most);
+                let fits = text.split_inclusive('\n').filter(|line| line.len() <= most);
+                let kept: Vec<String> = found.iter().filter(|block| *block != "!").cloned().collect();
+                assert_eq!(kept.concat(), fits.collect::<String>(), "size {size}, at most {most}");
+                assert!(kept.iter().all(|block| block.len() <= most), "size {size}, at most {most}");
+            }
+        }
     }
 }

@@ -6,22 +6,24 @@
 
 pub(crate) mod block;
 mod json;
+mod matches;
 mod separator;
 mod table;
 mod tar;
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use millstream_flow::{Cx, Failure};
+use regex::bytes::Regex;
 
 use super::Op;
 use crate::file::model::{SplitBy, SplitSpec};
 use crate::json_member::Members;
 use crate::payload::{Payload, Stream};
 use crate::printer::Place;
-use crate::record::{PieceText, Record, Wanted, WantedPiece};
+use crate::record::{PieceText, PiecesSoFar, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
 
 /// The most levels of pieces. A circle of stages that splits without an end has one so.
@@ -33,11 +35,17 @@ const READ: usize = 64 << 10;
 /// See the [module](self).
 pub(super) struct Split {
     spec: SplitSpec,
+    /// For pieces that it separates.
+    separator: Option<Regex>,
 }
 
 impl Split {
     pub(super) fn new(spec: SplitSpec) -> Self {
-        Self { spec }
+        let separator = match &spec.by {
+            SplitBy::Matches(expression) => Some(Regex::new(expression).expect("the parser has understood it")),
+            _ => None,
+        };
+        Self { spec, separator }
     }
 
     fn cuts(&self, input: Box<dyn Read + Send>) -> Cuts {
@@ -47,6 +55,10 @@ impl Split {
             SplitBy::Lines => Box::new(lines(input, false, most)),
             SplitBy::Nul => Box::new(lines(input, true, most)),
             SplitBy::Separator(separator) => Box::new(separator::Separated::new(input, separator.clone(), most)),
+            SplitBy::Matches(_) => {
+                let separator = self.separator.clone().expect("it was made with the op");
+                Box::new(matches::Between::new(input, separator, most))
+            }
             SplitBy::Blocks(size) => Box::new(block::Blocks::new(input, b'\n', *size, most)),
             SplitBy::Json => Box::new(json::Values::new(input, most)),
             SplitBy::Table { separator, header } => Box::new(table::Rows::new(input, *separator, *header, most)),
@@ -71,7 +83,7 @@ impl Op for Split {
         }
         let whole = self.spec.copies().map(|_| record.payload.clone());
         let stream = record.payload.share();
-        record.brought_out = Some(Arc::default());
+        record.pieces = Some(Arc::default());
         let cuts = self.cuts(stream.reader().map_err(|error| stream.failure(&error))?);
         Ok(Pieces {
             cuts,
@@ -82,7 +94,7 @@ impl Op for Split {
             part: 0,
             runs_rest: record.wanted.is_none() || record.letter.is_some(),
             passed: record.passed,
-            brought_out: record.brought_out.clone().unwrap_or_default(),
+            so_far: record.pieces.clone().unwrap_or_default(),
             wanted: record.wanted.clone(),
             next_wanted: 0,
         })
@@ -179,7 +191,7 @@ pub(crate) struct Pieces {
     runs_rest: bool,
     passed: u64,
     /// Tells the number of the last piece.
-    brought_out: Arc<AtomicU64>,
+    so_far: Arc<PiecesSoFar>,
     /// The pieces that a retry wants, and the first of those that have not come yet.
     wanted: Option<Arc<Wanted>>,
     next_wanted: usize,
@@ -200,7 +212,7 @@ impl Iterator for Pieces {
             };
             self.part += 1;
             // Relaxed: it is read after the unit has come back from this stage.
-            self.brought_out.store(self.part, Ordering::Relaxed);
+            self.so_far.last.store(self.part, Ordering::Relaxed);
             let Some(again) = self.wanted_of_this() else { continue };
             return Some(Ok(self.record(cut, again)));
         }

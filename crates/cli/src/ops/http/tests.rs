@@ -1,7 +1,7 @@
 //! `http-get` against servers on the loopback interface, well-behaved and other.
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
-use super::HttpGet;
-use crate::file::model::HttpGetSpec;
+use super::Http;
+use crate::file::model::{HttpSpec, Method};
 use crate::file::parse::parse;
 use crate::file::template::{Field, Fields, Template};
 use crate::ops::one_stage::{run, run_all, run_within};
@@ -209,24 +209,27 @@ fn serve(mut stream: &TcpStream, asked: &Mutex<HashSet<String>>) -> std::io::Res
     Ok(())
 }
 
-fn get_with(max_bytes: Option<u64>, headers: &[(&str, &str)]) -> HttpGet {
+fn get_with(max_bytes: Option<u64>, headers: &[(&str, &str)]) -> Http {
     let headers: Vec<(String, Template)> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), Template::parse(value).unwrap())).collect();
-    HttpGet::new(&HttpGetSpec { max_bytes, headers, ..spec() }, false).unwrap()
+    Http::new(&HttpSpec { max_bytes, headers, ..spec() }, false).unwrap()
 }
 
-fn spec() -> HttpGetSpec {
-    HttpGetSpec {
+fn spec() -> HttpSpec {
+    HttpSpec {
         url: Template::parse("{line}").unwrap(),
         max_bytes: None,
         max_retry_after: Some(Duration::ZERO),
         max_redirects: None,
         downgrade: false,
         headers: Vec::new(),
+        method: Method::Get,
+        body: None,
+        fields: Vec::new(),
     }
 }
 
-fn get() -> HttpGet {
+fn get() -> Http {
     get_with(None, &[])
 }
 
@@ -284,7 +287,7 @@ fn errors_say_what_was_asked_and_what_happened() {
 #[test]
 fn a_server_that_asks_for_a_pause_gets_it_up_to_the_limit() {
     let server = Server::start();
-    let op = |limit| HttpGet::new(&HttpGetSpec { max_retry_after: limit, ..spec() }, false).unwrap();
+    let op = |limit| Http::new(&HttpSpec { max_retry_after: limit, ..spec() }, false).unwrap();
     let start = Instant::now();
     assert_eq!(run(op(None), server.record("/soon")).unwrap().payload, b"now");
     assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
@@ -317,7 +320,7 @@ fn the_time_limit_ends_a_request_wherever_it_is() {
 #[test]
 fn redirects_are_followed_up_to_the_limit_and_are_no_attempts() {
     let server = Server::start();
-    let get = |most| HttpGet::new(&HttpGetSpec { max_redirects: most, ..spec() }, false).unwrap();
+    let get = |most| Http::new(&HttpSpec { max_redirects: most, ..spec() }, false).unwrap();
     assert_eq!(run(get(None), server.record("/hops/9")).unwrap().payload, b"hello");
     let error = run(get(None), server.record("/hops/10")).unwrap_err();
     let last = format!(
@@ -485,7 +488,92 @@ fn what_is_no_url_is_refused() {
         assert!(!error.contains("panicked"), "{error}");
     }
     let headers = vec![("no header".to_owned(), Template::parse("x").unwrap())];
-    assert!(HttpGet::new(&HttpGetSpec { headers, ..spec() }, false).is_err());
+    assert!(Http::new(&HttpSpec { headers, ..spec() }, false).is_err());
     let bad_value = get_with(None, &[("X-Unit", "{line}")]);
     assert!(run(bad_value, Record::line(b"http://127.0.0.1:9/\n".to_vec())).is_err());
+}
+
+/// A server that repeats each request in its answer: the method, the target and the body.
+fn repeating() -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || repeat(&stream?));
+        }
+        std::io::Result::Ok(())
+    });
+    Server { address, connections: Arc::default() }
+}
+
+fn repeat(mut stream: &TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+    }
+    let mut words = head.split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body)?;
+    let (status, location) = match target {
+        "/repeat" => ("307 Temporary Redirect", "Location: /end\r\n"),
+        "/see" => ("303 See Other", "Location: /end\r\n"),
+        "/unclear" => ("302 Found", "Location: /end\r\n"),
+        "/busy" => ("503 Service Unavailable", ""),
+        _ => ("200 OK", ""),
+    };
+    let told = format!("{method} {target} {}", String::from_utf8_lossy(&body));
+    let length = told.len();
+    let told = if method == "HEAD" { "" } else { &told };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\n{location}X-Kind: {method}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{told}"
+    );
+    stream.write_all(answer.as_bytes())
+}
+
+#[test]
+fn a_request_has_the_body_that_it_is_given() {
+    let server = repeating();
+    let op = |method, body: Option<&str>| {
+        let body = body.map(|body| Template::parse(body).unwrap());
+        Http::new(&HttpSpec { method, body, fields: vec![("kind".into(), "x-kind".into())], ..spec() }, false).unwrap()
+    };
+    let record = |path: &str| {
+        let mut record = server.record(path);
+        record.payload = b"payload".to_vec().into();
+        record
+    };
+    let told = |op: Http, path: &str| {
+        let mut record = run(op, record(path)).unwrap();
+        let kind = record.field(&Field::Set("kind".into())).unwrap().into_owned();
+        (
+            String::from_utf8(std::mem::take(&mut record.payload).bytes().clone()).unwrap(),
+            String::from_utf8(kind).unwrap(),
+        )
+    };
+    assert_eq!(told(op(Method::Post, None), "/x"), ("POST /x payload".into(), "POST".into()));
+    assert_eq!(told(op(Method::Put, Some("<{name}>")), "/x"), ("PUT /x <x>".into(), "PUT".into()));
+    assert_eq!(told(op(Method::Head, None), "/x"), ("payload".into(), "HEAD".into()), "the payload stays");
+    assert_eq!(told(op(Method::Post, None), "/repeat").0, "POST /end payload");
+    assert_eq!(told(op(Method::Post, None), "/see").0, "GET /end ");
+    let refused = run(op(Method::Post, None), record("/unclear")).unwrap_err();
+    assert!(refused.starts_with("POST ") && refused.contains("is to be repeated there: use that URL"), "{refused}");
+    let busy = run(op(Method::Head, None), record("/busy")).unwrap_err();
+    assert!(busy.starts_with("HEAD ") && busy.contains("status 503"), "{busy}");
+}
+
+#[test]
+fn only_a_post_does_harm_when_it_runs_again() {
+    use crate::ops::Op as _;
+    for method in [Method::Get, Method::Head, Method::Post, Method::Put] {
+        let op = Http::new(&HttpSpec { method, ..spec() }, false).unwrap();
+        assert_eq!(op.idempotent(), method != Method::Post, "{method:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! `http-get`: the body that a URL answers with becomes the payload.
+//! `http-get` and `http`: a request, and the body of its answer becomes the payload.
 //!
 //! Connections are kept and used again by all workers of the stage. The body is read as it comes, up to a greatest size, into
 //! memory that is granted as it fills: a server that announces much and sends little holds little. One that says nothing for
@@ -9,29 +9,31 @@
 //! Where the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
 //!
 //! A redirect is a new need: the unit notes where it leads, gives its slots back, and waits in the stage's queue for those of
-//! the new host (see [`redirect`]). The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
+//! the new host (see [`redirect`]). A request with a body is repeated only where the server says that it may be, and for no other
+//! server. The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
 
 mod redirect;
 mod retry_after;
 mod transport;
 mod trust;
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::time::{Duration, Instant, SystemTime};
 
 use millstream_command::time;
 use millstream_flow::{Cx, Failure};
 use ureq::http::header::AUTHORIZATION;
-use ureq::http::{HeaderName, Response, StatusCode};
+use ureq::http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use ureq::tls::TlsConfig;
-use ureq::{Agent, Body};
+use ureq::{Agent, AsSendBody, Body};
 use url::Url;
 
 use self::redirect::Redirects;
 use self::trust::Trust;
 use super::{Op, OpError, failing, growing, trace_context};
 use crate::descriptors;
-use crate::file::model::HttpGetSpec;
+use crate::file::model::{HttpSpec, Method};
 use crate::file::template::Template;
 use crate::record::Record;
 use crate::web_url;
@@ -63,7 +65,7 @@ const FIRST_ROOM: u64 = 64 << 10;
 const MAX_REDIRECT_BODY: u64 = 16 << 10;
 
 /// See the [module](self).
-pub(super) struct HttpGet {
+pub(super) struct Http {
     url: Template,
     most_bytes: u64,
     max_retry_after: Duration,
@@ -71,30 +73,36 @@ pub(super) struct HttpGet {
     waits: bool,
     redirects: Redirects,
     headers: Vec<(HeaderName, Template)>,
+    method: Method,
+    /// The body of a request that has one; `None`: the payload.
+    body: Option<Template>,
+    /// Fields, and the headers of the answer that they are set from.
+    fields: Vec<(String, HeaderName)>,
     agent: Agent,
+}
+
+/// The body of a request.
+struct RequestBody<'a> {
+    bytes: Cow<'a, [u8]>,
+    /// The bytes of it that the unit did not hold before.
+    made: u64,
 }
 
 /// The answer of a server.
 enum Answer {
-    Body(Vec<u8>),
+    Body(HeaderMap, Vec<u8>),
+    /// It has no body, as the method has it.
+    Head(HeaderMap),
     /// It is to be had elsewhere.
-    Moved(Vec<u8>),
+    Moved(StatusCode, Vec<u8>),
 }
 
-impl HttpGet {
+impl Http {
     /// `fibers` says that the stage's units run on fibers.
-    pub(super) fn new(spec: &HttpGetSpec, fibers: bool) -> Result<Self, OpError> {
-        let headers = spec
-            .headers
-            .iter()
-            .map(|(name, value)| match HeaderName::try_from(name) {
-                Ok(name) => Ok((name, value.clone())),
-                Err(_) => Err(OpError::new(
-                    format!("`{name}` is not the name of a header"),
-                    "header names are letters, digits and hyphens, like `Accept-Language`",
-                )),
-            })
-            .collect::<Result<_, _>>()?;
+    pub(super) fn new(spec: &HttpSpec, fibers: bool) -> Result<Self, OpError> {
+        let headers =
+            spec.headers.iter().map(|(name, value)| Ok((header(name)?, value.clone()))).collect::<Result<_, _>>()?;
+        let fields = spec.fields.iter().map(|(name, of)| Ok((name.clone(), header(of)?))).collect::<Result<_, _>>()?;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -117,8 +125,44 @@ impl HttpGet {
                 downgrade: spec.downgrade,
             },
             headers,
+            method: spec.method,
+            body: spec.body.clone(),
+            fields,
             agent: if fibers { transport::agent(config) } else { config.into() },
         })
+    }
+
+    /// The method of the next request.
+    fn method(&self, hop: &Hop) -> Method {
+        if hop.gets { Method::Get } else { self.method }
+    }
+
+    /// The body of the request, if it has one.
+    fn request_body<'a>(
+        &self,
+        hop: &Hop,
+        record: &'a Record,
+        cx: &mut Cx<'_>,
+    ) -> Result<Option<RequestBody<'a>>, Failure> {
+        if !self.method(hop).has_body() {
+            return Ok(None);
+        }
+        let (made, body) = match &self.body {
+            Some(body) => {
+                let body = body.render(record).map_err(|error| Failure::from(error).to_permanent())?;
+                (body.len() as u64, Some(body))
+            }
+            None => (record.payload.to_make(cx)?, None),
+        };
+        if made > 0 {
+            // Nothing was sent yet.
+            cx.reserve_first(record.held().saturating_add(made))?;
+        }
+        let bytes = match body {
+            Some(body) => Cow::Owned(body),
+            None => record.payload.in_memory(made, cx)?,
+        };
+        Ok(Some(RequestBody { bytes, made }))
     }
 
     /// Makes one request.
@@ -126,7 +170,9 @@ impl HttpGet {
         let left = cx.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let headers = || self.headers.iter().filter(|_| hop.at_home);
         let (url, login) = web_url::without_login(&hop.url);
-        let mut request = self.agent.get(url.as_str()).config().timeout_global(left).build();
+        let body = self.request_body(hop, record, cx)?;
+        let made = body.as_ref().map_or(0, |body| body.made);
+        let mut request = Request::builder().method(self.method(hop).name()).uri(url.as_str());
         if let Some(login) = login.filter(|_| headers().all(|(name, _)| name != AUTHORIZATION)) {
             request = request.header(AUTHORIZATION, login);
         }
@@ -138,17 +184,40 @@ impl HttpGet {
         if let Some(context) = trace_context::of_attempt().filter(|_| !has_context) {
             request = request.header(trace_context::HEADER, context);
         }
-        let response = request.call().map_err(|error| failure(&error, cx))?;
+        let response = match &body {
+            Some(body) => {
+                request.body(&*body.bytes).map_err(ureq::Error::from).and_then(|request| self.send(request, left))
+            }
+            None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.send(request, left)),
+        };
+        let response = response.map_err(|error| failure(&error, cx))?;
         let status = response.status();
         if let Some(location) = redirect::location(status, response.headers()) {
             let location = location.to_owned();
             discard(response);
-            return Ok(Answer::Moved(location));
+            return Ok(Answer::Moved(status, location));
         }
         if !status.is_success() {
             return Err(self.refused(status, &response));
         }
-        self.body(response, record.held(), cx).map(Answer::Body)
+        let headers = response.headers().clone();
+        if self.method(hop) == Method::Head {
+            return Ok(Answer::Head(headers));
+        }
+        self.body(response, record.held() + made, cx).map(|payload| Answer::Body(headers, payload))
+    }
+
+    fn send(&self, request: Request<impl AsSendBody>, left: Option<Duration>) -> Result<Response<Body>, ureq::Error> {
+        self.agent.run(self.agent.configure_request(request).timeout_global(left).build())
+    }
+
+    /// Sets the fields that the answer's headers have values for.
+    fn set_fields(&self, headers: &HeaderMap, record: &mut Record) {
+        for (name, header) in &self.fields {
+            if let Some(value) = headers.get(header) {
+                record.set_field(name.clone(), value.as_bytes().to_vec());
+            }
+        }
     }
 
     /// Reads the body; `held` is what the unit holds already.
@@ -221,7 +290,7 @@ impl HttpGet {
     }
 }
 
-impl Op for HttpGet {
+impl Op for Http {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let text = self.url.render(record).map_err(|error| Failure::from(error).to_permanent())?;
         let hop = match &record.hop {
@@ -229,18 +298,29 @@ impl Op for HttpGet {
             None => Hop::first(parse(&text)?),
         };
         let said = |failure: Failure| match hop.count {
-            0 => failure.context(format_args!("GET {}", shown(&text))),
-            _ => failure.context(format_args!("GET {}: redirected to {}", shown(&text), web_url::shown(&hop.url))),
+            0 => failure.context(format_args!("{} {}", self.method.name(), shown(&text))),
+            _ => failure.context(format_args!(
+                "{} {}: redirected to {}",
+                self.method.name(),
+                shown(&text),
+                web_url::shown(&hop.url)
+            )),
         };
         match self.ask(&hop, record, cx).map_err(said)? {
-            Answer::Body(payload) => {
+            Answer::Head(headers) => {
+                self.set_fields(&headers, record);
+                record.hop = None;
+                Ok(())
+            }
+            Answer::Body(headers, payload) => {
+                self.set_fields(&headers, record);
                 record.payload = payload.into();
                 record.headroom = 0;
                 record.hop = None;
                 Ok(())
             }
-            Answer::Moved(location) => {
-                let next = self.redirects.follow(&hop, &location).map_err(said)?;
+            Answer::Moved(status, location) => {
+                let next = self.redirects.follow(&hop, status, &location, self.method(&hop)).map_err(said)?;
                 let moved = said(Failure::requeue(format!("redirected to {}", web_url::shown(&next.url))));
                 record.hop = Some(Box::new(next));
                 Err(moved)
@@ -253,8 +333,17 @@ impl Op for HttpGet {
     }
 
     fn idempotent(&self) -> bool {
-        true
+        self.method != Method::Post
     }
+}
+
+fn header(name: &str) -> Result<HeaderName, OpError> {
+    HeaderName::try_from(name).map_err(|_| {
+        OpError::new(
+            format!("`{name}` is not the name of a header"),
+            "header names are letters, digits and hyphens, like `Accept-Language`",
+        )
+    })
 }
 
 fn parse(text: &[u8]) -> Result<Url, Failure> {
@@ -315,11 +404,11 @@ fn told(error: &std::io::Error) -> String {
 ///
 /// # Errors
 /// A header's name is none.
-pub(crate) fn http_get_over(
+pub(crate) fn http_over(
     agent: impl FnOnce(ureq::config::Config) -> Agent,
-    spec: &HttpGetSpec,
+    spec: &HttpSpec,
 ) -> Result<Box<dyn Op>, OpError> {
-    let mut op = HttpGet::new(spec, false)?;
+    let mut op = Http::new(spec, false)?;
     op.agent = agent(op.agent.config().clone());
     op.waits = false;
     Ok(Box::new(op))

@@ -1,9 +1,10 @@
-//! Redirects of `http-get`: where a unit is sent on to, and whether it goes there.
+//! Redirects: where a unit is sent on to, and whether it goes there.
 
 use millstream_flow::Failure;
 use ureq::http::{HeaderMap, HeaderValue, StatusCode, header};
 use url::Url;
 
+use crate::file::model::Method;
 use crate::web_url;
 
 /// Redirects that are followed when the flow file does not say `max_redirects`.
@@ -18,6 +19,8 @@ pub(crate) struct Hop {
     pub(crate) count: u64,
     /// None of them led away from the scheme, host and port that the unit began with.
     pub(crate) at_home: bool,
+    /// The request had a body, and its answer is to be had by a request without one.
+    pub(crate) gets: bool,
 }
 
 /// Which redirects are followed.
@@ -31,7 +34,7 @@ pub(super) struct Redirects {
 impl Hop {
     /// The start, without a redirect.
     pub(super) fn first(url: Url) -> Self {
-        Self { url, count: 0, at_home: true }
+        Self { url, count: 0, at_home: true, gets: false }
     }
 }
 
@@ -53,7 +56,7 @@ impl Redirects {
     ///
     /// # Errors
     /// Why the redirect is not followed, which does not change by trying again.
-    pub(super) fn follow(self, hop: &Hop, location: &[u8]) -> Result<Hop, Failure> {
+    pub(super) fn follow(self, hop: &Hop, status: StatusCode, location: &[u8], method: Method) -> Result<Hop, Failure> {
         let refuse = |message: String| Err(Failure::permanent(message));
         let joined = match str::from_utf8(location) {
             Ok(location) => web_url::join(&hop.url, location),
@@ -74,23 +77,41 @@ impl Redirects {
             return refuse(format!("redirected from https to {to}, and `downgrade` is not set"));
         }
         let at_home = hop.at_home && url.origin() == hop.url.origin();
+        let gets = hop.gets || method.has_body() && status == StatusCode::SEE_OTHER;
+        if method.has_body() && !gets {
+            // Programs differ in what they make of the other statuses: some leave the body out and ask with `GET`.
+            if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+                return refuse(format!(
+                    "status {status} redirects to {to}, and does not say that the {} is to be repeated there: use that URL",
+                    method.name()
+                ));
+            }
+            if !at_home {
+                return refuse(format!(
+                    "redirected to {to}, and the body is for the server of the unit's own URL alone"
+                ));
+            }
+        }
         if at_home && url.username().is_empty() && url.password().is_none() {
             // These fail for URLs without a host only.
             let _ = url.set_username(hop.url.username());
             let _ = url.set_password(hop.url.password());
         }
-        Ok(Hop { url, count: hop.count + 1, at_home })
+        Ok(Hop { url, count: hop.count + 1, at_home, gets })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ureq::http::StatusCode;
+
     use super::{Hop, Redirects};
+    use crate::file::model::Method;
     use crate::web_url;
 
     fn follow(from: &str, to: &str, redirects: Redirects) -> Result<Hop, String> {
         let hop = Hop::first(web_url::parse(from).unwrap());
-        redirects.follow(&hop, to.as_bytes()).map_err(|failure| {
+        redirects.follow(&hop, StatusCode::FOUND, to.as_bytes(), Method::Get).map_err(|failure| {
             assert!(failure.is_permanent());
             failure.to_string()
         })
@@ -112,7 +133,7 @@ mod tests {
             assert_eq!((hop.at_home, hop.url.as_str()), (at_home, url), "{to}");
         }
         let left = follow("http://u:p@h/a", "http://away/", REDIRECTS).unwrap();
-        let back = REDIRECTS.follow(&left, b"http://h/a").unwrap();
+        let back = REDIRECTS.follow(&left, StatusCode::FOUND, b"http://h/a", Method::Get).unwrap();
         assert_eq!(
             (back.at_home, back.count, back.url.as_str()),
             (false, 2, "http://h/a"),
@@ -142,5 +163,24 @@ mod tests {
         let error =
             follow("http://h/", "http://u:secret@h/?token=secret", Redirects { most: 0, ..REDIRECTS }).unwrap_err();
         assert_eq!(error, "redirected to http://***@h/?token=***, and `max_redirects` is 0");
+    }
+
+    #[test]
+    fn a_body_goes_where_the_server_says_so_and_to_no_other_server() {
+        let follow = |status: StatusCode, to: &str, method| {
+            let hop = Hop::first(web_url::parse("http://h/a").unwrap());
+            REDIRECTS.follow(&hop, status, to.as_bytes(), method).map_err(|failure| failure.to_string())
+        };
+        for status in [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT] {
+            assert!(!follow(status, "/b", Method::Post).unwrap().gets);
+            let away = follow(status, "http://other/b", Method::Put).unwrap_err();
+            assert!(away.contains("redirected to http://other/b, and the body is for the server"), "{away}");
+        }
+        assert!(follow(StatusCode::SEE_OTHER, "http://other/b", Method::Post).unwrap().gets);
+        for status in [StatusCode::MOVED_PERMANENTLY, StatusCode::FOUND] {
+            let unclear = follow(status, "/b", Method::Post).unwrap_err();
+            assert!(unclear.contains("does not say that the POST is to be repeated there"), "{unclear}");
+            assert!(follow(status, "/b", Method::Head).is_ok());
+        }
     }
 }

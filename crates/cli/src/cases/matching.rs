@@ -1,0 +1,100 @@
+//! The pairs of what is expected and what was found.
+//!
+//! An expectation may fit several of those found, and one of those found several expectations. A choice that is made for one
+//! expectation alone can leave another without a partner; the pairs here are as many as there can be (Kuhn's algorithm: an
+//! expectation takes the partner of another that has a further one to go to).
+
+/// For each of `expected` the one of `found` that it is paired with, in a largest set of pairs that fit. Takes time in proportion to
+/// `expected`² · `found` at most, and to `expected` · `found` where few compete.
+pub(super) fn pairs(expected: usize, found: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+    let mut taken_by: Vec<Option<usize>> = vec![None; found];
+    for first in 0..expected {
+        extend(first, &mut taken_by, &fits);
+    }
+    let mut partners = vec![None; expected];
+    for (found, expected) in taken_by.into_iter().enumerate() {
+        if let Some(expected) = expected {
+            partners[expected] = Some(found);
+        }
+    }
+    partners
+}
+
+/// Finds a partner for `first`, by the shortest way of expectations that each go to another one.
+fn extend(first: usize, taken_by: &mut [Option<usize>], fits: &impl Fn(usize, usize) -> bool) {
+    let mut reached_from: Vec<Option<usize>> = vec![None; taken_by.len()];
+    let mut next = std::collections::VecDeque::from([first]);
+    while let Some(expected) = next.pop_front() {
+        for found in 0..taken_by.len() {
+            if reached_from[found].is_some() || !fits(expected, found) {
+                continue;
+            }
+            reached_from[found] = Some(expected);
+            match taken_by[found] {
+                Some(other) => next.push_back(other),
+                None => return shift(found, first, taken_by, &reached_from),
+            }
+        }
+    }
+}
+
+/// Gives `free` to the expectation that reached it, the one that it had before to the one that reached that, and so on to `first`.
+fn shift(free: usize, first: usize, taken_by: &mut [Option<usize>], reached_from: &[Option<usize>]) {
+    let mut free = free;
+    while let Some(expected) = reached_from[free] {
+        let before = taken_by.iter().position(|taker| *taker == Some(expected));
+        taken_by[free] = Some(expected);
+        match before {
+            Some(before) if expected != first => free = before,
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use millstream_verify_random::Random;
+
+    use super::pairs;
+
+    #[test]
+    fn a_vague_expectation_leaves_the_only_one_that_fits_another_to_it() {
+        // 0 fits both, 1 only the first.
+        assert_eq!(pairs(2, 2, |expected, found| expected == 0 || found == 0), [Some(1), Some(0)]);
+        // A way over three.
+        let fits = [[true, true, false], [true, false, false], [false, true, true]];
+        assert!(pairs(3, 3, |expected, found| fits[expected][found]).iter().all(Option::is_some));
+        assert_eq!(pairs(2, 1, |_, _| true).iter().flatten().count(), 1);
+        assert_eq!(pairs(0, 3, |_, _| true), []);
+    }
+
+    #[test]
+    fn as_many_are_paired_as_can_be() {
+        fn most(expected: usize, fits: &[Vec<bool>], used: &mut Vec<bool>) -> usize {
+            let Some(row) = fits.get(expected) else { return 0 };
+            let mut best = most(expected + 1, fits, used);
+            for found in 0..row.len() {
+                if row[found] && !used[found] {
+                    used[found] = true;
+                    best = best.max(1 + most(expected + 1, fits, used));
+                    used[found] = false;
+                }
+            }
+            best
+        }
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let (rows, columns) = (random.below(6) as usize, random.below(6) as usize);
+            let fits: Vec<Vec<bool>> =
+                (0..rows).map(|_| (0..columns).map(|_| random.below(3) == 0).collect()).collect();
+            let found = pairs(rows, columns, |row, column| fits[row][column]);
+            let mut seen = vec![false; columns];
+            for (row, column) in found.iter().enumerate() {
+                if let Some(column) = *column {
+                    assert!(fits[row][column] && !std::mem::replace(&mut seen[column], true), "seed {seed}");
+                }
+            }
+            assert_eq!(found.iter().flatten().count(), most(0, &fits, &mut vec![false; columns]), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A moment that a text names: a date of ISO 8601, with a time of day or without.
+
+use std::cmp::Ordering;
+
+use time::format_description::well_known::{Iso8601, Rfc3339};
+use time::{Date, OffsetDateTime, PrimitiveDateTime};
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment(OffsetDateTime);
+
+impl Moment {
+    /// The moment that a text names, without regard to white space around it. A date without a time is its first moment, and a time
+    /// without an offset is one of UTC.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let text = str::from_utf8(text).ok()?.trim();
+        // As RFC 3339 allows, a space may stand between date and time.
+        let spaced = text.get(10..11) == Some(" ");
+        let text = &*if spaced { text.replacen(' ', "T", 1) } else { text.to_owned() };
+        let moment = OffsetDateTime::parse(text, &Rfc3339)
+            .or_else(|_| OffsetDateTime::parse(text, &Iso8601::PARSING))
+            .or_else(|_| PrimitiveDateTime::parse(text, &Iso8601::PARSING).map(PrimitiveDateTime::assume_utc))
+            .or_else(|_| Date::parse(text, &Iso8601::PARSING).map(|date| date.midnight().assume_utc()));
+        moment.ok().map(Self)
+    }
+
+    /// Whether it is before the other, at the same time, or behind it, wherever their clocks stand.
+    pub(crate) fn cmp(self, other: Self) -> Ordering {
+        self.0.unix_timestamp_nanos().cmp(&other.0.unix_timestamp_nanos())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+
+    use super::Moment;
+
+    fn moment(text: &str) -> Moment {
+        Moment::parse(text.as_bytes()).unwrap_or_else(|| panic!("{text} is a date"))
+    }
+
+    #[test]
+    fn moments_are_compared_and_not_their_texts() {
+        for (one, order, other) in [
+            ("2026-01-31", Equal, "2026-01-31T00:00:00Z"),
+            ("2026-01-31T01:00:00+01:00", Equal, "2026-01-31T00:00:00Z"),
+            ("2026-01-31T23:30:00-01:00", Greater, "2026-01-31T23:59:59Z"),
+            ("2026-01-31T12:00:00", Equal, "2026-01-31 12:00:00Z"),
+            ("2026-01-31T12:00:00.000000001Z", Greater, "2026-01-31T12:00:00Z"),
+            ("20260131T120000Z", Equal, " 2026-01-31T12:00:00z\n"),
+            ("1969-12-31", Less, "1970-01-01"),
+            ("2026-W05-6", Equal, "2026-01-31"),
+            ("2026-031", Equal, "2026-01-31"),
+            ("2024-02-29", Less, "2024-03-01"),
+        ] {
+            assert_eq!(moment(one).cmp(moment(other)), order, "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_is_none() {
+        for text in [
+            "",
+            "today",
+            "2026-02-29",
+            "2026-13-01",
+            "31.01.2026",
+            "2026-01-31T25:00:00Z",
+            "2026-01-31x",
+            "é2026-01-31",
+            "1700000000",
+        ] {
+            assert!(Moment::parse(text.as_bytes()).is_none(), "{text}");
+        }
+        assert!(Moment::parse(b"2026-01-31\xff").is_none());
+    }
+}
