@@ -89,6 +89,7 @@ const CLOSED: [(&str, &[&str]); 6] = [
             "history::Operation",
             "ring::Place",
             "stream::Operator",
+            "stream::Part",
             "stream::Pass",
             "stream::Value",
         ],
