@@ -1,0 +1,354 @@
+//! Ops, and the options of each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Condition, GatherSpec, SplitBy, SplitSpec};
+use crate::file::template::Template;
+
+/// The work of a stage.
+#[derive(Debug, Clone)]
+pub(crate) enum OpSpec {
+    /// `read`: the file becomes the payload; its memory is reserved first.
+    Read {
+        /// The file; default `{path}`.
+        path: Template,
+        /// The largest file taken.
+        max_bytes: Option<u64>,
+    },
+    /// `write`: the payload becomes a file, under a temporary name that is renamed when complete. Parent folders are made.
+    Write {
+        /// The file's name.
+        path: Template,
+        /// Replace an existing file. Without it (and without `skip_existing`) an existing file is a failure and is kept.
+        overwrite: bool,
+        /// An existing file counts as written, as content-addressed stores want it.
+        skip_existing: bool,
+        /// The file's permissions, octal.
+        mode: Option<Template>,
+    },
+    /// `blake3`: sets `{blake3}` to the payload's hash.
+    Blake3,
+    /// `sha256`: sets `{sha256}` to the payload's hash.
+    Sha256,
+    /// `zstd`: compresses or decompresses the payload.
+    Zstd {
+        /// Which of the two.
+        mode: ZstdMode,
+    },
+    /// `exec`: runs a program.
+    Exec(ExecSpec),
+    /// `http-get` and `http`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
+    /// and 429, retried by policy for the others.
+    Http(HttpSpec),
+    /// `filter`: units for which the condition does not hold leave by [`StageSpec::otherwise`].
+    Filter {
+        /// The condition.
+        when: Condition,
+    },
+    /// `unique`: units whose text has come before leave by [`StageSpec::otherwise`].
+    Unique {
+        /// The text.
+        by: Template,
+        /// The most texts that are kept.
+        max_keys: u64,
+    },
+    /// `print`: the payload goes to the command's standard output.
+    Print {
+        /// Precedes every line, with a tab.
+        tag: Option<Template>,
+        /// Payloads come in the order of admission.
+        ordered: bool,
+    },
+    /// `append`: adds one line a unit to one file, in order of arrival; each batch is flushed.
+    Append {
+        /// The file, the same for all units.
+        path: Template,
+        /// The line; a newline is added.
+        line: Template,
+        /// Whether the file starts empty in every run.
+        fresh: Fresh,
+    },
+    /// `check`: a permanent failure when a field differs from what it should be.
+    Check {
+        /// The field.
+        field: CheckField,
+        /// The expected value.
+        equals: Template,
+    },
+    /// `set`: gives fields, or the payload, a value that is made from others.
+    Set {
+        /// The new payload.
+        payload: Option<Template>,
+        /// Fields by name, each a `{set.NAME}`.
+        fields: Vec<(String, Template)>,
+    },
+    /// `stream`: a program of streams makes another payload of the payload's values.
+    Stream {
+        /// The program.
+        expression: String,
+        /// The largest payload made.
+        max_bytes: u64,
+    },
+    /// `split`: the unit becomes several, one for each piece of its payload.
+    Split(SplitSpec),
+    /// `gather`: several units become one.
+    Gather(GatherSpec),
+    /// `parse`: reads the payload, or the line when there is no payload, into fields.
+    Parse {
+        /// Its format.
+        format: ParseFormat,
+    },
+}
+
+impl OpSpec {
+    /// The op's name in a flow file.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Read { .. } => "read",
+            Self::Write { .. } => "write",
+            Self::Blake3 => "blake3",
+            Self::Sha256 => "sha256",
+            Self::Zstd { .. } => "zstd",
+            Self::Exec(_) => "exec",
+            Self::Http(HttpSpec { method: Method::Get, .. }) => "http-get",
+            Self::Http(_) => "http",
+            Self::Filter { .. } => "filter",
+            Self::Unique { .. } => "unique",
+            Self::Append { .. } => "append",
+            Self::Check { .. } => "check",
+            Self::Parse { .. } => "parse",
+            Self::Split(SplitSpec { by: SplitBy::Copies(_), .. }) => "copy",
+            Self::Split(_) => "split",
+            Self::Gather(_) => "gather",
+            Self::Print { .. } => "print",
+            Self::Set { .. } => "set",
+            Self::Stream { .. } => "stream",
+        }
+    }
+
+    /// The stages that get a copy of each unit, if the stage copies.
+    pub(crate) fn copies(&self) -> Option<&[Arc<str>]> {
+        match self {
+            Self::Split(spec) => spec.copies(),
+            _ => None,
+        }
+    }
+
+    /// Whether the stage has a second exit.
+    pub(crate) fn has_else(&self) -> bool {
+        matches!(self, Self::Filter { .. } | Self::Unique { .. })
+    }
+
+    /// Whether the stage prints what its units have to say.
+    pub(crate) fn prints(&self) -> bool {
+        match self {
+            Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Print) || matches!(spec.stderr, ExecStderr::Print),
+            Self::Print { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the stage's outputs are printed in the order of admission.
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self, Self::Exec(ExecSpec { ordered: true, .. }) | Self::Print { ordered: true, .. })
+    }
+
+    /// Whether every unit has a payload after it, though that may be empty.
+    pub(crate) fn gives_payload(&self) -> bool {
+        match self {
+            Self::Http(spec) => spec.method != Method::Head,
+            Self::Read { .. } | Self::Set { payload: Some(_), .. } | Self::Gather(_) | Self::Stream { .. } => true,
+            Self::Split(spec) => spec.copies().is_none(),
+            Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
+            _ => false,
+        }
+    }
+
+    /// Whether a unit's payload may be larger after it than before.
+    pub(crate) fn grows_payload(&self) -> bool {
+        match self {
+            Self::Http(spec) => spec.method != Method::Head,
+            Self::Read { .. } | Self::Zstd { .. } | Self::Set { payload: Some(_), .. } | Self::Stream { .. } => true,
+            Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
+            _ => false,
+        }
+    }
+}
+
+/// The keys of the `exec` op.
+#[derive(Debug, Clone)]
+pub(crate) struct ExecSpec {
+    /// Program and arguments; at least one element. With `shell`, the first is the script and the others are `$1`, `$2`, ….
+    pub argv: Vec<Template>,
+    /// Run as `/bin/sh -c SCRIPT sh ARGUMENT…`. The parser refuses a unit's fields in the script, because there a file's
+    /// name could run commands; as arguments they are safe.
+    pub shell: bool,
+    /// Its standard input.
+    pub stdin: ExecStdin,
+    /// Its standard output.
+    pub stdout: ExecStdout,
+    /// Its standard error.
+    pub stderr: ExecStderr,
+    /// Precedes every line that is printed, with a tab.
+    pub tag: Option<Template>,
+    /// Outputs are printed in the order of admission.
+    pub ordered: bool,
+    /// Variables added to the environment.
+    pub env: Vec<(String, Template)>,
+    /// Its working folder; this process's when absent.
+    pub dir: Option<Template>,
+}
+
+/// Standard input of an `exec`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExecStdin {
+    /// `"payload"`, the default: the payload, empty when there is none.
+    Payload,
+    /// `"items"`: the items of a group, a line each.
+    Items,
+    /// `"null"`: nothing.
+    Null,
+}
+
+/// Standard output of an `exec`.
+#[derive(Debug, Clone)]
+pub(crate) enum ExecStdout {
+    /// `"payload"`, the default: it becomes the payload.
+    Payload,
+    /// `{ file = "PATH" }`: it goes to a file, which is put in place when the program has succeeded, or, with
+    /// `failed = true`, when it has ended.
+    File {
+        /// The file.
+        path: Template,
+        /// A program that fails has its file, too.
+        failed: bool,
+    },
+    /// `"print"`: it goes to this process's standard output, whole, also when the program has failed for good.
+    Print,
+    /// `"null"`: it is thrown away, and the payload stays what it was.
+    Null,
+    /// `"inherit"`: it goes to this process's standard output.
+    Inherit,
+}
+
+/// Standard error of an `exec`.
+#[derive(Debug, Clone)]
+pub(crate) enum ExecStderr {
+    /// `"message"`, the default: its end goes into the failure's message, if the program fails.
+    Message,
+    /// `"print"`: the same, and it goes to this process's standard error, whole.
+    Print,
+    /// `{ file = "PATH" }`: the same, and it goes to a file, which is put in place when the program has ended.
+    File(Template),
+    /// `"inherit"`: it goes to this process's standard error.
+    Inherit,
+}
+
+/// The keys of the ops `http-get` and `http`.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "the flow is refused, but read in full"))]
+pub(crate) struct HttpSpec {
+    /// The URL, `http://` or `https://`.
+    pub url: Template,
+    /// The largest body taken; the op's default when absent.
+    pub max_bytes: Option<u64>,
+    /// The longest pause that a server's `Retry-After` is obeyed for; the op's default when absent.
+    pub max_retry_after: Option<Duration>,
+    /// Redirects followed for one unit; the op's default when absent.
+    pub max_redirects: Option<u64>,
+    /// Whether a redirect from `https` to `http` is followed.
+    pub downgrade: bool,
+    /// Request headers, for the server that `url` names and no other.
+    pub headers: Vec<(String, Template)>,
+    /// `GET` of `http-get`, or what `http` says.
+    pub method: Method,
+    /// The request's body, of a method that has one; the payload when absent.
+    pub body: Option<Template>,
+    /// Fields by name, each a `{set.NAME}`, and the response headers that they get their values from.
+    pub fields: Vec<(String, String)>,
+}
+
+/// The method of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// The answer's body becomes the payload.
+    Get,
+    /// The answer has no body.
+    Head,
+    /// A request with a body, which is not made twice for any reason but a retry.
+    Post,
+    /// A request with a body, which may be made again.
+    Put,
+}
+
+impl Method {
+    /// Its name in a request.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+        }
+    }
+
+    /// Whether the request has a body.
+    pub(crate) fn has_body(self) -> bool {
+        matches!(self, Self::Post | Self::Put)
+    }
+}
+
+/// `mode` and `level` of the `zstd` op.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ZstdMode {
+    /// `mode = "compress"`, the default.
+    Compress {
+        /// 1 (fastest) to 22 (smallest); default 3.
+        level: i32,
+    },
+    /// `mode = "decompress"`.
+    Decompress {
+        /// The largest content taken; no limit when absent.
+        max_bytes: Option<MaxBytes>,
+    },
+}
+
+/// The `max_bytes` of a `zstd` stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum MaxBytes {
+    /// `"64MiB"`: the same for every unit.
+    Size(u64),
+    /// `"{json.size}"`: what a field of the unit says, in bytes.
+    Field(Template),
+}
+
+/// `fresh` of the `append` op. Lines of a fresh file are gathered under a temporary name and take its place at the end of
+/// a complete run; an interrupted run leaves the earlier file as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// `false`, the default: lines are added to the file.
+    No,
+    /// `true`: an earlier file is replaced only if the run had units and none of them died.
+    IfNoneDied,
+    /// `"always"`: an earlier file is replaced by every complete run.
+    Always,
+}
+
+/// The field that the `check` op compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CheckField {
+    /// `"blake3"`: the hash that a `blake3` stage has set.
+    Blake3,
+    /// `"sha256"`: the hash that a `sha256` stage has set.
+    Sha256,
+    /// `"size"`: the payload's bytes.
+    Size,
+}
+
+/// The format that the `parse` op reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParseFormat {
+    /// `"json"`: an object; its members become the fields `{json.MEMBER}`.
+    Json,
+}

@@ -1,0 +1,114 @@
+//! `split`, `copy` and `gather`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::file::template::Template;
+
+/// See [`OpSpec::Split`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SplitSpec {
+    /// The kind of its pieces.
+    pub by: SplitBy,
+    /// The largest piece taken.
+    pub max_bytes: usize,
+}
+
+/// A piece of a payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SplitBy {
+    /// A line.
+    Lines,
+    /// The bytes up to a NUL byte.
+    Nul,
+    /// The bytes up to a text.
+    Separator(Vec<u8>),
+    /// The bytes up to a text that this regular expression matches.
+    Matches(String),
+    /// About this number of bytes, up to the end of a line.
+    Blocks(usize),
+    /// An element of an array, or one of the values behind one another.
+    Json,
+    /// A row of a table, whose cells this byte separates.
+    Table {
+        /// The byte.
+        separator: u8,
+        /// Whether the first row names the columns.
+        header: bool,
+    },
+    /// A file of an archive.
+    Tar,
+    /// `copy`: the unit itself, once for each of these stages, to which it goes.
+    Copies(Vec<Arc<str>>),
+}
+
+impl SplitSpec {
+    /// The stages that get a copy, if the pieces are copies.
+    pub(crate) fn copies(&self) -> Option<&[Arc<str>]> {
+        match &self.by {
+            SplitBy::Copies(stages) => Some(stages),
+            _ => None,
+        }
+    }
+}
+
+/// See [`OpSpec::Gather`].
+#[derive(Debug, Clone)]
+pub(crate) struct GatherSpec {
+    /// Which units join one group.
+    pub by: GatherBy,
+    /// A group of this many units is closed.
+    pub units: Option<u64>,
+    /// A group whose members weigh this much is closed.
+    pub bytes: Option<u64>,
+    /// A group is closed this long after its first member.
+    pub wait: Option<Duration>,
+    /// The most groups that are open at once.
+    pub max_groups: Option<u64>,
+    /// Whether the pieces of a unit go on together even if one of them has failed.
+    pub partial: bool,
+    /// The content that each unit brings; `None`: its payload.
+    pub item: Option<Template>,
+    /// The payload that the contents become.
+    pub reduce: Reduce,
+}
+
+/// The units that join one group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum GatherBy {
+    /// All of them.
+    All,
+    /// The pieces of one unit.
+    Parent,
+    /// Those with the same text.
+    Key(Template),
+}
+
+/// The payload of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reduce {
+    /// Its members' contents, each with this behind it.
+    Concat {
+        /// The bytes behind each.
+        after: Vec<u8>,
+    },
+    /// The lines of its members, each of whose contents is sorted, in one order.
+    Merge,
+    /// The number of its members.
+    Count,
+    /// One number made of those of its units.
+    Number(Fold),
+}
+
+/// The number that a group makes of those of its units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// Their sum.
+    Sum,
+    /// The least.
+    Min,
+    /// The greatest.
+    Max,
+    /// Their mean.
+    Mean,
+}
