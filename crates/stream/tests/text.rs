@@ -200,6 +200,12 @@ fn inputs_are_lines_json_rows_and_records() {
     assert!(run("records(4)", &records).unwrap_err().contains("record 2: 2 bytes at the end; expected records of 4"));
     assert!(run("json()", &lines).unwrap_err().contains("line 1: not JSON"));
     assert!(run("csv()", &file("ragged", b"a,b\n1\n")).is_err());
+    assert!(run("csv()", &file("twice", b"a,b,a\n1,2,3\n")).unwrap_err().contains("two columns `a`"));
+    assert!(run("csv()", &file("bytes", b"a,\xff\n1,2\n")).unwrap_err().contains("column 2 is not UTF-8"));
+    for text in ["1e400", "nan", "-inf", "1x"] {
+        let found = run("map(lines(), number(it))", &file("number", text.as_bytes()));
+        assert!(found.unwrap_err().contains("is not a number"), "{text}");
+    }
     assert!(run("lines()", &folder.path().join("none")).unwrap_err().contains("No such file"));
     assert!(run("numbers(1, 2)", &lines).unwrap_err().contains("got 1 input(s)"));
 }

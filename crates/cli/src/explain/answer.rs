@@ -156,6 +156,9 @@ fn without_key(no_line: &NoLine) -> String {
 }
 
 fn unknown(what: &str, resources: &[ResourceSnapshot], keys: &[String]) -> String {
+    if what.is_empty() {
+        return "an empty text names no unit, resource or key".to_owned();
+    }
     let names: Vec<String> = resources.iter().map(|resource| resource.name.clone()).collect();
     let bare = keys.iter().map(|key| key.split_once(':').map_or(key.as_str(), |(_, bare)| bare));
     let near = suggest::closest(what, names.iter().map(String::as_str).chain(bare));

@@ -3,7 +3,7 @@
 //!
 //! A stage may be known in part only, in a file that is refused anyway. What is not known of it is taken to be right.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::error::Problem;
@@ -52,10 +52,9 @@ pub(super) fn check(
     let graph = Graph::new(nodes);
     let walks = matches!(source, Some(SourceSpec::Walk { .. }));
     let mut problems = Vec::new();
-    let entered = graph.from(0);
     let without_payload = graph.without_payload();
     for (index, stage) in nodes.iter().enumerate() {
-        if index != 0 && !entered.contains(&index) {
+        if index != 0 && !graph.after[0][index] {
             let problem = Problem::new(format!("no unit ever reaches stage `{}`", stage.name))
                 .at(stage.span.clone(), "never reached");
             problems.push(problem.help(format!("name it in another stage: `next = \"{}\"`", stage.name)));
@@ -68,7 +67,7 @@ pub(super) fn check(
         }
         for need in stage.needs {
             let Some(until) = &need.until else { continue };
-            if !graph.from(index).contains(&graph.index(until)) {
+            if !graph.after[index][graph.index(until)] {
                 let message = format!(
                     "`{}` is held until `{until}`, and units never go there from `{}`",
                     need.resource, stage.name
@@ -113,47 +112,56 @@ pub(super) fn check(
     problems
 }
 
+/// The stages to which these lead, themselves included, without passing one of them.
+pub(super) fn reached(exits: &[Vec<usize>], from: &[usize], without: Option<usize>) -> Vec<bool> {
+    let mut seen = vec![false; exits.len()];
+    let mut open = Vec::new();
+    let mut come = |stages: &[usize], open: &mut Vec<usize>| {
+        let new = stages.iter().filter(|&&stage| Some(stage) != without && !std::mem::replace(&mut seen[stage], true));
+        open.extend(new);
+    };
+    come(from, &mut open);
+    while let Some(stage) = open.pop() {
+        come(&exits[stage], &mut open);
+    }
+    seen
+}
+
 /// Stages by index, with the edges between them.
 struct Graph<'a> {
     nodes: &'a [Node<'a>],
     /// The stages that each stage leads to.
     exits: Vec<Vec<usize>>,
+    /// For each stage, whether a unit can come to each after it.
+    after: Vec<Vec<bool>>,
     /// Whether units retire after the stage.
     retires: Vec<bool>,
+    index: HashMap<&'a str, usize>,
 }
 
 impl<'a> Graph<'a> {
     fn new(nodes: &'a [Node<'a>]) -> Self {
-        let mut graph = Self { nodes, exits: Vec::new(), retires: Vec::new() };
-        for node in nodes {
+        let index: HashMap<&str, usize> =
+            nodes.iter().enumerate().rev().map(|(index, node)| (&*node.name, index)).collect();
+        let exits_of = |node: &Node<'_>| {
             let mut exits = Vec::new();
             for exit in &node.exits {
                 match exit {
-                    Exit::Stage(name) => exits.push(graph.index(name)),
+                    Exit::Stage(name) => exits.push(index[name.as_str()]),
                     Exit::Unknown => exits.extend(0..nodes.len()),
                     Exit::End => {}
                 }
             }
-            graph.exits.push(exits);
-            graph.retires.push(node.exits.iter().any(|exit| !matches!(exit, Exit::Stage(_))));
-        }
-        graph
+            exits
+        };
+        let exits: Vec<Vec<usize>> = nodes.iter().map(exits_of).collect();
+        let after = exits.iter().map(|own| reached(&exits, own, None)).collect();
+        let retires = nodes.iter().map(|node| node.exits.iter().any(|exit| !matches!(exit, Exit::Stage(_)))).collect();
+        Self { nodes, exits, after, retires, index }
     }
 
     fn index(&self, name: &str) -> usize {
-        self.nodes.iter().position(|stage| stage.name == name).expect("the parser has resolved every stage's name")
-    }
-
-    /// The stages that a unit can come to after stage `start`.
-    fn from(&self, start: usize) -> BTreeSet<usize> {
-        let mut seen = BTreeSet::new();
-        let mut open = self.exits[start].clone();
-        while let Some(stage) = open.pop() {
-            if seen.insert(stage) {
-                open.extend(&self.exits[stage]);
-            }
-        }
-        seen
+        self.index[name]
     }
 
     /// The stages that a unit can come to before any stage has given it a payload.
@@ -169,7 +177,7 @@ impl<'a> Graph<'a> {
     }
 
     fn can_leave(&self, stage: usize) -> bool {
-        self.retires[stage] || self.from(stage).iter().any(|later| self.retires[*later])
+        self.retires[stage] || self.after[stage].iter().zip(&self.retires).any(|(comes, retires)| *comes && *retires)
     }
 
     /// Fields of a stage that no unit has a value for when it comes there.
@@ -213,7 +221,7 @@ impl<'a> Graph<'a> {
                 }
                 _ => continue,
             };
-            let before = |earlier: usize| self.nodes[earlier].may_be(op) && self.from(earlier).contains(&index);
+            let before = |earlier: usize| self.nodes[earlier].may_be(op) && self.after[earlier][index];
             if !(0..self.nodes.len()).any(before) {
                 let message = format!("`{{{field}}}` has no value here: no `{op}` stage comes before `{}`", stage.name);
                 problems.push(
@@ -235,7 +243,7 @@ impl Graph<'_> {
             Some(_) => false,
             None => node.may_be("split") || node.may_be("copy"),
         };
-        (0..self.nodes.len()).any(|earlier| splits(&self.nodes[earlier]) && self.from(earlier).contains(&index))
+        (0..self.nodes.len()).any(|earlier| splits(&self.nodes[earlier]) && self.after[earlier][index])
     }
 
     /// Whether the stage gathers pieces, and no stage before it makes any.
@@ -265,7 +273,7 @@ impl Graph<'_> {
 
     /// Whether a stage before this one gathers units.
     fn gathers_before(&self, index: usize) -> bool {
-        (0..self.nodes.len()).any(|earlier| self.nodes[earlier].may_be("gather") && self.from(earlier).contains(&index))
+        (0..self.nodes.len()).any(|earlier| self.nodes[earlier].may_be("gather") && self.after[earlier][index])
     }
 
     /// The problem that no unit here was gathered from copies, of which one went to this stage.
@@ -276,9 +284,8 @@ impl Graph<'_> {
             let problem = problem.at(span, format!("no `copy` stage before has `{to}` in its `to`"));
             return Some(problem.help(format!("a copy is called after the stage it goes to: `to = [\"{to}\", …]`")));
         }
-        let joins = |earlier: &usize| {
-            self.nodes[*earlier].op.is_none_or(gathers_families) && self.from(*earlier).contains(&index)
-        };
+        let joins =
+            |earlier: &usize| self.nodes[*earlier].op.is_none_or(gathers_families) && self.after[*earlier][index];
         if (0..self.nodes.len()).any(|earlier| joins(&earlier)) {
             return None;
         }
@@ -294,7 +301,7 @@ impl Graph<'_> {
             Some(_) => false,
             None => node.may_be("set") || node.may_be(HTTP),
         };
-        let before = |earlier: usize| may_set(&self.nodes[earlier]) && self.from(earlier).contains(&index);
+        let before = |earlier: usize| may_set(&self.nodes[earlier]) && self.after[earlier][index];
         if (0..self.nodes.len()).any(before) {
             return None;
         }

@@ -25,6 +25,7 @@ use std::collections::HashMap;
 use std::ops::Add;
 
 use super::error::Problem;
+use super::graph::reached;
 use super::model::{AfterFailure, GatherBy, GatherSpec, OpSpec, SourceSpec, StageSpec};
 use super::template::Field;
 
@@ -116,11 +117,12 @@ fn gather(stage: &StageSpec) -> Option<&GatherSpec> {
     }
 }
 
-/// Refuses joins by a text that tells units apart, at which no group ever has the units that it waits for.
+/// Refuses joins by a text that tells units apart, at which no group ever has the units that it waits for, and nothing else
+/// ends its wait.
 pub(super) fn check(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
     let hopeless = waiting(stages, source, group)
         .into_iter()
-        .filter(|waiting| waiting.most().is_some_and(|most| most < waiting.units));
+        .filter(|waiting| waiting.is_unlimited && waiting.most().is_some_and(|most| most < waiting.units));
     hopeless.map(|waiting| waiting.refuse(stages)).collect()
 }
 
@@ -147,25 +149,41 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
     if !matches!(source, SourceSpec::Walk { .. }) || group > 1 {
         return found;
     }
+    let keyed = stages.iter().enumerate().filter_map(|(index, stage)| {
+        let spec = gather(stage)?;
+        let (GatherBy::Key(key), Some(units)) = (&spec.by, spec.units) else { return None };
+        Some((index, spec, key, units))
+    });
+    let mut keyed = keyed.peekable();
+    if keyed.peek().is_none() {
+        return found;
+    }
     let mut graph = Graph::new(stages);
-    for (index, stage) in stages.iter().enumerate() {
-        let Some(spec) = gather(stage) else { continue };
-        let (GatherBy::Key(key), Some(units)) = (&spec.by, spec.units) else { continue };
+    for (index, spec, key, units) in keyed {
+        // Another field may tell the pieces of one unit apart.
+        let is_by_unit_alone = key.fields().all(|(field, _)| is_path(field));
         let is_unlimited = spec.wait.is_none() && spec.bytes.is_none() && spec.max_groups.is_none();
         for join in graph.joins_at(index) {
             // A copy has the fields of its file, and other pieces have them as those of their parent.
             let is_copy = stages[join.fork].op.copies().is_some();
-            let tells_apart = key.fields().any(|(field, _)| match field {
-                Field::Path => is_copy,
-                Field::Parent(field) => **field == Field::Path,
-                _ => false,
-            });
+            let tells_apart = key.fields().any(|(field, _)| is_path(field) && (is_copy || *field != Field::Path));
             if tells_apart && graph.is_plain(&join) {
+                let least = if is_by_unit_alone { join.pieces.least } else { 0 };
+                let join = Join { pieces: Count { least, ..join.pieces }, ..join };
                 found.push(Waiting { join, units, is_unlimited });
             }
         }
     }
     found
+}
+
+/// Whether the field is the path of a file of the source: a copy has it as its own, another piece as its parent's.
+fn is_path(field: &Field) -> bool {
+    match field {
+        Field::Path => true,
+        Field::Parent(field) => **field == Field::Path,
+        _ => false,
+    }
 }
 
 impl Waiting {
@@ -366,16 +384,4 @@ impl<'a> Graph<'a> {
 
 fn sum(ways: &[(usize, Count)]) -> Count {
     ways.iter().fold(Count::NONE, |sum, (_, count)| sum + *count)
-}
-
-/// The stages to which these lead, themselves included, without passing one of them.
-fn reached(exits: &[Vec<usize>], from: &[usize], without: Option<usize>) -> Vec<bool> {
-    let mut seen = vec![false; exits.len()];
-    let mut open = from.to_vec();
-    while let Some(stage) = open.pop() {
-        if Some(stage) != without && !std::mem::replace(&mut seen[stage], true) {
-            open.extend(&exits[stage]);
-        }
-    }
-    seen
 }

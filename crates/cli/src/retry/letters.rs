@@ -269,6 +269,11 @@ impl Letters {
     }
 }
 
+/// Whether a file of letters is there, and no process works on it.
+pub(super) fn is_left(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| is_locked_alone(&file, path).unwrap_or(false))
+}
+
 /// Locks a file of letters. `false`: another process has it, or has had it and put another file in its place.
 fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
     // Where the file system has no locks, retries cannot be told apart.

@@ -8,6 +8,7 @@ pub(crate) mod letters;
 pub(crate) mod live;
 pub(crate) mod origin;
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ use crate::args::{OutputArgs, RetryArgs, RunArgs};
 use crate::file::FlowError;
 use crate::run;
 use crate::serve::args::ServeArgs;
+use crate::shell_word::quoted;
 
 /// The end of the name of a file of dead letters.
 const ENDING: &str = ".dead-letters.jsonl";
@@ -84,6 +86,17 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         Some(path) => path.clone(),
         None => only_file(Path::new("."))?,
     };
+    for round in rounds_left(&path) {
+        let file = quoted(round.as_os_str().as_encoded_bytes());
+        say(
+            args,
+            &format!(
+                "a run that was killed was running letters again: they are in {}; `millstream retry {file}` runs these, with units \
+                 that died again once more",
+                shown::path(&round)
+            ),
+        );
+    }
     // Relative paths of this command line start here, those of the run elsewhere.
     let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let path = here(path);
@@ -141,16 +154,41 @@ fn say(args: &RetryArgs, message: &str) {
     }
 }
 
-/// The one file of dead letters in a folder.
+/// The one file of dead letters in a folder; without any, that of the letters that a killed run was running again.
 fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.map(|entry| PathBuf::from(entry.file_name()));
-    let mut files: Vec<PathBuf> =
-        names.filter(|name| name.as_os_str().as_encoded_bytes().ends_with(ENDING.as_bytes())).collect();
-    files.sort();
+    let is_file = |name: &[u8]| name.ends_with(ENDING.as_bytes());
+    let mut files = named(folder, is_file);
+    if files.is_empty() {
+        files =
+            named(folder, |name| (0..name.len()).any(|end| is_file(&name[..end]) && is_round_of(&name[..end], name)));
+    }
     match files.len() {
         0 => Err(RetryError::NoFile),
         1 => Ok(files.remove(0)),
         _ => Err(RetryError::ManyFiles(files)),
     }
+}
+
+/// The files of rounds that a run of this file of letters did not end, and that no run works on.
+fn rounds_left(letters: &Path) -> Vec<PathBuf> {
+    let Some(own) = letters.file_name().map(OsStr::as_encoded_bytes) else { return Vec::new() };
+    let folder = letters.parent().unwrap_or(Path::new(""));
+    let files = named(folder, |name| is_round_of(own, name));
+    files.into_iter().map(|file| folder.join(file)).filter(|file| letters::is_left(file)).collect()
+}
+
+/// Whether this is the name of a round of that file of letters: `FILE.RUN.again-N`.
+fn is_round_of(file: &[u8], name: &[u8]) -> bool {
+    let run = name.strip_prefix(file).and_then(|rest| rest.strip_prefix(b"."));
+    let last = run.and_then(|run| run.rsplit(|&byte| byte == b'.').next());
+    last.and_then(|last| last.strip_prefix(b"again-")).is_some_and(|number| number.iter().all(u8::is_ascii_digit))
+}
+
+/// The names in a folder that are so, in order.
+fn named(folder: &Path, is_so: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut files: Vec<PathBuf> = names.filter(|name| is_so(name.as_encoded_bytes())).map(PathBuf::from).collect();
+    files.sort();
+    files
 }

@@ -38,7 +38,9 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
         let trace = window(&run)?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
         let (is_some, waited) = (trace.units() >= FEWEST, began.elapsed());
-        if trace.units() as u64 >= enough || is_some && waited >= PATIENCE {
+        // A window that began with an earlier question, or with the run, has had its time.
+        let spans = waited.max(trace.measured().wall);
+        if trace.units() as u64 >= enough || is_some && spans >= PATIENCE {
             return Ok(trace);
         }
         if waited >= LAST_PATIENCE {
@@ -47,7 +49,7 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
         if !std::mem::replace(&mut told, true) {
             let name = text::printable(&run.name);
             complain(format!(
-                "{name} keeps its newest units from now on; waits up to {} s for some, and {} s if it is slow",
+                "{name} keeps its newest units; waits up to {} s for some, and {} s if it is slow",
                 PATIENCE.as_secs(),
                 LAST_PATIENCE.as_secs()
             ));

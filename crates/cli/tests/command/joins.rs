@@ -77,6 +77,42 @@ fn a_join_that_waits_for_more_than_ever_comes_is_refused_with_both_ways() {
         assert!(err.contains(label), "{label}: {err}");
     }
     ended(&room.run(&["run", "flow.toml"]), 2);
+    // Something else ends the wait.
+    for end in ["wait = \"1m\"", "bytes = \"1MiB\""] {
+        let (_, err) = planned(&flow("", &ways(&format!("by = \"{{path}}\"\nunits = 3\n{end}"))));
+        assert_eq!(err, "", "{end}");
+    }
+}
+
+#[test]
+fn a_join_whose_other_field_may_tell_pieces_of_a_file_apart_is_told_of() {
+    let stages = ways("by = \"{path} {set.way}\"\nunits = 2");
+    let stages = stages.replace(
+        "op = \"filter\"\n        when = { text = \"{name}\", ends_with = \"1\" }",
+        "op = \"set\"\n        fields = { way = \"some\" }",
+    );
+    let (_, err) = planned(&flow("", &stages));
+    assert!(err.contains("warning: `join` waits for 2 units of each file"), "{err}");
+}
+
+#[test]
+fn a_plan_of_many_copies_and_joins_takes_little_time() {
+    // Every copy leads to all later ones and to all joins.
+    let most = 120;
+    let mut stages = String::new();
+    for fork in 0..most {
+        let to: Vec<String> =
+            (fork + 1..most).map(|n| format!("\"f{n}\"")).chain((0..most).map(|n| format!("\"g{n}\""))).collect();
+        stages += &format!("[[stage]]\nname = \"f{fork}\"\nop = \"copy\"\nto = [{}]\n", to.join(", "));
+    }
+    for join in 0..most {
+        stages += &format!(
+            "[[stage]]\nname = \"g{join}\"\nop = \"gather\"\nby = \"parent\"\nreduce = \"count\"\nnext = \"end\"\n"
+        );
+    }
+    let began = std::time::Instant::now();
+    ended(&flow("", &stages).run(&["plan", "flow.toml"]), 0);
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
 }
 
 #[test]

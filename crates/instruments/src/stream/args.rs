@@ -13,7 +13,8 @@ Examples:
   millstream stream 'x = lines(); zip(map(window(x, 3, 1), it[0]), x)' --explain
 
 A program is a list of definitions, each `NAME = STREAM;`, and a stream at the end, whose values are printed: texts as they are, lists \
-with tabs between their values, values with fields as JSON.
+with tabs between their values, values with fields as JSON, where U+FFFD stands for bytes that are not UTF-8. Numbers are whole, of 64 \
+bits, or else floats.
 
 Streams:
   lines() json() csv() records(BYTES)   the next FILE, or standard input; lines(\"FILE\") names one

@@ -246,9 +246,14 @@ fn call(function: Function, first: &Value, second: Option<&Value>) -> Result<Val
         (Function::Number, number @ (Value::Whole(_) | Value::Number(_)), _) => Ok(number.clone()),
         (Function::Number, Value::Text(text), _) => {
             let text = std::str::from_utf8(text).unwrap_or_default().trim();
-            let whole = text.parse().map(Value::Whole);
-            let number = || text.parse().map(Value::Number);
-            whole.or_else(|_| number()).map_err(|_| format!("`{text}` is not a number"))
+            if let Ok(whole) = text.parse() {
+                return Ok(Value::Whole(whole));
+            }
+            match text.parse() {
+                // Words such as `inf` and `nan`, and numbers that no float holds, would go through every later sum.
+                Ok(number) if f64::is_finite(number) => Ok(Value::Number(number)),
+                _ => Err(format!("`{text}` is not a number, or too large for one")),
+            }
         }
         (Function::Contains, Value::Text(text), Some(Value::Text(part))) => {
             let found = part.is_empty() || text.windows(part.len()).any(|window| window == part);

@@ -1,5 +1,6 @@
 //! The inputs of a text program, and its sources.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -171,10 +172,25 @@ impl Source {
             return Ok(Open::Bytes(BufReader::with_capacity(READ_BYTES, reader), Vec::new()));
         }
         let mut reader = csv::ReaderBuilder::new().buffer_capacity(READ_BYTES).from_reader(reader);
-        let header = reader.byte_headers().map_err(io::Error::other)?;
-        let header = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let header = names_of(reader.byte_headers().map_err(io::Error::other)?).map_err(io::Error::other)?;
         Ok(Open::Csv(Box::new(reader), csv::ByteRecord::new(), header))
     }
+}
+
+/// The names of a header's columns, by which rows have their fields.
+fn names_of(header: &csv::ByteRecord) -> Result<Vec<String>, String> {
+    let mut names = Vec::with_capacity(header.len());
+    let mut seen = HashSet::new();
+    for (index, name) in header.iter().enumerate() {
+        let column = index + 1;
+        let name = str::from_utf8(name)
+            .map_err(|_| format!("the header's name of column {column} is not UTF-8; `lines()` takes any bytes"))?;
+        if !seen.insert(name) {
+            return Err(format!("the header names two columns `{name}`, the second of which is column {column}"));
+        }
+        names.push(name.to_owned());
+    }
+    Ok(names)
 }
 
 fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, String> {
