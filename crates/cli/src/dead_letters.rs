@@ -25,7 +25,7 @@
 //! The file holds the letters of one run. That of an earlier run becomes `FILE.old` before the first unit enters, and one
 //! that a live run writes to is left to it: this run's letters then go to `FILE.RUN`. The file is made when the first letter
 //! comes, for its owner alone to read. Letters that are run again while the run goes on are set apart in `FILE.RUN.again-N` until it
-//! is over. A letter that cannot be written (a full disk) goes to standard error instead; a part of
+//! is over, and those that `millstream retry` runs in `FILE.RUN.again-0`. A letter that cannot be written (a full disk) goes to standard error instead; a part of
 //! it that cannot be taken back either becomes a blank line, which a retry passes over.
 
 use std::borrow::Cow;
@@ -70,6 +70,8 @@ pub(crate) struct DeadLetters {
     file: Turn<Option<LineFile>>,
     /// The file whose letters this run retries, and which it keeps locked: device and inode.
     retried: OnceLock<(u64, u64)>,
+    /// The name of that file while it is retried, and the one it gets.
+    aside: OnceLock<(PathBuf, PathBuf)>,
     state: Mutex<State>,
     given_up: AtomicBool,
 }
@@ -110,8 +112,8 @@ impl DeadLetters {
         writable::check_listed(&path, Way::Append, leftovers::note)?;
         let state = Mutex::new(State { path, tally: Tally { written: 0, refused: 0 } });
         let (started, file) = (unix_time().floor() as u64, Turn::new(None));
-        let (retried, given_up) = (OnceLock::new(), AtomicBool::new(false));
-        Ok(Self { run, started, origin, file, retried, state, given_up })
+        let (retried, aside, given_up) = (OnceLock::new(), OnceLock::new(), AtomicBool::new(false));
+        Ok(Self { run, started, origin, file, retried, aside, state, given_up })
     }
 
     /// The run begins: the letters of an earlier one are set aside. `retried` is the file whose letters this run retries.
@@ -131,6 +133,7 @@ impl DeadLetters {
             Ok(found) => match self.lock(&found) {
                 Ok(false) => Ok(()),
                 // The lock lasts until the file has its other name.
+                _ if self.is_retried(&found) => self.set_retried_aside(&path),
                 _ => set_aside(&path),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -142,6 +145,23 @@ impl DeadLetters {
             source,
             help: "an earlier run's letters are there and could not be renamed: move them away".to_owned(),
         })
+    }
+
+    /// The letters that this run retries are in its own file. Until [`end_retry`](Self::end_retry) they have the name of a round that
+    /// has not ended, by which they are found if the process is killed.
+    fn set_retried_aside(&self, path: &Path) -> io::Result<()> {
+        let aside = with_suffix(path, &format!(".{}.again-0", self.run));
+        fs::rename(path, &aside)?;
+        let _ = self.aside.set((aside, with_suffix(path, ".old")));
+        Ok(())
+    }
+
+    /// Every letter that was retried is settled, or is in the file again: those that were retried become `FILE.old`.
+    ///
+    /// # Errors
+    /// The file keeps its name.
+    pub(crate) fn end_retry(&self) -> io::Result<()> {
+        self.aside.get().map_or(Ok(()), |(aside, old)| fs::rename(aside, old))
     }
 
     /// The file.
@@ -261,11 +281,13 @@ impl DeadLetters {
 
     /// Locks the file for this run, as long as it is open; `false`: a live run writes to it.
     fn lock(&self, file: &File) -> io::Result<bool> {
-        let place = |found: Metadata| (found.dev(), found.ino());
         // A lock of this run on another opening of the file would keep itself out.
-        let is_retried =
-            self.retried.get().is_some_and(|retried| file.metadata().is_ok_and(|found| place(found) == *retried));
-        Ok(is_retried || lock(file)?)
+        Ok(self.is_retried(file) || lock(file)?)
+    }
+
+    fn is_retried(&self, file: &File) -> bool {
+        let place = |found: Metadata| (found.dev(), found.ino());
+        self.retried.get().is_some_and(|retried| file.metadata().is_ok_and(|found| place(found) == *retried))
     }
 
     /// Held for a few instructions only.

@@ -312,6 +312,11 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let all_kept =
         kept.inspect_err(|error| complain(format!("error: letters not retried are lost from the file: {error}")));
     let kept = all_kept.as_ref().copied().unwrap_or(0);
+    if all_kept.is_ok()
+        && let Err(error) = letters.end_retry()
+    {
+        complain(format!("error: the letters that were retried keep their name: {error}"));
+    }
     let (gathered, written) = finish(
         &wired.ops,
         &RunEnd {

@@ -14,14 +14,20 @@ impl Moment {
     /// without an offset is one of UTC.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?.trim();
-        // As RFC 3339 allows, a space may stand between date and time.
-        let spaced = text.get(10..11) == Some(" ");
-        let text = &*if spaced { text.replacen(' ', "T", 1) } else { text.to_owned() };
+        // As RFC 3339 allows, a space may stand between date and time. The parsers take any other character there as well.
+        let text = match text.get(10..11) {
+            Some(" ") => text.replacen(' ', "T", 1),
+            Some("T" | "t") | None => text.to_owned(),
+            Some(_) if text.get(4..5) == Some("-") && text.get(7..8) == Some("-") => return None,
+            Some(_) => text.to_owned(),
+        };
+        let text = text.as_str();
         let moment = OffsetDateTime::parse(text, &Rfc3339)
             .or_else(|_| OffsetDateTime::parse(text, &Iso8601::PARSING))
             .or_else(|_| PrimitiveDateTime::parse(text, &Iso8601::PARSING).map(PrimitiveDateTime::assume_utc))
             .or_else(|_| Date::parse(text, &Iso8601::PARSING).map(|date| date.midnight().assume_utc()));
-        moment.ok().map(Self)
+        let has_offset = |moment: &OffsetDateTime| moment.offset().whole_hours().abs() < 24;
+        moment.ok().filter(has_offset).map(Self)
     }
 
     /// Whether it is before the other, at the same time, or behind it, wherever their clocks stand.
@@ -52,6 +58,7 @@ mod tests {
             ("1969-12-31", Less, "1970-01-01"),
             ("2026-W05-6", Equal, "2026-01-31"),
             ("2026-031", Equal, "2026-01-31"),
+            ("2026-031T12:00:00Z", Equal, "2026-01-31T12:00:00Z"),
             ("2024-02-29", Less, "2024-03-01"),
         ] {
             assert_eq!(moment(one).cmp(moment(other)), order, "{one} and {other}");
@@ -68,6 +75,9 @@ mod tests {
             "31.01.2026",
             "2026-01-31T25:00:00Z",
             "2026-01-31x",
+            "2026-01-31x12:00:00Z",
+            "2026-01-31_12:00:00Z",
+            "2026-01-31T12:30:15+24:00",
             "é2026-01-31",
             "1700000000",
         ] {

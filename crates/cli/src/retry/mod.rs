@@ -91,8 +91,8 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         say(
             args,
             &format!(
-                "a run that was killed was running letters again: they are in {}; `millstream retry {file}` runs these, with units \
-                 that died again once more",
+                "a run that was killed was running letters again: they are in {}; `millstream retry {file}` runs all of these, also those \
+                 that had ended",
                 shown::path(&round)
             ),
         );

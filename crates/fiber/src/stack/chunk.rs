@@ -74,6 +74,19 @@ impl Drop for Chunk {
     }
 }
 
+/// Fails if the process cannot have this much more address space.
+pub(super) fn probe(bytes: usize) -> io::Result<()> {
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a fresh mapping at an address of the kernel's choice replaces none, and nothing uses it.
+    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, kind, -1, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the mapping from above.
+    unsafe { libc::munmap(base, bytes) };
+    Ok(())
+}
+
 /// Returns the depth in bytes, rounded up to pages, to which the stack in a [span](Stack::span) of this pool has been
 /// touched since it was trimmed. Makes one system call for 256 pages.
 ///

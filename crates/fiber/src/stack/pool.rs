@@ -14,6 +14,8 @@ use crate::error::StackError;
 const FIRST_CHUNK: usize = 64;
 /// The number of stacks in the largest chunk.
 const MAX_CHUNK: usize = 4096;
+/// The bytes of address space that are left to the rest of the program, whose heap could not grow otherwise.
+const SPARE_BYTES: usize = 32 << 20;
 /// The number of mappings left to the rest of the program where each stack takes two.
 const SPARE_MAPPINGS: usize = 8192;
 
@@ -101,6 +103,16 @@ impl StackPool {
     fn grow(&self, state: &mut State) -> Result<(), StackError> {
         let reserved: usize = state.chunks.iter().map(|chunk| chunk.stacks).sum();
         let mut count = reserved.clamp(FIRST_CHUNK, MAX_CHUNK);
+        loop {
+            match self.grow_by(state, count, reserved) {
+                // A smaller chunk may fit.
+                Err(StackError::Memory { .. }) if count > 1 => count /= 2,
+                grown => return grown,
+            }
+        }
+    }
+
+    fn grow_by(&self, state: &mut State, mut count: usize, reserved: usize) -> Result<(), StackError> {
         if self.guards == Guards::Mappings {
             count = claim_mappings(count)?;
         }
@@ -109,6 +121,15 @@ impl StackPool {
             // Guards that the kernel refused take no mappings.
             MAPPED.fetch_sub(count - mapped.as_ref().map_or(0, |chunk| chunk.stacks), Relaxed);
         }
+        let mapped = mapped.and_then(|chunk| match chunk::probe(SPARE_BYTES) {
+            Ok(()) => Ok(chunk),
+            Err(error) => {
+                if self.guards == Guards::Mappings {
+                    MAPPED.fetch_sub(chunk.stacks, Relaxed);
+                }
+                Err(error)
+            }
+        });
         let chunk = mapped.map_err(|source| {
             if self.guards == Guards::Mappings && source.raw_os_error() == Some(libc::ENOMEM) {
                 StackError::Mappings { stacks: reserved, limit: max_map_count() }

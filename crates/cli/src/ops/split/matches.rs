@@ -23,6 +23,8 @@ pub(super) struct Between<R> {
     /// The bytes that were read; those from `from` on are in no piece yet.
     window: Vec<u8>,
     from: usize,
+    /// Part of the piece is gone, and the byte before `from` is its last: `^` and `\b` look at it.
+    is_torn: bool,
     /// Nothing comes behind the window.
     is_last: bool,
     part: u64,
@@ -31,7 +33,17 @@ pub(super) struct Between<R> {
 
 impl<R: Read> Between<R> {
     pub(super) fn new(input: BufReader<R>, separator: Regex, most: usize) -> Self {
-        Self { input, separator, most, window: Vec::new(), from: 0, is_last: false, part: 0, ended: false }
+        Self {
+            input,
+            separator,
+            most,
+            window: Vec::new(),
+            from: 0,
+            is_torn: false,
+            is_last: false,
+            part: 0,
+            ended: false,
+        }
     }
 
     /// Makes the window this long, if there is as much.
@@ -40,45 +52,64 @@ impl<R: Read> Between<R> {
         if lacks == 0 || self.is_last {
             return Ok(());
         }
-        self.window.drain(..std::mem::take(&mut self.from));
+        let kept = usize::from(self.is_torn);
+        self.window.drain(..self.from - kept);
+        self.from = kept;
         let read = self.input.by_ref().take(lacks as u64).read_to_end(&mut self.window)?;
         self.is_last = read < lacks;
         Ok(())
     }
 
-    /// The first match in the window that is not empty.
+    /// The first match in the window that is not empty, from the piece's first byte on.
     fn first_match(&self) -> Option<Range<usize>> {
-        self.separator.find_iter(&self.window[self.from..]).map(|found| found.range()).find(|range| !range.is_empty())
+        let before = usize::from(self.is_torn);
+        let text = &self.window[self.from - before..];
+        let mut from = before;
+        while from <= text.len() {
+            let found = self.separator.find_at(text, from)?;
+            if !found.is_empty() {
+                return Some(found.start() - before..found.end() - before);
+            }
+            from = found.end() + 1;
+        }
+        None
+    }
+
+    /// Lets the first bytes of a piece go that is too long.
+    fn drop_first(&mut self, bytes: usize) {
+        self.from += bytes;
+        self.is_torn = true;
     }
 
     /// Reads up to the next match, or to the end; `None` if nothing is left.
     fn read(&mut self) -> Result<Option<Cut>, Torn> {
-        let largest = self.most.saturating_add(AHEAD).max(2 * AHEAD);
-        let (mut wanted, mut dropped) = (2 * AHEAD, 0_u64);
+        // A match within 64 KiB that is not decided in so much begins behind the largest piece.
+        let largest = self.most.saturating_add(2 * AHEAD);
+        let mut wanted = 2 * AHEAD;
         let piece = loop {
             self.extend_to(wanted)?;
             let length = self.window.len() - self.from;
-            if length == 0 && dropped == 0 {
+            if length == 0 && !self.is_torn {
                 return Ok(None);
             }
             match self.first_match() {
-                Some(found) if self.is_last || found.end + AHEAD <= length || wanted == largest => {
+                Some(found)
+                    if self.is_last
+                        || found.end + AHEAD <= length
+                        || wanted == largest && found.end - found.start > AHEAD =>
+                {
                     let piece = self.window[self.from..self.from + found.start].to_vec();
                     self.from += found.end;
                     break piece;
                 }
                 None if self.is_last => break self.window.split_off(self.from),
                 _ if wanted < largest => wanted = (2 * wanted).min(largest),
-                _ => {
-                    // Too long: what could be the start of a match is kept, and the rest goes.
-                    let gone = length - AHEAD;
-                    self.from += gone;
-                    dropped += gone as u64;
-                }
+                // Too long: what could be the start of a match is kept, and the rest goes.
+                found => self.drop_first(found.map_or(length - AHEAD, |found| found.start)),
             }
         };
         self.part += 1;
-        Ok(Some(if dropped + piece.len() as u64 > self.most as u64 {
+        Ok(Some(if std::mem::take(&mut self.is_torn) || piece.len() > self.most {
             Cut::wrong(format!(
                 "piece {} is longer than {} bytes, the most that `max_bytes` lets it have",
                 self.part, self.most
@@ -136,6 +167,14 @@ mod tests {
     #[test]
     fn a_piece_that_is_too_long_is_passed_over() {
         assert_eq!(pieces(b"abcde-fghijk-l", "-", 5), ["abcde", "!", "l"]);
+        // Neither the end of a window nor the place where bytes went is an end of a line or of a text.
+        let torn = [vec![b'a'; 100 << 10], b"=".to_vec(), vec![b'b'; 70_000]].concat();
+        assert_eq!(pieces(&torn, "(?m)^=", 100 << 10), ["!"]);
+        let dashes = [vec![b'x'; 131_070], vec![b'-'; 10], b"y".to_vec()].concat();
+        assert_eq!(pieces(&dashes, "-+", 1024), ["!", "y"]);
+        assert_eq!(pieces(&[vec![b'x'; 131_072], vec![b'y'; 10]].concat(), "x$", 1024), ["!"]);
+        let edges = [vec![b'x'; 3 * AHEAD], b" yy".to_vec()].concat();
+        assert_eq!(pieces(&edges, r"\by", 1024), ["!", ""], "the first `y` of two");
         let long = [b"a-".to_vec(), vec![b'x'; 5 * AHEAD], b"-b".to_vec()].concat();
         assert_eq!(pieces(&long, "-+", 5), ["a", "!", "b"]);
         assert_eq!(pieces(&long[2..long.len() - 2], "-+", 5), ["!"]);
