@@ -142,7 +142,7 @@ struct Graph<'a> {
 impl<'a> Graph<'a> {
     fn new(nodes: &'a [Node<'a>]) -> Self {
         let index: HashMap<&str, usize> =
-            nodes.iter().enumerate().rev().map(|(index, node)| (&*node.name, index)).collect();
+            nodes.iter().enumerate().rev().map(|(index, node)| (node.name, index)).collect();
         let exits_of = |node: &Node<'_>| {
             let mut exits = Vec::new();
             for exit in &node.exits {
