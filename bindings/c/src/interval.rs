@@ -101,7 +101,16 @@ pub unsafe extern "C" fn millstream_csm_quantile_interval(
 ) -> i32 {
     let compute = || {
         // SAFETY: the caller guarantees that `values` points to `count` numbers.
-        let mut sorted = unsafe { slice("values", values, count) }?.to_vec();
+        let values = unsafe { slice("values", values, count) }?;
+        let mut sorted = Vec::new();
+        if sorted.try_reserve_exact(count).is_err() {
+            return Err(Failure::Range {
+                what: "count",
+                expected: "a size of which memory holds a copy",
+                found: count as u64,
+            });
+        }
+        sorted.extend_from_slice(values);
         sorted.sort_unstable_by(f64::total_cmp);
         Ok(quantile::interval(&sorted, q, error)?.into())
     };

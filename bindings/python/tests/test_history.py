@@ -202,8 +202,9 @@ class Logs(unittest.TestCase):
                 path.write_text(text)
                 for form in [path, str(path)]:
                     self.assertEqual(len(History.load(form)), length)
-            with self.assertRaises(FileNotFoundError):
+            with self.assertRaises(FileNotFoundError) as failed:
                 History.load(pathlib.Path(folder) / "missing")
+            self.assertEqual(failed.exception.filename, str(pathlib.Path(folder) / "missing"))
             with self.assertRaises(IsADirectoryError):
                 History.load(folder, "json")
         self.assertEqual(list(History.parse(lines.encode(), "json")), PASSED_OVER)

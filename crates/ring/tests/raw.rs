@@ -104,6 +104,19 @@ fn both_ends_wait_for_each_other_and_no_longer_than_their_deadline() {
 }
 
 #[test]
+fn what_is_no_file_is_refused_and_a_ring_that_cannot_be_mapped_leaves_an_empty_file() {
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let pipe = std::fs::File::from(std::os::fd::OwnedFd::from(reader));
+    let refused = RawProducer::attach(&pipe, SLOTS, event());
+    assert!(matches!(&refused, Err(AttachError::System { source, .. }) if source.to_string().contains("regular file")));
+    let file = tempfile::tempfile().unwrap();
+    let vast = Layout::from_size_align(1 << 31, 8).unwrap();
+    assert!(matches!(RawProducer::attach(&file, 1 << 30, vast), Err(AttachError::System { .. })));
+    assert_eq!(file.metadata().unwrap().len(), 0);
+    assert!(RawProducer::attach(&file, SLOTS, event()).is_ok());
+}
+
+#[test]
 fn a_ring_of_another_layout_and_an_impossible_layout_are_refused() {
     let file = tempfile::tempfile().unwrap();
     let _producer = Producer::<Event>::attach(&file, SLOTS).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use millstream_history::format::{Format, FormatError, Problem, guess, read, write_json};
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -66,9 +66,18 @@ impl History {
     #[pyo3(signature = (path, format = None))]
     fn load(py: Python<'_>, path: PathBuf, format: Option<&str>) -> PyResult<Self> {
         let format = named(format)?;
+        let place = path.clone().into_os_string();
         match compute(py, move || load(&path, format))? {
             Ok(history) => Ok(Self::of(history)),
-            Err(Unread::System(error)) => Err(error.into()),
+            // Python chooses the subclass by the number, and shows the path.
+            Err(Unread::System(error)) => Err(match error.raw_os_error() {
+                Some(number) => {
+                    let text = error.to_string();
+                    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+                    PyOSError::new_err((number, text, place))
+                }
+                None => error.into(),
+            }),
             Err(Unread::Format(problem)) => Err(refused(problem)),
         }
     }

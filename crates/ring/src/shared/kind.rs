@@ -39,19 +39,20 @@ impl Kind {
     /// attaching.
     ///
     /// A file is new if it is empty, or has the right length and only zeros in its header: its maker was killed before
-    /// it wrote the header. Other files may hold anything and are not written to.
-    pub(super) fn agree(self, file: &File, expected_bytes: u64) -> Result<(), AttachError> {
+    /// it wrote the header. Other files may hold anything and are not written to. Returns whether the file was empty.
+    pub(super) fn agree(self, file: &File, expected_bytes: u64) -> Result<bool, AttachError> {
         let found_bytes = file.metadata().map_err(AttachError::system("measure the file"))?.len();
         let header = beginning(file).map_err(AttachError::system("read the file's header"))?;
         let is_blank = found_bytes == expected_bytes && header.iter().all(|&byte| byte == 0);
         if found_bytes == 0 || is_blank {
-            return self.make(file, expected_bytes);
+            self.make(file, expected_bytes)?;
+            return Ok(found_bytes == 0);
         }
         match Kind::from_bytes(&header) {
             Some(found) if found != self => {
                 Err(AttachError::Mismatch { found: found.to_string(), expected: self.to_string() })
             }
-            Some(_) if found_bytes == expected_bytes => Ok(()),
+            Some(_) if found_bytes == expected_bytes => Ok(false),
             _ => {
                 let beginning = header[..header.len().min(MAGIC.len())].escape_ascii().to_string();
                 Err(AttachError::NotARing { expected_bytes, found_bytes, beginning })

@@ -25,6 +25,13 @@ pub(super) struct RoleLock {
 
 impl RoleLock {
     pub(super) fn take(file: &File, role: Role) -> Result<Self, AttachError> {
+        let is_regular = file.metadata().map_err(AttachError::system("look at the file"))?.is_file();
+        if !is_regular {
+            // A read of a pipe might never return.
+            let error =
+                io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file, such as one of /dev/shm");
+            return Err(AttachError::system("use the descriptor for a ring")(error));
+        }
         // This opens a description of its own: locks belong to descriptions, and the caller's may be shared.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let opened = OpenOptions::new().read(true).write(true).open(&path);

@@ -44,8 +44,13 @@ impl<T: Plain> Segment<T> {
         let (kind, bytes) = Kind::new(slots, event)?;
         let role = RoleLock::take(file, role)?;
         let header = role.alone(|file| {
-            kind.agree(file, bytes as u64)?;
-            map(file, bytes).map_err(AttachError::system(format!("map {bytes} bytes of the file")))
+            let was_empty = kind.agree(file, bytes as u64)?;
+            let mapped = map(file, bytes);
+            if mapped.is_err() && was_empty {
+                // No process has attached to it, and a ring of another size may still be made of it.
+                let _ = file.set_len(0);
+            }
+            mapped.map_err(AttachError::system(format!("map {bytes} bytes of the file")))
         })?;
         Ok(Segment { header, bytes, slots: slots as u64, _role: role, _events: PhantomData })
     }
