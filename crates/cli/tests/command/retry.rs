@@ -168,6 +168,41 @@ fn what_an_interrupted_retry_did_not_come_to_is_kept() {
     assert_eq!(sorted(&room, "list").len(), 9, "and each in the list");
 }
 
+/// The file of letters that a retry runs, while it does.
+fn set_apart(room: &Room) -> Option<String> {
+    let names = fs::read_dir(room.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.into_iter().find(|name| name.ends_with(".again-0"))
+}
+
+#[test]
+fn a_retry_that_is_killed_loses_no_letter() {
+    let room = Room::new(&MEND.replace("printf", "echo $$ > began; while [ -e shut ]; do sleep 0.02; done; printf"));
+    room.write("in", (0..5).map(|i| format!("bad {i}\n")).collect::<String>());
+    ended(&room.run(&["run", "flow.toml", "in"]), 1);
+    room.write("mended", "");
+    room.write("shut", "");
+    fs::remove_file(room.path("began")).unwrap();
+    fs::remove_file(room.path("ran")).unwrap();
+    let mut running = room.start(&["retry"]);
+    let program = room.process("began");
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    until("the program ends with its run", || !program.runs());
+    fs::remove_file(room.path("shut")).unwrap();
+    let apart = set_apart(&room).expect("a retry that was killed leaves its letters");
+    // Beside letters of other units, it is named.
+    room.write(LETTERS, room.read(&apart).lines().next().unwrap().to_owned() + "\n");
+    let (_, err) = ended(&room.run(&["retry"]), 0);
+    assert!(err.contains(&format!("`millstream retry {apart}`")), "{err}");
+    fs::remove_file(room.path(&(LETTERS.to_owned() + ".old"))).unwrap();
+    fs::remove_file(room.path("ran")).unwrap();
+    // Without others, it is found.
+    ended(&room.run(&["retry"]), 0);
+    let all: Vec<Vec<u8>> = (0..5).map(|i| format!("bad {i}").into_bytes()).collect();
+    assert_eq!(ran(&room, "ran"), all);
+    assert_eq!(set_apart(&room), None);
+}
+
 #[test]
 fn a_letter_of_what_the_source_could_not_give_stays() {
     let room = Room::new(MEND);
@@ -233,15 +268,14 @@ fn a_second_retry_of_letters_that_are_being_retried_is_refused() {
     room.write("in", "bad 1\nbad 2\n");
     ended(&room.run(&["run", "flow.toml", "in"]), 1);
     room.write("mended", "");
-    for (args, others) in
-        [(&["retry"][..], LETTERS.to_owned() + ".old"), (&["retry", "--dead-letters", "new"], LETTERS.to_owned())]
-    {
+    for args in [&["retry"][..], &["retry", "--dead-letters", "new"]] {
         let letters = room.read(LETTERS);
         room.write("shut", "");
         fs::remove_file(room.path("ran")).unwrap();
         fs::remove_file(room.path("began")).unwrap();
         let running = room.start(args);
         room.process("began");
+        let others = set_apart(&room).unwrap_or_else(|| LETTERS.to_owned());
         let (_, err) = ended(&room.run(&["retry", &others]), 2);
         assert!(err.contains(&format!("{others} is in use by a run or another retry")), "{err}");
         fs::remove_file(room.path("shut")).unwrap();
