@@ -156,14 +156,14 @@ fn without_key(no_line: &NoLine) -> String {
 }
 
 fn unknown(what: &str, resources: &[ResourceSnapshot], keys: &[String]) -> String {
-    if what.is_empty() {
-        return "an empty text names no unit, resource or key".to_owned();
-    }
     let names: Vec<String> = resources.iter().map(|resource| resource.name.clone()).collect();
     let bare = keys.iter().map(|key| key.split_once(':').map_or(key.as_str(), |(_, bare)| bare));
     let near = suggest::closest(what, names.iter().map(String::as_str).chain(bare));
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    let mut said = format!("`{what}` is not the number or text of a unit that waits, a resource or a key in use{near}");
+    let mut said = match what {
+        "" => "an empty text names no unit, resource or key".to_owned(),
+        _ => format!("`{what}` is not the number or text of a unit that waits, a resource or a key in use{near}"),
+    };
     if names.is_empty() {
         return said + "; the flow has no resources";
     }
