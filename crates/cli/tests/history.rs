@@ -266,7 +266,7 @@ fn wrong_arguments_end_with_2() {
     for (args, says) in [
         (&["-", "--spec", "quue"][..], "did you mean `queue`?"),
         (&["-"], "--spec"),
-        (&["-", "--spec", "key-value:a"], "no initial value"),
+        (&["-", "--spec", "key-value:a"], "is not an initial value"),
         (&["-", "--spec", "queue", "--format", "xml"], "json, jepsen, jepsen-independent, etcd"),
         (&["-", "--spec", "queue", "--memory", "0"], "decides nothing"),
         (&["/nowhere/at/all", "--spec", "queue"], "cannot be read"),
