@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(120);
 /// A file in memory that children inherit.
 fn memory() -> File {
     // SAFETY: the name is a valid C string.
-    let descriptor = unsafe { libc::memfd_create(c"ring".as_ptr(), 0) };
+    let descriptor = unsafe { libc::memfd_create(c"ring".as_ptr(), libc::MFD_ALLOW_SEALING) };
     assert!(descriptor >= 0);
     // SAFETY: the descriptor was just made and has no other owner.
     unsafe { File::from_raw_fd(descriptor) }
@@ -328,10 +328,18 @@ fn operations_that_the_system_refuses_are_named() {
         Err(error @ AttachError::System { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     };
-    let null = refused(&File::open("/dev/null").unwrap());
-    assert!(null.starts_with("give the file 672 bytes: "), "{null}");
-    let directory = refused(&File::open("/").unwrap());
-    assert!(directory.starts_with("open /proc/self/fd/") && directory.contains(" to read and write: "), "{directory}");
+    for path in ["/dev/null", "/"] {
+        let irregular = refused(&File::open(path).unwrap());
+        assert!(
+            irregular.starts_with("use the descriptor for a ring: it is not a regular file"),
+            "{path}: {irregular}"
+        );
+    }
+    let full = memory();
+    // SAFETY: the descriptor is open, and the call takes a number.
+    assert_eq!(unsafe { libc::fcntl(full.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW) }, 0);
+    let full = refused(&full);
+    assert!(full.starts_with("give the file 672 bytes: "), "{full}");
 }
 
 #[test]
