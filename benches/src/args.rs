@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     pub millstream: Option<PathBuf>,
 
-    /// In `ring`, `fence`, `slab`, `counter` and `lock`, run only the parts whose title contains this text (lower
+    /// In `ring`, `fence`, `slab`, `counter`, `lock` and `fiber`, run only the parts whose title contains this text (lower
     /// case).
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub part: String,
@@ -58,6 +58,10 @@ pub struct Args {
     /// input.
     #[arg(long, value_name = "SLAB", hide = true)]
     pub frees: Option<PathBuf>,
+
+    /// Runs a competitor of `fiber` alone: PEER ROW COUNT WORKERS.
+    #[arg(long, value_name = "TASK", hide = true)]
+    pub alone: Option<String>,
 
     /// Accepted because `cargo bench` passes it.
     #[arg(long, hide = true)]
@@ -99,6 +103,8 @@ pub enum Workload {
     Counter,
     /// Locks: throughput and latency.
     Lock,
+    /// Fibers beside goroutines, tasks, coroutines and threads: switches, spawns, memory, echo servers.
+    Fiber,
     /// All of the above.
     All,
 }

@@ -18,6 +18,7 @@
 //! | [`fence`] | how long do heavy fences take, and what does the daemon cost? | membarrier, mprotect |
 //! | [`counter`] | what do statistics cost, and how much do racy ones lose? | `fetch_add`, a scan without statistics |
 //! | [`lock`] | how many critical sections a second, and how long does entering one take? | std, parking_lot |
+//! | [`fiber`] | what do switches, spawns, waits and connections of fibers cost? | may, tokio, Go, corosensei, threads, a loop over epoll |
 //! | [`exec`] | what does one process per unit cost? | `xargs -P2` |
 //!
 //! `cargo xtask bench --help` lists the options.
@@ -31,6 +32,7 @@ pub mod error;
 pub mod eventcount;
 pub mod exec;
 pub mod fence;
+pub mod fiber;
 pub mod history;
 pub mod lock;
 pub mod machine;
@@ -78,6 +80,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     if let Some(slab) = &args.frees {
         return slab::remote::frees(slab);
     }
+    if let Some(task) = &args.alone {
+        return fiber::be(task);
+    }
     println!("{}\n", machine::describe());
     if cfg!(debug_assertions) {
         println!("This is a debug build: it shows that everything runs, but its times mean nothing.\n");
@@ -115,6 +120,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     if wants(Workload::Lock) {
         lock::run(args)?;
+    }
+    if wants(Workload::Fiber) {
+        fiber::run(args)?;
     }
     if wants(Workload::Exec) {
         exec::run(args)?;

@@ -142,3 +142,14 @@ fn a_competitor_that_does_not_exist_is_an_error() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("`unknown`"));
 }
+
+#[test]
+fn fiber_reports_every_competitor_of_every_row() {
+    let report = report(&["fiber"]);
+    assert_rows(&report, &["corosensei", "generator", "millstream", "may", "tokio", "threads", "epoll"]);
+    assert_rows(&report, &["millstream, 2 workers", "may, 2 workers", "tokio, 2 workers"]);
+    assert_eq!(report.matches("## fiber: ").count(), 9, "{report}");
+    if !report.contains("Go is not installed") {
+        assert_rows(&report, &["go", "go, 2 workers"]);
+    }
+}

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::step::cargo;
 
 /// The workloads, in the order of the page. A test of the bench program compares them with its own.
-const WORKLOADS: [&str; 12] = [
+const WORKLOADS: [&str; 13] = [
     "archive",
     "noop",
     "queued",
@@ -22,6 +22,7 @@ const WORKLOADS: [&str; 12] = [
     "slab",
     "counter",
     "lock",
+    "fiber",
     "history",
 ];
 

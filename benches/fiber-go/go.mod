@@ -1,0 +1,3 @@
+module millstream-fiber-peer
+
+go 1.22

@@ -1,0 +1,117 @@
+//! Tasks of tokio.
+
+use std::net;
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Notify, mpsc};
+
+use super::alone::{memory, per_step};
+use super::row::{RING, Row};
+
+/// A runtime of one thread is the one that runs nothing else.
+fn start(workers: usize) -> Runtime {
+    let built = match workers {
+        1 => Builder::new_current_thread().enable_all().build(),
+        _ => Builder::new_multi_thread().worker_threads(workers).enable_all().build(),
+    };
+    built.expect("the system has a thread")
+}
+
+pub(super) fn run(row: Row, count: u64, workers: usize) -> Option<f64> {
+    let runtime = start(workers);
+    Some(match row {
+        Row::Yield => per_step(count, || {
+            runtime.block_on(async {
+                let yields = || async move {
+                    for _ in 0..count / 2 {
+                        tokio::task::yield_now().await;
+                    }
+                };
+                let (one, other) = (tokio::spawn(yields()), tokio::spawn(yields()));
+                one.await.and(other.await).expect("it only yields");
+            });
+        }),
+        Row::Hop => runtime.block_on(async move { tokio::spawn(hop(count)).await.expect("the ring is whole") }),
+        Row::Spawn => per_step(count, || {
+            runtime.block_on(async {
+                for n in 0..count {
+                    assert_eq!(tokio::spawn(async move { n }).await.ok(), Some(n));
+                }
+            });
+        }),
+        Row::Fresh => per_step(count, || {
+            runtime.block_on(async {
+                let tasks: Vec<_> = (0..count).map(|n| tokio::spawn(async move { n })).collect();
+                for task in tasks {
+                    task.await.expect("it only returns");
+                }
+            });
+        }),
+        Row::Parked => runtime.block_on(parked(count)),
+        _ => return None,
+    })
+}
+
+async fn hop(count: u64) -> f64 {
+    let rounds = count / RING as u64 + 1;
+    let (first, mut inbox) = mpsc::channel::<u64>(1);
+    for _ in 0..RING {
+        let (outbox, next) = mpsc::channel(1);
+        let mut receiver = std::mem::replace(&mut inbox, next);
+        tokio::spawn(async move {
+            while let Some(token) = receiver.recv().await {
+                if outbox.send(token).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    first.send(0).await.expect("the ring is whole");
+    inbox.recv().await.expect("the ring is whole");
+    let began = std::time::Instant::now();
+    for round in 0..rounds {
+        first.send(round).await.expect("the ring is whole");
+        inbox.recv().await.expect("the ring is whole");
+    }
+    began.elapsed().as_nanos() as f64 / (rounds * RING as u64) as f64
+}
+
+async fn parked(count: u64) -> f64 {
+    let before = memory();
+    let release = Arc::new(Notify::new());
+    let tasks: Vec<_> = (0..count)
+        .map(|_| {
+            let release = Arc::clone(&release);
+            tokio::spawn(async move { release.notified().await })
+        })
+        .collect();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    // Tasks run in the order in which they were spawned.
+    tokio::spawn(async {}).await.expect("it only returns");
+    let figure = (memory() - before) / count as f64;
+    drop(tasks);
+    figure
+}
+
+pub(super) fn serve(listener: net::TcpListener, workers: usize) {
+    start(workers).block_on(async move {
+        listener.set_nonblocking(true).expect("a listener");
+        let listener = TcpListener::from_std(listener).expect("a listener");
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.set_nodelay(true).expect("a connection");
+            tokio::spawn(async move {
+                let mut buf = [0; 4096];
+                while let Ok(bytes @ 1..) = stream.read(&mut buf).await {
+                    if stream.write_all(&buf[..bytes]).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+}
