@@ -1,5 +1,6 @@
 //! `fibers = N` in a flow file, and `millstream fibers`.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -92,9 +93,11 @@ fn a_thousand_slow_peers_are_asked_at_once_on_two_threads() {
     let report = room.json("report.json");
     let get = &report["stages"][0];
     assert_eq!((&get["name"], &get["dead_lettered"]), (&"get".into(), &0.into()), "{report}");
-    // Of the threads that fetch there are two, and one that watches over them, whatever the number of requests.
-    let fetching = seen.iter().filter(|name| name.starts_with("fibers") || *name == "ms-get").count();
-    assert!((2..=3).contains(&fetching), "{seen:?}");
+    // Of the threads that fetch there are two, and one that watches over them, whatever the number of requests. A thread
+    // that has just started still has the name of the thread that started it.
+    let fetching = seen.iter().filter(|name| name.starts_with("fibers") || *name == "ms-get");
+    let names: BTreeSet<&String> = fetching.clone().collect();
+    assert!((2..=3).contains(&names.len()) && fetching.count() <= 4, "{seen:?}");
     assert!(seen.len() <= 16, "{seen:?}");
 }
 
