@@ -139,7 +139,7 @@ impl State {
         others
     }
 
-    /// Lets units leave that hold nothing: counts them, and frees their rows.
+    /// Removes units that hold nothing from the flow: counts them, and frees their rows.
     pub(super) fn depart(&mut self, mut rows: VecDeque<Row>, parting: Parting, plain: bool, now: u64) {
         self.ledger.depart(rows.len() as u64, parting);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
@@ -282,7 +282,7 @@ impl State {
         units.record(row).release(which, |grant| grants.release(grant, timers, now));
     }
 
-    /// Accounts for another weight of the unit.
+    /// Accounts for a change of the unit's weight.
     fn weigh(&mut self, row: &mut Row, bytes: u64) {
         let record = self.units.record(row);
         if bytes != record.bytes() {

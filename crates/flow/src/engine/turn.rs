@@ -29,13 +29,13 @@ pub(super) enum Task {
     Batch(DispatchedBatch),
 }
 
-/// The possessions of one worker, between and during its turns.
+/// The state of one worker, between and during its turns.
 pub(super) struct Hands<'a> {
     shared: &'a Arc<Shared>,
     post: Post,
     /// The batches it ran, with their settlements.
     batches: Vec<Finished>,
-    /// The source was pulled; and its end, if it has ended.
+    /// `Some` if the source was pulled; with the end of the source, if it has ended.
     pulled: Option<Option<PullEnd>>,
     /// The rows that a pull fills, and the staging it pushes them to.
     rows: Vec<Row>,
@@ -45,7 +45,7 @@ pub(super) struct Hands<'a> {
     settlements: Vec<Settlement>,
     /// Its turn, for threads that look at the flow; workers of blocking stages have none.
     turn: Option<Arc<TurnSlot>>,
-    /// The worker's way to the flow's witness, if there is one.
+    /// The worker's handle to the flow's witness, if there is one.
     track: Option<Box<dyn Track>>,
     /// The time at which the worker last read the clock.
     now: u64,
@@ -107,7 +107,7 @@ impl<'a> Hands<'a> {
     }
 
     /// Takes the next work: a pull, or a batch, or several batches of a stage if they are short. More units then share
-    /// the cost of coming here, and fewer visits disturb the scheduler's state for the other workers in between.
+    /// the cost of coming here, and the worker disturbs the scheduler's state less often for the others.
     #[inline]
     pub(super) fn dispatch(&mut self, state: &mut State) -> Option<Task> {
         let now = self.now;

@@ -134,7 +134,7 @@ where
                 self.front.tickets.abandoned(row);
                 return Verdict::LeftBehind;
             }
-            // One child is the least that a run does, if there is room.
+            // A run brings out at least one child if there is room.
             if !brood.has_room() || (clock >= until_ns && brood.len() > before) {
                 return Verdict::Unfold { begun: self.has_begun(row) };
             }
@@ -170,7 +170,7 @@ where
         unit.look().refused().map(str::to_owned)
     }
 
-    /// Brings out one child. Returns `false` if there was none. Runs the user's code.
+    /// Brings out one child. Returns `false` if there was none. Runs user code.
     fn bring_out(&self, row: &mut Row, brood: &mut Brood, clock: u64, run: &Run<'_>) -> Result<bool, Failure> {
         if self.cell(row).is_none() {
             let children = self.open(row, clock, run)?;

@@ -1,7 +1,7 @@
 //! Witnesses: listeners that are told of every run of a batch and of every pull of the source, for a trace.
 //!
-//! Each worker has a track of its own, so it tells the witness without a lock that another worker holds. A flow without
-//! a witness pays one branch for each batch.
+//! Each worker has a track of its own, so it tells the witness without a lock that another worker may hold. A flow
+//! without a witness pays one branch for each batch.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) trait Witness: Send + Sync {
     fn track(self: Arc<Self>) -> Box<dyn Track>;
 }
 
-/// One worker's way to the witness.
+/// One worker's handle to the witness.
 pub(crate) trait Track: Send {
     /// The worker begins a turn, or a pull.
     fn begins(&mut self);
@@ -45,9 +45,9 @@ pub(crate) struct Ran<'a> {
 }
 
 thread_local! {
-    /// The processor time that others have spent for the units of this thread since the last run was told, in ns.
+    /// The processor time, in ns, that others have spent for the units of this thread since its last run was reported.
     static CHARGED_NS: Cell<u64> = const { Cell::new(0) };
-    /// The time that those have waited for a processor.
+    /// The time, in ns, that they have waited for a processor.
     static DELAYED_NS: Cell<u64> = const { Cell::new(0) };
 }
 

@@ -62,12 +62,12 @@ struct Family {
     groups: Vec<u64>,
     /// The units that failed for good: descendants, and the parent itself.
     dead: u64,
-    /// A group answers for the dead, and the parent's own parent need not hear of them.
+    /// A group has accounted for the failed units, so the parent's own parent need not hear of them.
     answered: bool,
 }
 
 impl Family {
-    /// The dead that the parent's own parent hears of.
+    /// The failed units that the parent's own parent must hear of.
     fn unanswered(&self) -> u64 {
         if self.answered { 0 } else { self.dead }
     }
@@ -131,7 +131,7 @@ impl Families {
                 self.parents.remove(&parent);
                 Effect::Leaves(Departure { row, parting, dead })
             }
-            // The parent still works, and the groups of its further children must hear of the dead.
+            // The parent still works, and the groups of its further children must hear of the failed units.
             None if dead > 0 => Effect::Nothing,
             None => {
                 self.parents.remove(&parent);
@@ -185,7 +185,7 @@ impl Families {
         Some(&mut self.parents.get_mut(&parent)?.waits.as_mut()?.0)
     }
 
-    /// The number of units of the family that failed for good. A group answers for them from now on.
+    /// The number of units of the family that failed for good. From now on a group accounts for them.
     pub(crate) fn answer_for_dead(&mut self, parent: u32) -> u64 {
         self.parents.get_mut(&parent).map_or(0, |family| {
             family.answered = true;
