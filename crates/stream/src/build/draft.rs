@@ -148,8 +148,7 @@ impl<T: Clone + 'static> Stream<T> {
         }
         let in_chain = |work: Option<&Work>| matches!(work, Some(Work::Fused | Work::Source(_)));
         let in_chain = proof.edges().iter().map(|edge| in_chain(works.get(edge.to))).collect();
-        let (out, any) = queue(self);
-        works.push(Work::Actor(Box::new(|_| Ok(())), vec![any]));
+        works.push(Work::Sink);
         let machine = match without_chains(&graph, works) {
             (None, works) => Machine::new(&graph, &net, &proof, works, &self.program.moment),
             (Some(graph), works) => {
@@ -157,6 +156,6 @@ impl<T: Clone + 'static> Stream<T> {
                 Machine::new(&graph, &net, &proof, works, &self.program.moment)
             }
         };
-        Ok(Running::net(machine, out, proof, in_chain))
+        Ok(Running::net(machine, Rc::clone(&self.place), proof, in_chain))
     }
 }

@@ -24,11 +24,15 @@ impl<T> Windows<T> {
     /// Drops the values of a full window that the next one does not have.
     fn advance(&mut self) {
         let Self { step, n, .. } = *self;
+        let kept = n.saturating_sub(step);
         // The values to keep move to the front, and the old ones behind them.
-        for at in step..n {
-            self.values.swap(at - step, at);
+        if kept > step {
+            self.values.rotate_left(step);
+        } else if kept > 0 {
+            let (front, back) = self.values.split_at_mut(step);
+            front.iter_mut().zip(back).for_each(|(old, value)| std::mem::swap(old, value));
         }
-        self.filled = n.saturating_sub(step);
+        self.filled = kept;
         self.dropping = step.saturating_sub(n);
     }
 }

@@ -45,12 +45,15 @@ pub(crate) enum Work {
     Branch(Step),
     /// A pass by a clock, which the net handles.
     Pass,
+    /// The sink, which has no code. Its values need no queue: each is taken before the next one is given.
+    Sink,
 }
 
 /// The code of an actor of the net.
 enum Code {
     Source(Draw),
     Actor(Actor),
+    Sink,
 }
 
 /// See the [module](self).
@@ -70,7 +73,8 @@ struct Works {
     actors: Vec<Code>,
     /// The code of each actor's tree; `None` for a pass by a clock.
     trees: Vec<Vec<Option<Step>>>,
-    queues: Vec<Inlet>,
+    /// The queue of each edge; `None` for that of the sink.
+    queues: Vec<Option<Inlet>>,
     /// The number of firings so far.
     moment: Rc<Cell<u64>>,
 }
@@ -95,6 +99,7 @@ impl Machine {
                     }
                     Code::Actor(work)
                 }
+                Work::Sink => Code::Sink,
                 _ => unreachable!("an actor has the work of one"),
             });
             let tree = actor.tree.iter().map(|branch| match take(branch.node) {
@@ -107,17 +112,12 @@ impl Machine {
         let sink = net.actors.iter().position(|actor| actor.kind == Kind::Sink).expect("a program has a sink");
         let mut schedule = Schedule::of(&tokens, sink);
         if let Some(schedule) = &mut schedule {
-            schedule.keep_branches(|actor, branch| trees[actor][branch].is_some());
+            schedule.keep(|actor, branch| trees[actor][branch].is_some(), |edge| queues[edge].is_some());
         }
         Self {
             schedule,
             tokens,
-            works: Works {
-                actors,
-                trees,
-                queues: queues.into_iter().map(|queue| queue.expect("each edge has a queue")).collect(),
-                moment: Rc::clone(moment),
-            },
+            works: Works { actors, trees, queues, moment: Rc::clone(moment) },
             elastic: net.edges.iter().map(|edge| edge.elastic).collect(),
             labels: net.actors.iter().map(|actor| graph.nodes()[actor.node].label.clone()).collect(),
             sink,
@@ -180,6 +180,7 @@ impl Works {
                 work(turn)?;
                 true
             }
+            Code::Sink => true,
         };
         self.moment.set(self.moment.get() + 1);
         Ok(gave)
@@ -209,7 +210,9 @@ impl Works {
         };
         let mut not_entered = None;
         tokens.give(actor, step, |edge| {
-            if let Err(error) = queues[edge].borrow_mut().enter() {
+            if let Some(queue) = &queues[edge]
+                && let Err(error) = queue.borrow_mut().enter()
+            {
                 not_entered.get_or_insert(Stop::from(error));
             }
         });
@@ -223,7 +226,6 @@ impl Works {
     fn repeat(&mut self, schedule: &mut Schedule, steps: &mut u64) -> Stop {
         loop {
             let firing = schedule.next();
-            // The sink has no code.
             if firing.is_last {
                 schedule.advance();
                 return Stop::Value;
@@ -248,7 +250,9 @@ impl Works {
             }
         }
         for edge in &firing.edges {
-            self.queues[*edge].borrow_mut().enter()?;
+            if let Some(queue) = &self.queues[*edge] {
+                queue.borrow_mut().enter()?;
+            }
         }
         Ok(true)
     }

@@ -67,7 +67,9 @@ impl<T> Queue<T> {
         }
         let front = self.values.pop_front();
         debug_assert!(front.is_some(), "an actor fires when its queues have values");
-        self.spare.extend(std::mem::replace(into, front));
+        if let Some(spare) = std::mem::replace(into, front) {
+            self.spare.push(spare);
+        }
         Ok(())
     }
 
@@ -76,7 +78,9 @@ impl<T> Queue<T> {
         match &mut self.disk {
             Some(disk) => disk.leave(),
             None => {
-                self.spare.extend(self.values.pop_front());
+                if let Some(spare) = self.values.pop_front() {
+                    self.spare.push(spare);
+                }
                 Ok(())
             }
         }

@@ -1,15 +1,13 @@
 //! A running program.
 
-use std::cell::RefCell;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 
 use crate::check::Proof;
 use crate::fuse::{Stop, Whole};
 
 use super::error::RunError;
 use super::machine::Machine;
-use super::queue::Queue;
+use super::queue::{Shared, assign};
 
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,8 +50,9 @@ enum Engine<T> {
     Whole(Box<dyn Whole<T>>),
     /// Actors, with the queue at their end.
     Net {
-        machine: Machine,
-        out: Rc<RefCell<Queue<T>>>,
+        machine: Box<Machine>,
+        /// The place from which the sink takes its values, each before the next one is computed.
+        out: Shared<T>,
         /// For each queue, whether it is inside a chain.
         in_chain: Vec<bool>,
     },
@@ -64,8 +63,14 @@ impl<T: Clone> Running<T> {
         Self { engine: Engine::Whole(whole), proof, values: 0, current: None, over: false }
     }
 
-    pub(crate) fn net(machine: Machine, out: Rc<RefCell<Queue<T>>>, proof: Proof, in_chain: Vec<bool>) -> Self {
-        Self { engine: Engine::Net { machine, out, in_chain }, proof, values: 0, current: None, over: false }
+    pub(crate) fn net(machine: Machine, out: Shared<T>, proof: Proof, in_chain: Vec<bool>) -> Self {
+        Self {
+            engine: Engine::Net { machine: Box::new(machine), out, in_chain },
+            proof,
+            values: 0,
+            current: None,
+            over: false,
+        }
     }
 
     /// Returns the next value; `None` at the end, and after an error or a panic of the program's own code.
@@ -107,7 +112,10 @@ impl<T: Clone> Running<T> {
         let stop = match &mut self.engine {
             Engine::Whole(whole) => (**whole).draw_one(&mut steps, &mut self.current),
             Engine::Net { machine, out, .. } => match machine.drive(&mut steps) {
-                Stop::Value => out.borrow_mut().take(&mut self.current).map_or_else(Stop::from, |()| Stop::Value),
+                Stop::Value => {
+                    assign(&mut self.current, out.borrow().as_ref().expect("a value was given"));
+                    Stop::Value
+                }
                 stop => stop,
             },
         };

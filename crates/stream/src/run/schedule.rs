@@ -89,10 +89,11 @@ impl Schedule {
         }
     }
 
-    /// Drops the branches without code.
-    pub(crate) fn keep_branches(&mut self, has_code: impl Fn(usize, usize) -> bool) {
+    /// Keeps the branches with code and the edges with a queue.
+    pub(crate) fn keep(&mut self, has_code: impl Fn(usize, usize) -> bool, has_queue: impl Fn(EdgeId) -> bool) {
         for firing in &mut self.firings {
             firing.branches.retain(|branch| has_code(firing.actor, *branch));
+            firing.edges.retain(|edge| has_queue(*edge));
         }
     }
 

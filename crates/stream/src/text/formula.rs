@@ -27,7 +27,7 @@ enum Part {
     Compare(Comparison, Box<Part>, Box<Part>),
     Arithmetic(Sign, Box<Part>, Box<Part>),
     /// Whether a text contains a constant one.
-    Finds(Box<Part>, Finder<'static>),
+    Finds(Box<Part>, Box<Finder<'static>>),
     Call(Function, Vec<Part>),
 }
 
@@ -143,7 +143,7 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
             let mut parts = arguments.iter().map(|argument| part(argument, acc)).collect::<Result<Vec<_>, _>>()?;
             match (function, &parts[..]) {
                 (Function::Contains, [_, Part::Constant(Value::Text(searched))]) => {
-                    let finder = Finder::new(searched).into_owned();
+                    let finder = Box::new(Finder::new(searched).into_owned());
                     Part::Finds(Box::new(parts.swap_remove(0)), finder)
                 }
                 _ => Part::Call(*function, parts),
