@@ -325,7 +325,8 @@ mod tests {
                 })),
                 _ if random.below(4) == 0 => both!(.reduce(a, |sum, n| *sum = sum.wrapping_add(*n))),
                 _ => {
-                    both!(.fold_by_key(1000, |n| n % 8, 0, |sum: &mut u64, n| *sum = sum.wrapping_add(*n)).map(|(key, sum)| key ^ sum))
+                    let sums = |sum: &mut u64, n: &u64| *sum = sum.wrapping_add(*n);
+                    both!(.fold_by_key(1000, |n| n % 8, 0, sums).map(|(key, sum)| key ^ sum));
                 }
             }
         }
