@@ -8,6 +8,8 @@
 //! Content that is made twice has to be the same both times: the second stage must store what the first one has hashed. The first
 //! pass over a file therefore keeps a hash of it, and every later one is compared with that at its end.
 
+mod section;
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -18,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use millstream_flow::{Cx, Failure};
 use zstd::stream::read::{Decoder, Encoder};
 
+pub(crate) use self::section::{RandomAccess, Section, is_unread};
 use crate::ops::io_failure;
 
 /// Bytes that a stream makes at once.

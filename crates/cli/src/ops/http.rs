@@ -9,9 +9,10 @@
 //! Where the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
 //!
 //! A redirect is a new need: the unit notes where it leads, gives its slots back, and waits in the stage's queue for those of
-//! the new host (see [`redirect`]). A request with a body is repeated only where the server says that it may be, and for no other
-//! server. The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
+//! the new host (see [`redirect`]). A request that changes something is repeated only where the server says that it may be, and for
+//! no other server. The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
 
+mod early;
 mod redirect;
 mod retry_after;
 mod transport;
@@ -128,7 +129,7 @@ impl Http {
             method: spec.method,
             body: spec.body.clone(),
             fields,
-            agent: if fibers { transport::agent(config) } else { config.into() },
+            agent: if fibers { transport::of_fibers(config) } else { transport::of_threads(config) },
         })
     }
 
@@ -333,7 +334,7 @@ impl Op for Http {
     }
 
     fn idempotent(&self) -> bool {
-        self.method != Method::Post
+        self.method.is_idempotent()
     }
 }
 

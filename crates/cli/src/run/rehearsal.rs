@@ -592,7 +592,7 @@ fn each(by: &SplitBy) -> &'static str {
         SplitBy::Blocks(_) => "a unit for each block",
         SplitBy::Json => "a unit for each value",
         SplitBy::Table { .. } => "a unit for each row",
-        SplitBy::Tar => "a unit for each file of the archive",
+        SplitBy::Tar | SplitBy::Zip => "a unit for each file of the archive",
         SplitBy::Copies(_) => "a copy for each stage",
     }
 }

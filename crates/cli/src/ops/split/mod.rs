@@ -10,6 +10,7 @@ mod matches;
 mod separator;
 mod table;
 mod tar;
+mod zip;
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -48,10 +49,13 @@ impl Split {
         Self { spec, separator }
     }
 
-    fn cuts(&self, input: Box<dyn Read + Send>) -> Cuts {
+    fn cuts(&self, stream: &Stream) -> io::Result<Cuts> {
         let most = self.spec.max_bytes;
-        let input = BufReader::with_capacity(READ, input);
-        match &self.spec.by {
+        if let (SplitBy::Zip, Some(archive)) = (&self.spec.by, stream.random_access()) {
+            return Ok(Box::new(zip::Members::new(archive, most)));
+        }
+        let input = BufReader::with_capacity(READ, stream.reader()?);
+        Ok(match &self.spec.by {
             SplitBy::Lines => Box::new(lines(input, false, most)),
             SplitBy::Nul => Box::new(lines(input, true, most)),
             SplitBy::Separator(separator) => Box::new(separator::Separated::new(input, separator.clone(), most)),
@@ -63,10 +67,25 @@ impl Split {
             SplitBy::Json => Box::new(json::Values::new(input, most)),
             SplitBy::Table { separator, header } => Box::new(table::Rows::new(input, *separator, *header, most)),
             SplitBy::Tar => Box::new(tar::Members::new(input, most)),
+            SplitBy::Zip => unreachable!("the payload was brought into memory"),
             SplitBy::Copies(stages) => {
                 Box::new(stages.clone().into_iter().map(|stage| Ok(Cut { kind: Kind::Copy(stage), ..Cut::default() })))
             }
+        })
+    }
+
+    /// The payload for reading. The directory of a zip archive is at its end, so one that has to be made from its start is
+    /// brought into memory.
+    fn stream(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
+        let stream = record.payload.share();
+        if self.spec.by != SplitBy::Zip || stream.random_access().is_some() {
+            return Ok(stream);
         }
+        let made = record.payload.to_make(cx)?;
+        cx.reserve_first(record.bytes().saturating_add(made))?;
+        let archive = record.payload.in_memory(made, cx)?.into_owned();
+        record.payload = archive.into();
+        Ok(record.payload.share())
     }
 }
 
@@ -75,16 +94,16 @@ impl Op for Split {
         unreachable!("a stage that splits opens its units")
     }
 
-    fn open(&self, record: &mut Record, _: &mut Cx<'_>) -> Result<Pieces, Failure> {
+    fn open(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<Pieces, Failure> {
         if record.level() >= MAX_LEVELS {
             return Err(Failure::permanent(format!(
                 "it is a piece of a piece for the {MAX_LEVELS}th time, the most there may be"
             )));
         }
         let whole = self.spec.copies().map(|_| record.payload.clone());
-        let stream = record.payload.share();
+        let stream = self.stream(record, cx)?;
         record.pieces = Some(Arc::default());
-        let cuts = self.cuts(stream.reader().map_err(|error| stream.failure(&error))?);
+        let cuts = self.cuts(&stream).map_err(|error| stream.failure(&error))?;
         Ok(Pieces {
             cuts,
             stream,
