@@ -294,7 +294,7 @@ impl Http {
 impl Op for Http {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let text = self.url.render(record).map_err(|error| Failure::from(error).to_permanent())?;
-        let hop = match &record.hop {
+        let hop = match &record.rare.hop {
             Some(hop) => (**hop).clone(),
             None => Hop::first(parse(&text)?),
         };
@@ -310,20 +310,20 @@ impl Op for Http {
         match self.ask(&hop, record, cx).map_err(said)? {
             Answer::Head(headers) => {
                 self.set_fields(&headers, record);
-                record.hop = None;
+                record.rare.forget_hop();
                 Ok(())
             }
             Answer::Body(headers, payload) => {
                 self.set_fields(&headers, record);
                 record.payload = payload.into();
                 record.headroom = 0;
-                record.hop = None;
+                record.rare.forget_hop();
                 Ok(())
             }
             Answer::Moved(status, location) => {
                 let next = self.redirects.follow(&hop, status, &location, self.method(&hop)).map_err(said)?;
                 let moved = said(Failure::requeue(format!("redirected to {}", web_url::shown(&next.url))));
-                record.hop = Some(Box::new(next));
+                record.rare.hop = Some(Box::new(next));
                 Err(moved)
             }
         }

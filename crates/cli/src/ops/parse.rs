@@ -79,7 +79,7 @@ mod tests {
     use super::Parse;
     use crate::file::model::ParseFormat;
     use crate::ops::one_stage::run;
-    use crate::payload::{Payload, Stream};
+    use crate::payload::Stream;
     use crate::record::Record;
 
     fn parse(text: &str) -> Result<Record, String> {
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_payload_that_is_not_in_memory_stays_where_it_is() {
         let mut record = Record::line(b"line".to_vec());
-        record.payload = Payload::Stream(Stream::of_bytes(br#"{"a": "stream"}"#.to_vec(), 0));
+        record.payload = Stream::of_bytes(br#"{"a": "stream"}"#.to_vec(), 0).into();
         let record = run(Parse::new(&ParseFormat::Json), record).unwrap();
         assert_eq!(record.json_member("a").as_deref(), Some(&b"stream"[..]));
         assert!(record.payload.as_bytes().is_none());

@@ -102,7 +102,7 @@ impl Op for Split {
         }
         let whole = self.spec.copies().map(|_| record.payload.clone());
         let stream = self.stream(record, cx)?;
-        record.pieces = Some(Arc::default());
+        record.rare.pieces = Some(Arc::default());
         let cuts = self.cuts(&stream).map_err(|error| stream.failure(&error))?;
         Ok(Pieces {
             cuts,
@@ -111,10 +111,10 @@ impl Op for Split {
             parent: record.as_parent(),
             place: record.place.clone(),
             part: 0,
-            runs_rest: record.wanted.is_none() || record.letter.is_some(),
-            passed: record.passed,
-            so_far: record.pieces.clone().unwrap_or_default(),
-            wanted: record.wanted.clone(),
+            runs_rest: record.rare.wanted.is_none() || record.rare.letter.is_some(),
+            passed: record.rare.passed,
+            so_far: record.rare.pieces.clone().unwrap_or_default(),
+            wanted: record.rare.wanted.clone(),
             next_wanted: 0,
         })
     }
@@ -188,7 +188,7 @@ fn lines(
 }
 
 /// The part of a piece that is to run: all of it, unless a retry wants less.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 struct Again {
     letter: Option<usize>,
     wanted: Option<Arc<Wanted>>,
@@ -282,11 +282,14 @@ impl Pieces {
             None => (Some(content.len() as u64), content.into()),
         };
         record.json = members;
-        record.fault = fault;
         record.place = self.place.as_ref().map(|place| place.piece());
-        record.letter = again.letter;
-        record.wanted = again.wanted;
-        record.passed = again.passed;
+        if fault.is_some() {
+            record.rare.fault = fault;
+        }
+        if again != Again::default() {
+            let Again { letter, wanted, passed } = again;
+            (record.rare.letter, record.rare.wanted, record.rare.passed) = (letter, wanted, passed);
+        }
         record
     }
 
