@@ -308,8 +308,7 @@ where
             let full = self.is_full(group);
             let grown = self.grown(group);
             if full || grown > 0 {
-                group.notes += 1;
-                run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full });
+                note_joined(group, grown, full, run);
             }
             if full && let Some(group) = shard.open.remove(&key) {
                 shard.full.insert(group.number, group);
@@ -326,8 +325,7 @@ where
         }
         let grown = self.grown(&mut group);
         if grown > 0 {
-            group.notes += 1;
-            run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full: false });
+            note_joined(&mut group, grown, false, run);
         }
         let number = group.number;
         *self.held(row) = Some(Held { key: key.clone(), group: number });
@@ -403,6 +401,20 @@ where
             contain(|| self.front.tickets.unfinished(row, Unfinished::Gathered));
         }
         is_ticketed
+    }
+}
+
+/// Writes a note that members have joined the group, or adds to the last one, if that is about the same group.
+fn note_joined<G>(group: &mut Group<G>, grown: u64, full: bool, run: &mut Run<'_>) {
+    match run.settlement.groups.last_mut() {
+        Some(GroupNote::Joined { group: last, bytes, full: is_full }) if *last == group.number => {
+            *bytes = bytes.saturating_add(grown);
+            *is_full |= full;
+        }
+        _ => {
+            group.notes += 1;
+            run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full });
+        }
     }
 }
 

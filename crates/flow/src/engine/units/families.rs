@@ -6,7 +6,7 @@
 //! A child may hold a group of its family open (see `groups`). When such children are all that a parent still waits
 //! for, their groups have all their members.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::column::Row;
 use super::walk::{See, Sight, Walk};
@@ -47,7 +47,7 @@ pub(crate) enum Effect {
 /// The parents of children in flight, by the numbers of their rows.
 #[derive(Default)]
 pub(crate) struct Families {
-    parents: HashMap<u32, Family>,
+    parents: FxHashMap<u32, Family>,
     /// The number of parents at rest: their own work has ended, and they wait for their children.
     at_rest: u64,
 }
@@ -191,6 +191,30 @@ impl Families {
             family.answered = true;
             family.dead
         })
+    }
+}
+
+/// Counts consecutive children of one parent.
+#[derive(Default)]
+pub(crate) struct Siblings {
+    of: Option<(u32, u64)>,
+}
+
+impl Siblings {
+    /// Counts a child. Hands those before it to `counted` if they are another parent's.
+    pub(crate) fn add(&mut self, parent: u32, counted: impl FnOnce(u32, u64)) {
+        match &mut self.of {
+            Some((of, children)) if *of == parent => *children += 1,
+            of => {
+                let before = of.replace((parent, 1));
+                before.map(|(parent, children)| counted(parent, children)).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Hands the last children to `counted`.
+    pub(crate) fn end(self, counted: impl FnOnce(u32, u64)) {
+        self.of.map(|(parent, children)| counted(parent, children)).unwrap_or_default();
     }
 }
 

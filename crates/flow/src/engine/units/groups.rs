@@ -8,7 +8,9 @@
 //! group has ended. So a group has a number that no other group of the flow gets, not even one that the same unit opens
 //! later, and its entry stays until as many notes have come as were written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use super::column::Row;
 use super::walk::{See, Sight, Walk};
@@ -73,7 +75,7 @@ struct Group {
 /// The groups of a flow, by their numbers.
 #[derive(Default)]
 pub(crate) struct Groups {
-    groups: HashMap<u64, Group>,
+    groups: FxHashMap<u64, Group>,
     places: BTreeMap<Place, u64>,
     /// The bytes of groups whose holders rest, and that may be closed before they are whole.
     bytes: u64,
