@@ -32,6 +32,7 @@ mod memory;
 mod metrics;
 mod ops;
 mod page;
+mod prometheus;
 mod readmit;
 mod retry;
 mod run;
