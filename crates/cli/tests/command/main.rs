@@ -34,6 +34,7 @@ mod ops;
 mod page;
 mod prometheus;
 mod readmit;
+mod recorded;
 mod retry;
 mod run;
 mod shown;
