@@ -9,7 +9,7 @@ use millstream_fiber::net::TcpListener;
 use millstream_fiber::{Options, Runtime, Threads, sleep, spawn};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::support::{Room, code, ended, until};
+use crate::support::{Room, Running, code, ended, until};
 
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
@@ -142,6 +142,25 @@ fn an_abandoned_run_does_not_wait_for_silent_servers() {
     let mut running = room.start(&["run", "flow.toml", "urls", "-p", "out=out"]);
     let control = running.control.to_str().unwrap().to_owned();
     until("all requests wait", || ended(&room.run(&["fibers", &control, "--dump"]), 0).0.contains("100 × `get`"));
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    running.signal(libc::SIGINT);
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 3, "{err}");
+}
+
+#[test]
+fn a_run_whose_fibers_find_no_room_tells_what_its_units_wait_for() {
+    let text = "[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\nfibers = 50\nstack = \"1GiB\"\n";
+    let room = Room::new(text);
+    room.write("urls", "http://127.0.0.1:1/\n");
+    let command = format!("ulimit -v 1000000; exec '{}' run flow.toml urls", env!("CARGO_BIN_EXE_millstream"));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &command]);
+    room.at_home(&mut shell);
+    let mut running = Running::start(shell);
+    let line = running.line_with("units wait, for no fiber could be started: ");
+    assert!(line.contains("address space"), "{line}");
     running.signal(libc::SIGINT);
     running.line_with("no more units are admitted");
     running.signal(libc::SIGINT);

@@ -224,6 +224,7 @@ fn run_through(
     }
     let rows = batch.rows.make_contiguous();
     let brood = &mut batch.brood;
+    let mut goes_on = false;
     loop {
         let first_timing = settlement.timings.len();
         // A time limit counts from the unit's own start.
@@ -234,11 +235,12 @@ fn run_through(
         shared.lane(stage).run(rows, &mut run);
         if let Some(track) = &mut track {
             let (brood, plain) = (brood.as_deref(), plain && settlement.plain);
-            track.ran(&Ran { site, stage, began_ns: started_ns, plain, rows, settlement, first_timing, brood });
+            let began_ns = started_ns;
+            track.ran(&Ran { site, stage, began_ns, goes_on, plain, rows, settlement, first_timing, brood });
         }
         let Some(turn) = &batch.turn else { return };
         let next = settlement.to;
-        let goes_on = settlement.exceptions.is_empty()
+        goes_on = settlement.exceptions.is_empty()
             && next != NO_STAGE
             && next != GATHERED
             && settlement.ended_ns - began_ns < CHAIN_NS

@@ -33,6 +33,8 @@ pub(crate) struct Ran<'a> {
     pub(crate) site: &'a Site,
     pub(crate) stage: u16,
     pub(crate) began_ns: u64,
+    /// The batch has gone on from the run that the track was told of last: it has the same rows.
+    pub(crate) goes_on: bool,
     /// The units are plain (see `Record`), and nothing has changed that.
     pub(crate) plain: bool,
     /// The units; their records still say what they asked for in this stage.
