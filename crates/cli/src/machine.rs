@@ -6,7 +6,6 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use millstream_command::screen::text;
@@ -67,7 +66,7 @@ impl Machine {
             if patience.is_some_and(|patience| begun.elapsed() >= patience) {
                 return Err(Failure::requeue("the machine is busy").not_before(PAUSE));
             }
-            thread::sleep(LOOK);
+            millstream_fiber::sleep(LOOK);
         }
         Ok(())
     }

@@ -561,7 +561,7 @@ fn fibers_that_make_no_sense_are_refused_at_their_place() {
     says(&get("fibers = 8\nblocking = false"), &["runs beside the workers", "f.toml:13:12"]);
     says(
         &flow("", "", "op = \"read\"\nfibers = 8"),
-        &["the waits of `read` cannot suspend a fiber", "only those of `http-get` and `http` can"],
+        &["the waits of `read` cannot suspend a fiber", "only those of `exec`, `http-get` and `http` can"],
     );
 }
 

@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backtrace::Backtrace;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::state::{Phase, Reason};
@@ -50,6 +51,9 @@ pub struct FiberReport {
     /// The depth to which the fiber's stack has been touched, in bytes, rounded up to pages; `None` before the start.
     /// On a reused stack this includes the depth that earlier fibers reached.
     pub stack_used_bytes: Option<usize>,
+    /// The fiber's backtrace, if the dump [has them](crate::Runtime::dump_with_backtraces) and the fiber waits. Equal ones are
+    /// shared.
+    pub backtrace: Option<Arc<Backtrace>>,
 }
 
 /// The state of a fiber.
@@ -73,8 +77,13 @@ pub enum State {
     },
 }
 
+/// The maximum number of fibers that a dump asks for their backtraces.
+const MAX_BACKTRACES: usize = 10_000;
+
 impl Dump {
-    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+    /// `limit`: for how long backtraces are waited for, if they are wanted.
+    #[track_caller]
+    pub(crate) fn of(shared: &Arc<Shared>, limit: Option<Duration>) -> Self {
         let mut cores = shared.registry.all();
         cores.sort_unstable_by_key(|core| core.id);
         let now_ms = shared.clock.dump_ms();
@@ -86,9 +95,19 @@ impl Dump {
             state: state(core, now_ms, running.as_deref()),
             is_cancelled: core.is_cancelled(),
             stack_used_bytes: core.state.stack().map(|[limit, _, top]| shared.pool.used_bytes((limit, top))),
+            backtrace: None,
         };
-        let is_live = |core: &&Arc<Core>| core.state.phase() != Phase::Ended;
-        Dump { fibers: cores.iter().filter(is_live).map(report).collect() }
+        cores.retain(|core| core.state.phase() != Phase::Ended);
+        // Backtraces are taken after this: they deepen the stacks.
+        let mut fibers: Vec<_> = cores.iter().map(report).collect();
+        if let Some(limit) = limit {
+            let waits = |report: &FiberReport| matches!(report.state, State::Waiting { .. });
+            let waiting =
+                cores.iter().zip(&fibers).filter(|(_, report)| waits(report)).map(|(core, _)| Arc::clone(core));
+            let mut found = shared.traces.ask(&waiting.take(MAX_BACKTRACES).collect::<Vec<_>>(), limit);
+            fibers.iter_mut().for_each(|report| report.backtrace = found.remove(&report.id));
+        }
+        Dump { fibers }
     }
 }
 
@@ -106,8 +125,8 @@ fn state(core: &Core, now_ms: u64, running: Option<&[u64]>) -> State {
     }
 }
 
-/// A group's key: the name, and the state without its times.
-type Key<'a> = (Option<&'a str>, u8, Option<(Reason, &'static Location<'static>)>, bool);
+/// A group's key: the name, the state without its times, whether it is cancelled, and the backtrace.
+type Key<'a> = (Option<&'a str>, u8, Option<(Reason, &'static Location<'static>)>, bool, Option<&'a Backtrace>);
 
 impl FiberReport {
     fn key(&self) -> Key<'_> {
@@ -117,7 +136,7 @@ impl FiberReport {
             State::Waiting { reason, at, .. } => (2, Some((reason, at))),
             State::Unstarted => (3, None),
         };
-        (self.name.as_deref(), order, wait, self.is_cancelled)
+        (self.name.as_deref(), order, wait, self.is_cancelled, self.backtrace.as_deref())
     }
 }
 
@@ -149,7 +168,7 @@ impl fmt::Display for Dump {
 }
 
 fn write_group(f: &mut fmt::Formatter<'_>, key: &Key<'_>, group: &Group) -> fmt::Result {
-    let (name, order, wait, is_cancelled) = key;
+    let (name, order, wait, is_cancelled, backtrace) = key;
     write!(f, "\n{:6} × ", group.fibers)?;
     match name {
         Some(name) => write!(f, "`{name}` ")?,
@@ -165,7 +184,11 @@ fn write_group(f: &mut fmt::Formatter<'_>, key: &Key<'_>, group: &Group) -> fmt:
     if let Some(bytes) = group.deepest_bytes {
         write!(f, ", stack up to {} KiB", bytes / 1024)?;
     }
-    if *is_cancelled { f.write_str(", cancelled") } else { Ok(()) }
+    if *is_cancelled {
+        f.write_str(", cancelled")?;
+    }
+    let frames = backtrace.map(Backtrace::frames).unwrap_or_default();
+    frames.iter().try_for_each(|frame| write!(f, "\n           {frame}"))
 }
 
 impl fmt::Display for Reason {
@@ -187,6 +210,7 @@ fn in_words(reason: Reason) -> &'static str {
         Reason::Blocking => "in a blocking call",
         Reason::Readable => "waiting to read",
         Reason::Writable => "waiting to write",
+        Reason::Poll => "polling descriptors",
         Reason::File => "reading or writing a file",
         Reason::Process => "waiting for a process",
     }

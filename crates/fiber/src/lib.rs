@@ -29,9 +29,10 @@
 //! | to wait | [`yield_now`], [`park`], [`sleep`], [`JoinHandle::join`] |
 //! | to share values | [`sync`]: mutex, event, channel |
 //! | sockets, files and processes | [`net`], [`fs`], [`process`], and [`IoModel`] for how fibers wait for them |
+//! | to wait for one of several descriptors | [`poll()`] |
 //! | to call code that blocks the thread | [`blocking()`] |
 //! | to keep a value for each fiber | [`fiber_local!`] |
-//! | to see what all fibers do | [`Runtime::dump`], [`Options::on_report`] |
+//! | to see what all fibers do | [`Runtime::dump`], [`Runtime::dump_with_backtraces`], [`Options::on_report`] |
 //!
 //! # One body, three threading models
 //! [`Threads`] selects the threads that run the fibers: one for each fiber (1:1), one for all (1:N), or a number of
@@ -107,6 +108,7 @@
 //! switching stacks instead of copying them, with guard pages and without `sigprocmask`. The crate `corosensei`
 //! provides the switch.
 
+mod backtrace;
 mod blocking;
 mod contained;
 mod dump;
@@ -134,11 +136,12 @@ pub mod sync;
 mod waiter;
 
 pub use {
+    backtrace::{Backtrace, Frame},
     blocking::blocking,
     dump::{Dump, FiberReport, State},
     error::{JoinError, SpawnError, StackError, StartError},
     handle::{Fiber, current, is_cancelled},
-    io::IoModel,
+    io::{IoModel, PollFd, PollFlags, poll},
     join::JoinHandle,
     locals::{AccessError, FiberLocal},
     options::{Options, Threads},

@@ -74,7 +74,7 @@ impl Options {
             max_blocking_threads: 64,
             stall: Duration::from_millis(10),
             io: IoModel::default(),
-            stack_setting: "`Options::stack_bytes`",
+            stack_setting: "raise `Options::stack_bytes` to {bytes}",
             on_report: Arc::new(|report| eprintln!("millstream-fiber: {report}")),
         }
     }
@@ -140,8 +140,9 @@ impl Options {
         Options { io, ..self }
     }
 
-    /// Sets the words for the setting that raises the stack, for the report of an overflow; by default the setter of
-    /// these options. A program whose users choose the size elsewhere names their setting.
+    /// Sets the advice in the report of an overflow: how to raise the stack. In it, `{bytes}` is the size to set, and `{KiB}`
+    /// the same in KiB. By default it names the setter of these options; a program whose users choose the size elsewhere names
+    /// their setting.
     #[must_use]
     pub fn stack_setting(self, stack_setting: &'static str) -> Self {
         Options { stack_setting, ..self }

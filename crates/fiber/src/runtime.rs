@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use crate::dump::Dump;
 use crate::error::StartError;
@@ -113,7 +114,37 @@ impl Runtime {
     /// moments.
     #[must_use]
     pub fn dump(&self) -> Dump {
-        Dump::of(&self.shared)
+        Dump::of(&self.shared, None)
+    }
+
+    /// As [`dump`](Self::dump), with the backtraces of fibers that wait, up to 10,000 of them. Waits for these for `limit` at
+    /// most: a fiber whose worker is busy for longer has none in the dump, nor has one with less than 16 KiB of room on its
+    /// stack.
+    ///
+    /// Each fiber takes its own: it is woken, and goes on to wait as if nothing had happened. That takes tens of microseconds of
+    /// its worker, and deepens its stack by some KiB, which can commit a page or two. Names are
+    /// looked up later, when the dump is shown.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use millstream_fiber::{Options, Runtime, Threads, park};
+    ///
+    /// #[inline(never)]
+    /// fn idle() {
+    ///     park();
+    /// }
+    /// let runtime = Runtime::start(Options::new(Threads::One))?;
+    /// let fiber = runtime.spawn(|| idle());
+    /// # while !runtime.dump().to_string().contains("parked") {}
+    /// let dump = runtime.dump_with_backtraces(Duration::from_secs(1));
+    /// let backtrace = dump.fibers[0].backtrace.as_ref().unwrap();
+    /// assert!(backtrace.frames().iter().any(|frame| frame.function.contains("idle")));
+    /// # Ok::<(), millstream_fiber::StartError>(())
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn dump_with_backtraces(&self, limit: Duration) -> Dump {
+        Dump::of(&self.shared, Some(limit))
     }
 
     /// Reports the runtime's stacks, with the greatest depth that any of them has reached. Takes about a microsecond

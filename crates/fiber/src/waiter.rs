@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::{EventCount, SpinPolicy};
 
+use crate::backtrace::Backtrace;
 use crate::scheduler::core::{Core, Leave};
 use crate::scheduler::local::Local;
 use crate::scheduler::state::{Reason, Waiting};
@@ -165,9 +166,15 @@ fn suspend(reason: Reason, deadline: Option<Instant>, at: &'static Location<'sta
         let deadline = if is_unwinding && fiber.is_cancelled() { Some(soon(deadline)) } else { deadline };
         let timer = deadline.map(|deadline| local.timers.set(deadline, Arc::clone(fiber)));
         if fiber.wait.begin() {
-            fiber.state.set_waiting(Waiting { reason, at, since_ms: local.shared.clock.now_ms() });
+            let since_ms = resumed_since(fiber, reason, at).unwrap_or_else(|| local.shared.clock.now_ms());
+            fiber.state.set_waiting(Waiting { reason, at, since_ms });
             Local::leave(fiber, Leave::Wait);
             fiber.wait.end();
+        }
+        if fiber.take_ask_for_trace() {
+            local.shared.traces.answer(fiber, Backtrace::take(fiber));
+            // SAFETY: the caller is the fiber.
+            unsafe { fiber.own() }.was_traced.set(true);
         }
         if let Some(timer) = timer {
             local.timers.clear(timer);
@@ -175,6 +182,14 @@ fn suspend(reason: Reason, deadline: Option<Instant>, at: &'static Location<'sta
         check_cancelled(fiber, is_unwinding);
     });
     assert!(inside.is_some(), "a fiber waits on its own stack");
+}
+
+/// Returns the beginning of the same wait, if a dump has interrupted it.
+fn resumed_since(fiber: &Core, reason: Reason, at: &'static Location<'static>) -> Option<u64> {
+    // SAFETY: the caller is the fiber.
+    let was_traced = unsafe { fiber.own() }.was_traced.take();
+    let before = fiber.state.waiting().filter(|before| was_traced && before.reason == reason)?;
+    std::ptr::eq(before.at, at).then_some(before.since_ms)
 }
 
 /// Lets other fibers run. Unwinds a cancelled fiber. Returns `false` outside a fiber.

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+#[cfg(feature = "fibers")]
+use std::time::Duration;
 
 use crate::engine::settings::Workers;
 use crate::engine::threads::shared::Shared;
@@ -159,7 +161,17 @@ impl Control {
     /// Costs about a microsecond for each fiber, and does not take the flow's lock. The fibers run on meanwhile.
     #[cfg(feature = "fibers")]
     pub fn fibers(&self) -> Fibers {
-        self.shared.fibers().look()
+        self.shared.fibers().look(None)
+    }
+
+    /// As [`fibers`](Self::fibers), grouped by the backtraces of fibers that wait as well. At most `limit` is waited for these.
+    ///
+    /// Each fiber is woken to take its own, which costs its thread tens of microseconds and deepens its stack by some KiB; then it waits
+    /// on. Names are looked up for the largest [`FiberGroup::BACKTRACES`](crate::FiberGroup::BACKTRACES) groups: this takes up
+    /// to seconds for a large program with debug information, and the memory is freed again.
+    #[cfg(feature = "fibers")]
+    pub fn fibers_with_backtraces(&self, limit: Duration) -> Fibers {
+        self.shared.fibers().look(Some(limit))
     }
 
     /// Closes admission; units in flight drain.

@@ -1,9 +1,10 @@
 //! The fibers of a flow at one moment, grouped by what they wait for.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use millstream_fiber::{Dump, Report, StackReport, State};
+use millstream_fiber::{Backtrace, Dump, Frame, Report, StackReport, State};
 
 /// The fibers of a flow, as [`Control::fibers`](crate::Control::fibers) finds them.
 ///
@@ -43,11 +44,18 @@ pub struct FiberGroup {
     pub deepest_bytes: u64,
     /// The fibers will unwind at their next wait.
     pub cancelled: bool,
+    /// The frames on each stack, the innermost first, as `function at file:line`, without those of the engine; empty where no
+    /// backtrace was asked for or taken.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub backtrace: Vec<String>,
 }
 
 impl FiberGroup {
     /// The most units that a group names.
     pub const UNITS: usize = 5;
+
+    /// The most groups whose backtraces are shown, the largest ones.
+    pub const BACKTRACES: usize = 64;
 }
 
 /// Fibers that held others up, or could not run.
@@ -115,7 +123,7 @@ impl Fibers {
     }
 
     pub(crate) fn of(dump: Option<&Dump>, stacks: Option<StackReport>, trouble: FiberTrouble) -> Self {
-        let mut found: Vec<(FiberGroup, Vec<(u64, u64)>)> = Vec::new();
+        let mut found: Vec<Found<'_>> = Vec::new();
         let mut places = std::collections::HashMap::new();
         for fiber in dump.into_iter().flat_map(|dump| &dump.fibers) {
             let (doing, at, since) = match fiber.state {
@@ -125,32 +133,60 @@ impl Fibers {
                 _ => ("unstarted".to_owned(), None, Duration::ZERO),
             };
             let stage = fiber.name.as_deref().unwrap_or("(unnamed)").to_owned();
-            let key = (stage, doing, at, fiber.is_cancelled);
-            let place = *places.entry(key).or_insert_with_key(|(stage, doing, at, cancelled)| {
+            let backtrace = fiber.backtrace.as_ref();
+            let key = (stage, doing, at, fiber.is_cancelled, backtrace);
+            let place = *places.entry(key).or_insert_with_key(|(stage, doing, at, cancelled, _)| {
                 let (stage, doing, at, cancelled) = (stage.clone(), doing.clone(), at.clone(), *cancelled);
-                found.push((FiberGroup { stage, doing, at, cancelled, ..FiberGroup::default() }, Vec::new()));
+                let group = FiberGroup { stage, doing, at, cancelled, ..FiberGroup::default() };
+                found.push(Found { group, units: Vec::new(), backtrace });
                 found.len() - 1
             });
-            let (group, units) = &mut found[place];
+            let Found { group, units, .. } = &mut found[place];
             let since_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
             group.fibers += 1;
             group.longest_ns = group.longest_ns.max(since_ns);
             group.deepest_bytes = group.deepest_bytes.max(fiber.stack_used_bytes.unwrap_or(0) as u64);
             units.extend(fiber.unit.map(|unit| (since_ns, unit)));
         }
-        let mut groups: Vec<FiberGroup> = found
-            .into_iter()
-            .map(|(mut group, mut units)| {
-                units.sort_unstable_by_key(|&(since_ns, unit)| (std::cmp::Reverse(since_ns), unit));
-                group.units = units.into_iter().take(FiberGroup::UNITS).map(|(_, unit)| unit).collect();
-                group
-            })
-            .collect();
-        groups.sort_by(|a, b| b.fibers.cmp(&a.fibers).then_with(|| a.stage.cmp(&b.stage)));
+        found.sort_by(|Found { group: a, .. }, Found { group: b, .. }| {
+            b.fibers.cmp(&a.fibers).then_with(|| a.stage.cmp(&b.stage))
+        });
+        let shown = found.iter_mut().filter(|found| found.backtrace.is_some()).take(FiberGroup::BACKTRACES);
+        shown.for_each(|found| found.group.backtrace = found.backtrace.map(|taken| frames(taken)).unwrap_or_default());
+        Backtrace::forget_symbols();
+        let groups = found.into_iter().map(Found::end).collect();
         let (stack_bytes, deepest_bytes) =
             stacks.map_or((0, 0), |stacks| (stacks.stack_bytes as u64, stacks.high_water_bytes as u64));
         Fibers { groups, stack_bytes, deepest_bytes, trouble }
     }
+}
+
+/// A group that is being put together.
+struct Found<'a> {
+    group: FiberGroup,
+    /// Each with the time that its fiber has waited.
+    units: Vec<(u64, u64)>,
+    backtrace: Option<&'a Arc<Backtrace>>,
+}
+
+impl Found<'_> {
+    fn end(mut self) -> FiberGroup {
+        self.units.sort_unstable_by_key(|&(since_ns, unit)| (std::cmp::Reverse(since_ns), unit));
+        self.group.units = self.units.into_iter().take(FiberGroup::UNITS).map(|(_, unit)| unit).collect();
+        self.group
+    }
+}
+
+/// The frames of a stage's code. The engine's, which call it, are the same on each stack.
+fn frames(backtrace: &Backtrace) -> Vec<String> {
+    const SOURCES: &str = file!().split_at(file!().len() - "fibers.rs".len()).0;
+    let is_engine = |frame: &Frame| {
+        let name = frame.function.trim_start_matches(['<', '&']);
+        name.starts_with("millstream_flow::") || frame.place.as_deref().is_some_and(|place| place.contains(SOURCES))
+    };
+    let frames = backtrace.frames();
+    let own = frames.iter().skip_while(|frame| is_engine(frame)).take_while(|frame| !is_engine(frame));
+    own.map(ToString::to_string).collect()
 }
 
 impl fmt::Display for Fibers {
@@ -172,9 +208,11 @@ impl fmt::Display for FiberGroup {
         if self.cancelled {
             f.write_str(", cancelled")?;
         }
-        let [units @ .., last] = &self.units[..] else { return Ok(()) };
-        f.write_str(if units.is_empty() { ", unit " } else { ", units " })?;
-        units.iter().try_for_each(|unit| write!(f, "{unit}, "))?;
-        write!(f, "{last}{}", if self.fibers > self.units.len() as u64 { ", …" } else { "" })
+        if let [units @ .., last] = &self.units[..] {
+            f.write_str(if units.is_empty() { ", unit " } else { ", units " })?;
+            units.iter().try_for_each(|unit| write!(f, "{unit}, "))?;
+            write!(f, "{last}{}", if self.fibers > self.units.len() as u64 { ", …" } else { "" })?;
+        }
+        self.backtrace.iter().try_for_each(|frame| write!(f, "\n           {frame}"))
     }
 }

@@ -104,6 +104,9 @@ pub use limits::{
     DEFAULT_BLOCKING_WORKERS, DEFAULT_FIBER_STACK, DEFAULT_INFLIGHT, DEFAULT_MAX_GROUPS, DEFAULT_MAX_KEYS, MAX_FIBERS,
     MAX_WORKERS, MAX_WORKERS_BY_NEEDS,
 };
+/// Fibers and their waits, for the code of [stages that run on them](StageBuilder::fibers).
+#[cfg(feature = "fibers")]
+pub use millstream_fiber as fiber;
 pub use need::{MAX_AMOUNT, Need};
 pub use parallel::parallel_map;
 pub use plan::{Plan, PlanNeed, PlanResource, PlanStage};

@@ -107,7 +107,7 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
     ///
     /// All fibers of a flow share [few threads](crate::FlowBuilder::fiber_threads). A fiber starts when a unit is granted
     /// and ends when the stage has no more of them; a unit that waits for its needs has none. Code that waits through
-    /// `millstream_fiber` (its sockets, files, processes, locks, `sleep`) suspends its fiber. Code that blocks its thread
+    /// [`fiber`](crate::fiber) (its sockets, files, processes, locks, `sleep`) suspends its fiber. Code that blocks its thread
     /// in another way holds up the other started fibers of that thread: [`Control::fibers`](crate::Control::fibers)
     /// reports it.
     ///
@@ -121,7 +121,7 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
     /// let mut flow = Flow::builder::<()>("patient");
     /// flow.inflight(1000);
     /// let (wait, done) = (flow.inlet::<u64>("wait"), flow.retire());
-    /// flow.stage(wait, |_, _| Ok(millstream_fiber::sleep(Duration::from_millis(20)))).fibers(1000).to(done);
+    /// flow.stage(wait, |_, _| Ok(millstream_flow::fiber::sleep(Duration::from_millis(20)))).fibers(1000).to(done);
     /// assert_eq!(flow.build(wait)?.run(0..1000).retired, 1000);
     /// # Ok::<(), millstream_flow::BuildError>(())
     /// ```

@@ -90,9 +90,9 @@ fn overflow() {
 fn an_overflow_names_the_stage_the_unit_and_the_setting() {
     let (output, text) = child("overflow");
     assert_eq!(output.status.signal(), Some(Signal::ABORT.as_raw()), "{text}");
-    let (about, setting) = ("fiber `dig` (#", "which served unit 3, overflowed its stack of 98304 bytes; raise ");
+    let (about, setting) = ("fiber `dig` (#", "which served unit 3, overflowed its stack of 98304 bytes; set ");
     assert!(text.contains(about) && text.contains(setting), "{text}");
-    assert!(text.contains("`StageBuilder::stack`") && text.contains("to 196608"), "{text}");
+    assert!(text.contains("`stack = \"192KiB\"`") && text.contains("`StageBuilder::stack(196608)`"), "{text}");
 }
 
 /// The process has address space for few stacks: the others are refused, and the units wait for those that are there.

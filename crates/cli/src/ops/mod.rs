@@ -130,7 +130,6 @@ pub(crate) struct Surroundings<'a> {
     /// Attempts that the stage gives a unit.
     pub attempts: u32,
     /// The stage's units run on fibers.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only `http-get` asks"))]
     pub fibers: bool,
     /// Prints the outputs of units.
     pub printer: &'a Arc<Printer>,

@@ -10,34 +10,45 @@ use crate::record::Record;
 
 /// Runs an op on one record; the record, or the message it failed with.
 pub(crate) fn run(op: impl IntoOp, record: Record) -> Result<Record, String> {
-    one(op, record, None, None)
+    one(op, record, Limits::default())
 }
 
 /// As [`run`], with this byte budget.
 pub(crate) fn run_under(op: impl IntoOp, record: Record, memory: u64) -> Result<Record, String> {
-    one(op, record, Some(memory), None)
+    one(op, record, Limits { memory: Some(memory), ..Limits::default() })
 }
 
 /// As [`run`], with this time limit.
 pub(crate) fn run_within(op: impl IntoOp, record: Record, limit: Duration) -> Result<Record, String> {
-    one(op, record, None, Some(limit))
+    one(op, record, Limits { time: Some(limit), ..Limits::default() })
+}
+
+/// As [`run`], on a fiber, with this time limit.
+pub(crate) fn run_on_fiber(op: impl IntoOp, record: Record, time: Option<Duration>) -> Result<Record, String> {
+    one(op, record, Limits { time, is_on_fibers: true, ..Limits::default() })
 }
 
 /// Runs an op on many records by two workers; the first failure's message.
 pub(crate) fn run_all(op: impl IntoOp, records: impl Iterator<Item = Record> + Send) -> Result<Vec<Record>, String> {
-    drive(op, records, None, None)
+    drive(op, records, Limits::default())
 }
 
-fn one(op: impl IntoOp, record: Record, memory: Option<u64>, limit: Option<Duration>) -> Result<Record, String> {
-    drive(op, std::iter::once(record), memory, limit)
-        .map(|mut records| records.pop().expect("what does not fail is retired"))
+/// The limits of the flow, and what its stage runs on.
+#[derive(Default)]
+struct Limits {
+    memory: Option<u64>,
+    time: Option<Duration>,
+    is_on_fibers: bool,
+}
+
+fn one(op: impl IntoOp, record: Record, limits: Limits) -> Result<Record, String> {
+    drive(op, std::iter::once(record), limits).map(|mut records| records.pop().expect("what does not fail is retired"))
 }
 
 fn drive(
     op: impl IntoOp,
     records: impl Iterator<Item = Record> + Send,
-    memory: Option<u64>,
-    limit: Option<Duration>,
+    Limits { memory, time, is_on_fibers }: Limits,
 ) -> Result<Vec<Record>, String> {
     let op = op.into_op();
     let mut builder = Flow::builder("one stage");
@@ -57,8 +68,11 @@ fn drive(
     if idempotent {
         handle = handle.idempotent();
     }
-    if let Some(limit) = limit {
+    if let Some(limit) = time {
         handle = handle.timeout(limit);
+    }
+    if is_on_fibers {
+        handle = handle.fibers(8).stack(256 << 10);
     }
     handle.to(done);
     let report = builder.build(stage).unwrap().run(records);

@@ -171,7 +171,9 @@ impl Printer {
                 return Err(Failure::requeue("standard output is not read").not_before(PAUSE));
             }
             cx.check()?;
-            state = self.shared.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            drop(state);
+            millstream_fiber::blocking(|| self.shared.await_change());
+            state = self.shared.state();
         }
         match state.trouble {
             None => Ok(()),
@@ -289,6 +291,14 @@ impl Shared {
     /// Held for a few instructions, and for the writing and reading of a spooled output.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there may be room, for a moment at most.
+    fn await_change(&self) {
+        let state = self.state();
+        if state.trouble.is_none() && state.due_bytes > self.capacity {
+            drop(self.changed.wait_timeout(state, LOOK));
+        }
     }
 
     /// The printer's thread.

@@ -192,7 +192,7 @@ fn try_explain(run: &Path, what: &str, json: bool) -> Result<(), SteerError> {
 
 fn try_fibers(run: &Path, dump: bool, json: bool) -> Result<(), SteerError> {
     let run = place::find(run)?;
-    let answer = ask(&run, &Request::Fibers)?;
+    let answer = ask(&run, &Request::Fibers { backtraces: dump || json })?;
     let fibers = answer
         .fibers
         .ok_or_else(|| SteerError::Foreign { path: run.path.clone(), problem: "it tells of no fibers".to_owned() })?;
@@ -349,7 +349,7 @@ fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
         Request::Drain => "be drained",
         Request::Retry => "run its dead letters again",
         Request::Set { .. } => "be set",
-        Request::Fibers => "show fibers",
+        Request::Fibers { .. } => "show fibers",
         Request::Trace { .. } => "be asked what would happen",
     };
     match error {

@@ -34,7 +34,11 @@ pub(crate) enum Request {
         what: String,
     },
     /// The fibers, by the calls in which they wait.
-    Fibers,
+    Fibers {
+        /// With the backtraces of those that wait.
+        #[serde(default, skip_serializing_if = "is_false")]
+        backtraces: bool,
+    },
     /// A change of all these settings or of none.
     Set {
         /// Each `key=value`.

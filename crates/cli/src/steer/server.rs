@@ -32,6 +32,8 @@ const CONNECTIONS: usize = 64;
 const ACCEPTED_AT_ONCE: usize = 32;
 /// How long to wait when no connection can be accepted (too many open files).
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long the backtraces of fibers are waited for.
+const BACKTRACE_PATIENCE: Duration = Duration::from_millis(500);
 /// The most keys of a resource that a client may ask for.
 const MAX_KEYS: usize = 100;
 /// A snapshot takes the scheduler's lock: so old may one be that is sent again, however many ask for it.
@@ -215,8 +217,12 @@ impl Desk {
             Ok(Request::Explain { what }) => {
                 Reply { line: protocol::line(&self.explain(&what)).into(), is_to_request: true }
             }
-            Ok(Request::Fibers) => {
-                let fibers = Some(Box::new(self.control.fibers()));
+            Ok(Request::Fibers { backtraces }) => {
+                let fibers = match backtraces {
+                    true => self.control.fibers_with_backtraces(BACKTRACE_PATIENCE),
+                    false => self.control.fibers(),
+                };
+                let fibers = Some(Box::new(fibers));
                 let line = protocol::line(&Answer { ok: true, fibers, ..Answer::default() }).into();
                 Reply { line, is_to_request: true }
             }

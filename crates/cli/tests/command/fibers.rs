@@ -105,14 +105,17 @@ fn a_thousand_slow_peers_are_asked_at_once_on_two_threads() {
 fn a_dump_tells_what_the_units_wait_for() {
     let peers = SlowPeers::start(Duration::from_secs(2));
     let room = fetch(20);
+    room.write("flow.toml", room.read("flow.toml").replace("fibers = 10000 ", "fibers = 10000\nstack = \"512KiB\" "));
     room.write("urls", peers.urls(20));
     let running = room.start(&["run", "flow.toml", "urls", "-p", "out=out", "--control", "control"]);
     let control = running.control.to_str().unwrap().to_owned();
     let asked = |args: &[&str]| ended(&room.run(&[&["fibers", &control], args].concat()), 0).0;
     until("all requests wait", || asked(&["--dump"]).contains("20 × `get` waiting to read at "));
     let dump = asked(&["--dump"]);
-    assert!(dump.starts_with("20 fibers, the deepest stack so far ") && dump.contains(" of 256 KiB\n"), "{dump}");
+    assert!(dump.starts_with("20 fibers, the deepest stack so far ") && dump.contains(" of 512 KiB\n"), "{dump}");
     assert!(dump.contains("transport.rs:") && dump.contains(", for up to ") && dump.contains(", units "), "{dump}");
+    let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
+    assert!(frames[0].contains("transport.rs:") && frames.iter().any(|frame| frame.contains("ureq")), "{dump}");
     let short = asked(&[]);
     assert!(short.starts_with("20 fibers, ") && !short.contains(" × `get` waiting"), "{short}");
     let json: serde_json::Value = serde_json::from_str(&asked(&["--json"])).unwrap();
@@ -132,6 +135,85 @@ fn a_time_limit_ends_a_request_on_a_fiber() {
     let letters = room.json_lines("dead.jsonl");
     assert_eq!(letters.len(), 50);
     assert!(letters.iter().all(|letter| letter["cause"] == "timeout"), "{}", letters[0]);
+}
+
+/// The processes whose arguments hold a text.
+fn processes_with(text: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let arguments = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    arguments.filter(|arguments| arguments.split(|byte| *byte == 0).any(|argument| argument == text.as_bytes())).count()
+}
+
+#[test]
+fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
+    const PROGRAMS: usize = 1000;
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    // Told apart from the programs of other tests by the length of their sleep.
+    let length = format!("6{:08}", std::process::id());
+    let room = Room::new(&format!(
+        "inflight = 2000\n[source]\nlines = \"-\"\n[[stage]]\nname = \"wait\"\nop = \"exec\"\n\
+         exec = [\"sleep\", \"{length}\"]\nstdin = \"null\"\nfibers = {PROGRAMS}\n"
+    ));
+    room.write("lines", "x\n".repeat(PROGRAMS));
+    let mut running = room.start(&["run", "flow.toml", "lines"]);
+    let (process, control) = (running.child.id(), running.control.to_str().unwrap().to_owned());
+    let waiting = format!("{PROGRAMS} × `wait` polling descriptors at ");
+    until("all programs are waited for", || ended(&room.run(&["fibers", &control, "--dump"]), 0).0.contains(&waiting));
+    assert_eq!(processes_with(&length), PROGRAMS);
+    let dump = ended(&room.run(&["fibers", &control, "--dump"]), 0).0;
+    let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
+    assert!(frames.first().is_some_and(|frame| frame.contains("talk.rs:")), "{dump}");
+    // Two run the fibers, one watches over them, and eight start programs.
+    let seen = threads(process);
+    let on_fibers = seen.iter().filter(|name| name.starts_with("fibers")).count();
+    assert!((3..=2 + 1 + 8).contains(&on_fibers) && seen.len() <= 24, "{seen:?}");
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    running.signal(libc::SIGINT);
+    let (status, _, err) = running.end();
+    assert_eq!(code(status), 3, "{err}");
+    until("no program is left", || processes_with(&length) == 0);
+}
+
+#[test]
+fn programs_on_fibers_have_their_outputs_failures_and_time_limits() {
+    const SCRIPT: &str = "case $1 in \
+        fail*) echo wrong >&2; exit 7;; \
+        late*) echo begun >&2; sleep 600;; \
+        large*) head -c 3000000 /dev/zero;; \
+        *) sleep 0.1; cat;; esac";
+    let room = Room::new(&format!(
+        "inflight = 300\n[source]\nlines = \"-\"\n[[stage]]\nname = \"run\"\nop = \"exec\"\nshell = true\n\
+         exec = ['{SCRIPT}', \"{{line}}\"]\nfibers = 100\ntimeout = \"10s\"\n\
+         [[stage]]\nname = \"list\"\nop = \"append\"\npath = \"list\"\nline = \"{{line}} {{size}}\"\n"
+    ));
+    let line = |n: usize| match n % 20 {
+        0 => format!("fail{n}\n"),
+        1 if n < 60 => format!("late{n}\n"),
+        2 => format!("large{n}\n"),
+        _ => format!("other{n}\n"),
+    };
+    room.write("lines", (0..200).map(line).collect::<String>());
+    let output = room.run(&["run", "flow.toml", "lines", "--dead-letters", "dead.jsonl"]);
+    ended(&output, 1);
+    let list = room.read("list");
+    let sizes = |prefix: &str| -> Vec<u64> {
+        let of = list.lines().filter(|line| line.starts_with(prefix));
+        of.map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect()
+    };
+    assert_eq!(sizes("large"), [3_000_000; 10]);
+    assert_eq!(sizes("other").len(), 177, "{list}");
+    let letters = room.json_lines("dead.jsonl");
+    let with = |cause: &str, text: &str| {
+        let is_it = |letter: &&serde_json::Value| {
+            letter["cause"] == cause && letter["message"].as_str().is_some_and(|message| message.contains(text))
+        };
+        letters.iter().filter(is_it).count()
+    };
+    assert_eq!(with("error", "exited with status 7; standard error: wrong"), 10, "{letters:?}");
+    assert_eq!(with("timeout", "all it started were killed; standard error: begun"), 3, "{letters:?}");
+    assert_eq!(letters.len(), 13);
 }
 
 #[test]

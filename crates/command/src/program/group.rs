@@ -2,6 +2,9 @@
 //!
 //! The group's number is the program's process number. Until the program is reaped the kernel keeps the number from
 //! being used again, so the group is signalled only before that: a `Group` that is dropped kills all of it, then reaps.
+//!
+//! On a fiber, the waits for a program suspend the fiber. Only the wait of a drop for a program that was just killed keeps
+//! the thread.
 
 use std::io;
 use std::mem;
@@ -10,11 +13,11 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use millstream_fiber::{PollFd, PollFlags, poll, sleep, yield_now};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
-use rustix::time::Timespec;
 
+use super::LOOK;
 use super::account::Account;
 use super::live;
 
@@ -66,36 +69,36 @@ impl Group {
     }
 
     /// Waits for the program's end, for at most `most`; returns its status if it has ended.
+    #[track_caller]
     pub fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
         if self.ended_within(most)? { self.reap().map(Some) } else { Ok(None) }
     }
 
     /// Ends all of the group: sends SIGTERM, waits at most `grace` for the leader, and then sends SIGKILL.
+    #[track_caller]
     pub fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
         // Whether it has obeyed or cannot be watched makes no difference to what follows.
         let _ = self.ended_within(grace);
+        self.signal(Signal::KILL);
+        while matches!(self.ended_within(LOOK), Ok(false)) {}
         self.kill();
     }
 
     /// Waits for the end of the leader, for at most `most`; returns whether it has ended. It stays unreaped, and its
     /// number taken.
+    #[track_caller]
     fn ended_within(&mut self, most: Duration) -> io::Result<bool> {
         if self.handle.is_none() {
             for _ in 0..QUICK_LOOKS {
                 if self.has_ended()? {
                     return Ok(true);
                 }
-                std::thread::yield_now();
+                yield_now();
             }
         }
         let Some(handle) = self.handle()? else { return self.ended_by_looking(most) };
-        let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
-        match poll(&mut [PollFd::from_borrowed_fd(handle, PollFlags::IN)], Some(&most)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(Errno::INTR) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
+        Ok(poll(&mut [PollFd::from_borrowed_fd(handle, PollFlags::IN)], Some(most))? > 0)
     }
 
     /// A descriptor that becomes readable when the leader ends; `None` if the system has none to give.
@@ -116,6 +119,7 @@ impl Group {
         Ok(waitid(WaitId::Pid(self.leader), options)?.is_some())
     }
 
+    #[track_caller]
     fn ended_by_looking(&self, most: Duration) -> io::Result<bool> {
         let end = Instant::now() + most;
         let mut pause = Duration::from_micros(50);
@@ -127,7 +131,7 @@ impl Group {
             if left.is_zero() {
                 return Ok(false);
             }
-            std::thread::sleep(pause.min(left));
+            sleep(pause.min(left));
             pause = (pause * 2).min(MAX_LOOK);
         }
     }

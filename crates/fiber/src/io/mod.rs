@@ -5,6 +5,7 @@
 //! | `model.rs` | the models, and which one the kernel offers |
 //! | `source.rs` | a descriptor with its time limits: tries a call, and waits where it would block |
 //! | `wait.rs` | one wait, as the model of the calling fiber has it, or that of a thread |
+//! | `poll.rs` | a wait for one of several descriptors |
 //! | `poller.rs` | readiness: each worker's epoll instance |
 //! | `ring.rs` | completion: each worker's io_uring instance |
 //! | `alarm.rs` | the descriptor that ends a worker's sleep in its poller |
@@ -23,6 +24,9 @@
 //! come. That is why descriptors can be registered once, for edges, and no wait costs a system call beyond the call that
 //! would have blocked. A descriptor that fibers of several workers use is registered with each of their pollers.
 //!
+//! A [`poll`] does not own its descriptors, which others may close after it. So it registers them for the time of its wait
+//! alone, unless they are registered already, by a source or by another fiber's `poll`; the last one to leave ends that.
+//!
 //! # The read that would find nothing
 //! A TCP stream is empty after a read that took less than its buffer. If no question to the poller came in between, the next
 //! read waits at once, without the call that would block: its event is still to come, for the same reason. This needs two
@@ -34,6 +38,7 @@ mod alarm;
 #[cfg(all(test, not(loom)))]
 mod fault;
 mod model;
+mod poll;
 mod poller;
 mod ring;
 mod source;
@@ -43,7 +48,9 @@ mod wait;
 
 pub(crate) use alarm::EventFd;
 pub use model::IoModel;
+pub use poll::poll;
 pub(crate) use poller::{Interest, Poller, Turn};
 pub(crate) use ring::complete;
+pub use rustix::event::{PollFd, PollFlags};
 pub(crate) use source::{Source, shortened, take_turns};
 pub(crate) use wait::on_other_thread;

@@ -35,14 +35,17 @@ pub(crate) enum Interest {
 
 impl Interest {
     /// The events that end a wait. Errors end both kinds: the call then finds out which it is.
-    fn events(self) -> EventFlags {
+    const fn events(self) -> EventFlags {
         let own = match self {
-            Interest::Read => EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI,
+            Interest::Read => EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::PRI),
             Interest::Write => EventFlags::OUT,
         };
-        own | EventFlags::ERR | EventFlags::HUP
+        own.union(EventFlags::ERR).union(EventFlags::HUP)
     }
 }
+
+/// A registration for all events of both directions, each told once.
+const ALL_EDGES: EventFlags = Interest::Read.events().union(Interest::Write.events()).union(EventFlags::ET);
 
 /// One question of a poller to the kernel, unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +133,8 @@ struct Waiters {
     writers: Vec<Arc<Core>>,
     /// The registration whose events are about this descriptor; those of another one are about an earlier owner of the number.
     registration: u32,
+    /// The descriptor is registered for waits of [`poll`](super::poll()) alone.
+    is_for_once: bool,
     /// The turn in which an event of bytes, and of nothing else, woke readers.
     bytes_alone: Option<Turn>,
 }
@@ -140,6 +145,10 @@ impl Waiters {
             Interest::Read => &mut self.readers,
             Interest::Write => &mut self.writers,
         }
+    }
+
+    fn are_none(&self) -> bool {
+        self.readers.is_empty() && self.writers.is_empty()
     }
 }
 
@@ -190,21 +199,68 @@ impl Poller {
         interest: Interest,
         fiber: &Arc<Core>,
     ) -> io::Result<()> {
-        if !watch.is_noted(self.number) {
-            let flags = Interest::Read.events() | Interest::Write.events() | EventFlags::ET;
-            self.registration = self.registration.wrapping_add(1).max(1);
-            let mark = u64::from(self.registration) << 32 | fd.as_raw_fd() as u64;
-            match epoll::add(&self.epoll, fd, EventData::new_u64(mark), flags) {
-                // An owner of the descriptor before this one has registered it.
-                Err(Errno::EXIST) => epoll::modify(&self.epoll, fd, EventData::new_u64(mark), flags)?,
+        let is_new = !watch.is_noted(self.number);
+        if is_new {
+            let mark = self.next_mark(fd);
+            match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
+                // An owner of the descriptor before this one has registered it, or a `poll`.
+                Err(Errno::EXIST) => epoll::modify(&self.epoll, fd, mark, ALL_EDGES)?,
                 added => added?,
             }
             watch.note(self, self.registration);
         }
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.registration = watch.registration(self.number);
+        waiters.is_for_once &= !is_new;
         waiters.of(interest).push(Arc::clone(fiber));
         Ok(())
+    }
+
+    /// The mark of a new registration.
+    fn next_mark(&mut self, fd: BorrowedFd<'_>) -> EventData {
+        self.registration = self.registration.wrapping_add(1).max(1);
+        EventData::new_u64(u64::from(self.registration) << 32 | fd.as_raw_fd() as u64)
+    }
+
+    /// Has `fiber` woken when anything happens to the descriptor, until it [leaves](Self::leave_once). It may be woken for no
+    /// reason.
+    ///
+    /// As for [`enter`](Self::enter), the fiber has just found that the descriptor is not ready.
+    pub(super) fn enter_once(&mut self, fd: BorrowedFd<'_>, fiber: &Arc<Core>) -> io::Result<()> {
+        let mark = self.next_mark(fd);
+        let is_added = match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
+            Ok(()) => true,
+            // A source or another fiber has registered it, for all events as well.
+            Err(Errno::EXIST) => false,
+            // There are no events: a regular file is always ready for all that can be asked for.
+            Err(Errno::PERM) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        // The registration of the entry is left alone: events of this one say nothing about bytes to a source.
+        let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
+        waiters.is_for_once |= is_added;
+        waiters.readers.push(Arc::clone(fiber));
+        waiters.writers.push(Arc::clone(fiber));
+        Ok(())
+    }
+
+    /// Ends the fiber's entries, if it has some.
+    pub(super) fn leave_once(&mut self, fd: BorrowedFd<'_>, fiber: &Arc<Core>) {
+        let Some(waiters) = self.waiters.get_mut(&fd.as_raw_fd()) else { return };
+        waiters.readers.retain(|waiter| !Arc::ptr_eq(waiter, fiber));
+        waiters.writers.retain(|waiter| !Arc::ptr_eq(waiter, fiber));
+        self.remove_if_empty(fd);
+    }
+
+    /// Removes the entry of a descriptor for which no fiber waits, and a registration that was for `poll` alone.
+    fn remove_if_empty(&mut self, fd: BorrowedFd<'_>) {
+        if self.waiters.get(&fd.as_raw_fd()).is_some_and(Waiters::are_none) {
+            let is_for_once = self.waiters.remove(&fd.as_raw_fd()).is_some_and(|waiters| waiters.is_for_once);
+            if is_for_once {
+                // The descriptor is open, so the registration is there.
+                let _ = epoll::delete(&self.epoll, fd);
+            }
+        }
     }
 
     /// Ends the fiber's entry. Returns the turn in which an event of bytes, and of nothing else, ended the wait for a read.
@@ -212,9 +268,7 @@ impl Poller {
         let waiters = self.waiters.get_mut(&fd.as_raw_fd())?;
         waiters.of(interest).retain(|waiter| !Arc::ptr_eq(waiter, fiber));
         let bytes_alone = waiters.bytes_alone.filter(|_| interest == Interest::Read);
-        if waiters.readers.is_empty() && waiters.writers.is_empty() {
-            self.waiters.remove(&fd.as_raw_fd());
-        }
+        self.remove_if_empty(fd);
         bytes_alone
     }
 

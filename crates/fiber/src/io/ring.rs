@@ -15,6 +15,7 @@ use std::time::Instant;
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 
 use super::poller::Interest;
+use super::wait::is_late;
 use crate::contained::AbortOnUnwind;
 use crate::scheduler::core::Core;
 use crate::scheduler::local::Local;
@@ -209,10 +210,6 @@ pub(crate) unsafe fn complete(
         }
     });
     inside.expect("a completion is waited for in a fiber")
-}
-
-fn is_late(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|deadline| deadline <= Instant::now())
 }
 
 /// Waits for an operation's completion, which the fiber's cancellation and the deadline bring about. Returns its result, and

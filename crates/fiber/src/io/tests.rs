@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::fault::{FAILURE, Plan, calls};
 use crate::fs::File;
 use crate::net::{TcpListener, TcpStream};
-use crate::{IoModel, Options, Runtime, Threads, sleep, spawn, yield_now};
+use crate::{IoModel, Options, PollFd, PollFlags, Runtime, Threads, poll, sleep, spawn, yield_now};
 
 const MODELS: [IoModel; 4] = [IoModel::Blocking, IoModel::NonBlocking, IoModel::Readiness, IoModel::Completion];
 
@@ -102,6 +102,34 @@ fn bytes_arrive_or_the_failure_is_told() {
         }
         println!("{io:?}: {whole} whole, {failed} failed");
         files_are_whole(&runtime, random.next());
+    }
+}
+
+#[test]
+fn a_poll_tells_the_event_or_the_failure() {
+    let _alone = alone();
+    let mut random = Random::new(seed());
+    for io in MODELS {
+        let runtime = Runtime::start(Options::new(Threads::Workers(2)).io(io)).unwrap();
+        for _ in 0..50 * stress() {
+            let plan_seed = random.next();
+            let plan = Plan::begin(plan_seed);
+            let poller = runtime.spawn(|| {
+                let ((reader, mut writer), (silent, _silent)) = (std::io::pipe()?, std::io::pipe()?);
+                spawn(move || {
+                    yield_now();
+                    writer.write_all(b"x").unwrap();
+                });
+                let mut fds = [PollFd::new(&silent, PollFlags::IN), PollFd::new(&reader, PollFlags::IN)];
+                let ready = poll(&mut fds, Some(Duration::from_secs(60)))?;
+                Ok((ready, fds.map(|fd| fd.revents().contains(PollFlags::IN))))
+            });
+            match poller.join().unwrap() {
+                Ok(told) => assert_eq!(told, (1, [false, true]), "{io:?}, plan {plan_seed}"),
+                Err(error) => assert!(is_planned(&error), "{io:?}, plan {plan_seed}: {error}"),
+            }
+            drop(plan);
+        }
     }
 }
 

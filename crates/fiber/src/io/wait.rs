@@ -20,7 +20,7 @@ use crate::waiter::{Waiter, yield_fiber};
 
 /// The longest time for which a thread that stands for a fiber blocks: as long may a cancellation take to be noticed, and
 /// others wait for a thread.
-const SLICE: Duration = Duration::from_millis(50);
+pub(super) const SLICE: Duration = Duration::from_millis(50);
 
 /// A wait for a descriptor.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl Wait<'_> {
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and those of the poller.
     pub(super) fn run(self) -> io::Result<Option<Turn>> {
-        if self.is_late() {
+        if is_late(self.deadline) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let inside = Local::with(|local, fiber| match fiber.io {
@@ -53,10 +53,6 @@ impl Wait<'_> {
             IoModel::Completion => self.in_ring().map(|()| None),
         });
         inside.unwrap_or_else(|| self.on_thread(self.deadline).map(|_| None))
-    }
-
-    fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// Blocks the thread until the descriptor is ready or `until` has come; whether it is ready.
@@ -105,6 +101,11 @@ impl Wait<'_> {
         // SAFETY: the entry has no buffers, and the descriptor is open until the call returns.
         unsafe { ring::complete(&entry, self.reason, self.deadline, self.at) }.map(drop)
     }
+}
+
+/// Returns whether the deadline has come.
+pub(super) fn is_late(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| deadline <= Instant::now())
 }
 
 /// A fiber's entry in its worker's poller, which ends with the wait, however that ends.

@@ -64,13 +64,25 @@ fn report_overflow(fiber: &Core, setting: &str, address: usize) {
         Some(unit) => text.add(", which served unit ").add_number(unit).add(","),
         None => text,
     };
-    let text = text.add(" overflowed its stack of ").add_number(bytes).add(" bytes; raise ").add(clipped(setting));
-    text.add(" to ")
-        .add_number(bytes * 2)
+    let text = text.add(" overflowed its stack of ").add_number(bytes).add(" bytes; ");
+    advise(text, clipped(setting), bytes * 2)
         .add(", or use less of it: recurse less, keep large values on the heap\n")
         .write();
     // SAFETY: ends the process; async-signal-safe.
     unsafe { libc::abort() };
+}
+
+/// Adds the advice to set a size, which stands for `{bytes}` and `{KiB}` in it.
+fn advise(mut text: Text, advice: &str, bytes: u64) -> Text {
+    for (n, part) in advice.split('{').enumerate() {
+        text = match (n, part.strip_prefix("bytes}"), part.strip_prefix("KiB}")) {
+            (0, ..) => text.add(part),
+            (_, Some(rest), _) => text.add_number(bytes).add(rest),
+            (_, _, Some(rest)) => text.add_number(bytes / 1024).add(rest),
+            _ => text.add("{").add(part),
+        };
+    }
+    text
 }
 
 /// Returns the first characters of a name, so that the rest of the report has room.

@@ -60,6 +60,8 @@ pub(crate) struct Core {
     /// Set by `unpark`, consumed by `park`.
     pub(crate) permit: AtomicBool,
     cancelled: AtomicBool,
+    /// A dump asks for the fiber's backtrace.
+    is_asked_for_trace: AtomicBool,
     link: AtomicPtr<Core>,
     /// The worker; set when the fiber starts.
     home: OnceLock<Arc<Post>>,
@@ -81,6 +83,8 @@ pub(crate) struct Own {
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
     /// The number of masks that keep a cancellation from unwinding the fiber.
     pub(crate) masks: Cell<u32>,
+    /// Its last wait was ended by a dump alone, so that the next one may be the same.
+    pub(crate) was_traced: Cell<bool>,
     pub(crate) locals: Locals,
 }
 
@@ -102,6 +106,7 @@ impl Core {
             wait: WaitState::new(),
             permit: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
+            is_asked_for_trace: AtomicBool::new(false),
             link: AtomicPtr::new(ptr::null_mut()),
             home: OnceLock::new(),
             state: StateRecord::default(),
@@ -112,6 +117,7 @@ impl Core {
                 carrier: UnsafeCell::new(None),
                 yielder: Cell::new(ptr::null()),
                 masks: Cell::new(0),
+                was_traced: Cell::new(false),
                 locals: Locals::default(),
             },
         }
@@ -163,6 +169,19 @@ impl Core {
         // fiber that checked the flag too early.
         self.cancelled.store(true, Release);
         self.end_wait();
+    }
+
+    /// Asks the fiber for its backtrace, which it takes at the end of its wait.
+    pub(crate) fn ask_for_trace(self: &Arc<Self>) {
+        // Relaxed: the wake-up publishes it to the fiber.
+        self.is_asked_for_trace.store(true, Relaxed);
+        self.end_wait();
+    }
+
+    /// Returns whether the fiber is asked for its backtrace, and is not any longer. Relaxed, as the backtrace is handed over
+    /// under a lock.
+    pub(crate) fn take_ask_for_trace(&self) -> bool {
+        self.is_asked_for_trace.load(Relaxed) && self.is_asked_for_trace.swap(false, Relaxed)
     }
 
     /// Notes the work unit that the fiber serves.

@@ -35,6 +35,7 @@ pub(crate) mod registry;
 pub(crate) mod shared;
 pub(crate) mod state;
 pub(crate) mod timers;
+pub(crate) mod traces;
 pub(crate) mod wait_state;
 pub(crate) mod watch;
 pub(crate) mod worker;

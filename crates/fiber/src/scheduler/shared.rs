@@ -14,6 +14,7 @@ use super::idle::Idle;
 use super::local::Local;
 use super::post::Post;
 use super::registry::Registry;
+use super::traces::Traces;
 use super::watch::{self, Clock};
 use super::worker;
 use crate::blocking::BlockingThreads;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(super) idle: Idle,
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
+    pub(crate) traces: Traces,
     pub(crate) blocking: BlockingThreads,
     /// The number of fibers that have been spawned and have not ended.
     live: AtomicUsize,
@@ -56,6 +58,7 @@ impl Shared {
             idle: Idle::default(),
             registry: Registry::default(),
             clock: Clock::new(workers > 0),
+            traces: Traces::default(),
             blocking: BlockingThreads::new(options.max_blocking_threads),
             live: AtomicUsize::new(0),
             emptied: EventCount::new(),
@@ -154,6 +157,9 @@ impl Shared {
     /// Removes a fiber that has ended and given up its stack.
     pub(super) fn end(&self, fiber: &Core) {
         self.registry.remove(fiber.id);
+        if fiber.take_ask_for_trace() {
+            self.traces.answer(fiber, None);
+        }
         fiber.joiners.end();
         self.leave();
     }

@@ -30,6 +30,8 @@ pub enum Reason {
     Readable,
     /// A descriptor that is to become writable.
     Writable,
+    /// One of several descriptors.
+    Poll,
     /// The completion of an operation on a file.
     File,
     /// The end of a process.
@@ -37,7 +39,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [Reason; 13] = [
+    const ALL: [Reason; 14] = [
         Reason::Park,
         Reason::Sleep,
         Reason::Join,
@@ -49,6 +51,7 @@ impl Reason {
         Reason::Blocking,
         Reason::Readable,
         Reason::Writable,
+        Reason::Poll,
         Reason::File,
         Reason::Process,
     ];

@@ -22,7 +22,7 @@ use millstream_command::screen::shown;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::halt::HaltPolicy;
-use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS, SourceSpec, StageSpec};
+use super::model::{DEFAULT_INFLIGHT, FlowFile, MAX_WORKERS, ResourceSpec, SourceSpec, StageSpec};
 use super::reader::{Param, Reading, Section};
 use super::template::Field;
 use super::{graph, joins, suggest};
@@ -181,7 +181,12 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
             .into_iter()
             .for_each(|problem| reading.report(problem));
     }
-    let stages: Option<Vec<StageSpec>> = drafts?.into_iter().map(stage::Draft::finish).collect();
+    let mut stages: Option<Vec<StageSpec>> = drafts?.into_iter().map(stage::Draft::finish).collect();
+    let declared: Vec<ResourceSpec> = resources.iter().filter_map(|declared| declared.spec.clone()).collect();
+    for stage in stages.iter_mut().flatten() {
+        stage.fibers =
+            stage.fibers.or_else(|| stage::beyond_threads(stage, &declared, inflight.unwrap_or(DEFAULT_INFLIGHT)));
+    }
     // A graph with a mistake has been refused.
     let is_right = reading.is_right();
     let mut warnings = warnings(reading, &resources, stages.iter().flatten());
@@ -204,7 +209,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         machine,
         warnings,
         params: reading.params.clone(),
-        resources: resources.into_iter().filter_map(|declared| declared.spec).collect(),
+        resources: declared,
         source: source?,
         group: group?,
         source_span,
@@ -248,6 +253,26 @@ mod tests {
 
     fn reference() -> FlowFile {
         parse("reference.toml".as_ref(), REFERENCE, &[]).unwrap_or_else(|error| panic!("{}", error.render()))
+    }
+
+    #[test]
+    fn a_stage_that_may_have_more_units_than_threads_is_on_fibers_unless_it_says_otherwise() {
+        let fibers = |amounts: &str, stage: &str| {
+            let text = format!("{amounts}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\n{stage}");
+            let flow = parse("f.toml".as_ref(), &text, &[]).unwrap_or_else(|error| panic!("{}", error.render()));
+            flow.stages[0].fibers.map(|fibers| fibers.most)
+        };
+        let get = "op = \"http-get\"\nurl = \"{line}\"\nneeds = { net = 1 }\n";
+        let many = "inflight = 5000\n[resources]\nnet = 3000";
+        assert_eq!(fibers(many, get), Some(3000));
+        assert_eq!(fibers(many, "op = \"exec\"\nexec = [\"true\"]\nneeds = { net = 2 }\n"), Some(1500));
+        assert_eq!(fibers(many, &format!("{get}workers = 2000\n")), None);
+        assert_eq!(fibers(many, &format!("{get}blocking = true\n")), None);
+        assert_eq!(fibers(many, &format!("{get}fibers = 7\n")), Some(7));
+        assert_eq!(fibers(many, "op = \"read\"\nneeds = { net = 1 }\n"), None);
+        // Threads do for 1024, and no more than the flow has are at once in the stage.
+        assert_eq!(fibers("inflight = 5000\n[resources]\nnet = 1024", get), None);
+        assert_eq!(fibers("inflight = 1000\n[resources]\nnet = 3000", get), None);
     }
 
     #[test]

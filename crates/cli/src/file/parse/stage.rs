@@ -3,11 +3,13 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
+use millstream_flow::MAX_WORKERS_BY_NEEDS;
+
 use super::super::error::Problem;
 use super::super::graph::{Exit, Node};
 use super::super::model::{
-    AfterFailure, BatchSpec, FibersSpec, Hold, MAX_FIBERS, MAX_WORKERS, NeedSpec, OpSpec, RetrySpec, SplitBy,
-    SplitSpec, StageSpec, WorkersBound,
+    AfterFailure, BatchSpec, FibersSpec, Hold, MAX_FIBERS, MAX_WORKERS, NeedSpec, OpSpec, ResourceKind, ResourceSpec,
+    RetrySpec, SplitBy, SplitSpec, StageSpec, WorkersBound,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
@@ -384,7 +386,7 @@ fn batch(entry: &Entry<'_>) -> Option<BatchSpec> {
 }
 
 /// The ops whose waits suspend a fiber.
-const ON_FIBERS: [&str; 2] = [op::HTTP_GET, op::HTTP];
+const ON_FIBERS: [&str; 3] = [op::EXEC, op::HTTP_GET, op::HTTP];
 
 /// The stack of a fiber where the flow file sets none: room for a TLS handshake, several times over.
 const DEFAULT_STACK: usize = 256 << 10;
@@ -410,8 +412,11 @@ fn fibers(
     };
     let waits = op_name.is_none_or(|op| !op::is_known(&op.value) || ON_FIBERS.contains(&op.value.as_str()));
     if let Some(op) = op_name.filter(|_| !waits) {
-        let ops = ON_FIBERS.map(|op| format!("`{op}`")).join(" and ");
-        let message = format!("the waits of `{}` cannot suspend a fiber: only those of {ops} can", op.value);
+        let [first, second, last] = ON_FIBERS;
+        let message = format!(
+            "the waits of `{}` cannot suspend a fiber: only those of `{first}`, `{second}` and `{last}` can",
+            op.value
+        );
         entry.senseless(message, "leave it out");
     }
     if let Some(workers) = &workers {
@@ -435,6 +440,21 @@ fn fibers(
     };
     let sound = waits && workers.is_none() && is_off.is_none();
     Some(Some(FibersSpec { most: most?, stack_bytes: stack_bytes? })).filter(|_| sound)
+}
+
+/// The fibers of a stage that says nothing of its workers, and whose needs let more units wait at once than a stage has
+/// threads for by itself. They are as many as the needs allow.
+pub(super) fn beyond_threads(stage: &StageSpec, resources: &[ResourceSpec], inflight: u64) -> Option<FibersSpec> {
+    let says_nothing = stage.workers.is_none() && stage.blocking.is_none();
+    if !says_nothing || !ON_FIBERS.contains(&stage.op.name()) {
+        return None;
+    }
+    let bound = |need: &NeedSpec| match resources.iter().find(|resource| resource.name == need.resource)?.kind {
+        ResourceKind::Tokens(tokens) => Some(tokens / need.amount.max(1)),
+        _ => None,
+    };
+    let most = stage.needs.iter().filter_map(bound).min()?.min(inflight).min(MAX_FIBERS as u64);
+    (most > MAX_WORKERS_BY_NEEDS as u64).then_some(FibersSpec { most: most as usize, stack_bytes: DEFAULT_STACK })
 }
 
 /// `4` is at most four; `"1..cores"` is a floor and a ceiling.

@@ -2,7 +2,8 @@
 //!
 //! The program gets an argument vector, never a shell's idea of one (`shell = true` asks for `/bin/sh -c`), in a
 //! process group of its own. The payload is written to its standard input while its standard output and error are read,
-//! by one thread and one `poll`, so that the two sides cannot deadlock. Standard output becomes the payload or a file, is
+//! by one thread and one `poll`, so that the two sides cannot deadlock. On a fiber, all waits suspend it, and a program is
+//! started on another thread. Standard output becomes the payload or a file, is
 //! printed, or is left alone; standard error is printed or kept in a file, and its last [`STDERR_TAIL`] bytes go into the
 //! failure's message. The outputs of an attempt that is repeated are discarded.
 //!
@@ -23,10 +24,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{io, mem};
 
-use millstream_command::program::{Group, STDERR_TAIL, Tail, find, how, supervise};
+use millstream_command::program::{Group, Pipes, STDERR_TAIL, Tail, find, how, supervise};
+use millstream_fiber::blocking;
+use millstream_fiber::sync::Mutex;
 use millstream_flow::{Cx, Failure};
 
 use self::talk::{Complaints, Ending, Spoken};
@@ -44,6 +48,9 @@ use crate::record::Record;
 /// The pause of a unit whose program could write to no one: longer than the run takes to halt.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The most programs of a stage that are being started at once on fibers: each start takes a thread.
+const STARTS: usize = 8;
+
 /// See the [module](self).
 pub(super) struct Exec {
     program: Program,
@@ -59,6 +66,10 @@ pub(super) struct Exec {
     machine: Arc<Machine>,
     /// Attempts of a unit, after which a failure is final.
     attempts: u32,
+    /// On fibers, one is held while a program is started.
+    starts: Option<[Mutex<()>; STARTS]>,
+    /// The next of them.
+    next_start: AtomicUsize,
     /// Runs in the place of the program.
     stand_in: Option<Arc<StandInProgram>>,
 }
@@ -134,6 +145,8 @@ impl Exec {
             printer: Arc::clone(around.printer),
             machine: Arc::clone(around.machine),
             attempts: around.attempts,
+            starts: around.fibers.then(Default::default),
+            next_start: AtomicUsize::new(0),
             stand_in: around.stand_ins.map(|stand_ins| Arc::clone(&stand_ins.program)),
         })
     }
@@ -181,6 +194,14 @@ impl Exec {
             command.current_dir(dir.render(record)?);
         }
         Ok((command, name))
+    }
+
+    /// Starts the program.
+    fn start(&self, command: &mut Command) -> io::Result<(Group, Pipes)> {
+        // Relaxed: any of them will do.
+        let turn = || self.next_start.fetch_add(1, Ordering::Relaxed) % STARTS;
+        let _start = self.starts.as_ref().map(|starts| starts[turn()].lock());
+        blocking(|| Group::spawn(command))
     }
 
     /// Prints what the program has said.
@@ -250,7 +271,7 @@ impl Op for Exec {
                 file.into()
             }
         });
-        let started = Group::spawn(&mut command).map_err(|error| not_started(&name, &error))?;
+        let started = self.start(&mut command).map_err(|error| not_started(&name, &error))?;
         // The command holds this side's copy of an output file, which must not outlive the program's.
         drop(command);
         let kept = match &self.stderr {

@@ -1,4 +1,4 @@
-//! Feeding a program and listening to it, with one thread.
+//! Feeding a program and listening to it, with one thread or fiber.
 
 use std::borrow::Cow;
 use std::io;
@@ -7,11 +7,10 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
 use millstream_command::program::{GRACE, Group, LOOK, Pipes, Tail};
+use millstream_fiber::{PollFd, PollFlags, poll};
 use millstream_flow::{Cause, Cx, Failure};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::time::Timespec;
 
 use super::super::growing;
 
@@ -167,10 +166,7 @@ impl Talk<'_> {
         ];
         let mut asked: Vec<PollFd<'_>> =
             pipes.iter().flatten().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
-        match poll(&mut asked, Some(&Timespec::try_from(most).expect("a look is short"))) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        poll(&mut asked, Some(most))?;
         let mut answers = asked.iter().map(PollFd::revents);
         Ok(pipes.map(|pipe| pipe.and_then(|_| answers.next()).unwrap_or(PollFlags::empty())))
     }
@@ -249,7 +245,6 @@ fn read_granted(from: impl AsFd, heard: &mut Vec<u8>, beside: u64, cx: &mut Cx<'
 
 /// Whether a read of the pipe would bring something now.
 fn has_more(pipe: &impl AsFd) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut asked = [PollFd::new(pipe, PollFlags::IN)];
-    poll(&mut asked, Some(&now)).is_ok() && asked[0].revents().contains(PollFlags::IN)
+    poll(&mut asked, Some(Duration::ZERO)).is_ok() && asked[0].revents().contains(PollFlags::IN)
 }

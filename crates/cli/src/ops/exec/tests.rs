@@ -9,7 +9,7 @@ use super::Exec;
 use crate::file::model::{ExecSpec, ExecStderr, ExecStdin, ExecStdout, MachineSpec};
 use crate::file::template::Template;
 use crate::machine::Machine;
-use crate::ops::one_stage::{run, run_all, run_within};
+use crate::ops::one_stage::{self, run_all, run_on_fiber};
 use crate::payload::{Payload, Stream};
 use crate::printer::Printer;
 use crate::record::Record;
@@ -41,7 +41,7 @@ fn op(spec: &ExecSpec) -> Result<Exec, OpError> {
             most_in_memory: u64::MAX,
             open_lists: 1,
             attempts: 1,
-            fibers: false,
+            fibers: true,
             printer: &printer,
             machine: &machine,
             stand_ins: None,
@@ -65,6 +65,24 @@ fn record(payload: impl Into<Vec<u8>>) -> Record {
     let mut record = Record::line(b"a line".to_vec());
     record.payload = Payload::Bytes(payload.into());
     record
+}
+
+/// Runs an op on a thread and on a fiber, which makes no difference.
+fn run(op: Exec, record: Record) -> Result<Record, String> {
+    let op = Arc::new(op);
+    let on_thread = one_stage::run(Arc::clone(&op), record.clone());
+    let on_fiber = run_on_fiber(op, record, None);
+    assert_eq!(on_thread.as_ref().err(), on_fiber.as_ref().err());
+    on_fiber
+}
+
+/// As [`run`], with this time limit.
+fn run_within(op: Exec, record: Record, limit: Duration) -> Result<Record, String> {
+    let op = Arc::new(op);
+    let on_thread = one_stage::run_within(Arc::clone(&op), record.clone(), limit);
+    let on_fiber = run_on_fiber(op, record, Some(limit));
+    assert_eq!(on_thread.is_ok(), on_fiber.is_ok());
+    on_fiber
 }
 
 /// Whether a process of this number runs; a zombie does not.

@@ -12,6 +12,7 @@
 //! thread: the timekeeper tries again in a while.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use millstream_fiber::{Builder, Options, Runtime, current};
 
@@ -43,7 +44,9 @@ impl FiberSeats {
         let options = options
             // The flow bounds its seats.
             .max_fibers(usize::MAX)
-            .stack_setting("the stack of this flow's fibers (`StageBuilder::stack`, or `stack` in a flow file)")
+            .stack_setting(
+                "set `stack = \"{KiB}KiB\"` in the stage of the flow file, or `StageBuilder::stack({bytes})` in code",
+            )
             .on_report(move |report| noted.lock().unwrap_or_else(PoisonError::into_inner).note(report));
         FiberSeats { stages, options, runtime: RwLock::new(Phase::Unused), trouble, track: OnceLock::new() }
     }
@@ -102,9 +105,13 @@ impl FiberSeats {
         Box::new(self.track.get_or_init(|| SharedTrack(Arc::new(Mutex::new(make())))).clone())
     }
 
-    /// A look at all fibers.
-    pub(crate) fn look(&self) -> Fibers {
-        let (dump, stacks) = self.with(|runtime| (runtime.dump(), runtime.stacks())).unzip();
+    /// A look at all fibers, with backtraces for which it waits so long.
+    pub(crate) fn look(&self, backtraces: Option<Duration>) -> Fibers {
+        let dump = |runtime: &Runtime| match backtraces {
+            Some(limit) => runtime.dump_with_backtraces(limit),
+            None => runtime.dump(),
+        };
+        let (stacks, dump) = self.with(|runtime| (runtime.stacks(), dump(runtime))).unzip();
         Fibers::of(dump.as_ref(), stacks, self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }

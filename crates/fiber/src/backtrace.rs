@@ -1,0 +1,125 @@
+//! Backtraces of fibers.
+
+use std::fmt;
+use std::ptr;
+
+use crate::scheduler::core::Core;
+
+/// The maximum number of frames of a backtrace, the innermost ones.
+const MAX_FRAMES: usize = 96;
+
+/// The room on a stack below which the fiber takes no backtrace: several times what the unwinder needs.
+const MIN_ROOM: usize = 16 << 10;
+
+/// The frames on a fiber's stack at a wait. [`Display`](fmt::Display) shows a line for each.
+///
+/// It holds addresses, so that it is cheap to take and to compare; [`frames`](Self::frames) looks up their names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Backtrace {
+    /// Return addresses, the innermost first.
+    addresses: Box<[usize]>,
+}
+
+/// A function on a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// The function's name, or its address if the program has no symbols.
+    pub function: String,
+    /// The line that it executes, as `file:line`, if the program has debug information.
+    pub place: Option<String>,
+}
+
+impl Backtrace {
+    /// Takes the backtrace of the fiber that runs; `None` if its stack has too little room left.
+    pub(crate) fn take(fiber: &Core) -> Option<Self> {
+        let [_, floor, _] = fiber.state.stack()?;
+        let here = 0_u8;
+        if ptr::from_ref(&here).addr().checked_sub(floor)? < MIN_ROOM {
+            return None;
+        }
+        let mut addresses = Vec::with_capacity(MAX_FRAMES);
+        backtrace::trace(|frame| {
+            addresses.push(frame.ip().addr());
+            addresses.len() < MAX_FRAMES
+        });
+        Some(Backtrace { addresses: addresses.into() })
+    }
+
+    /// The frames, the innermost first: those of the code that waits, without this crate's on both sides of it.
+    ///
+    /// The first call reads the program's debug information, which takes up to seconds for a large program, and memory until
+    /// [`forget_symbols`](Self::forget_symbols).
+    #[must_use]
+    pub fn frames(&self) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for &address in &self.addresses {
+            let before = frames.len();
+            backtrace::resolve(ptr::without_provenance_mut(address), |symbol| {
+                let function = symbol.name().map_or_else(|| format!("{address:#x}"), |name| format!("{name:#}"));
+                let file = symbol.filename().map(|file| file.display().to_string());
+                let place = file.map(|file| format!("{file}:{}", symbol.lineno().unwrap_or(0)));
+                frames.push(Frame { function, place });
+            });
+            if frames.len() == before {
+                frames.push(Frame { function: format!("{address:#x}"), place: None });
+            }
+        }
+        let first = frames.iter().position(|frame| !frame.is_of_wait()).unwrap_or(frames.len());
+        frames.drain(..first);
+        let root = frames.iter().position(Frame::is_of_root).unwrap_or(frames.len());
+        let last = frames[..root].iter().rposition(|frame| !frame.is_of_std());
+        frames.truncate(last.map_or(0, |last| last + 1));
+        frames
+    }
+
+    /// Frees the memory that [`frames`](Self::frames) keeps for the names of this program.
+    pub fn forget_symbols() {
+        backtrace::clear_symbol_cache();
+    }
+}
+
+/// The folder of this crate's sources, as debug information has it.
+const SOURCES: &str = file!().split_at(file!().len() - "backtrace.rs".len()).0;
+
+/// The folders of the standard library's sources, as debug information has them.
+const STD_SOURCES: [&str; 3] = ["/library/core/src/", "/library/std/src/", "/library/alloc/src/"];
+
+// Debug information of lines alone has the names of functions without their paths, so that the file tells whose they are; and
+// without any, the name has the path.
+impl Frame {
+    /// Whether the function is of one of these crates, or its file in one of these folders.
+    fn is_of(&self, crates: &[&str], folders: &[&str]) -> bool {
+        let name = self.function.trim_start_matches(['<', '&']);
+        let place = self.place.as_deref().unwrap_or_default();
+        crates.iter().any(|known| name.starts_with(known)) || folders.iter().any(|known| place.contains(known))
+    }
+
+    /// At the inner end of each stack: the code that takes the backtrace and suspends the fiber.
+    fn is_of_wait(&self) -> bool {
+        self.is_of(&["backtrace::", "millstream_fiber::"], &["/backtrace-0.", SOURCES]) || self.is_of_std()
+    }
+
+    /// Towards the outer end: the code that calls the fiber's body.
+    fn is_of_root(&self) -> bool {
+        self.is_of(&["millstream_fiber::spawn::", "corosensei::"], &[&format!("{SOURCES}spawn.rs"), "/corosensei-0."])
+    }
+
+    fn is_of_std(&self) -> bool {
+        self.is_of(&["core::", "std::", "alloc::", "__rust"], &STD_SOURCES)
+    }
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.function)?;
+        self.place.iter().try_for_each(|place| write!(f, " at {place}"))
+    }
+}
+
+impl fmt::Display for Backtrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let frames = self.frames();
+        frames.iter().enumerate().try_for_each(|(n, frame)| write!(f, "{}{frame}", if n == 0 { "" } else { "\n" }))
+    }
+}

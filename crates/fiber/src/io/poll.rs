@@ -1,0 +1,136 @@
+//! Waiting for one of several descriptors.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, Timespec};
+use rustix::io::Errno;
+
+use super::model::IoModel;
+use super::source::take_turns;
+use super::wait::{SLICE, is_late};
+use crate::blocking::blocking;
+use crate::park::deadline_after;
+use crate::scheduler::core::Core;
+use crate::scheduler::local::Local;
+use crate::scheduler::state::Reason;
+use crate::waiter::{Waiter, yield_fiber};
+
+/// Waits until one of several descriptors is ready, for at most `timeout`, as `poll(2)` does. Outside a fiber, it is that
+/// call.
+///
+/// Each entry then tells for what its descriptor is ready ([`PollFd::revents`]). Returns the number of the entries that
+/// are; 0 means that the time is over. `None` is no limit, and a timeout of zero asks without a wait. The descriptors need
+/// not be non-blocking, and may be those of [`net`](crate::net) and [`process`](crate::process). Several fibers may wait
+/// for the same descriptor. Interrupted calls begin again.
+///
+/// A cancelled fiber unwinds here. Under [`IoModel::Completion`] the fiber waits as under [`IoModel::Readiness`].
+///
+/// Costs one system call if a descriptor is ready, and otherwise one more and two for each descriptor.
+///
+/// ```
+/// use std::os::fd::AsFd;
+/// use std::time::Duration;
+/// use millstream_fiber::{Options, PollFd, PollFlags, Runtime, Threads, poll};
+///
+/// let runtime = Runtime::start(Options::new(Threads::One))?;
+/// let ready = runtime.spawn(|| {
+///     let (reader, _writer) = std::io::pipe()?;
+///     let mut fds = [PollFd::new(&reader, PollFlags::IN)];
+///     poll(&mut fds, Some(Duration::from_millis(1)))
+/// });
+/// assert_eq!(ready.join().unwrap()?, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Those of `poll(2)`, and of `epoll_ctl(2)` if there is no memory or no descriptor for the worker.
+#[track_caller]
+pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
+    let at = Location::caller();
+    let deadline = timeout.and_then(deadline_after);
+    take_turns();
+    let inside = Local::with(|local, fiber| {
+        loop {
+            let ready = ask(fds, Some(Instant::now()))?;
+            if ready > 0 || is_late(deadline) {
+                return Ok(ready);
+            }
+            match fiber.io {
+                IoModel::Blocking => in_slice(local.is_sole, fds, deadline)?,
+                IoModel::NonBlocking => {
+                    yield_fiber();
+                }
+                IoModel::Readiness | IoModel::Completion => in_poller(local, fiber, fds, deadline, at)?,
+            }
+        }
+    });
+    inside.unwrap_or_else(|| ask(fds, deadline))
+}
+
+/// Blocks the thread until a descriptor is ready or `until` has come, and returns the number of those that are ready.
+fn ask(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<usize> {
+    loop {
+        #[cfg(all(test, not(loom)))]
+        match super::fault::before_call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            planned => planned?,
+        }
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match rustix::event::poll(fds, timeout.as_ref()) {
+            Err(Errno::INTR) => {}
+            asked => return Ok(asked?),
+        }
+    }
+}
+
+/// Blocks this thread, if it is the fiber's own, or another one, for a slice of time.
+fn in_slice(is_own: bool, fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
+    let slice = Instant::now() + SLICE;
+    let until = Some(deadline.map_or(slice, |deadline| deadline.min(slice)));
+    if is_own {
+        ask(fds, until)?;
+    } else {
+        blocking(|| ask(fds, until))?;
+    }
+    // A cancelled fiber unwinds here.
+    yield_fiber();
+    Ok(())
+}
+
+/// Waits in the worker's poller. No descriptor was ready since the fiber runs, so the event that makes one ready is still to
+/// come (see the [module above](super)).
+fn in_poller(
+    local: &Local,
+    fiber: &Arc<Core>,
+    fds: &[PollFd<'_>],
+    deadline: Option<Instant>,
+    at: &'static Location<'static>,
+) -> io::Result<()> {
+    let _places = Places { local, fiber, fds };
+    for fd in fds {
+        local.with_poller(|poller| poller.enter_once(fd.as_fd(), fiber))??;
+    }
+    Waiter::Fiber(Arc::clone(fiber)).block_at(Reason::Poll, deadline, at);
+    Ok(())
+}
+
+/// A fiber's entries in its worker's poller, which end with the wait, however that ends.
+struct Places<'a, 'fd> {
+    local: &'a Local,
+    fiber: &'a Arc<Core>,
+    fds: &'a [PollFd<'fd>],
+}
+
+impl Drop for Places<'_, '_> {
+    fn drop(&mut self) {
+        for fd in self.fds {
+            // Without a poller there is no entry.
+            let _ = self.local.with_poller(|poller| poller.leave_once(fd.as_fd(), self.fiber));
+        }
+    }
+}
