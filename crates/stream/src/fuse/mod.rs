@@ -21,6 +21,7 @@ pub(crate) use self::window::Windows;
 
 /// The reason why a loop stopped.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Stop {
     /// The sink has its value.
     Value,
