@@ -105,15 +105,30 @@ fn alternate(mut first: impl FnMut(), mut second: impl FnMut()) -> [Duration; 2]
     })
 }
 
-/// Sums of windows of three, a step of two apart, of the odd ones of scaled numbers.
-fn graph(x: Chain<impl Fused<Value = u64>>) -> Chain<impl Fused<Value = u64>> {
-    let odd = x.map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7).filter(|n| n % 2 == 1);
-    odd.windows(3, 2).map(|window| window.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)))
+/// The odd ones of scaled numbers.
+fn odd(values: u64) -> Chain<impl Fused<Value = u64>> {
+    let x = Program::new().iter("x", 0..values);
+    x.map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7).filter(|n| n % 2 == 1)
 }
 
+fn sum(window: &[u64]) -> u64 {
+    window.iter().fold(0, |sum, n| sum.wrapping_add(*n))
+}
+
+/// Sums of windows of three, a step of two apart.
 fn ours(values: u64) -> u64 {
+    total(odd(values).array_windows::<3, 2>().map(|window| sum(window)))
+}
+
+/// The same with windows whose size is a setting.
+fn ours_of_any_size(values: u64) -> u64 {
+    let (size, step) = black_box((3, 2));
+    total(odd(values).windows(size, step).map(|window| sum(window)))
+}
+
+fn total(sums: Chain<impl Fused<Value = u64>>) -> u64 {
     let mut sum = 0_u64;
-    let running = graph(Program::new().iter("x", 0..values)).run().expect("it has bounds");
+    let running = sums.run().expect("it has bounds");
     running.for_each(|value| sum = sum.wrapping_add(*value)).expect("it runs");
     sum
 }
@@ -146,11 +161,16 @@ fn fork(values: u64) -> u64 {
 }
 
 fn fused(values: u64) {
+    fused_beside_a_loop("windows of 3", values, ours);
+    fused_beside_a_loop("windows of any size", values, ours_of_any_size);
+}
+
+fn fused_beside_a_loop(name: &str, values: u64, ours: fn(u64) -> u64) {
     assert_eq!(ours(1000), by_hand(1000));
     let [stream, hand] = alternate(|| _ = black_box(ours(values)), || _ = black_box(by_hand(values)));
     let each = |time: Duration| time.as_secs_f64() * 1e9 / values as f64;
     println!(
-        "fused: {:.2} ns a value, a loop {:.2} ns: {:.2} times the loop's speed",
+        "fused, {name}: {:.2} ns a value, a loop {:.2} ns: {:.2} times the loop's speed",
         each(stream),
         each(hand),
         each(hand) / each(stream)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::check::{CheckError, Proof};
 use crate::clock::{Pass, WordError};
-use crate::fuse::{Each, Filter, Fused, Map, Reduce, Then, Whole, Windows};
+use crate::fuse::{ArrayWindows, Each, Filter, Fused, Map, Reduce, Then, Whole, Windows};
 use crate::graph::{Graph, NodeId, Operator};
 use crate::run::{Draw, RunError, Running, Work};
 
@@ -182,7 +182,24 @@ impl<C: Fused> Chain<C> {
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
     pub fn windows(self, n: usize, step: usize) -> Chain<impl Fused<Value = Vec<C::Value>>> {
-        self.gathered(n, step, size_of::<Vec<C::Value>>())
+        self.gathered(n, step, size_of::<Vec<C::Value>>(), Windows::new(n, step))
+    }
+
+    /// Groups the values into windows of `N`, each `STEP` values after the one before, as arrays: a few instructions a value
+    /// for a small window. Each value moves the `N - 1` before it; [`windows`](Self::windows) does not.
+    ///
+    /// ```
+    /// use millstream_stream::Program;
+    ///
+    /// let sums = Program::new().iter("x", 1..=6_u64).array_windows::<3, 2>().map(|[a, b, c]| a + b + c);
+    /// let sums: Result<Vec<u64>, _> = sums.run()?.values().collect();
+    /// assert_eq!(sums?, [6, 12]);
+    /// # Ok::<(), millstream_stream::Error>(())
+    /// ```
+    ///
+    /// `N` or `STEP` of 0 does not compile.
+    pub fn array_windows<const N: usize, const STEP: usize>(self) -> Chain<impl Fused<Value = [C::Value; N]>> {
+        self.gathered(N, STEP, 0, ArrayWindows::<_, N, STEP>::new())
     }
 
     /// Computes a value from each window of `n` values, in place of the last result; see [`Stream::window_with`].
@@ -194,7 +211,7 @@ impl<C: Fused> Chain<C> {
         U: Clone + Default + 'static,
         F: FnMut(&mut dyn ExactSizeIterator<Item = &C::Value>, &mut U) + 'static,
     {
-        let Chain { program, node, code } = self.gathered(n, step, size_of::<U>());
+        let Chain { program, node, code } = self.gathered(n, step, size_of::<U>(), Windows::new(n, step));
         let compute = move |window: &Vec<C::Value>, into: &mut Option<U>| {
             fold(&mut window.iter(), into.get_or_insert_with(U::default));
             Ok(())
@@ -203,16 +220,16 @@ impl<C: Fused> Chain<C> {
     }
 
     /// Adds the nodes of a window with a result of `size` bytes, and the code that gathers it.
-    fn gathered(self, n: usize, step: usize, size: usize) -> Chain<Then<C, Windows<C::Value>>> {
+    fn gathered<S>(self, n: usize, step: usize, size: usize, code: S) -> Chain<Then<C, S>> {
         let label = window_label(n, step);
         let size = size + n * size_of::<C::Value>();
         let pass = Operator::Pass(Pass::Every { first: n as u64 - 1, step: step as u64 });
-        let Self { program, node, code } = self;
+        let Self { program, node, code: before } = self;
         let of_value = size_of::<C::Value>();
         let node = program.add(Operator::Each, &[node], &label, of_value, Work::Fused);
         let node = program.add(pass, &[node], &label, of_value, Work::Fused);
         let node = program.add(Operator::Each, &[node], &label, size, Work::Fused);
-        Chain { program, node, code: Then { before: code, step: Windows::new(n, step) } }
+        Chain { program, node, code: Then { before, step: code } }
     }
 
     /// Produces one value at the end of the stream: the final state.
@@ -372,6 +389,30 @@ mod tests {
             assert_eq!(report.values, looped.len() as u64);
             assert_eq!(program().0.graph().nodes().len(), program().1.graph().nodes().len());
         }
+    }
+
+    #[test]
+    fn windows_of_a_known_size_are_those_of_any_size() {
+        fn agree<const N: usize, const STEP: usize>() {
+            for values in 0..20 {
+                let texts = || Program::new().iter("x", (0..values).map(|n: u64| n.to_string()));
+                let arrays = texts().array_windows::<N, STEP>().map(|window| window.to_vec());
+                let expected: Vec<Vec<String>> =
+                    texts().windows(N, STEP).run().unwrap().values().map(Result::unwrap).collect();
+                let found: Vec<Vec<String>> = arrays.run().unwrap().values().map(Result::unwrap).collect();
+                assert_eq!(found, expected, "windows of {N}, {STEP} apart, of {values} values");
+            }
+        }
+        agree::<1, 1>();
+        agree::<3, 1>();
+        agree::<3, 2>();
+        agree::<3, 3>();
+        agree::<4, 2>();
+        agree::<5, 2>();
+        agree::<2, 5>();
+        let (arrays, any) = (Program::new().iter("x", 0..9_u64), Program::new().iter("x", 0..9_u64));
+        let [arrays, any] = [arrays.array_windows::<4, 2>().graph(), any.windows(4, 2).graph()];
+        assert_eq!(arrays.nodes().len(), any.nodes().len());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::run::{RunError, assign};
 
 pub(crate) use self::operator::{Each, Filter, Map, Reduce, Then};
 pub(crate) use self::source::{Iter, Read};
-pub(crate) use self::window::Windows;
+pub(crate) use self::window::{ArrayWindows, Windows};
 
 /// The reason why a loop stopped.
 #[derive(Debug)]
@@ -65,6 +65,9 @@ pub(crate) trait Whole<T> {
     /// See [`Fused::push`].
     fn push_all(&mut self, steps: &mut u64, sink: &mut dyn FnMut(&T) -> ControlFlow<Stop>) -> Stop;
 
+    /// Pushes every value into `sink`. The loop owns its state, which the compiler can keep in registers.
+    fn push_to_the_end(self: Box<Self>, sink: &mut dyn FnMut(&T)) -> Result<(), RunError>;
+
     /// See [`Fused::draw`].
     fn draw_one(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop;
 }
@@ -72,6 +75,19 @@ pub(crate) trait Whole<T> {
 impl<C: Fused> Whole<C::Value> for C {
     fn push_all(&mut self, steps: &mut u64, sink: &mut dyn FnMut(&C::Value) -> ControlFlow<Stop>) -> Stop {
         self.push(steps, sink)
+    }
+
+    fn push_to_the_end(self: Box<Self>, sink: &mut dyn FnMut(&C::Value)) -> Result<(), RunError> {
+        let mut code = *self;
+        let stop = code.push(&mut { u64::MAX }, |value| {
+            sink(value);
+            ControlFlow::Continue(())
+        });
+        match stop {
+            Stop::End => Ok(()),
+            Stop::Failed(error) => Err(*error),
+            Stop::Value | Stop::Pause => unreachable!("the sink goes on, and no run lasts for 2^64 values"),
+        }
     }
 
     fn draw_one(&mut self, steps: &mut u64, place: &mut Option<C::Value>) -> Stop {

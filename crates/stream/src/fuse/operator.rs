@@ -22,7 +22,7 @@ pub(crate) struct Then<C, S> {
 impl<C: Fused, S: Step<C::Value>> Fused for Then<C, S> {
     type Value = S::Out;
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&S::Out) -> ControlFlow<Stop>) -> Stop {
         let step = &mut self.step;
         self.before.push(steps, |value| step.step(value, &mut sink))

@@ -16,6 +16,8 @@ where
 {
     type Value = I::Item;
 
+    // The loop's state stays in registers only where the whole loop is one function.
+    #[inline(always)]
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
         // A local number stays in a register, whatever the sink does.
         let mut left = *steps;
@@ -58,6 +60,7 @@ where
 {
     type Value = T;
 
+    #[inline(always)]
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&T) -> ControlFlow<Stop>) -> Stop {
         let mut left = *steps;
         let stop = loop {

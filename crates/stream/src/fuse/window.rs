@@ -57,3 +57,38 @@ impl<T: Clone + 'static> Step<T> for Windows<T> {
         if self.filled == self.n { sink(&self.values) } else { ControlFlow::Continue(()) }
     }
 }
+
+/// Gathers windows of `N` values, each `STEP` values after the one before. Every value moves the ones before it: the
+/// compiler knows all their places, so a small window stays in registers.
+pub(crate) struct ArrayWindows<T, const N: usize, const STEP: usize> {
+    /// The last values, oldest first.
+    values: Option<[T; N]>,
+    /// The number of values up to the end of the next window.
+    missing: usize,
+}
+
+impl<T, const N: usize, const STEP: usize> ArrayWindows<T, N, STEP> {
+    pub(crate) fn new() -> Self {
+        const { assert!(N > 0 && STEP > 0, "a window has at least one value, and so has its step") };
+        Self { values: None, missing: N }
+    }
+}
+
+impl<T: Clone + 'static, const N: usize, const STEP: usize> Step<T> for ArrayWindows<T, N, STEP> {
+    type Out = [T; N];
+
+    #[inline]
+    fn step(&mut self, value: &T, sink: &mut impl FnMut(&[T; N]) -> ControlFlow<Stop>) -> ControlFlow<Stop> {
+        let values = self.values.get_or_insert_with(|| std::array::from_fn(|_| value.clone()));
+        for at in 1..N {
+            values.swap(at - 1, at);
+        }
+        values[N - 1].clone_from(value);
+        self.missing -= 1;
+        if self.missing > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.missing = STEP;
+        sink(values)
+    }
+}

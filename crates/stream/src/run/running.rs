@@ -1,7 +1,5 @@
 //! A running program.
 
-use std::ops::ControlFlow;
-
 use crate::check::Proof;
 use crate::fuse::{Stop, Whole};
 
@@ -140,26 +138,20 @@ impl<T: Clone> Running<T> {
     /// # Errors
     /// See [`RunError`].
     pub fn for_each(mut self, mut each: impl FnMut(&T)) -> Result<Report, RunError> {
-        let Engine::Whole(whole) = &mut self.engine else {
+        if self.over || !matches!(self.engine, Engine::Whole(_)) {
             while let Some(value) = self.next()? {
                 each(value);
             }
             return Ok(self.report());
-        };
-        let values = &mut self.values;
-        let mut sink = |value: &T| {
-            *values += 1;
-            each(value);
-            ControlFlow::Continue(())
-        };
-        while !self.over {
-            match (**whole).push_all(&mut { u64::MAX }, &mut sink) {
-                Stop::Value | Stop::Pause => {}
-                Stop::End => self.over = true,
-                Stop::Failed(error) => return Err(*error),
-            }
         }
-        Ok(self.report())
+        let (mut values, peaks) = (self.values, self.peaks());
+        if let Engine::Whole(whole) = self.engine {
+            whole.push_to_the_end(&mut |value: &T| {
+                values += 1;
+                each(value);
+            })?;
+        }
+        Ok(Report { values, peaks })
     }
 
     /// Returns an iterator that clones the values.
@@ -174,15 +166,18 @@ impl<T: Clone> Running<T> {
 
     /// Returns the figures so far.
     pub fn report(&self) -> Report {
-        let peaks = match &self.engine {
+        Report { values: self.values, peaks: self.peaks() }
+    }
+
+    fn peaks(&self) -> Vec<u64> {
+        match &self.engine {
             Engine::Whole(_) => vec![0; self.proof.edges().len()],
             Engine::Net { machine, in_chain, .. } => {
                 // The machine has the other queues, in the same order.
                 let mut others = machine.peaks().into_iter();
                 in_chain.iter().map(|inside| if *inside { 0 } else { others.next().unwrap_or(0) }).collect()
             }
-        };
-        Report { values: self.values, peaks }
+        }
     }
 }
 
