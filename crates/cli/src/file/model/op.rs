@@ -303,11 +303,13 @@ impl Method {
     }
 
     /// Whether a request changes nothing at the server.
+    #[cfg(feature = "http")]
     pub(crate) fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head)
     }
 
     /// Whether a request that is made twice has the effect of one.
+    #[cfg(feature = "http")]
     pub(crate) fn is_idempotent(self) -> bool {
         !matches!(self, Self::Post | Self::Patch)
     }
