@@ -59,6 +59,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
             .fast(),
         Step::inspect("interface", "the interfaces of libraries can grow, or are closed for a reason", interface::check).fast(),
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
+        Step::inspect("msrv", "no dependency asks for a newer toolchain than the manifests promise", msrv::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
         // In the workspace build the command turns optional features on; in a user's build they are off.
         Step::cargo(
@@ -74,8 +75,6 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         unit(scope).narrowed().fast(),
     ];
     steps.extend(doc(scope).map(Step::narrowed));
-    let msrv = "everything published builds with the oldest promised toolchain, and no dependency asks for more";
-    steps.push(Step::partial("msrv", msrv, msrv::check).apart());
     steps.push(Step::partial("python", "the Python package builds, and its docs and tests run", python::check).apart());
     steps.extend(loom(scope).map(|step| step.narrowed().apart()));
     steps

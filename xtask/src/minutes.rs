@@ -20,7 +20,7 @@ const MINUTES: [(&str, f64); 19] = [
     ("bare", 0.4),
     ("unit", 20.0),
     ("doc", 0.5),
-    ("msrv", 2.8),
+    ("msrv", 0.1),
     ("python", 1.0),
     ("loom", 9.0),
     ("fast", 1.2),

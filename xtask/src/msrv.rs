@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::step::{Passed, cargo, run};
-use crate::tools::{Tool, oldest_version, version_of};
+use crate::step::cargo;
+use crate::tools::{oldest_version, version_of};
 
 /// A workspace of its own, which cannot take the version from this one.
 const PYTHON: &str = "bindings/python/Cargo.toml";
@@ -14,8 +14,8 @@ const PYTHON: &str = "bindings/python/Cargo.toml";
 /// The packages to build: the first re-exports every library, the second and the last hold every command.
 const BUILT: [&str; 4] = ["millstream", "millstream-cli", "millstream-c", "millstream-barrierd"];
 
-/// Compares versions everywhere, and builds with the oldest toolchain, if that is installed.
-pub(crate) fn check(root: &Path) -> Result<Passed, String> {
+/// Compares the versions that the manifests of the workspace and of its dependencies name; the soak builds with the oldest.
+pub(crate) fn check(root: &Path) -> Result<(), String> {
     let oldest = oldest_version(root)?;
     let manifest = fs::read_to_string(root.join(PYTHON)).map_err(|error| format!("{PYTHON}: {error}"))?;
     if version_of(&manifest) != Some(&oldest) {
@@ -25,16 +25,20 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     if !newer.is_empty() {
         return Err(format!("these dependencies ask for more than Rust {oldest}:\n  {}", newer.join("\n  ")));
     }
-    let tool = Tool::oldest_rust(root)?;
-    if !tool.is_there() {
-        return Ok(Passed::Without(tool.missing()));
-    }
+    Ok(())
+}
+
+/// The command that builds everything that is published with the oldest toolchain.
+///
+/// # Errors
+/// The workspace's manifest does not name the toolchain.
+pub(crate) fn build(root: &Path) -> Result<Command, String> {
     // Through rustup: the cargo that runs this program belongs to another toolchain. One build for all packages: in
     // separate builds, they would compile a shared dependency once for each set of its features.
     let mut check = Command::new("rustup");
-    check.args(["run", &oldest, "cargo", "check", "--target-dir=target/msrv", "--all-features"]);
-    run(check.args(BUILT.map(|package| format!("--package={package}"))).current_dir(root))?;
-    Ok(Passed::Whole)
+    check.args(["run", &oldest_version(root)?, "cargo", "check", "--target-dir=target/msrv", "--all-features"]);
+    check.args(BUILT.map(|package| format!("--package={package}")));
+    Ok(check)
 }
 
 /// Cargo's description of all packages, as JSON.

@@ -1,6 +1,7 @@
 //! One step of a task: commands that run in order, timed, until one fails.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -226,14 +227,15 @@ pub(crate) fn run_all(steps: Vec<Step>, chosen: &str, root: &Path) -> Result<(),
     run_in_order(&steps, chosen, companion, root)
 }
 
-/// Runs `steps` in order, prints each with its time, and waits for the companion at the end.
+/// Runs `steps` in order, prints each with its time and the processor time of its commands, and waits for the companion
+/// at the end.
 fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, root: &Path) -> Result<(), String> {
     let began = Instant::now();
     let mut times = Vec::with_capacity(steps.len());
     let mut left_out = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         println!("== {}/{} {}: {}", index + 1, steps.len(), step.name, step.about);
-        let step_began = Instant::now();
+        let (step_began, computed_before) = (Instant::now(), computed());
         let passed = step.run(root).map_err(|reason| {
             format!(
                 "step `{name}` failed after {time}: {reason}\n      \
@@ -244,14 +246,15 @@ fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, 
             )
         })?;
         let took = step_began.elapsed();
+        let times_of_step = format!("{}, {} of a processor", shown(took), shown(computed() - computed_before));
         match passed {
-            Passed::Whole => println!("   ok, {}", shown(took)),
+            Passed::Whole => println!("   ok, {times_of_step}"),
             Passed::Without(reason) => {
-                println!("   ok, {}, but a part is left out: {reason}", shown(took));
+                println!("   ok, {times_of_step}, but a part is left out: {reason}");
                 left_out.push(format!("{}: {reason}", step.name));
             }
         }
-        times.push((step.name, took));
+        times.push((step.name, times_of_step));
         if let Some(companion) = &mut companion {
             companion.check()?;
         }
@@ -260,13 +263,29 @@ fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, 
         companion.finish()?;
     }
     println!("== all {} steps passed in {}", steps.len(), shown(began.elapsed()));
-    for (name, took) in times {
-        println!("   {name:<11} {:>8}", shown(took));
+    for (name, times) in times {
+        println!("   {name:<11} {times}");
     }
     for line in left_out {
         println!("   left out of {line}");
     }
     Ok(())
+}
+
+/// The processor time of all commands that have ended; zero where the system does not say.
+fn computed() -> Duration {
+    /// The kernel counts in this unit towards programs, on every machine.
+    const TICKS_PER_SECOND: u64 = 100;
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program, in parentheses, may contain spaces.
+    let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
+    let (in_programs, in_kernel) = (13, 14);
+    let ticks: u64 = numbers
+        .enumerate()
+        .filter(|(at, _)| (in_programs..=in_kernel).contains(at))
+        .filter_map(|(_, n)| n.parse::<u64>().ok())
+        .sum();
+    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 /// A time in the unit in which one thinks of it.
@@ -305,6 +324,15 @@ mod tests {
             Ok(Passed::Without("a tool is missing".to_owned()))
         }
         run_all(vec![Step::partial("only", "", partial)], "", Path::new(".")).unwrap();
+    }
+
+    #[test]
+    fn the_processor_time_of_a_command_counts_once_it_has_ended() {
+        let before = computed();
+        let status = Command::new("sh").args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]).status();
+        assert!(status.unwrap().success());
+        let used = computed() - before;
+        assert!((Duration::from_millis(20)..Duration::from_secs(20)).contains(&used), "{used:?}");
     }
 
     #[test]

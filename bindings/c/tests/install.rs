@@ -99,9 +99,16 @@ fn a_package_is_laid_out_below_destdir_and_says_only_the_prefix() {
         assert!(!text.windows(root.len()).any(|part| part == root), "{file} names the root of the package");
         assert!(!text.windows(9).any(|part| part == b"@version@" || part == b"@prefix@\n"), "{file} is not filled");
     }
-    let relative = Command::new(path("install")).arg("relative").arg("/nowhere").output().expect("the script starts");
-    assert_eq!(relative.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&relative.stderr).contains("expected an absolute PREFIX, found 'relative'"));
+    for (prefix, expected) in [
+        ("relative", "expected an absolute PREFIX, found 'relative'"),
+        ("/two words", "expected a PREFIX without spaces"),
+        ("/this&that", "found '/this&that'"),
+    ] {
+        let refused = Command::new(path("install")).arg(prefix).arg("/nowhere").output().expect("the script starts");
+        assert_eq!(refused.status.code(), Some(2), "{prefix}");
+        let message = String::from_utf8_lossy(&refused.stderr);
+        assert!(message.contains(expected), "{message}");
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub(crate) fn take_each<'py>(
         taken += 1;
         if taken % ITEMS_PER_CHECK == 0 {
             py.check_signals()?;
+            // An iterator written in C runs no bytecode, between which the interpreter hands its lock on.
+            py.detach(|| ());
         }
     }
     Ok(taken)

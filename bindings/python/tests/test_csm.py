@@ -358,6 +358,28 @@ class Threads(unittest.TestCase):
         # The GIL is held only while lists become numbers.
         self.assertLess(longest, max(0.5, (ended - began) / 2))
 
+    def test_other_threads_run_while_an_iterator_without_bytecode_is_read(self):
+        driver = csm.Driver(at_least=0.5, error=1e-300)
+        done = threading.Event()
+        ticks = []
+
+        def tick():
+            while not done.wait(0.001):
+                ticks.append(time.monotonic())
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        began = time.monotonic()
+        outcomes = itertools.cycle([True, False])
+        used = driver.observe_many(itertools.islice(outcomes, 3_000_000))
+        ended = time.monotonic()
+        done.set()
+        thread.join()
+        self.assertEqual(used, 3_000_000)
+        during = [began, *[tick for tick in ticks if began < tick < ended], ended]
+        longest = max(later - earlier for earlier, later in zip(during, during[1:]))
+        self.assertLess(longest, max(0.2, (ended - began) / 2))
+
     def test_an_interrupt_ends_every_long_computation(self):
         calls = [
             "csm.permutation_test(range(10_000), range(10_000), 'mean', seed=1, at_least=0.5, error=1e-300)",

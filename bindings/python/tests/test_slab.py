@@ -61,7 +61,7 @@ class Views(unittest.TestCase):
         del array
         gc.collect()
         for end in [private.publish, private.free, slab.close]:
-            with self.assertRaisesRegex(BufferError, "1 views"):
+            with self.assertRaisesRegex(BufferError, r"views \(1\)"):
                 end()
         self.assertEqual(part.tolist(), [[1, 2], [5, 6]])
         del part
@@ -84,7 +84,7 @@ class Views(unittest.TestCase):
         private = slab.allocate()
         views = [memoryview(private) for _ in range(3)]
         for end, what in [(private.publish, "publish"), (private.free, "free"), (slab.close, "close")]:
-            with self.assertRaisesRegex(BufferError, f"cannot {what}.*3 views"):
+            with self.assertRaisesRegex(BufferError, rf"cannot {what}.*views \(3\)"):
                 end()
         with self.assertRaises(BufferError), slab:
             pass

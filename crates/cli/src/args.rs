@@ -2,6 +2,7 @@
 
 mod each;
 mod flow;
+mod page;
 mod running;
 mod values;
 mod whatif;
@@ -15,6 +16,7 @@ use millstream_command::screen::{out, text};
 
 pub(crate) use self::each::{EachArgs, Takes};
 pub(crate) use self::flow::{FlowArgs, InitArgs, OutputArgs, PlanArgs, RetryArgs, RunArgs};
+pub(crate) use self::page::PageArgs;
 pub(crate) use self::running::{ExplainArgs, FibersArgs, SetArgs, StatusArgs, TopArgs};
 pub(crate) use self::whatif::WhatIfArgs;
 use crate::cases::args::{StandInArgs, TestArgs, TrialArgs};
@@ -151,6 +153,11 @@ pub(crate) enum Command {
     /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first as it was, and refuses to
     /// answer if that misses the measured time by more than 5 %. Without SETTINGs it tells which ones would help.
     Whatif(WhatIfArgs),
+    /// Show a traced run on the page of `run --page`, with sliders for its settings.
+    ///
+    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, which tells what its units waited
+    /// for, and again with each move of a slider. The page is served on 127.0.0.1 until ^C.
+    Page(PageArgs),
     /// A command that runs no flow.
     #[command(flatten)]
     Instrument(millstream_instruments::Command),

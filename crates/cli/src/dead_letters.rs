@@ -329,7 +329,7 @@ impl DeadLetters {
             after: piece.and_then(Record::brought_out).filter(|part| *part > 0),
             gathered: whole.and_then(Record::group).map(Group::count),
             is_sum: gathered.is_some(),
-            source_fault: record.is_some_and(|record| record.fault.is_some()),
+            source_fault: record.is_some_and(|record| record.rare.fault.is_some()),
             retry: &self.origin,
         };
         let line = serde_json::to_string(&line).expect("a letter has only string keys and plain values");

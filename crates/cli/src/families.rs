@@ -49,7 +49,7 @@ mod tests {
             for family in [
                 &[
                     "Flows:", "run", "plan", "each", "init", "test", "retry", "status", "top", "explain", "fibers",
-                    "set", "whatif",
+                    "set", "whatif", "page",
                 ][..],
                 &["Streams:", "stream", "tee"],
                 &["Evidence:", "slo", "compare", "csm", "history"],

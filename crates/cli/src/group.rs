@@ -125,6 +125,16 @@ impl Group {
         self.letters.iter().copied()
     }
 
+    /// Adds to the bytes that it holds until it has its payload.
+    pub(crate) fn hold(&mut self, bytes: u64) {
+        self.weight += bytes;
+    }
+
+    /// Whether members may still join.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.content, Content::Taken)
+    }
+
     /// The bytes that it holds.
     pub(crate) fn weight(&self) -> u64 {
         self.weight

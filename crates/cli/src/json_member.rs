@@ -50,6 +50,19 @@ impl Members {
         Ok(members)
     }
 
+    /// Members whose values are texts, in this order.
+    ///
+    /// # Errors
+    /// A name or a value has 2 GiB or more.
+    pub(crate) fn of_texts<'a>(texts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<Self, &'static str> {
+        let mut members = Self::default();
+        for (name, value) in texts {
+            members.push(Member { name, value, is_json: false })?;
+        }
+        members.0.shrink_to_fit();
+        Ok(members)
+    }
+
     /// The bytes they take.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len()

@@ -13,6 +13,7 @@
 //! - `retry`: `millstream retry`;
 //! - `cases`: `millstream test`;
 //! - `whatif`: `millstream whatif`, on the trace of a run;
+//! - `page`: `millstream page`, the page of a run from its trace;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
 //! - `metrics` and `serve`: the metrics of a run, in a file and over HTTP;
 //! - `top`: `millstream top`;
@@ -43,6 +44,7 @@ mod leftovers;
 mod machine;
 mod metrics;
 mod ops;
+mod page;
 mod payload;
 mod plan;
 mod printer;
@@ -93,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Fibers(args) => steer::client::fibers(&args.run, args.dump, args.json),
         Command::Set(args) => steer::client::set(&args.run, &args.settings),
         Command::Whatif(args) => whatif::what_if(&args),
+        Command::Page(args) => page::page(&args),
         Command::Instrument(instrument) => instrument.run(),
         Command::Supervise { mark } => supervise(&mark),
     }

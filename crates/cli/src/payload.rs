@@ -8,6 +8,8 @@
 //! Content that is made twice has to be the same both times: the second stage must store what the first one has hashed. The first
 //! pass over a file therefore keeps a hash of it, and every later one is compared with that at its end.
 
+mod section;
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -18,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use millstream_flow::{Cx, Failure};
 use zstd::stream::read::{Decoder, Encoder};
 
+pub(crate) use self::section::{RandomAccess, Section, is_unread};
 use crate::ops::io_failure;
 
 /// Bytes that a stream makes at once.
@@ -32,7 +35,7 @@ pub(crate) enum Payload {
     /// In memory.
     Bytes(Vec<u8>),
     /// Made whenever it is wanted.
-    Stream(Stream),
+    Stream(Box<Stream>),
 }
 
 /// Content that is not in memory.
@@ -86,6 +89,12 @@ impl From<Vec<u8>> for Payload {
     }
 }
 
+impl From<Stream> for Payload {
+    fn from(stream: Stream) -> Self {
+        Self::Stream(Box::new(stream))
+    }
+}
+
 impl Payload {
     /// The part of the byte budget that it takes.
     pub(crate) fn weight(&self) -> u64 {
@@ -126,10 +135,10 @@ impl Payload {
     /// The content as a stream, which this payload becomes as well: bytes in memory are shared and not copied.
     pub(crate) fn share(&mut self) -> Stream {
         if let Self::Bytes(bytes) = self {
-            *self = Self::Stream(Stream::of_bytes(std::mem::take(bytes), 0));
+            *self = Stream::of_bytes(std::mem::take(bytes), 0).into();
         }
         let Self::Stream(stream) = self else { unreachable!("it is a stream now") };
-        stream.clone()
+        (**stream).clone()
     }
 
     /// Whether there are no bytes at all.
@@ -434,7 +443,7 @@ mod tests {
 
     fn made(stream: Stream) -> Result<Vec<u8>, String> {
         within(move |cx| {
-            let payload = Payload::Stream(stream.clone());
+            let payload = Payload::from(stream.clone());
             let made = payload.to_make(cx)?;
             Ok(payload.in_memory(made, cx)?.into_owned())
         })
@@ -444,7 +453,7 @@ mod tests {
     fn a_stream_gives_the_same_content_each_time_and_weighs_what_was_said() {
         let folder = tempfile::tempdir().unwrap();
         let stream = file_of(&folder.path().join("f"), &content());
-        assert_eq!(Payload::Stream(stream.clone()).weight(), 1000);
+        assert_eq!(Payload::from(stream.clone()).weight(), 1000);
         for _ in 0..2 {
             assert!(made(stream.clone()).unwrap() == content());
         }

@@ -1,5 +1,10 @@
 //! The payload of a flow file's units: where a unit comes from, what stages have found out about it, and its bytes.
 
+mod fields;
+mod items;
+mod lineage;
+mod rare;
+
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -8,22 +13,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use millstream_command::hex;
 use rustix::fs::{AtFlags, Stat};
 
-use crate::file::template::{Field, Fields};
+pub(crate) use self::lineage::{PieceText, PiecesSoFar, Wanted, WantedPiece};
+use self::rare::Rare;
 use crate::group::Group;
 use crate::json_member::Members;
-#[cfg(feature = "http")]
-use crate::ops::Hop;
 use crate::payload::Payload;
 use crate::printer::Place;
-use crate::{regular, web_url};
-
-/// The value of `{name}` for a URL whose path ends with a slash or is missing, as download programs choose it.
-const INDEX_NAME: &[u8] = b"index.html";
+use crate::regular;
 
 /// Bytes of its text, its members and its fault that a unit may have and not weigh. Nearly every unit has fewer; the cap on
 /// units in flight bounds what they take, as it bounds the records themselves.
@@ -54,78 +53,24 @@ pub(crate) struct Record {
     pub payload: Payload,
     /// The permissions of the file that a `read` stage has read.
     pub(crate) mode: Option<u32>,
-    /// Set by a `blake3` stage.
-    pub blake3: Option<[u8; 32]>,
-    /// Set by a `sha256` stage.
-    pub sha256: Option<[u8; 32]>,
     /// The members of the object that a `parse` stage has read.
     pub json: Members,
-    /// The fields that `set` stages have set, by name; few.
-    set: Vec<(String, Vec<u8>)>,
     /// Whether the last `filter` stage found that its condition does not hold.
     pub filtered: bool,
     /// The op that has changed the record last; 0 when none has.
     pub(crate) done_by: u32,
-    /// Where redirects have led a request that is not done yet.
-    #[cfg(feature = "http")]
-    pub(crate) hop: Option<Box<Hop>>,
     /// Its place in the order of what is printed, in a flow with such an order.
     pub(crate) place: Option<Arc<Place>>,
     /// The unit that this one is a piece of, without its payload.
     parent: Option<Arc<Record>>,
     /// Its number among the pieces, from 1.
     part: u64,
-    /// The stage that it is a copy for.
-    copy: Option<Arc<str>>,
     /// The number of splits that have led to it.
     level: u32,
     /// The units that it was gathered from.
     group: Option<Box<Group>>,
-    /// Which of the dead letters that are retried it is of.
-    pub(crate) letter: Option<usize>,
-    /// The progress of its pieces, once it is being split.
-    pub(crate) pieces: Option<Arc<PiecesSoFar>>,
-    /// In a retry: the number of the last piece that an earlier run has brought out.
-    pub(crate) passed: u64,
-    /// The pieces that a retry wants of it; `None`: all.
-    pub(crate) wanted: Option<Arc<Wanted>>,
-    /// Why the source could not produce this unit, which then is to be given up on in the first stage.
-    pub fault: Option<String>,
-}
-
-/// The progress of the pieces of a unit.
-#[derive(Debug, Default)]
-pub(crate) struct PiecesSoFar {
-    /// The number of the last piece that was brought out.
-    pub last: AtomicU64,
-    /// The unit itself, a piece, or a piece of one has a dead letter.
-    pub any_letter: AtomicBool,
-}
-
-/// The text that identifies a piece.
-pub(crate) enum PieceText {
-    /// None of its own.
-    None,
-    /// A line.
-    Line(Vec<u8>),
-    /// The path of a file in an archive.
-    Member(Vec<u8>),
-    /// That of the unit, of which it is a copy for this stage.
-    Copy(Arc<str>),
-}
-
-/// The pieces that a retry wants of a unit, in the order of the [ways](Record::parts) to them from there.
-pub(crate) type Wanted = [WantedPiece];
-
-/// A piece that a retry wants.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct WantedPiece {
-    /// The way to it.
-    pub parts: Vec<u64>,
-    /// Its dead letter.
-    pub letter: usize,
-    /// The number of the last piece that an earlier run has brought out of it.
-    pub passed: u64,
+    /// The facts that few units have.
+    pub(crate) rare: Rare,
 }
 
 /// The origin of a record's text.
@@ -198,221 +143,6 @@ impl Record {
         Self { text: argument, origin: Origin::Argument, ..Self::default() }
     }
 
-    /// This unit without its payload, as its pieces know it.
-    pub(crate) fn as_parent(&self) -> Arc<Self> {
-        // The permissions are asked for once, and not for each piece.
-        let mode = self.mode.or_else(|| Some(self.own_file()?.st_mode));
-        let bare = Self { payload: Payload::default(), declared: 0, headroom: 0, wanted: None, mode, ..self.clone() };
-        Arc::new(bare)
-    }
-
-    /// A piece of another unit.
-    #[inline]
-    pub(crate) fn piece(parent: &Arc<Self>, part: u64, text: PieceText) -> Self {
-        let (text, origin, copy) = match text {
-            PieceText::None => (Vec::new(), Origin::Piece, None),
-            PieceText::Line(line) => (line, Origin::Line, None),
-            PieceText::Member(path) => (path, Origin::Member, None),
-            PieceText::Copy(stage) => (Vec::new(), Origin::Piece, Some(stage)),
-        };
-        // Of a copy, what was found out about the unit stays true.
-        let (blake3, sha256) = if copy.is_some() { (parent.blake3, parent.sha256) } else { (None, None) };
-        // The content may not be for all to read, as that of its parent.
-        let (level, mode) = (parent.level + 1, parent.mode);
-        let parent = Some(Arc::clone(parent));
-        Self { text, origin, parent, part, copy, level, mode, blake3, sha256, ..Self::default() }
-    }
-
-    /// The stage that it is a copy for.
-    pub(crate) fn copied_for(&self) -> Option<&Arc<str>> {
-        self.copy.as_ref()
-    }
-
-    /// This unit without its payload, for a group that keeps its fields.
-    pub(crate) fn without_payload(&self) -> Self {
-        Self { payload: Payload::default(), declared: 0, headroom: 0, place: None, wanted: None, ..self.clone() }
-    }
-
-    /// This unit without its payload and fields: what it was, for its dead letter.
-    pub(crate) fn bare(&self) -> Self {
-        let Self { text, rel_at, origin, parent, part, level, fault, pieces, passed, .. } = self.clone();
-        Self { text, rel_at, origin, parent, part, level, fault, pieces, passed, ..Self::default() }
-    }
-
-    /// A group without members, for units of which `first` is one. If they are pieces `of_family`, it stands for the unit
-    /// that they were split from.
-    pub(crate) fn of_group(first: &Self, of_family: bool, key: Option<Vec<u8>>) -> Self {
-        let text = key.clone().unwrap_or_default();
-        let group = |record: Self| {
-            // A group of pieces of a group keeps the members of that one.
-            let group = record.group.as_ref().map_or_else(|| Group::new(key), |whole| whole.of_pieces());
-            // What was done to the unit that it stands for was not done to it.
-            Self { group: Some(Box::new(group)), done_by: 0, filtered: false, ..record }
-        };
-        let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
-        match (&first.parent, of_family) {
-            // It is the whole unit again, whatever had been brought out of it.
-            (Some(parent), true) => {
-                let mut whole = group(Self { pieces: None, passed: 0, size: None, ..(**parent).clone() });
-                whole.group_mut().into_iter().for_each(|group| group.set_pieces(parent.pieces.clone()));
-                whole
-            }
-            (Some(parent), false) => {
-                let Self { part, level, mode, .. } = *first;
-                group(Self { parent: Some(Arc::clone(parent)), part, level, mode, ..gathered })
-            }
-            (None, true) => group(Self { payload: Payload::default(), json: Members::default(), ..first.clone() }),
-            (None, false) => group(gathered),
-        }
-    }
-
-    /// Makes the group as private as a member.
-    pub(crate) fn share_privacy_of(&mut self, member: &Self) {
-        let theirs = member.mode.or_else(|| Some(member.own_file()?.st_mode));
-        self.mode = match (self.mode, theirs) {
-            (Some(ours), Some(theirs)) => Some(ours & theirs),
-            (ours, theirs) => ours.or(theirs),
-        };
-    }
-
-    /// The units that it was gathered from.
-    pub(crate) fn group(&self) -> Option<&Group> {
-        self.group.as_deref()
-    }
-
-    pub(crate) fn group_mut(&mut self) -> Option<&mut Group> {
-        self.group.as_deref_mut()
-    }
-
-    /// Whether it is a group that stands for no other unit.
-    pub(crate) fn is_gathered(&self) -> bool {
-        self.origin == Origin::Gathered
-    }
-
-    /// The group that it is, or is a piece of, if that stands for no other unit.
-    pub(crate) fn gathered_whole(&self) -> Option<&Self> {
-        self.line_of_descent().find(|record| record.is_gathered())
-    }
-
-    /// The dead letters that need not be retried any more once it is retired. That of a unit which was split stays until all
-    /// of it has ended.
-    pub(crate) fn settled_letters(&self) -> impl Iterator<Item = usize> {
-        let stands_for_another = self.group.is_some() && !self.is_gathered();
-        self.letters().filter(move |letter| !stands_for_another || Some(*letter) != self.letter)
-    }
-
-    /// The dead letters that are retried with it.
-    pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
-        self.letter.into_iter().chain(self.group.iter().flat_map(|group| group.letters()))
-    }
-
-    /// Its number among the pieces of the unit that it was split from, from 1; 0: it was not.
-    pub(crate) fn part(&self) -> u64 {
-        self.part
-    }
-
-    /// The unit that the source gave, which this one is or is a piece of.
-    pub(crate) fn whole(&self) -> &Self {
-        self.line_of_descent().last().unwrap_or(self)
-    }
-
-    /// The unit, the one that it is a piece of, and so on.
-    fn line_of_descent(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |record| record.parent.as_deref())
-    }
-
-    /// The number of splits that have led to it.
-    pub(crate) fn level(&self) -> u32 {
-        self.level
-    }
-
-    /// Whether the field is the path of a file that a source has named, and not data in which something else has a part.
-    pub(crate) fn is_own_path(&self, field: &Field) -> bool {
-        match (field, &self.parent) {
-            (Field::Path | Field::Dir, None) => true,
-            (Field::Path | Field::Dir, Some(parent)) => self.origin == Origin::Piece && parent.is_own_path(field),
-            (Field::Parent(field), Some(parent)) => parent.is_own_path(field),
-            _ => false,
-        }
-    }
-
-    /// The way from the unit that the source gave to this piece: its number among the pieces at each split.
-    pub(crate) fn parts(&self) -> Vec<u64> {
-        let mut parts: Vec<u64> =
-            self.line_of_descent().take_while(|record| record.parent.is_some()).map(|record| record.part).collect();
-        parts.reverse();
-        parts
-    }
-
-    /// The number of the last piece that it has brought out, in this run or an earlier one.
-    pub(crate) fn brought_out(&self) -> Option<u64> {
-        // Relaxed: the stage that counts them has handed the unit over since.
-        self.pieces.as_ref().map(|pieces| pieces.last.load(Ordering::Relaxed).max(self.passed))
-    }
-
-    /// Notes that it has a dead letter, for the groups that lack it.
-    pub(crate) fn note_letter(&self) {
-        for unit in self.line_of_descent() {
-            // Relaxed: the engine orders the end of a piece before that of the group which lacks it.
-            unit.pieces.iter().for_each(|pieces| pieces.any_letter.store(true, Ordering::Relaxed));
-        }
-    }
-
-    /// Whether it stands for a unit that has a dead letter, or of whose pieces one has.
-    pub(crate) fn lacks_a_piece_with_a_letter(&self) -> bool {
-        // Relaxed: see `note_letter`.
-        let pieces = self.group.as_ref().and_then(|group| group.pieces());
-        pieces.is_some_and(|pieces| pieces.any_letter.load(Ordering::Relaxed))
-    }
-
-    /// Several items, with a zero byte between them.
-    pub(crate) fn items_of(items: Vec<u8>) -> Self {
-        Self { text: items, origin: Origin::Group, ..Self::default() }
-    }
-
-    /// Several lines with their ends, each of which is `ending`.
-    pub(crate) fn block(lines: Vec<u8>, ending: u8) -> Self {
-        Self { text: lines, origin: Origin::Block(ending), ..Self::default() }
-    }
-
-    /// The lines of a block as they were read, with their ends.
-    pub(crate) fn block_bytes(&self) -> Option<&[u8]> {
-        matches!(self.origin, Origin::Block(_)).then_some(&self.text)
-    }
-
-    /// The items of a group that the source gave.
-    fn source_items(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        let (between, text) = match self.origin {
-            Origin::Group => (0, self.text.as_slice()),
-            Origin::Block(ending) => (ending, self.text.strip_suffix(&[ending]).unwrap_or(&self.text)),
-            _ => return None,
-        };
-        // As with single lines, a carriage return before a newline belongs to the ending.
-        let without_return = move |item: &'_ [u8]| match item {
-            [item @ .., b'\r'] if between == b'\n' => item.len(),
-            item => item.len(),
-        };
-        Some(text.split(move |byte| *byte == between).map(move |item| &item[..without_return(item)]))
-    }
-
-    /// The items of a group.
-    pub(crate) fn items(&self) -> Option<impl Iterator<Item = &[u8]>> {
-        let gathered = (self.origin == Origin::Gathered).then(|| {
-            let members = self.group.iter().flat_map(|group| group.members());
-            members.flat_map(|member| {
-                let of_source = member.source_items();
-                let one = of_source.is_none().then_some(member.text());
-                of_source.into_iter().flatten().chain(one)
-            })
-        });
-        self.is_group().then(|| self.source_items().into_iter().flatten().chain(gathered.into_iter().flatten()))
-    }
-
-    /// Whether the unit is a group of items.
-    pub(crate) fn is_group(&self) -> bool {
-        matches!(self.origin, Origin::Group | Origin::Block(_) | Origin::Gathered)
-    }
-
     /// A record of a payload and nothing else.
     #[cfg(test)]
     pub(crate) fn holding(payload: impl Into<Vec<u8>>) -> Self {
@@ -422,7 +152,7 @@ impl Record {
     /// The same record, which the source could not produce.
     #[must_use]
     pub(crate) fn with_fault(mut self, fault: impl Into<String>) -> Self {
-        self.fault = Some(fault.into());
+        self.rare.fault = Some(fault.into());
         self
     }
 
@@ -453,8 +183,7 @@ impl Record {
 
     /// The bytes it holds: payload and headroom, and its own words where they are more than a kilobyte.
     pub(crate) fn held(&self) -> u64 {
-        let set: usize = self.set.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let words = self.text.len() + self.json.bytes() + set + self.fault.as_ref().map_or(0, String::len);
+        let words = self.text.len() + self.json.bytes() + self.rare.bytes();
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };
         words + self.payload.weight() + self.headroom + self.group.as_ref().map_or(0, |group| group.weight())
     }
@@ -466,9 +195,9 @@ impl Record {
 
     /// Sets `{set.NAME}`.
     pub(crate) fn set_field(&mut self, name: String, value: Vec<u8>) {
-        match self.set.iter_mut().find(|(set, _)| *set == name) {
+        match self.rare.set.iter_mut().find(|(set, _)| *set == name) {
             Some((_, earlier)) => *earlier = value,
-            None => self.set.push((name, value)),
+            None => self.rare.set.push((name, value)),
         }
     }
 
@@ -501,244 +230,5 @@ impl Record {
             Some((root, relative)) => rustix::fs::statat(root, relative, AtFlags::SYMLINK_NOFOLLOW).ok(),
             None => rustix::fs::stat(self.path()).ok(),
         }
-    }
-
-    /// The server of the line when that is a URL; while redirects are followed, the one that is asked next.
-    fn server(&self) -> Option<String> {
-        #[cfg(feature = "http")]
-        if let Some(hop) = &self.hop {
-            return Some(web_url::server_of_url(&hop.url));
-        }
-        web_url::server_of(self.line_text()?)
-    }
-
-    /// The text as it may be shown to others: a URL without its credentials.
-    pub(crate) fn shown_text(&self) -> Cow<'_, [u8]> {
-        if let (Some(stage), Some(parent)) = (&self.copy, &self.parent) {
-            return [&parent.shown_text(), format!(", copy for {stage}").as_bytes()].concat().into();
-        }
-        if let (Origin::Piece, Some(parent)) = (self.origin, &self.parent) {
-            return [&parent.shown_text(), format!(" part {}", self.part).as_bytes()].concat().into();
-        }
-        if let (Origin::Gathered, Some(group)) = (self.origin, self.group()) {
-            let of = if group.count() == 1 { "group of 1 unit" } else { &format!("group of {} units", group.count()) };
-            let key = web_url::without_credentials(&self.text);
-            let shown = if key.is_empty() { of.as_bytes().to_vec() } else { [&*key, b", ", of.as_bytes()].concat() };
-            return shown.into();
-        }
-        if let Some(mut items) = self.items() {
-            let first = web_url::without_credentials(items.next().unwrap_or_default());
-            let more = match items.count() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            return [&first, more.as_bytes()].concat().into();
-        }
-        match self.line_text() {
-            Some(line) => web_url::without_credentials(line),
-            None => Cow::Borrowed(&self.text),
-        }
-    }
-
-    /// The part of the text that names something: a path as it is, a URL without scheme, host, query and fragment.
-    fn name_path(&self) -> NamePath<'_> {
-        match self.line_text().and_then(url_parts) {
-            Some((_, path)) => NamePath { path, url: true },
-            None => NamePath { path: &self.text, url: false },
-        }
-    }
-}
-
-impl Fields for Record {
-    fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>> {
-        if self.is_group() && field.is_of_one_item() {
-            return None;
-        }
-        if let (Origin::Piece, true, Some(parent)) = (self.origin, field.is_of_text(), &self.parent) {
-            return parent.field(field);
-        }
-        let hex = |hash: &Option<[u8; 32]>, digits: usize| {
-            hash.map(|hash| Cow::Owned(hex::encode(&hash[..digits / 2]).into_bytes()))
-        };
-        match field {
-            Field::Path => Some(Cow::Borrowed(&self.text)),
-            Field::Name => Some(Cow::Borrowed(self.name_path().name())),
-            Field::Stem => Some(Cow::Borrowed(split_extension(self.name_path().name()).0)),
-            Field::Ext => Some(Cow::Borrowed(split_extension(self.name_path().name()).1)),
-            Field::Dir => Some(Cow::Borrowed(self.name_path().dir())),
-            Field::Rel => Some(Cow::Borrowed(&self.text[self.rel_at..])),
-            Field::Size => Some(Cow::Owned(self.known_size().to_string().into_bytes())),
-            Field::Items => self.items().map(|items| Cow::Owned(items.collect::<Vec<_>>().join(&b'\n'))),
-            Field::Mode => {
-                let mode = self.mode.or_else(|| Some(self.own_file()?.st_mode))?;
-                Some(Cow::Owned(format!("{:o}", mode & 0o7777).into_bytes()))
-            }
-            Field::Line => self.line_text().map(Cow::Borrowed),
-            Field::Url => {
-                self.line_text().filter(|line| web_url::server_of(line).is_some()).map(web_url::without_credentials)
-            }
-            Field::Host => self.server().map(|server| Cow::Owned(server.into_bytes())),
-            Field::Blake3 => hex(&self.blake3, 64),
-            Field::Sha256 => hex(&self.sha256, 64),
-            Field::Shard => hex(&self.blake3, 2),
-            Field::Json(path) => self.json_member(path).or_else(|| self.parent.as_ref()?.field(field)),
-            Field::Set(name) => {
-                let own = self.set.iter().find(|(set, _)| set == name);
-                own.map(|(_, value)| Cow::Borrowed(value.as_slice())).or_else(|| self.parent.as_ref()?.field(field))
-            }
-            Field::Count => self.group().map(|group| Cow::Owned(group.count().to_string().into_bytes())),
-            Field::Key => self.group().and_then(Group::key).map(Cow::Borrowed),
-            Field::Part => self.parent.as_ref().map(|_| Cow::Owned(self.part.to_string().into_bytes())),
-            Field::Parent(field) => self.parent.as_ref()?.field(field),
-            Field::Copy(stage, field) => match self.group().and_then(|group| group.copy(stage)) {
-                Some(copy) => copy.field(field),
-                None => self.parent.as_ref()?.field(&Field::Copy(stage.clone(), field.clone())),
-            },
-            // The same for every unit of a run: filled in before it starts.
-            Field::Input | Field::Param(_) => None,
-        }
-    }
-}
-
-/// A path whose last component is a unit's name.
-struct NamePath<'a> {
-    path: &'a [u8],
-    url: bool,
-}
-
-impl<'a> NamePath<'a> {
-    fn name(&self) -> &'a [u8] {
-        let path = if self.url { self.path } else { trim_slashes(self.path) };
-        match path.iter().rposition(|byte| *byte == b'/').map_or(path, |slash| &path[slash + 1..]) {
-            b"" if self.url => INDEX_NAME,
-            name => name,
-        }
-    }
-
-    fn dir(&self) -> &'a [u8] {
-        let path = if self.url { self.path } else { trim_slashes(self.path) };
-        match path.iter().rposition(|byte| *byte == b'/') {
-            None => b".",
-            Some(0) => b"/",
-            Some(slash) => &path[..slash],
-        }
-    }
-}
-
-/// `path` without slashes at its end; the root stays.
-fn trim_slashes(path: &[u8]) -> &[u8] {
-    let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |last| last + 1);
-    &path[..end]
-}
-
-/// A name's stem and its extension without the dot; a dot at the start does not begin an extension.
-fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
-    match name.iter().rposition(|byte| *byte == b'.') {
-        None | Some(0) => (name, b""),
-        Some(_) if name == b".." => (name, b""),
-        Some(dot) => (&name[..dot], &name[dot + 1..]),
-    }
-}
-
-/// A URL's authority and its path, which is empty or starts with a slash.
-fn url_parts(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let scheme_end = line.windows(3).position(|three| three == b"://")?;
-    let scheme = &line[..scheme_end];
-    let is_scheme = scheme.first().is_some_and(u8::is_ascii_alphabetic)
-        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-    if !is_scheme {
-        return None;
-    }
-    let rest = &line[scheme_end + 3..];
-    let (authority, rest) =
-        rest.split_at(rest.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(rest.len()));
-    let path_end = rest.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(rest.len());
-    Some((authority, &rest[..path_end]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Record;
-    use crate::file::template::{Field, Fields};
-
-    fn field(record: &Record, field: &Field) -> String {
-        String::from_utf8(record.field(field).expect("the record has this field").into_owned()).expect("UTF-8")
-    }
-
-    #[test]
-    fn a_path_has_name_stem_ext_and_dir() {
-        for (path, name, stem, ext, dir) in [
-            ("a/b.tar.gz", "b.tar.gz", "b.tar", "gz", "a"),
-            ("b", "b", "b", "", "."),
-            ("/b.c", "b.c", "b", "c", "/"),
-            ("x/.bashrc", ".bashrc", ".bashrc", "", "x"),
-            ("x/y/", "y", "y", "", "x"),
-            ("x.d/y", "y", "y", "", "x.d"),
-            ("a/..", "..", "..", "", "a"),
-            ("", "", "", "", "."),
-        ] {
-            let record = Record::line(path.into());
-            assert_eq!(field(&record, &Field::Name), name, "{path}");
-            assert_eq!(field(&record, &Field::Stem), stem, "{path}");
-            assert_eq!(field(&record, &Field::Ext), ext, "{path}");
-            assert_eq!(field(&record, &Field::Dir), dir, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_url_has_host_and_name() {
-        for (url, host, name) in [
-            ("http://Example.COM/a/b.html?x=/1#f", "example.com", "b.html"),
-            ("https://h:8443/", "h:8443", "index.html"),
-            ("https://h:443", "h", "index.html"),
-            ("http://h:80/x", "h", "x"),
-            ("http://h:443/x", "h:443", "x"),
-            ("http://user:pass@h:81?q", "h:81", "index.html"),
-            ("http://[::1]:99/p", "[::1]:99", "p"),
-            ("HTTP://A:80/", "a", "index.html"),
-        ] {
-            let record = Record::line(url.into());
-            assert_eq!(field(&record, &Field::Host), host, "{url}");
-            assert_eq!(field(&record, &Field::Name), name, "{url}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_url_has_no_host() {
-        for line in ["", "example.com/a", "http:///a", "://h/", "a b://h/", "http://"] {
-            assert!(Record::line(line.into()).field(&Field::Host).is_none(), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_walked_file_has_rel_and_no_line() {
-        let record = Record::file(b"root/a/b".to_vec(), 5);
-        assert_eq!(field(&record, &Field::Rel), "a/b");
-        assert_eq!(field(&record, &Field::Path), "root/a/b");
-        assert!(record.field(&Field::Line).is_none());
-        assert!(record.field(&Field::Host).is_none());
-        assert!(record.field(&Field::Blake3).is_none());
-    }
-
-    #[test]
-    fn shard_is_the_first_two_digits_of_blake3() {
-        let mut record = Record::line(b"x".to_vec());
-        record.blake3 = Some([0xAB; 32]);
-        assert_eq!(field(&record, &Field::Shard), "ab");
-        assert_eq!(field(&record, &Field::Blake3), "ab".repeat(32));
-    }
-
-    #[test]
-    fn size_is_the_files_and_else_the_payloads() {
-        let mut record = Record::line(b"x".to_vec());
-        record.payload = vec![0; 7].into();
-        assert_eq!(field(&record, &Field::Size), "7");
-        record.size = Some(9);
-        assert_eq!(field(&record, &Field::Size), "9");
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
-        std::fs::write(&path, b"12345").unwrap();
-        let record = Record::file(path.into_os_string().into_encoded_bytes(), 0);
-        assert_eq!(field(&record, &Field::Size), "5", "asked for when no stage has needed it before");
     }
 }

@@ -494,9 +494,9 @@ fn take(
             record.iter().flat_map(|record| record.letters()).for_each(&died);
             return;
         }
-        let pieces = record.and_then(|record| record.wanted.as_deref()).unwrap_or_default();
+        let pieces = record.and_then(|record| record.rare.wanted.as_deref()).unwrap_or_default();
         pieces.iter().for_each(|piece| missed(piece.letter));
-        match record.filter(|record| record.wanted.is_some() && record.letter.is_none()) {
+        match record.filter(|record| record.rare.wanted.is_some() && record.rare.letter.is_none()) {
             // The letters of its pieces say better what is to run again.
             Some(record) => {
                 let unit = String::from_utf8_lossy(&record.shown_text()).into_owned();

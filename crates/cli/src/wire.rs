@@ -218,7 +218,7 @@ impl Wiring<'_> {
         let (blocking, threads) = (self.blocking[index], self.threads);
 
         let halted = Arc::clone(&self.halted);
-        let may_run = move |record: &Record| match &record.fault {
+        let may_run = move |record: &Record| match &record.rare.fault {
             _ if halted.load(Ordering::Relaxed) => Err(Failure::requeue("the run has halted").not_before(LONG)),
             Some(fault) => Err(Failure::permanent(fault.clone())),
             None => Ok(()),

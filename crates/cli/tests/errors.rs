@@ -575,11 +575,30 @@ fn the_caret_stands_at_the_field_in_a_string_of_several_lines() {
 }
 
 #[test]
+fn a_wrong_key_of_a_gather_is_the_only_one_told_of() {
+    for wrong in ["by = \"{name}\"\npartial = true", "by = \"parent\"\nunits = 2"] {
+        let text = flow("", "", &format!("op = \"gather\"\n{wrong}\nreduce = \"count\"\nmax_groups = 5"));
+        let said = refused(&text, &[]);
+        assert!(!said.contains("has no key"), "{said}");
+    }
+}
+
+#[test]
+fn a_parser_without_a_named_group_or_an_expression_is_refused() {
+    let parse = |rest: &str| flow("", "", &format!("op = \"parse\"\nformat = \"regex\"\n{rest}"));
+    says(&parse(""), &["has no `expression`", "(?<status>"]);
+    says(&parse("expression = '(a)(b)'"), &["names no group", "(?<status>"]);
+    says(&parse("expression = '(?<a'"), &["not a regular expression"]);
+    says(&flow("", "", "op = \"parse\"\nexpression = '(?<a>x)'"), &["has no key `expression`"]);
+}
+
+#[test]
 fn wrong_requests_are_refused_where_they_stand() {
     let http = |rest: &str| flow("", "", &format!("op = \"http\"\nurl = \"{{line}}\"\n{rest}"));
     says(&http(""), &["has no `method`", "add `method = \"POST\"`"]);
     says(&http("method = \"GET\""), &["`method` cannot be \"GET\"", "\"HEAD\" or \"POST\" or \"PUT\""]);
     says(&http("method = \"HEAD\"\nbody = \"x\""), &["a HEAD request has no body"]);
+    says(&http("method = \"DELETE\"\nbody = \"x\""), &["a DELETE request has no body"]);
     says(&http("method = \"POST\""), &["units come to `one` without a payload, and `http` takes one"]);
     says(&http("method = \"PUT\"\nbody = \"x\"\nfields = { a = 1 }"), &["`a` takes the name of a header"]);
     says(&http("method = \"PUT\"\nbody = \"x\"\nfields = { a = \"b c\" }"), &["`b c` is not the name of a header"]);

@@ -5,10 +5,11 @@ mod browser;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use browser::{browser, opened};
+use browser::{browser, opened, opened_at};
 
 /// The report of a run of a flow on lines.
 fn report(folder: &Path, flow: &str, lines: &str) -> PathBuf {
@@ -87,4 +88,40 @@ fn a_report_of_sixty_stages_is_small_and_whole() {
     let dom = opened(browser, &folder.path().join("profile"), &page, "");
     assert_eq!(part(&dom, "graph").matches("class=\"node\"").count(), 60);
     assert_eq!(part(&dom, "stages").matches("<th scope=\"row\"").count(), 60);
+}
+
+#[test]
+fn the_page_of_a_trace_has_the_run_over_time_and_sliders() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let flow = "name = 'traced'\ninflight = 8\n[resources]\nslot = 1\n[source]\nlines = \"{input}\"\n\
+        [[stage]]\nname = 'nap'\nop = \"exec\"\nexec = [\"sleep\", \"0.02\"]\nneeds = { slot = 1 }\nworkers = 4\n";
+    fs::write(folder.path().join("flow.toml"), flow).unwrap();
+    fs::write(folder.path().join("in"), "1\n".repeat(30)).unwrap();
+    let command = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+        command.args(args).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).stdin(Stdio::null());
+        command
+    };
+    let traced = command(&["run", "flow.toml", "in", "--trace", "run.trace", "--quiet"]).output().unwrap();
+    assert!(traced.status.success(), "{traced:?}");
+    let written = command(&["page", "run.trace", "--report", "trace.html"]).output().unwrap();
+    assert!(written.status.success(), "{written:?}");
+    let dom = opened(browser, &folder.path().join("profile"), &folder.path().join("trace.html"), "");
+    assert!(part(&dom, "tiles").contains("<dt>units retired</dt><dd class=\"\">30</dd>"), "{}", part(&dom, "tiles"));
+    assert!(part(&dom, "history").contains("units that waited") && part(&dom, "waits").contains("slot"));
+    assert!(part(&dom, "facts").contains("replay of the run itself"));
+    assert!(dom.contains("id=\"whatif-section\" hidden"), "a file has nobody to ask");
+
+    let mut server = command(&["page", "run.trace"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.split(' ').find(|word| word.starts_with("http://")).unwrap();
+    let dom = opened_at(browser, &folder.path().join("profile"), url);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(!dom.contains("id=\"whatif-section\" hidden") && dom.contains("The traced units are replayed"));
+    assert!(
+        part(&dom, "sliders").contains("resource.slot") && part(&dom, "graph").matches("class=\"node\"").count() == 1
+    );
 }

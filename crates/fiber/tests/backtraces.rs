@@ -23,7 +23,7 @@ fn waits(fiber: &FiberReport) -> bool {
     matches!(fiber.state, State::Waiting { .. })
 }
 
-/// Waits until so many fibers wait.
+/// Waits until `fibers` fibers wait.
 fn until_waiting(runtime: &Runtime, fibers: usize) {
     let began = Instant::now();
     while runtime.dump().fibers.iter().filter(|fiber| waits(fiber)).count() < fibers {
@@ -133,7 +133,7 @@ fn a_worker_that_computes_is_not_waited_for_beyond_the_limit() {
     parked.join().unwrap();
 }
 
-/// Waits so many bytes below an address of the stack.
+/// Waits `bytes` bytes below an address of the stack.
 #[inline(never)]
 fn wait_below(top: usize, bytes: usize) {
     let frame = black_box([0_u8; 256]);

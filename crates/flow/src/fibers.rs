@@ -77,9 +77,14 @@ impl FiberTrouble {
     /// Notes what the runtime reports.
     pub(crate) fn note(&mut self, report: &Report) {
         match report {
-            Report::Stalled { .. } => {
+            // The advice of the runtime is for the code of a stage, which a reader of this may not have written.
+            Report::Stalled { fiber, unit, since, .. } => {
+                let unit = unit.map_or_else(String::new, |unit| format!(" (unit {unit})"));
+                let ms = since.as_millis();
+                let stall =
+                    format!("fiber `{fiber}`{unit} has kept its thread for {ms} ms, and others waited for that");
                 self.stalls += 1;
-                self.latest_stall = Some(report.to_string());
+                self.latest_stall = Some(stall);
             }
             _ => self.refuse(report.to_string()),
         }

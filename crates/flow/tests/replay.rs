@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use millstream_flow::{
-    AfterFailure, Batch, Cx, Either, Failure, Flow, FlowBuilder, Gather, Need, Rate, ReplayError, Report, Retry, Trace,
-    TraceError, WhatIf, select, write_events,
+    AfterFailure, Batch, Cx, Either, Failure, Flow, FlowBuilder, Gather, Need, Phase, Rate, ReplayError, Report, Retry,
+    Snapshot, Trace, TraceError, WhatIf, select, write_events,
 };
 use millstream_verify_random::{Random, seed, stress};
 
@@ -174,6 +174,35 @@ fn naps(disk: u64) -> Flow<u64, u64> {
     .blocking()
     .to(done);
     flow.build(a).unwrap()
+}
+
+#[test]
+fn a_replay_is_watched_from_its_beginning_to_its_end() {
+    const UNITS: u64 = 60;
+    let (_, bytes) = traced(naps(2), 0..UNITS);
+    let trace = read_trace(&bytes);
+    let none = WhatIf::default();
+    let every = trace.replay(&none).unwrap().report.wall_s / 40.0;
+    let mut seen = Vec::new();
+    let watched =
+        trace.replay_watched(&none, Duration::from_secs_f64(every), |now| seen.push(now.clone())).unwrap().report;
+    assert_eq!(watched.wall_s, trace.replay(&none).unwrap().report.wall_s, "to be seen changes nothing");
+    assert!((40..=43).contains(&seen.len()), "{}", seen.len());
+    let (first, last) = (&seen[0], &seen[seen.len() - 1]);
+    assert_eq!((first.phase, first.admitted, last.phase, last.retired), (Phase::Running, 0, Phase::Done, UNITS));
+    assert_eq!(last.wall_ns as f64 / 1e9, watched.wall_s);
+    for pair in seen.windows(2) {
+        let steps = pair[1].wall_ns - pair[0].wall_ns;
+        assert!(steps as f64 <= every * 1e9 + 1.0 && pair[0].retired <= pair[1].retired, "{steps}");
+        assert_eq!(pair[1].admitted, pair[1].retired + pair[1].in_flight);
+    }
+    let waits = |now: &Snapshot| now.stages[0].waiting_for.iter().any(|wait| wait.resource == "disk" && wait.units > 5);
+    assert!(seen.iter().any(waits), "units wait for the disk");
+    let plan = trace.plan(&none.capacity("disk", 5)).unwrap();
+    assert_eq!(
+        (plan.flow.as_str(), &plan.stages[0].next, plan.resources[0].capacity),
+        ("naps", &vec!["b".to_owned()], 5)
+    );
 }
 
 /// The runs of a test that depends on the time: one of them must come about undisturbed.

@@ -31,7 +31,7 @@ Exit status:
 /// An instrument with its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compute streams of lines, JSON, CSV or records by one line of text, in constant space.
+    /// Run a one-line program over streams of lines, JSON, CSV or records, in constant space.
     Stream(StreamArgs),
     /// Give standard input to several commands, and name the one that is stuck.
     Tee(TeeArgs),
@@ -39,16 +39,17 @@ pub enum Command {
     Slo(Box<SloArgs>),
     /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
     Compare(Box<CompareArgs>),
-    /// The functions beneath: stopping rules, bounds and intervals whose errors are on the safe side.
+    /// Call the statistical functions that decisions are made of: stopping rules, bounds and intervals, rounded to the
+    /// safe side.
     Csm(CsmArgs),
     /// Check recorded histories of concurrent operations.
     History(HistoryArgs),
-    /// Make slabs of shared memory that survive `kill -9`, and look into them.
+    /// Make slabs of shared memory that survive `kill -9`, and inspect them.
     Slab(SlabArgs),
     /// Run the daemon that tells every process when each processor last passed a barrier of its own accord.
     #[command(after_help = BARRIERD_STATUS)]
     Barrierd(millstream_barrierd::args::Args),
-    /// Show what this machine and its kernel offer: fences, clocks, system calls, cores that are left alone.
+    /// Show what this machine and its kernel offer: fences, clocks, system calls, isolated and tickless cores.
     #[command(after_help = DOCTOR_STATUS)]
     Doctor,
 }

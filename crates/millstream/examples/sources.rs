@@ -16,7 +16,7 @@ use millstream::stream::{Error, Program};
 fn main() -> Result<(), Error> {
     let (sender, receiver) = channel::spsc(64);
     let ticks = thread::spawn(move || (0..100_000_u64).all(|tick| sender.send(tick * 3).is_ok()));
-    let x = Program::new().iter("ticks", receiver);
+    let x = Program::new().iter("ticks", receiver).share();
     let steps = x.skip(1).zip_with(&x, |next, this| next - this);
     let mut different = 0;
     let report = steps.run()?.for_each(|step| different += u64::from(*step != 3))?;

@@ -227,7 +227,7 @@ fn channels(graph: &Known) -> &'static str {
 }
 
 fn millstream(graph: &Known) -> String {
-    let mut x = Program::new().iter("x", 0..VALUES);
+    let mut x = Program::new().iter("x", 0..VALUES).share();
     for _ in 0..graph.links {
         let [first, second] = (graph.stream)(&x);
         x = first.zip_with(&second, |value, _| *value);

@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use millstream_stream::text::{Inputs, parse};
-use millstream_stream::{Program, Stream};
+use millstream_stream::{Chain, Fused, Program};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -60,6 +60,19 @@ fn main() -> Outcome<()> {
             black_box(by_hand(values.parse()?));
             Ok(())
         }
+        ["fork", values] => {
+            black_box(fork(values.parse()?));
+            Ok(())
+        }
+        ["spilled", values] => {
+            let folder = tempfile::tempdir_in(std::env::current_dir()?)?;
+            spilled(values.parse()?, folder.path());
+            Ok(())
+        }
+        ["text", text, file] => {
+            black_box(program(text, Path::new(file))?);
+            Ok(())
+        }
         ["files"] => files(),
         ["spill"] => spill(),
         ["check"] => check(),
@@ -92,15 +105,30 @@ fn alternate(mut first: impl FnMut(), mut second: impl FnMut()) -> [Duration; 2]
     })
 }
 
-/// Sums of windows of three, a step of two apart, of the odd ones of scaled numbers.
-fn graph(x: &Stream<u64>) -> Stream<u64> {
-    let odd = x.map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7).filter(|n| n % 2 == 1);
-    odd.windows(3, 2).map(|window| window.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)))
+/// The odd ones of scaled numbers.
+fn odd(values: u64) -> Chain<impl Fused<Value = u64>> {
+    let x = Program::new().iter("x", 0..values);
+    x.map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7).filter(|n| n % 2 == 1)
 }
 
+fn sum(window: &[u64]) -> u64 {
+    window.iter().fold(0, |sum, n| sum.wrapping_add(*n))
+}
+
+/// Sums of windows of three, a step of two apart.
 fn ours(values: u64) -> u64 {
+    total(odd(values).array_windows::<3, 2>().map(|window| sum(window)))
+}
+
+/// The same with windows whose size is a setting.
+fn ours_of_any_size(values: u64) -> u64 {
+    let (size, step) = black_box((3, 2));
+    total(odd(values).windows(size, step).map(|window| sum(window)))
+}
+
+fn total(sums: Chain<impl Fused<Value = u64>>) -> u64 {
     let mut sum = 0_u64;
-    let running = graph(&Program::new().iter("x", 0..values)).run().expect("it has bounds");
+    let running = sums.run().expect("it has bounds");
     running.for_each(|value| sum = sum.wrapping_add(*value)).expect("it runs");
     sum
 }
@@ -123,12 +151,26 @@ fn by_hand(values: u64) -> u64 {
     sum
 }
 
+/// The sum of the differences of neighbours: a fork whose branches join again.
+fn fork(values: u64) -> u64 {
+    let x = Program::new().iter("x", 0..values).share();
+    let steps = x.skip(1).zip_with(&x, |next, this| next - this);
+    let mut sum = 0_u64;
+    steps.run().expect("it has bounds").for_each(|step| sum += step).expect("it runs");
+    sum
+}
+
 fn fused(values: u64) {
+    fused_beside_a_loop("windows of 3", values, ours);
+    fused_beside_a_loop("windows of any size", values, ours_of_any_size);
+}
+
+fn fused_beside_a_loop(name: &str, values: u64, ours: fn(u64) -> u64) {
     assert_eq!(ours(1000), by_hand(1000));
     let [stream, hand] = alternate(|| _ = black_box(ours(values)), || _ = black_box(by_hand(values)));
     let each = |time: Duration| time.as_secs_f64() * 1e9 / values as f64;
     println!(
-        "fused: {:.2} ns a value, a loop {:.2} ns: {:.2} times the loop's speed",
+        "fused, {name}: {:.2} ns a value, a loop {:.2} ns: {:.2} times the loop's speed",
         each(stream),
         each(hand),
         each(hand) / each(stream)
@@ -198,27 +240,27 @@ fn files() -> Outcome<()> {
     Ok(())
 }
 
+/// Spills the values of a stream until its sum is there.
+fn spilled(values: u64, folder: &Path) {
+    let mut read = 0;
+    let x = Program::new().read("x", move |value: &mut Vec<u8>| -> Result<bool, std::convert::Infallible> {
+        value.clear();
+        value.extend_from_slice(&[read as u8; VALUE]);
+        read += 1;
+        Ok(read <= values)
+    });
+    let x = x.share();
+    // The sum comes at the end, and all values wait for it.
+    let sum = x.reduce(0, |sum, value| *sum += value.len());
+    let pair = sum.zip(&x.spill(folder)).run().expect("a spill has bounds").values().next();
+    assert_eq!(pair.expect("one").expect("it runs"), (values as usize * VALUE, vec![0; VALUE]));
+}
+
 fn spill() -> Outcome<()> {
     let folder = tempfile::tempdir_in(std::env::current_dir()?)?;
     let copied = folder.path().join("copied");
-    let bytes = std::cell::Cell::new(0);
-    let spilled = || {
-        let mut read = 0;
-        let x = Program::new().read("x", move |value: &mut Vec<u8>| -> Result<bool, std::convert::Infallible> {
-            value.clear();
-            value.extend_from_slice(&[read as u8; VALUE]);
-            read += 1;
-            Ok(read <= SPILLED)
-        });
-        // The sum comes at the end, and all values wait for it.
-        let sum = x.reduce(0, |sum, value| *sum += value.len());
-        let pairs = sum.zip(&x.spill(folder.path()));
-        let pair = pairs.run().expect("a spill has bounds").values().next();
-        assert_eq!(pair.expect("one").expect("it runs"), (SPILLED as usize * VALUE, vec![0; VALUE]));
-        bytes.set(SPILLED * VALUE as u64);
-    };
-    spilled();
-    let blocks = format!("count={}", bytes.get() >> 20);
+    let bytes = SPILLED * VALUE as u64;
+    let blocks = format!("count={}", bytes >> 20);
     let input = "if=/dev/zero";
     let output = format!("of={}", copied.display());
     let dd = || {
@@ -226,8 +268,8 @@ fn spill() -> Outcome<()> {
         assert!(status.is_ok_and(|status| status.success()));
         let _ = fs::remove_file(&copied);
     };
-    let [ours, theirs] = alternate(spilled, dd);
-    let rate = |time: Duration| (bytes.get() >> 20) as f64 / time.as_secs_f64();
+    let [ours, theirs] = alternate(|| spilled(SPILLED, folder.path()), dd);
+    let rate = |time: Duration| (bytes >> 20) as f64 / time.as_secs_f64();
     println!(
         "spill: {:.0} MiB/s, dd {:.0} MiB/s: {:.0} % of it",
         rate(ours),
@@ -238,7 +280,7 @@ fn spill() -> Outcome<()> {
 }
 
 fn check() -> Outcome<()> {
-    let mut x = Program::new().iter("x", 0..1_u64);
+    let mut x = Program::new().iter("x", 0..1_u64).share();
     for _ in 0..333 {
         x = x.skip(1).map(|n| n % 7).zip_with(&x, |a, b| a ^ b);
     }

@@ -10,7 +10,7 @@ use millstream_stream::{CheckError, Error, Program};
 
 fn main() -> Result<(), Error> {
     let program = Program::new();
-    let temperature = program.iter("temperature", (0..24_u64).map(|hour| 15 + hour % 7));
+    let temperature = program.iter("temperature", (0..24_u64).map(|hour| 15 + hour % 7)).share();
     let smooth = temperature.windows(5, 1).map(|hours| hours.iter().sum::<u64>() / 5);
     let deviation = smooth.zip_with(&temperature.skip(2), |smooth, now| now.abs_diff(*smooth));
     for bound in deviation.check()?.edges() {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Error> {
     println!();
 
     let program = Program::new();
-    let x = program.iter("x", 0_u64..);
+    let x = program.iter("x", 0_u64..).share();
     let drifting = x.every(2).zip(&x);
     if let Err(CheckError::Refused(refusal)) = drifting.check() {
         println!("refused: {refusal}");

@@ -11,7 +11,7 @@
 //!
 //! // Pairs moving averages with values: the averages begin two values late.
 //! let program = Program::new();
-//! let x = program.iter("x", [3.0, 6.0, 9.0, 12.0, 15.0]);
+//! let x = program.iter("x", [3.0, 6.0, 9.0, 12.0, 15.0]).share();
 //! let average = x.windows(3, 1).map(|window| window.iter().sum::<f64>() / 3.0);
 //! let pairs = average.zip(&x);
 //! assert_eq!(pairs.check()?.edges().iter().map(|bound| bound.values).max(), Some(3));
@@ -20,7 +20,7 @@
 //!
 //! // Pairs every other value with every value: no buffer is enough.
 //! let program = Program::new();
-//! let x = program.iter("x", 1_u64..);
+//! let x = program.iter("x", 1_u64..).share();
 //! let Err(Error::Check(CheckError::Refused(refusal))) = x.every(2).zip(&x).run() else { unreachable!() };
 //! assert_eq!(
 //!     refusal.to_string(),
@@ -31,9 +31,13 @@
 //! # Ok::<(), millstream_stream::Error>(())
 //! ```
 //!
+//! A stream with one reader is a [`Chain`]: the compiler makes one loop of its source and its operators, as fast as a
+//! loop by hand. [`Chain::share`] makes a [`Stream`] of it, which several operators may read. So every fork is visible in
+//! the program.
+//!
 //! | I want | look at |
 //! | --- | --- |
-//! | to write a program in Rust | [`Program`] for sources, [`Stream`] for operators |
+//! | to write a program in Rust | [`Program`] for sources, [`Chain`] and [`Stream`] for operators |
 //! | to run it | [`Stream::run`], [`Running`] |
 //! | to write a program as a line of text | [`text`] |
 //! | to read the proof | [`check`](mod@check) |
@@ -48,13 +52,15 @@
 mod build;
 pub mod check;
 pub mod clock;
+mod fuse;
 pub mod graph;
 mod net;
 mod run;
 pub mod text;
 
-pub use build::{Error, Program, Stream};
+pub use build::{Chain, Error, Program, Stream};
 pub use check::CheckError;
+pub use fuse::Fused;
 pub use run::{Part, Report, RunError, Running, Stored, Values};
 
 /// Tests the example of the crate's README.

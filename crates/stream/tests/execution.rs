@@ -44,7 +44,7 @@ fn refusal<T: Clone + 'static>(stream: &Stream<T>) -> millstream_stream::check::
 }
 
 fn source(n: u64) -> Stream<u64> {
-    Program::new().iter("x", 0..n)
+    Program::new().iter("x", 0..n).share()
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn operators_give_the_values_of_their_definitions() {
 #[test]
 fn joins_end_with_the_stream_that_ends_first() {
     let program = Program::new();
-    let (a, b) = (program.iter("a", 0..3_u64), program.iter("b", 10..20_u64));
+    let (a, b) = (program.iter("a", 0..3_u64).share(), program.iter("b", 10..20_u64).share());
     assert_eq!(all(&a.zip(&b)), [(0, 10), (1, 11), (2, 12)]);
     let program = Program::new();
-    let (a, b) = (program.iter("a", 0..3_u64), program.iter("b", 10..20_u64));
+    let (a, b) = (program.iter("a", 0..3_u64).share(), program.iter("b", 10..20_u64).share());
     assert_eq!(all(&Stream::merge_by(&[a, b], &[1, 0, 1])), [10, 0, 11, 12, 1, 13, 14, 2, 15, 16]);
 }
 
@@ -126,7 +126,7 @@ fn a_buffer_lets_a_refused_program_run_until_it_is_full() {
     for buffer in [1, 2, 10, 1000] {
         let pulled = Rc::new(Cell::new(0));
         let count = Rc::clone(&pulled);
-        let x = Program::new().iter("x", (0_u64..).inspect(move |_| count.set(count.get() + 1)));
+        let x = Program::new().iter("x", (0_u64..).inspect(move |_| count.set(count.get() + 1))).share();
         let refused = refusal(&x.every(2).zip(&x));
         let proof = x.every(2).zip(&x.buffer(buffer)).check().unwrap();
         assert!(proof.edges().iter().any(|bound| bound.guarantee == Guarantee::Buffer && bound.values == buffer));
@@ -166,7 +166,7 @@ fn each_way_out_is_accepted_and_gives_the_promised_values() {
     let x = source(7);
     assert_eq!(all(&even(&x).zip(&x.spill(folder.path()))), expected);
     let program = Program::new();
-    let (x, again) = (program.iter("x", 0..7), program.iter("x", 0..7));
+    let (x, again) = (program.iter("x", 0..7).share(), program.iter("x", 0..7).share());
     assert_eq!(all(&even(&x).zip(&again)), expected);
     let x = source(3);
     assert_eq!(all(&even(&x).align(&x).zip(&x)), [(Some(0), 0), (None, 1), (Some(2), 2)]);
@@ -189,9 +189,22 @@ fn a_spill_holds_any_lag() {
 }
 
 #[test]
+fn values_that_wait_on_disk_for_a_reduce_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let x = source(50_000);
+    let sum = x.reduce(0, |sum, n| *sum += n);
+    let mut running = sum.repeat(30_000).zip(&x.every(2).spill(folder.path())).run().unwrap();
+    for n in 0..25_000 {
+        assert_eq!(running.next().unwrap(), Some(&(1_249_975_000, 2 * n)));
+    }
+    assert!(running.next().unwrap().is_none());
+    assert_eq!(running.report().peaks.iter().max(), Some(&25_000));
+}
+
+#[test]
 fn hold_across_a_join_is_refused_with_the_origins() {
     let program = Program::new();
-    let (a, b) = (program.iter("a", 0..3_u64), program.iter("b", 0..3_u64));
+    let (a, b) = (program.iter("a", 0..3_u64).share(), program.iter("b", 0..3_u64).share());
     let error = a.hold(&b, 0).check().unwrap_err();
     assert!(matches!(&error, CheckError::Apart { from, .. } if *from == ["a", "b"]), "{error}");
 }
@@ -222,15 +235,103 @@ fn a_program_ends_when_its_code_panics() {
 }
 
 #[test]
+fn a_panic_or_an_error_in_a_chain_ends_the_run() {
+    let chain = || Program::new().iter("x", 0..5_u64);
+    let mut running = chain().map(|n| assert_ne!(*n, 2)).run().unwrap();
+    assert!((0..2).all(|_| running.next().unwrap().is_some()));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.next().map(|_| ())));
+    assert!(panicked.is_err());
+    assert!(matches!(running.next(), Ok(None)));
+
+    let odd = |n: &u64, into: &mut u64| {
+        *into = *n;
+        if *n < 3 { Ok(()) } else { Err("too large".to_owned()) }
+    };
+    let mut running = chain().map_into("odd", odd).filter(|n| n % 2 == 1).run().unwrap();
+    assert_eq!(running.next().unwrap(), Some(&1));
+    let error = running.next().unwrap_err();
+    assert_eq!(error.to_string(), "`odd`: too large");
+    assert!(matches!(running.next(), Ok(None)));
+    let mut seen = Vec::new();
+    let error = chain().map_into("odd", odd).run().unwrap().for_each(|n| seen.push(*n)).unwrap_err();
+    assert!(seen == [0, 1, 2] && matches!(error, RunError::Value { .. }));
+
+    let keyed = chain().fold_by_key(3, |n| *n, 0, |sum, n| *sum += n).reduce(0, |count, _| *count += 1);
+    assert!(matches!(keyed.run().unwrap().next(), Err(RunError::TooManyKeys { limit: 3, .. })));
+    let broken = Program::new().read("broken", |_: &mut u64| Err::<bool, _>("no such tape")).map(|n| n + 1);
+    let error = broken.run().unwrap().next().unwrap_err();
+    assert_eq!(error.to_string(), "cannot read `broken`: no such tape");
+}
+
+#[test]
+fn the_values_of_two_chains_may_be_joined_and_their_bounds_count_what_leaves_them() {
+    let program = Program::new();
+    let a = program.iter("a", 0..10_u64).filter(|n| n % 2 == 1).share();
+    let b = program.iter("b", 0..10_u64).every(3).windows(2, 1).map(|window| window[0] + window[1]);
+    let pairs = b.zip(&a).zip(&a.skip(2));
+    assert_eq!(pairs.check().unwrap().edges().iter().map(|bound| bound.values).max(), Some(2));
+    let mut running = pairs.run().unwrap();
+    let mut values = Vec::new();
+    while let Some(value) = running.next().unwrap() {
+        values.push(*value);
+    }
+    assert_eq!(values, [((3, 1), 5), ((9, 3), 7), ((15, 5), 9)]);
+    let bounds: Vec<u64> = running.proof().edges().iter().map(|bound| bound.values).collect();
+    assert!(running.report().peaks.iter().zip(&bounds).all(|(peak, bound)| peak <= bound));
+}
+
+#[test]
+fn a_program_that_has_run_has_dropped_its_sources() {
+    let kept = Rc::new(());
+    let held = Rc::clone(&kept);
+    let x = Program::new().iter("x", (0..3_u64).inspect(move |_| drop(Rc::clone(&held)))).share();
+    let other = x.map(|n| n + 1);
+    let running = x.run().unwrap();
+    assert_eq!(Rc::strong_count(&kept), 2);
+    drop(running);
+    assert_eq!(Rc::strong_count(&kept), 1);
+    assert!(matches!(other.run(), Err(Error::RanBefore)));
+}
+
+#[test]
 fn sources_are_read_no_further_than_needed() {
     let pulled = Rc::new(Cell::new(0));
     let count = Rc::clone(&pulled);
-    let x = Program::new().iter("x", (0_u64..).inspect(move |_| count.set(count.get() + 1)));
+    let x = Program::new().iter("x", (0_u64..).inspect(move |_| count.set(count.get() + 1))).share();
     let mut running = x.skip(5).zip(&x).run().unwrap();
     for n in 0..10 {
         assert_eq!(*running.next().unwrap().unwrap(), (n + 5, n));
         assert_eq!(pulled.get(), n + 6);
     }
+}
+
+#[test]
+fn no_value_of_a_chain_costs_an_allocation() {
+    let mut number = 0_u64;
+    let line = Program::new().read("lines", move |line: &mut String| {
+        use std::fmt::Write;
+        line.clear();
+        number += 1;
+        write!(line, "line {number:>20}").map(|()| number < 50_000)
+    });
+    let upper = line.filter(|line| !line.ends_with('7')).skip(3).map_into("upper", |line, upper: &mut String| {
+        upper.clear();
+        upper.extend(line.chars().map(|letter| letter.to_ascii_uppercase()));
+        Ok(())
+    });
+    let first = upper.windows(5, 2).map_into("first", |window: &Vec<String>, first: &mut String| {
+        first.clone_from(&window[0]);
+        Ok(())
+    });
+    let mut running = first.run().unwrap();
+    for _ in 0..100 {
+        running.next().unwrap().unwrap();
+    }
+    let before = ALLOCATIONS.get();
+    let mut bytes = 0;
+    let report = running.for_each(|line| bytes += line.len()).unwrap();
+    assert!(report.values > 20_000 && bytes > 400_000);
+    assert!(ALLOCATIONS.get() - before < 10, "{} allocations", ALLOCATIONS.get() - before);
 }
 
 #[test]
@@ -243,6 +344,7 @@ fn no_value_costs_an_allocation_once_the_queues_are_full() {
         number += 1;
         write!(line, "line {number:>20}").map(|()| number < 200_000)
     });
+    let line = line.share();
     let lengths = line.map_into("length", |line, length: &mut u64| {
         *length = line.len() as u64;
         Ok(())

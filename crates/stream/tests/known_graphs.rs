@@ -15,7 +15,7 @@ use millstream_stream::check::{Cause, CheckError, Proof, Refusal};
 use millstream_stream::{Program, RunError, Stream};
 
 fn x(values: u64) -> Stream<u64> {
-    Program::new().iter("x", 0..values)
+    Program::new().iter("x", 0..values).share()
 }
 
 fn refused<T: Clone + 'static>(stream: &Stream<T>) -> Refusal {

@@ -1,10 +1,11 @@
 //! `cargo xtask soak`: searches that find more the longer they run, and checks that `cargo xtask test` leaves out:
 //! fresh seeds, planted mistakes, ThreadSanitizer, fuzz targets, every peer of the benchmarks, every Python, the oldest
-//! dependencies, the archives that a registry would get, and the interfaces since the last release.
+//! dependencies and toolchain, the archives that a registry would get, and the interfaces since the last release.
 
 mod fuzz;
 mod minimal;
 mod mutants;
+mod oldest;
 mod package;
 mod peers;
 mod python;
@@ -78,6 +79,7 @@ fn all(root: &Path) -> Result<Vec<Part>, String> {
         semver::part(root)?,
         python::part(root),
         minimal::part(),
+        oldest::part(root)?,
         peers::part(),
     ];
     parts.extend(fuzz::parts());

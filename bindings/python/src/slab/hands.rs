@@ -143,7 +143,7 @@ impl Hands {
         let views = self.views.load(Ordering::Relaxed);
         if views > 0 {
             return Err(PyBufferError::new_err(format!(
-                "cannot close a slab while there are {views} views of its private objects; delete the arrays and \
+                "cannot close a slab while its private objects have views ({views}); delete the arrays and \
                  memoryviews first"
             )));
         }

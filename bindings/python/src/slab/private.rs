@@ -35,7 +35,7 @@ impl Private {
         match self.views.load(Ordering::Relaxed) {
             0 => Ok(()),
             views => Err(PyBufferError::new_err(format!(
-                "cannot {what} an object while there are {views} views of it; delete the arrays and memoryviews first"
+                "cannot {what} an object while it has views ({views}); delete the arrays and memoryviews first"
             ))),
         }
     }

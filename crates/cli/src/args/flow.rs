@@ -101,7 +101,7 @@ pub(crate) struct OutputArgs {
     /// Write what each worker did and when as trace events (JSON), which Perfetto and browsers' trace viewers show.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
-    /// Record what each unit does in each stage, for `millstream whatif FILE`.
+    /// Record what each unit does in each stage, for `millstream whatif FILE` and `millstream page FILE`.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Show nothing but errors.

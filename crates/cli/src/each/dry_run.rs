@@ -40,7 +40,7 @@ pub(super) fn print(flow: &FlowFile, units: impl Iterator<Item = Record>) -> io:
     });
     out::print_with(|out| {
         for unit in units {
-            if let Some(fault) = &unit.fault {
+            if let Some(fault) = &unit.rare.fault {
                 out.write_all(format!("# {}\n", text::printable(fault)).as_bytes())?;
                 continue;
             }

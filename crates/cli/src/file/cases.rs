@@ -262,8 +262,7 @@ impl Reader<'_> {
             let url = entry.parsed("a URL", web_url::parse)?;
             Some(String::from(web_url::without_login(&url).0))
         });
-        let methods =
-            [Method::Get, Method::Head, Method::Post, Method::Put].map(|method| (method.name(), method.name()));
+        let methods = Method::ALL.map(|method| (method.name(), method.name()));
         let method = section.optional("method", |entry| entry.choice(&methods));
         let request = section.optional("request", content);
         let status = section.or("status", 200, |entry| entry.integer(200..=599));

@@ -122,7 +122,8 @@ fn gather(stage: &StageSpec) -> Option<&GatherSpec> {
 pub(super) fn check(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
     let hopeless = waiting(stages, source, group)
         .into_iter()
-        .filter(|waiting| waiting.is_unlimited && waiting.most().is_some_and(|most| most < waiting.units));
+        .filter(|waiting| waiting.is_unlimited && waiting.most().is_some_and(|most| most < waiting.units))
+        .filter(|waiting| !waiting.spans_inputs);
     hopeless.map(|waiting| waiting.refuse(stages)).collect()
 }
 
@@ -131,7 +132,7 @@ pub(super) fn check(stages: &[StageSpec], source: &SourceSpec, group: usize) -> 
 pub(super) fn warn(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
     let open = waiting(stages, source, group)
         .into_iter()
-        .filter(|waiting| waiting.most().is_none_or(|most| most >= waiting.units))
+        .filter(|waiting| waiting.spans_inputs || waiting.most().is_none_or(|most| most >= waiting.units))
         .filter(|waiting| waiting.join.pieces.least < waiting.units && waiting.is_unlimited);
     open.map(|waiting| waiting.warn(stages)).collect()
 }
@@ -141,14 +142,18 @@ struct Waiting {
     join: Join,
     units: u64,
     is_unlimited: bool,
+    /// The text tells the files below one INPUT apart, and the flow takes several.
+    spans_inputs: bool,
 }
 
 fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiting> {
     let mut found = Vec::new();
-    // A walk comes to each path once.
-    if !matches!(source, SourceSpec::Walk { .. }) || group > 1 {
+    // A walk comes to each path once, and to each path below its folder.
+    let SourceSpec::Walk { root, .. } = source else { return found };
+    if group > 1 {
         return found;
     }
+    let takes_all_inputs = root.is_only(&Field::Input);
     let keyed = stages.iter().enumerate().filter_map(|(index, stage)| {
         let spec = gather(stage)?;
         let (GatherBy::Key(key), Some(units)) = (&spec.by, spec.units) else { return None };
@@ -166,11 +171,13 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
         for join in graph.joins_at(index) {
             // A copy has the fields of its file, and other pieces have them as those of their parent.
             let is_copy = stages[join.fork].op.copies().is_some();
-            let tells_apart = key.fields().any(|(field, _)| is_path(field) && (is_copy || *field != Field::Path));
-            if tells_apart && graph.is_plain(&join) {
+            let tells_apart = |field: &Field| is_path(field) && (is_copy || matches!(field, Field::Parent(_)));
+            let spans_inputs =
+                takes_all_inputs && key.fields().all(|(field, _)| !tells_apart(field) || is_below_input(field));
+            if key.fields().any(|(field, _)| tells_apart(field)) && graph.is_plain(&join) {
                 let least = if is_by_unit_alone { join.pieces.least } else { 0 };
                 let join = Join { pieces: Count { least, ..join.pieces }, ..join };
-                found.push(Waiting { join, units, is_unlimited });
+                found.push(Waiting { join, units, is_unlimited, spans_inputs });
             }
         }
     }
@@ -180,8 +187,17 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
 /// Whether the field is the path of a file of the source: a copy has it as its own, another piece as its parent's.
 fn is_path(field: &Field) -> bool {
     match field {
-        Field::Path => true,
-        Field::Parent(field) => **field == Field::Path,
+        Field::Path | Field::Rel => true,
+        Field::Parent(field) => matches!(**field, Field::Path | Field::Rel),
+        _ => false,
+    }
+}
+
+/// Whether the field is the part of a path below an INPUT.
+fn is_below_input(field: &Field) -> bool {
+    match field {
+        Field::Rel => true,
+        Field::Parent(field) => **field == Field::Rel,
         _ => false,
     }
 }
@@ -209,9 +225,13 @@ impl Waiting {
     fn warn(self, stages: &[StageSpec]) -> Problem {
         let (fork, join) = (&stages[self.join.fork], &stages[self.join.join]);
         let pieces = self.join.pieces.in_words();
+        let what = if self.spans_inputs {
+            "the group of a file below one INPUT alone"
+        } else {
+            "the group of a file with fewer"
+        };
         let message = format!(
-            "`{}` waits for {} units of each file, and `{}` sends it {pieces}: the group of a file with fewer waits for the end \
-             of the run",
+            "`{}` waits for {} units of each file, and `{}` sends it {pieces}: {what} waits for the end of the run",
             join.name, self.units, fork.name
         );
         let help = "write in its place, for example\n  by = \"parent\"\n    without `units`: a group is closed when no other piece of its file \

@@ -69,7 +69,7 @@ pub fn http(bytes: &[u8]) -> bool {
         loop {
             requests += 1;
             assert!(requests <= MAX_REDIRECTS + 1, "no more redirects are followed than may be");
-            let hops = |record: &Record| record.hop.as_ref().map_or(0, |hop| hop.count);
+            let hops = |record: &Record| record.rare.hop.as_ref().map_or(0, |hop| hop.count);
             let before = hops(&record);
             let result = op.run(&mut record, cx);
             // A unit that has been redirected goes on with the next request.

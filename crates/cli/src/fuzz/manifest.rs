@@ -76,7 +76,7 @@ fn decompress(bytes: &[u8]) -> bool {
         let spec = OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Size(MAX_BYTES)) } };
         let record = run_within(&spec, record, most_in_memory).ok()?;
         assert_taken(&record, MAX_BYTES);
-        run(&OpSpec::Sha256, record).ok()?.sha256
+        run(&OpSpec::Sha256, record).ok()?.rare.sha256
     };
     let whole = content(u64::MAX);
     // A stream refuses windows that the payload in memory needs no memory for.

@@ -15,7 +15,7 @@ impl Op for Blake3 {
             Payload::Bytes(bytes) => ::blake3::hash(bytes),
             Payload::Stream(stream) => stream.blake3(cx)?,
         };
-        record.blake3 = Some(*hash.as_bytes());
+        record.rare.blake3 = Some(*hash.as_bytes());
         Ok(())
     }
 
@@ -36,6 +36,6 @@ mod tests {
     fn the_hash_of_nothing_is_the_published_one() {
         let record = run(Blake3, Record::default()).unwrap();
         let published = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
-        assert_eq!(hex::encode(record.blake3.unwrap()), published);
+        assert_eq!(hex::encode(record.rare.blake3.unwrap()), published);
     }
 }

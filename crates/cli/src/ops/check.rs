@@ -62,7 +62,7 @@ mod tests {
     fn a_difference_says_both_sides() {
         let mut record = Record::line(b"l".to_vec());
         record.payload = b"12345".to_vec().into();
-        record.blake3 = Some([0xAB; 32]);
+        record.rare.blake3 = Some([0xAB; 32]);
         assert!(check(CheckField::Size, "5", record.clone()).is_ok());
         assert_eq!(check(CheckField::Size, "6", record.clone()).unwrap_err(), "size is 5, expected 6");
         assert!(check(CheckField::Blake3, &"AB".repeat(32), record.clone()).is_ok());

@@ -4,6 +4,8 @@
 //! their order. Another group has its key for a text, and its members' contents in the order in which they came. A group
 //! keeps what its members were, so that a dead letter can be written for each, unless it only counts or adds.
 
+use std::borrow::Cow;
+
 use millstream_flow::{Cx, Failure, Gather};
 
 use super::{Number, Op};
@@ -36,7 +38,7 @@ pub(crate) fn rules(
         GatherBy::Key(key) => key.render(member).unwrap_or_default(),
         GatherBy::All | GatherBy::Parent => Vec::new(),
     })
-    .weigh(Record::bytes)
+    .weigh(weight)
     .finish(finish);
     if spec.by == GatherBy::Parent {
         gather = gather.by_parent();
@@ -56,8 +58,16 @@ pub(crate) fn rules(
     if spec.partial { gather.even_if_torn() } else { gather }
 }
 
+/// The weight of a group, which is asked for after each member. That of an open one is kept in one place.
+fn weight(group: &Record) -> u64 {
+    match group.group().filter(|group| group.is_open()) {
+        Some(group) => group.weight(),
+        None => group.bytes(),
+    }
+}
+
 /// Lets a unit join the group. What can fail comes first.
-pub(crate) fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
+pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     let key = match &spec.by {
         // The group was found by the unit's text, so it need not be made again. An empty one also stands for none.
         GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
@@ -66,18 +76,18 @@ pub(crate) fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, c
         GatherBy::Key(_) | GatherBy::All | GatherBy::Parent => None,
     };
     let content = match (&spec.reduce, &spec.item) {
-        (Reduce::Count, _) => Vec::new(),
+        (Reduce::Count, _) => Cow::Borrowed(&[][..]),
         (_, Some(item)) => {
             let content = render(item, member)?;
             cx.reserve_first(member.bytes().saturating_add(content.len() as u64))?;
-            content
+            Cow::Owned(content)
         }
         (_, None) => {
             let made = member.payload.to_make(cx)?;
             if made > 0 {
                 cx.reserve_first(member.bytes().saturating_add(made))?;
             }
-            member.payload.in_memory(made, cx)?.into_owned()
+            member.payload.in_memory(made, cx)?
         }
     };
     let number = match spec.reduce {
@@ -91,6 +101,9 @@ pub(crate) fn join(group: &mut Record, member: &mut Record, spec: &GatherSpec, c
     let of_family = spec.by == GatherBy::Parent;
     if group.group().is_none() {
         *group = Record::of_group(member, of_family, key);
+        let begun = group.group().map_or(0, Group::weight);
+        let words = group.bytes() - begun;
+        group.group_mut().into_iter().for_each(|group| group.hold(words));
     }
     if !of_family {
         group.share_privacy_of(member);
@@ -149,7 +162,7 @@ fn is_sorted(content: &[u8]) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The unit cannot join a group.
-pub(crate) fn alone(unit: &mut Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Record, Failure> {
+pub(crate) fn alone(unit: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Record, Failure> {
     let mut group = Record::default();
     join(&mut group, unit, spec, cx)?;
     finish(&mut group);

@@ -9,9 +9,10 @@
 //! Where the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
 //!
 //! A redirect is a new need: the unit notes where it leads, gives its slots back, and waits in the stage's queue for those of
-//! the new host (see [`redirect`]). A request with a body is repeated only where the server says that it may be, and for no other
-//! server. The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
+//! the new host (see [`redirect`]). A request that changes something is repeated only where the server says that it may be, and for
+//! no other server. The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
 
+mod early;
 mod redirect;
 mod retry_after;
 mod transport;
@@ -128,7 +129,7 @@ impl Http {
             method: spec.method,
             body: spec.body.clone(),
             fields,
-            agent: if fibers { transport::agent(config) } else { config.into() },
+            agent: if fibers { transport::of_fibers(config) } else { transport::of_threads(config) },
         })
     }
 
@@ -293,7 +294,7 @@ impl Http {
 impl Op for Http {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let text = self.url.render(record).map_err(|error| Failure::from(error).to_permanent())?;
-        let hop = match &record.hop {
+        let hop = match &record.rare.hop {
             Some(hop) => (**hop).clone(),
             None => Hop::first(parse(&text)?),
         };
@@ -309,20 +310,20 @@ impl Op for Http {
         match self.ask(&hop, record, cx).map_err(said)? {
             Answer::Head(headers) => {
                 self.set_fields(&headers, record);
-                record.hop = None;
+                record.rare.forget_hop();
                 Ok(())
             }
             Answer::Body(headers, payload) => {
                 self.set_fields(&headers, record);
                 record.payload = payload.into();
                 record.headroom = 0;
-                record.hop = None;
+                record.rare.forget_hop();
                 Ok(())
             }
             Answer::Moved(status, location) => {
                 let next = self.redirects.follow(&hop, status, &location, self.method(&hop)).map_err(said)?;
                 let moved = said(Failure::requeue(format!("redirected to {}", web_url::shown(&next.url))));
-                record.hop = Some(Box::new(next));
+                record.rare.hop = Some(Box::new(next));
                 Err(moved)
             }
         }
@@ -333,7 +334,7 @@ impl Op for Http {
     }
 
     fn idempotent(&self) -> bool {
-        self.method != Method::Post
+        self.method.is_idempotent()
     }
 }
 

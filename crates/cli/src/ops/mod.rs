@@ -174,7 +174,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Set { payload, fields } => Box::new(set::Set::new(payload.as_ref(), fields)),
         OpSpec::Stream { expression, max_bytes } => Box::new(stream::Stream::new(expression, *max_bytes)),
         OpSpec::Check { field, equals } => Box::new(check::Check::new(*field, equals)),
-        OpSpec::Parse { format } => Box::new(parse::Parse::new(*format)),
+        OpSpec::Parse { format } => Box::new(parse::Parse::new(format)),
         OpSpec::Split(spec) => return Ok(Box::new(split::Split::new(spec.clone()))),
         OpSpec::Gather(_) => return Ok(Box::new(gather::Gathers)),
     };

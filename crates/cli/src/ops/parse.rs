@@ -1,6 +1,7 @@
-//! `parse`: the [members](crate::json_member) of a JSON object become fields.
+//! `parse`: the [members](crate::json_member) of a JSON object become fields, or what a regular expression finds in a text.
 
 use millstream_flow::{Cx, Failure};
+use regex::bytes::Regex;
 
 use super::Op;
 use crate::file::model::ParseFormat;
@@ -10,14 +11,31 @@ use crate::record::Record;
 /// Text whose members are read without asking for memory first: what they take is counted after it.
 const LITTLE: usize = 16 << 10;
 
+/// The start of a text that a failure shows.
+const SHOWN: usize = 80;
+
 /// See the [module](self).
 pub(super) struct Parse {
-    format: ParseFormat,
+    /// For a text that is no JSON.
+    expression: Option<Regex>,
 }
 
 impl Parse {
-    pub(super) fn new(format: ParseFormat) -> Self {
-        Self { format }
+    pub(super) fn new(format: &ParseFormat) -> Self {
+        let expression = match format {
+            ParseFormat::Json => None,
+            ParseFormat::Regex(expression) => Some(Regex::new(expression).expect("the parser has understood it")),
+        };
+        Self { expression }
+    }
+
+    /// The most that the members of a text take.
+    fn most_bytes(&self, text: usize) -> usize {
+        match &self.expression {
+            None => most_bytes(text),
+            // Groups may lie within others.
+            Some(expression) => text.saturating_mul(expression.captures_len()),
+        }
     }
 }
 
@@ -28,13 +46,15 @@ impl Op for Parse {
         let line = record.line_text().filter(|_| len == 0);
         let text_len = line.map_or(usize::try_from(len).unwrap_or(usize::MAX), <[u8]>::len);
         if made > 0 || text_len > LITTLE {
-            cx.reserve((record.bytes() + made).saturating_add(most_bytes(text_len) as u64))?;
+            cx.reserve((record.bytes() + made).saturating_add(self.most_bytes(text_len) as u64))?;
         }
         let payload = record.payload.in_memory(made, cx)?;
-        let members = match self.format {
-            ParseFormat::Json => Members::read(line.unwrap_or(&payload)),
-        };
-        record.json = members.map_err(|error| Failure::permanent(format!("not a JSON object: {error}")))?;
+        let text = line.unwrap_or(&payload);
+        record.json = match &self.expression {
+            None => Members::read(text).map_err(|error| format!("not a JSON object: {error}")),
+            Some(expression) => groups(expression, text),
+        }
+        .map_err(Failure::permanent)?;
         Ok(())
     }
 
@@ -43,16 +63,27 @@ impl Op for Parse {
     }
 }
 
+/// The matches of the expression's named groups that take part.
+fn groups(expression: &Regex, text: &[u8]) -> Result<Members, String> {
+    let found = expression.captures(text).ok_or_else(|| {
+        let start = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]);
+        format!("`expression` matches nothing in {start:?}")
+    })?;
+    let named = expression.capture_names().flatten();
+    let values = named.filter_map(|name| Some((name.as_bytes(), found.name(name)?.as_bytes())));
+    Members::of_texts(values).map_err(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Parse;
     use crate::file::model::ParseFormat;
     use crate::ops::one_stage::run;
-    use crate::payload::{Payload, Stream};
+    use crate::payload::Stream;
     use crate::record::Record;
 
     fn parse(text: &str) -> Result<Record, String> {
-        run(Parse::new(ParseFormat::Json), Record::line(text.into()))
+        run(Parse::new(&ParseFormat::Json), Record::line(text.into()))
     }
 
     #[test]
@@ -75,7 +106,7 @@ mod tests {
     fn the_payload_comes_before_the_line() {
         let mut record = Record::line(br#"{"a": "line"}"#.to_vec());
         record.payload = br#"{"a": "payload"}"#.to_vec().into();
-        let record = run(Parse::new(ParseFormat::Json), record).unwrap();
+        let record = run(Parse::new(&ParseFormat::Json), record).unwrap();
         assert_eq!(record.json_member("a").as_deref(), Some(&b"payload"[..]));
     }
 
@@ -90,6 +121,20 @@ mod tests {
     }
 
     #[test]
+    fn what_named_groups_match_are_fields() {
+        let format = ParseFormat::Regex(r"^(?<host>\S+) (?:\[(?<time>[^]]*)\] )?(?<status>\d+)".into());
+        let parsed = |line: &[u8]| run(Parse::new(&format), Record::line(line.to_vec()));
+        let record = parsed("hé [now] 200 12".as_bytes()).unwrap();
+        for (name, value) in
+            [("host", Some("hé".as_bytes())), ("time", Some(b"now")), ("status", Some(b"200")), ("x", None)]
+        {
+            assert_eq!(record.json_member(name).as_deref(), value, "{name}");
+        }
+        assert_eq!(parsed(b"h 404").unwrap().json_member("time"), None);
+        assert_eq!(parsed(b"no number").unwrap_err(), "`expression` matches nothing in \"no number\"");
+    }
+
+    #[test]
     fn json_that_nests_deep_is_parsed_without_the_stack() {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         let record = parse(&format!("{{\"a\": {deep}, \"b\": 1}}")).unwrap();
@@ -100,8 +145,8 @@ mod tests {
     #[test]
     fn a_payload_that_is_not_in_memory_stays_where_it_is() {
         let mut record = Record::line(b"line".to_vec());
-        record.payload = Payload::Stream(Stream::of_bytes(br#"{"a": "stream"}"#.to_vec(), 0));
-        let record = run(Parse::new(ParseFormat::Json), record).unwrap();
+        record.payload = Stream::of_bytes(br#"{"a": "stream"}"#.to_vec(), 0).into();
+        let record = run(Parse::new(&ParseFormat::Json), record).unwrap();
         assert_eq!(record.json_member("a").as_deref(), Some(&b"stream"[..]));
         assert!(record.payload.as_bytes().is_none());
     }

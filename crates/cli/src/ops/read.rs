@@ -54,7 +54,7 @@ impl Read {
         if size > self.most_in_memory {
             cx.reserve(held + self.most_in_memory)?;
             let stream = Stream::of_file(file, size, path, self.most_in_memory);
-            return Ok(Made { payload: Payload::Stream(stream), size, mode: found.mode() });
+            return Ok(Made { payload: stream.into(), size, mode: found.mode() });
         }
         cx.reserve(held + size)?;
         let payload = read_all(&file, size, self.limit, held, path, cx)?;

@@ -16,7 +16,7 @@ impl Op for Sha256 {
             hasher.update(piece);
             Ok(())
         })?;
-        record.sha256 = Some(hasher.finalize().into());
+        record.rare.sha256 = Some(hasher.finalize().into());
         Ok(())
     }
 
@@ -37,6 +37,6 @@ mod tests {
     fn the_hash_of_abc_is_the_published_one() {
         let record = run(Sha256, Record::holding("abc")).unwrap();
         let published = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hex::encode(record.sha256.unwrap()), published);
+        assert_eq!(hex::encode(record.rare.sha256.unwrap()), published);
     }
 }

@@ -133,7 +133,7 @@ mod tests {
 
     use super::{Stream, check};
     use crate::ops::one_stage::{run, run_under, run_within};
-    use crate::payload::{self, Payload};
+    use crate::payload;
     use crate::record::Record;
 
     const MAX: u64 = 1 << 30;
@@ -159,7 +159,7 @@ mod tests {
         std::fs::write(&path, "2\n3\n").unwrap();
         let mut record = Record::line(b"x".to_vec());
         let opened = payload::Stream::of_file(File::open(&path).unwrap(), 4, &path, 0);
-        record.payload = Payload::Stream(opened.clone());
+        record.payload = opened.clone().into();
         let sum = || Stream::new("reduce(lines(), 0, acc + number(it))", MAX);
         assert_eq!(run(sum(), record.clone()).unwrap().payload, b"5\n");
         std::fs::write(&path, "").unwrap();

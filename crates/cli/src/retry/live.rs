@@ -143,7 +143,7 @@ impl Round {
 }
 
 /// The letters that can be run again, as a page shows them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Facts {
     /// Letters in the file.
     letters: u64,

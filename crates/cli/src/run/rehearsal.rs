@@ -268,7 +268,7 @@ impl Stage {
 
     /// Notes that the unit comes here.
     fn enter(&self, unit: &mut Rehearsed) -> Result<(), Failure> {
-        if let Some(fault) = &unit.record.fault {
+        if let Some(fault) = &unit.record.rare.fault {
             return Err(Failure::permanent(fault.clone()));
         }
         let again = unit.been.iter().filter(|been| **been == self.name).count();
@@ -338,7 +338,7 @@ impl Stage {
                     *group = member.clone();
                     return Ok(());
                 };
-                ops::gather::join(&mut group.record, &mut member.record, &spec, cx)?;
+                ops::gather::join(&mut group.record, &member.record, &spec, cx)?;
                 if group.been.is_empty() {
                     let record = std::mem::take(&mut group.record);
                     *group = Rehearsed { record, ..Rehearsed::clone(&whole) };
@@ -502,8 +502,8 @@ impl Stage {
         let hash = |hash: Option<[u8; 32]>| hash.map(|hash| hex::encode(&hash[..8])).unwrap_or_default();
         match &self.spec {
             OpSpec::Read { path, .. } => format!("{}, {}", shown_bytes(&path.render_known(record)), payload()),
-            OpSpec::Blake3 => format!("blake3 {}…", hash(record.blake3)),
-            OpSpec::Sha256 => format!("sha256 {}…", hash(record.sha256)),
+            OpSpec::Blake3 => format!("blake3 {}…", hash(record.rare.blake3)),
+            OpSpec::Sha256 => format!("sha256 {}…", hash(record.rare.sha256)),
             OpSpec::Zstd { .. } | OpSpec::Stream { .. } => payload(),
             OpSpec::Set { payload, fields } => {
                 let mut set: Vec<String> = fields
@@ -537,7 +537,7 @@ impl Stage {
 /// Goes on with a group of the unit alone.
 fn gather(unit: &mut Rehearsed, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<String, Failure> {
     let known = unit.payload_of.is_none();
-    unit.record = ops::gather::alone(&mut unit.record, spec, cx)?;
+    unit.record = ops::gather::alone(&unit.record, spec, cx)?;
     if known || spec.reduce == Reduce::Count {
         unit.payload_is_known();
     }
@@ -592,7 +592,7 @@ fn each(by: &SplitBy) -> &'static str {
         SplitBy::Blocks(_) => "a unit for each block",
         SplitBy::Json => "a unit for each value",
         SplitBy::Table { .. } => "a unit for each row",
-        SplitBy::Tar => "a unit for each file of the archive",
+        SplitBy::Tar | SplitBy::Zip => "a unit for each file of the archive",
         SplitBy::Copies(_) => "a copy for each stage",
     }
 }

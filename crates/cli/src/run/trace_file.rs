@@ -68,7 +68,9 @@ impl TraceFile {
         let path = shown::path(&self.path);
         let mut lines = Vec::new();
         if !self.is_temporary && report.left == 0 {
-            lines.push(format!("trace {path}: `millstream whatif {path}` tells what would make it faster"));
+            lines.push(format!(
+                "trace {path}: `millstream whatif {path}` tells what would make it faster, `millstream page {path}` shows it"
+            ));
         }
         let written = finished.and_then(|()| {
             let Some(events) = &self.events else { return Ok(()) };

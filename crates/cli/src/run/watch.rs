@@ -90,6 +90,7 @@ pub(super) fn watch(
     };
     let mut give_up: Option<Instant> = None;
     let mut unread = Unread::default();
+    let mut refused = Refused::default();
     let mut busy = false;
     let mut idle = 0;
     loop {
@@ -170,6 +171,9 @@ pub(super) fn watch(
         if unread.is_long(&waits.printer) {
             screen.say("programs wait until standard output is read");
         }
+        if let Some(reason) = refused.reason(control, &now) {
+            screen.warn(&format!("units wait, for no fiber could be started: {reason}"));
+        }
         let short = waits.machine.short();
         if let Some(short) = short.as_ref().filter(|_| !busy) {
             screen.say(&format!("programs wait for the machine: {short}"));
@@ -243,6 +247,28 @@ impl Unread {
                 false
             }
         }
+    }
+}
+
+/// Notices that units wait for fibers, and the system gives none.
+#[derive(Debug, Default)]
+struct Refused {
+    /// The latest look.
+    looked: Option<Instant>,
+    told: bool,
+}
+
+impl Refused {
+    /// Why no fiber was started, if units of a stage lack nothing else and none of them runs; once.
+    fn reason(&mut self, control: &Control, now: &Snapshot) -> Option<String> {
+        let stands = now.stages.iter().any(|stage| stage.granted > 0 && stage.running == 0 && stage.workers_busy == 0);
+        if self.told || !stands || self.looked.is_some_and(|looked| looked.elapsed() < LONG) {
+            return None;
+        }
+        self.looked = Some(Instant::now());
+        let reason = control.fibers().trouble.latest_refusal?;
+        self.told = true;
+        Some(reason)
     }
 }
 

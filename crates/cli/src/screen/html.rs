@@ -3,6 +3,7 @@
 use millstream_command::screen::look::Look;
 use millstream_command::screen::xml::escape;
 use millstream_command::screen::{shown, text};
+use millstream_flow::Report;
 use serde_json::{Value, json};
 
 use super::run_report::{RunReport, is_good, outcome};
@@ -12,8 +13,12 @@ use crate::serve::page;
 /// The page.
 pub(crate) fn html(run: &RunReport<'_>) -> String {
     let data = format!("{{{},\"report\":{}}}", run.page, report(run));
-    let plain = format!("<pre>{}</pre>", escape(&table(run.report, Look::FILE)));
-    page::frozen(&shown::json(&data), &plain)
+    page::frozen(&shown::json(&data), &plain(run.report))
+}
+
+/// The markup of a report for a reader without scripts.
+pub(crate) fn plain(report: &Report) -> String {
+    format!("<pre>{}</pre>", escape(&table(report, Look::FILE)))
 }
 
 /// The facts that the state of a page does not have. What a command line may have any number of is cut.
@@ -27,9 +32,18 @@ fn report(run: &RunReport<'_>) -> Value {
     let lost = run.metrics_lost.map(|lost| format!("metrics: {lost}"));
     let facts: Vec<_> =
         facts.map(|(name, value)| format!("{name}: {value}")).chain(ran_again).chain(lost).chain(gathered).collect();
+    let mut told = numbers(report);
+    told["outcome"] = outcome(report).into();
+    told["good"] = is_good(report).into();
+    told["identity"] = json!(identity(run));
+    told["facts"] = facts.into();
+    told["dead_letters"] = json!(run.dead_letters.map(|path| path.to_string_lossy()));
+    told
+}
+
+/// The numbers of a report.
+pub(crate) fn numbers(report: &Report) -> Value {
     json!({
-        "outcome": outcome(report),
-        "good": is_good(report),
         "wall_s": report.wall_s,
         "workers": report.workers,
         "bottleneck": report.bottleneck,
@@ -40,9 +54,6 @@ fn report(run: &RunReport<'_>) -> Value {
         "inflight_cap": report.inflight_cap,
         "peak_bytes_in_flight": report.peak_bytes_in_flight,
         "memory_cap": Some(report.memory_cap).filter(|cap| *cap != u64::MAX),
-        "identity": identity(run),
-        "facts": facts,
-        "dead_letters": run.dead_letters.map(|path| path.to_string_lossy()),
     })
 }
 

@@ -23,6 +23,12 @@ pub(crate) enum ReportFileError {
         /// The found extension, in words.
         found: String,
     },
+    /// A page is HTML.
+    #[error("--report {}: a trace is shown as a page, whose name ends in .html", shown::path(path))]
+    NoPage {
+        /// The file asked for.
+        path: PathBuf,
+    },
     /// The file cannot be written there.
     #[error(transparent)]
     Place(#[from] NotWritable),
@@ -32,6 +38,31 @@ pub(crate) enum ReportFileError {
 enum Form {
     Json,
     Html,
+}
+
+/// A page's file that can be written, as far as one can know before.
+#[derive(Debug, Clone)]
+pub(crate) struct Html(PathBuf);
+
+impl Html {
+    /// Checks the file's ending and that its folder lets a file be made.
+    ///
+    /// # Errors
+    /// [`ReportFileError`], which says what to do.
+    pub(crate) fn check(path: &Path) -> Result<Self, ReportFileError> {
+        match ReportFile::check(path)? {
+            ReportFile { path, form: Form::Html } => Ok(Self(path)),
+            ReportFile { path, form: Form::Json } => Err(ReportFileError::NoPage { path }),
+        }
+    }
+
+    /// Writes the page: a reader sees the old file or the whole new one.
+    ///
+    /// # Errors
+    /// Those of the file system; the old file, if there was one, is as it was.
+    pub(crate) fn write(&self, page: &str) -> Result<(), NotWritable> {
+        put(&self.0, page, "the trace is as it was")
+    }
 }
 
 /// A report file that can be written, as far as one can know before.
@@ -69,16 +100,18 @@ impl ReportFile {
             Form::Json => json::json(run),
             Form::Html => html::html(run),
         };
-        let written = Placing::create(self.path.clone()).and_then(|(placing, mut file)| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            placing.put(Existing::Replace)
-        });
-        written.map_err(|source| {
-            let help = "the run itself is over and its results stand".to_owned();
-            NotWritable { path: self.path.clone(), source, help }
-        })
+        put(&self.path, &text, "the run itself is over and its results stand")
     }
+}
+
+/// Puts a whole text in the place of a file. `help` says what stands if that fails.
+fn put(path: &Path, text: &str, help: &str) -> Result<(), NotWritable> {
+    let written = Placing::create(path.to_owned()).and_then(|(placing, mut file)| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        placing.put(Existing::Replace)
+    });
+    written.map_err(|source| NotWritable { path: path.to_owned(), source, help: help.to_owned() })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use millstream_flow::{Phase, Snapshot, StageSnapshot};
+use millstream_flow::{Phase, Plan, Snapshot, StageSnapshot};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -45,7 +45,10 @@ pub(crate) struct Feed {
     is_live: bool,
     causes: Arc<Causes>,
     audit: Audit,
-    readmission: Readmission,
+    /// `None`: dead letters cannot be run again.
+    readmission: Option<Readmission>,
+    /// The minimum time between two states.
+    every_ns: u64,
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -92,20 +95,37 @@ impl Feed {
     /// A feed about the run of these names; `begin` is its flow before it starts.
     pub(crate) fn new(names: Names<'_>, file: &FlowFile, begin: &Snapshot, is_live: bool, beside: Beside) -> Self {
         let place = |name: &String| file.stages.iter().position(|stage| stage.name == *name);
-        let stages: Vec<Value> = file
-            .stages
-            .iter()
-            .map(|stage| {
-                let otherwise = stage.otherwise.as_ref().filter(|_| stage.op.has_else());
-                let mut next: Vec<usize> = stage.next.iter().chain(otherwise).filter_map(place).collect();
-                next.dedup();
-                json!({ "name": stage.name, "op": stage.op.name(), "next": next })
-            })
-            .collect();
-        let resources: Vec<Value> = begin.resources.iter().map(|r| json!({ "name": r.name, "kind": r.kind })).collect();
-        let flow = json!({ "flow": file.name, "run": names.run, "reach": names.reach, "stages": stages, "resources": resources }).to_string();
-        let flow = flow.trim_start_matches('{').trim_end_matches('}').to_owned();
+        let stages = file.stages.iter().map(|stage| {
+            let otherwise = stage.otherwise.as_ref().filter(|_| stage.op.has_else());
+            let mut next: Vec<usize> = stage.next.iter().chain(otherwise).filter_map(place).collect();
+            next.dedup();
+            json!({ "name": stage.name, "next": next })
+        });
+        let flow = facts(&file.name, names, &stages.collect::<Vec<_>>(), begin);
         let Beside { causes, audit, readmission } = beside;
+        Self::of(flow, begin, is_live, EVERY_NS, causes, audit, Some(readmission))
+    }
+
+    /// A feed of a run that is over and is shown again. Each of its snapshots counts, however short the run was.
+    pub(crate) fn recorded(plan: &Plan, begin: &Snapshot) -> Self {
+        let place = |name: &String| plan.stages.iter().position(|stage| stage.name == *name);
+        let stages = plan.stages.iter().map(|stage| {
+            let next: Vec<usize> = stage.next.iter().filter_map(place).collect();
+            json!({ "name": stage.name, "next": next })
+        });
+        let flow = facts(&plan.flow, Names { run: &plan.flow, reach: None }, &stages.collect::<Vec<_>>(), begin);
+        Self::of(flow, begin, false, 0, Arc::default(), Audit::begin(), None)
+    }
+
+    fn of(
+        flow: String,
+        begin: &Snapshot,
+        is_live: bool,
+        every_ns: u64,
+        causes: Arc<Causes>,
+        audit: Audit,
+        readmission: Option<Readmission>,
+    ) -> Self {
         let inner = Mutex::new(Inner {
             state: State::new(),
             version: 0,
@@ -115,14 +135,14 @@ impl Feed {
             lanes: VecDeque::new(),
             history: History::new(begin),
         });
-        Self { flow, is_live, causes, audit, readmission, inner, changed: Condvar::new() }
+        Self { flow, is_live, causes, audit, readmission, every_ns, inner, changed: Condvar::new() }
     }
 
     /// Takes a snapshot from the main loop. `total` is the total number of units that the run will admit, if known.
     pub(crate) fn note(&self, now: &Snapshot, total: Option<u64>) {
         let mut inner = self.inner();
         if now.wall_ns >= inner.next_ns {
-            inner.next_ns = now.wall_ns + EVERY_NS;
+            inner.next_ns = now.wall_ns + self.every_ns;
             inner.history.note(now);
             let pace = inner.meter.read(now, total);
             if self.is_live {
@@ -187,7 +207,10 @@ impl Feed {
             ("history", render(&inner.history.over_time()).into()),
             ("causes", render(&causes).into()),
             ("letters", render(&self.causes.newest()).into()),
-            ("retry", render(&self.readmission.facts(now.phase)).into()),
+            (
+                "retry",
+                render(&self.readmission.as_ref().map(|again| again.facts(now.phase)).unwrap_or_default()).into(),
+            ),
             ("changes", render(&changes).into()),
         ];
         inner.version += 1;
@@ -197,6 +220,14 @@ impl Feed {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The constant facts about a flow as JSON, without the surrounding braces.
+fn facts(flow: &str, names: Names<'_>, stages: &[Value], begin: &Snapshot) -> String {
+    let resources: Vec<Value> = begin.resources.iter().map(|r| json!({ "name": r.name, "kind": r.kind })).collect();
+    let facts =
+        json!({ "flow": flow, "run": names.run, "reach": names.reach, "stages": stages, "resources": resources });
+    facts.to_string().trim_start_matches('{').trim_end_matches('}').to_owned()
 }
 
 fn render(value: &impl Serialize) -> String {

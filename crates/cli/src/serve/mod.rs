@@ -6,7 +6,7 @@
 //!
 //! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow and then its states as
 //! server-sent events ([`events`]) from one [`feed`]. With a [`token`], it posts settings and has dead letters run again
-//! ([`steering`]); without one it asks what settings would do ([`whatif`]).
+//! ([`steering`]); without one it asks what settings would do ([`whatif`]). The page of a run that is over has its data in it ([`recorded`]).
 
 mod accept;
 pub(crate) mod args;
@@ -15,6 +15,7 @@ pub(crate) mod feed;
 mod history;
 mod host;
 pub(crate) mod page;
+pub(crate) mod recorded;
 mod request;
 mod response;
 mod routes;

@@ -1,19 +1,36 @@
-//! The page: one file each of HTML, style and script. A server gives out the three as they are; frozen, they are one file, with the
-//! data of a run that is over in it.
+//! The page: one file each of HTML, style and script. A server gives out the three as they are, or with the data of a run that is over
+//! in the first; frozen, they are one file with such data.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 
+use super::response::Response;
+
 /// The document.
 pub(super) const HTML: &str = include_str!("page/index.html");
 /// Its style.
-pub(super) const CSS: &str = include_str!("page/page.css");
+const CSS: &str = include_str!("page/page.css");
 /// Its script.
-pub(super) const SCRIPT: &str = include_str!("page/page.js");
+const SCRIPT: &str = include_str!("page/page.js");
 
 /// The lines of the document that fetch the style and the script.
 const STYLE_LINE: &str = "<link rel=\"stylesheet\" href=\"page.css\">\n";
 const SCRIPT_LINE: &str = "<script src=\"page.js\" defer></script>\n";
+
+/// The style or the script, by its path; `None` for any other path.
+pub(super) fn part(path: &str) -> Option<Response> {
+    match path {
+        "/page.css" => Some(Response::of("text/css; charset=utf-8", CSS.as_bytes())),
+        "/page.js" => Some(Response::of("text/javascript; charset=utf-8", SCRIPT.as_bytes())),
+        _ => None,
+    }
+}
+
+/// The document with the data of a run that is over, as JSON; a server gives it out. `plain` is the markup that a reader without
+/// scripts sees.
+pub(super) fn with_data(data: &str, plain: &str) -> String {
+    filled(HTML, data, plain, "")
+}
 
 /// The page as one file that needs nothing beside itself and opens no connection. `data` is JSON; `plain` is the markup that a
 /// reader without scripts sees.
@@ -26,14 +43,16 @@ pub(crate) fn frozen(data: &str, plain: &str) -> String {
         hash(CSS),
         hash(SCRIPT),
     );
+    let html = HTML.replacen(SCRIPT_LINE, "", 1).replacen(STYLE_LINE, &head, 1);
+    filled(&html, data, plain, &format!("<script>{SCRIPT}</script>\n"))
+}
+
+/// A document with data, with markup for readers without scripts, and with an end of its body.
+fn filled(html: &str, data: &str, plain: &str, end: &str) -> String {
     // Within JSON, the character stands in strings alone: no text of a unit ends the element.
     let data = data.replace('<', "\\u003c");
-    let end =
-        format!("<script type=\"application/json\" id=\"frozen\">{data}</script>\n<script>{SCRIPT}</script>\n</body>");
-    HTML.replacen(SCRIPT_LINE, "", 1)
-        .replacen(STYLE_LINE, &head, 1)
-        .replacen("<body>\n", &format!("<body>\n<noscript>{plain}</noscript>\n"), 1)
-        .replacen("</body>", &end, 1)
+    let end = format!("<script type=\"application/json\" id=\"frozen\">{data}</script>\n{end}</body>");
+    html.replacen("</body>", &end, 1).replacen("<body>\n", &format!("<body>\n<noscript>{plain}</noscript>\n"), 1)
 }
 
 #[cfg(test)]

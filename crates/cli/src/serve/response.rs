@@ -37,8 +37,12 @@ impl Response {
     }
 
     /// Creates the answer with the page.
-    pub(super) fn page(body: &'static str) -> Self {
-        Self { policy: PAGE_POLICY, ..Self::of("text/html; charset=utf-8", body.as_bytes()) }
+    pub(super) fn page(body: impl Into<Cow<'static, str>>) -> Self {
+        let body = match body.into() {
+            Cow::Borrowed(body) => Cow::Borrowed(body.as_bytes()),
+            Cow::Owned(body) => Cow::Owned(body.into_bytes()),
+        };
+        Self { policy: PAGE_POLICY, ..Self::of("text/html; charset=utf-8", body) }
     }
 
     /// Creates an answer with a line of text.

@@ -12,6 +12,7 @@ use super::feed::Feed;
 use super::page;
 use super::request::{Method, Request};
 use super::response::Response;
+use super::server::Resources;
 use super::steering::Steering;
 use super::whatif::WhatIfs;
 use crate::metrics::Metrics;
@@ -33,18 +34,16 @@ pub(super) struct Page {
     pub(super) what_ifs: Option<WhatIfs>,
 }
 
-impl Routes {
-    /// Answers a request.
-    ///
-    /// # Errors
-    /// Returns the errors of the connection.
-    pub(super) fn answer(&self, stream: &TcpStream, request: &Request) -> io::Result<()> {
+impl Resources for Routes {
+    fn answer(&self, stream: &TcpStream, request: &Request) -> io::Result<()> {
         match (&self.page, request.method, request.path.as_str()) {
             (Some(page), Method::Get, "/events") => page.streams.send(stream, &page.feed, page.steering.is_some()),
             _ => self.response(request).write(stream, request.method == Method::Head),
         }
     }
+}
 
+impl Routes {
     fn response(&self, request: &Request) -> Response {
         let path = request.path.as_str();
         match (&self.page, request.method) {
@@ -69,12 +68,11 @@ impl Routes {
     }
 
     fn resource(&self, path: &str, request: &Request) -> Response {
+        if let Some(part) = self.page.as_ref().and_then(|_| page::part(path)) {
+            return part;
+        }
         match path {
             "/" if self.page.is_some() => Response::page(page::HTML),
-            "/page.css" if self.page.is_some() => Response::of("text/css; charset=utf-8", page::CSS.as_bytes()),
-            "/page.js" if self.page.is_some() => {
-                Response::of("text/javascript; charset=utf-8", page::SCRIPT.as_bytes())
-            }
             "/healthz" => Response::text(200, "ok"),
             "/ready" => self.ready(),
             _ => {

@@ -16,7 +16,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::host;
 use super::request::{self, Method, NoRequest, Request};
 use super::response::Response;
-use super::routes::Routes;
 
 /// The maximum number of open connections. A further connection gets status 503 and is closed.
 pub(super) const MAX_CONNECTIONS: usize = 64;
@@ -29,6 +28,15 @@ const LINGER: Duration = Duration::from_millis(500);
 /// The time for which the end of the server waits for unfinished answers.
 const FAREWELL: Duration = Duration::from_millis(500);
 
+/// The resources of a server, by path.
+pub(super) trait Resources: Send + Sync + 'static {
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Returns the errors of the connection.
+    fn answer(&self, stream: &TcpStream, request: &Request) -> io::Result<()>;
+}
+
 /// A server, which stops when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -40,19 +48,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at `address` and answers from `routes`.
+    /// Listens at `address` and answers from `resources`.
     ///
     /// # Errors
     /// Returns an error if the address is in use or not one of this machine, or if the system refuses.
-    pub(super) fn start(address: SocketAddr, routes: Routes) -> io::Result<Self> {
+    pub(super) fn start(address: SocketAddr, resources: impl Resources) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (wake, woken) = UnixStream::pair()?;
         let connections = Arc::new(Connections::default());
-        let (open, routes) = (Arc::clone(&connections), Arc::new(routes));
-        let thread =
-            thread::Builder::new().name("http".to_owned()).spawn(move || serve(&listener, &woken, &open, &routes))?;
+        let open = Arc::clone(&connections);
+        let resources: Arc<dyn Resources> = Arc::new(resources);
+        let thread = thread::Builder::new()
+            .name("http".to_owned())
+            .spawn(move || serve(&listener, &woken, &open, &resources))?;
         Ok(Self { address, wake: Some(wake), thread: Some(thread), connections })
     }
 
@@ -107,7 +117,7 @@ impl Drop for Entry {
 }
 
 /// Accepts connections until the other end of `woken` is closed.
-fn serve(listener: &TcpListener, woken: &UnixStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
+fn serve(listener: &TcpListener, woken: &UnixStream, open: &Arc<Connections>, resources: &Arc<dyn Resources>) {
     let mut wait = None;
     loop {
         let events = if wait.is_some() { PollFlags::empty() } else { PollFlags::IN };
@@ -118,7 +128,7 @@ fn serve(listener: &TcpListener, woken: &UnixStream, open: &Arc<Connections>, ro
         }
         wait = None;
         match listener.accept() {
-            Ok((stream, _)) => begin(stream, open, routes),
+            Ok((stream, _)) => begin(stream, open, resources),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -130,7 +140,7 @@ fn serve(listener: &TcpListener, woken: &UnixStream, open: &Arc<Connections>, ro
 }
 
 /// Starts the thread of a connection.
-fn begin(stream: TcpStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
+fn begin(stream: TcpStream, open: &Arc<Connections>, resources: &Arc<dyn Resources>) {
     if stream.set_nonblocking(false).is_err() || stream.set_nodelay(true).is_err() {
         return;
     }
@@ -140,18 +150,18 @@ fn begin(stream: TcpStream, open: &Arc<Connections>, routes: &Arc<Routes>) {
         let _ = stream.set_write_timeout(Some(PAUSE)).and_then(|()| (&stream).write(refusal));
         return;
     };
-    let routes = Arc::clone(routes);
+    let resources = Arc::clone(resources);
     let talk = move || {
         let _entry = entry;
-        converse(&stream, &routes);
+        converse(&stream, &*resources);
     };
     // If there is no thread, the connection closes.
     let _ = thread::Builder::new().name("http connection".to_owned()).stack_size(STACK_BYTES).spawn(talk);
 }
 
-fn converse(stream: &TcpStream, routes: &Routes) {
+fn converse(stream: &TcpStream, resources: &dyn Resources) {
     let answered = match request::read(stream) {
-        Ok(request) => answer(stream, &request, routes),
+        Ok(request) => answer(stream, &request, resources),
         Err(NoRequest::Refused(refusal)) => refusal.write(stream, false),
         Err(NoRequest::Gone) => return,
     };
@@ -160,7 +170,7 @@ fn converse(stream: &TcpStream, routes: &Routes) {
     }
 }
 
-fn answer(stream: &TcpStream, request: &Request, routes: &Routes) -> io::Result<()> {
+fn answer(stream: &TcpStream, request: &Request, resources: &dyn Resources) -> io::Result<()> {
     let own = stream.local_addr()?.ip();
     if !host::is_own(&request.host, own) {
         let why = format!(
@@ -169,7 +179,7 @@ fn answer(stream: &TcpStream, request: &Request, routes: &Routes) -> io::Result<
         );
         return Response::refusal(421, why).write(stream, request.method == Method::Head);
     }
-    routes.answer(stream, request)
+    resources.answer(stream, request)
 }
 
 /// Gives the peer time to read the answer: closing a connection with unread input resets it, which discards the answer.

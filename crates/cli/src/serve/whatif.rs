@@ -1,8 +1,8 @@
-//! The page's what-if: replays of the newest units under other settings.
+//! The page's what-if: replays of a run's units under other settings.
 //!
 //! A question changes nothing and needs no token, so the answers are bounded instead: one thread gives them, one after the
-//! other; a client has one question at a time, and few wait; a replay is of as many units as take about [`REPLAY`]; and
-//! all of them together get a quarter of a core, after the first second of it.
+//! other; a client has one question at a time, and few wait. Beside a run, a replay is of as many of the newest units as take about
+//! [`REPLAY`], and all of them together get a quarter of a core, after the first second of it. Of a trace, a replay is of all units.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -85,9 +85,21 @@ impl WhatIfs {
     /// # Errors
     /// The system gives no thread.
     pub(super) fn start(live: LiveTrace) -> std::io::Result<Self> {
+        Self::answer_from(Replays::of(live))
+    }
+
+    /// Starts the thread that answers from the trace of a run that is over, whose replay with its own settings came to `as_it_was`.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn of(trace: Trace, as_it_was: Answer) -> std::io::Result<Self> {
+        Self::answer_from(Replays::of_whole(trace, as_it_was))
+    }
+
+    fn answer_from(replays: Replays) -> std::io::Result<Self> {
         let desk = Arc::<Desk>::default();
         let theirs = Arc::clone(&desk);
-        let thread = thread::Builder::new().name("what-if".to_owned()).spawn(move || serve(&theirs, live))?;
+        let thread = thread::Builder::new().name("what-if".to_owned()).spawn(move || serve(&theirs, replays))?;
         Ok(Self { desk, thread: Some(thread) })
     }
 
@@ -177,14 +189,15 @@ impl Desk {
     }
 }
 
-fn serve(desk: &Desk, live: LiveTrace) {
-    let mut replays = Replays::of(live);
+fn serve(desk: &Desk, mut replays: Replays) {
     let mut purse = Purse::full(Instant::now());
     while let Some(Question { settings, answer, .. }) = desk.take() {
         let began = Instant::now();
         // A client that has gone is none the worse for it.
         let _ = answer.try_send(replays.answer(&settings, began));
-        desk.pause(purse.pay(began, Instant::now()));
+        if replays.live.is_some() {
+            desk.pause(purse.pay(began, Instant::now()));
+        }
     }
 }
 
@@ -213,7 +226,8 @@ impl Purse {
 /// The units that answers are from, and how fast this machine replays them.
 #[derive(Debug)]
 struct Replays {
-    live: LiveTrace,
+    /// The run that goes on; `None`: there is one window, the trace of a run that is over.
+    live: Option<LiveTrace>,
     /// Visits that are replayed within [`REPLAY`].
     visits: f64,
     visit_bytes: f64,
@@ -233,7 +247,12 @@ struct Window {
 
 impl Replays {
     fn of(live: LiveTrace) -> Self {
-        Self { live, visits: VISITS, visit_bytes: VISIT_BYTES, window: None }
+        Self { live: Some(live), visits: VISITS, visit_bytes: VISIT_BYTES, window: None }
+    }
+
+    fn of_whole(trace: Trace, as_it_was: Answer) -> Self {
+        let window = Some(Window::of(trace, as_it_was, None, Instant::now()));
+        Self { live: None, visits: VISITS, visit_bytes: VISIT_BYTES, window }
     }
 
     fn answer(&mut self, settings: &[String], now: Instant) -> Value {
@@ -241,11 +260,13 @@ impl Replays {
     }
 
     fn try_answer(&mut self, settings: &[String], now: Instant) -> Result<Value, String> {
-        let since = self.live.first_unit();
-        let is_fresh = |window: &Window| window.since == since && now < window.taken + FRESH;
-        if !self.window.as_ref().is_some_and(is_fresh) {
-            self.window = None;
-            self.window = Some(self.take_window(since, now)?);
+        if let Some(live) = self.live.clone() {
+            let since = live.first_unit();
+            let is_fresh = |window: &Window| window.since == since && now < window.taken + FRESH;
+            if !self.window.as_ref().is_some_and(is_fresh) {
+                self.window = None;
+                self.window = Some(self.take_window(&live, since, now)?);
+            }
         }
         let Some(window) = &mut self.window else { return Err("there are no units".to_owned()) };
         if let Some(answer) = window.remembered.get(settings) {
@@ -268,16 +289,16 @@ impl Replays {
     }
 
     /// Takes the newest units, as many as are replayed in time.
-    fn take_window(&mut self, since: Option<u64>, now: Instant) -> Result<Window, String> {
+    fn take_window(&mut self, live: &LiveTrace, since: Option<u64>, now: Instant) -> Result<Window, String> {
         let newest = |bytes: usize| -> Result<(Vec<u8>, Trace), String> {
-            let bytes = self.live.window(bytes);
+            let bytes = live.window(bytes);
             let trace = Trace::read(&*bytes).map_err(|error| error.to_string())?;
             Ok((bytes, trace))
         };
         let (mut bytes, mut trace) = newest((self.visits * self.visit_bytes) as usize)?;
         if trace.units() < FEWEST_UNITS {
             // Behind a long queue, the units that have left came in before many others.
-            (bytes, trace) = newest(self.live.most_bytes())?;
+            (bytes, trace) = newest(live.most_bytes())?;
         }
         if trace.units() < FEWEST_UNITS {
             let units = trace.units();
@@ -292,8 +313,14 @@ impl Replays {
         let in_time = visits * REPLAY.as_secs_f64() / began.elapsed().as_secs_f64().max(1e-6);
         // Half-way, since one replay may have been held up.
         self.visits = ((self.visits + in_time) / 2.0).clamp(VISITS_RANGE.0, VISITS_RANGE.1);
+        Ok(Window::of(trace, before, since, now))
+    }
+}
+
+impl Window {
+    fn of(trace: Trace, before: Answer, since: Option<u64>, taken: Instant) -> Self {
         let miss = Doubt::of(&trace, &before).miss();
-        Ok(Window { taken: now, since, trace, before, miss, remembered: HashMap::new() })
+        Window { taken, since, trace, before, miss, remembered: HashMap::new() }
     }
 }
 

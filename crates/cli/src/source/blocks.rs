@@ -90,9 +90,9 @@ mod tests {
         let long = super::MAX_LINE_BYTES + 100;
         let input = [b"one\n".to_vec(), vec![b'x'; long], b"\ntwo\n".to_vec()].concat();
         let units: Vec<_> = Blocks::new(&input[..], "test".to_owned(), false, 8).collect();
-        let told: Vec<_> = units.iter().map(|unit| (unit.text(), unit.fault.is_some())).collect();
+        let told: Vec<_> = units.iter().map(|unit| (unit.text(), unit.rare.fault.is_some())).collect();
         assert_eq!(told, [(&b"one\n"[..], false), (b"", true), (b"two\n", false)]);
-        assert!(units[1].fault.as_deref().unwrap().contains("block 2 of test is a line of more than"));
+        assert!(units[1].rare.fault.as_deref().unwrap().contains("block 2 of test is a line of more than"));
     }
 
     #[test]
@@ -105,6 +105,6 @@ mod tests {
         }
         let units: Vec<_> = Blocks::new((&b"a\n"[..]).chain(Broken), "test".to_owned(), false, 2).collect();
         assert_eq!(units.len(), 2);
-        assert!(units[1].fault.as_deref().unwrap().contains("cannot read test after block 1: unplugged"));
+        assert!(units[1].rare.fault.as_deref().unwrap().contains("cannot read test after block 1: unplugged"));
     }
 }

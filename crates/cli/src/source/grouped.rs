@@ -27,7 +27,7 @@ impl<I: Iterator<Item = Record>> Iterator for Grouped<I> {
         let mut group: Option<Vec<u8>> = None;
         for _ in 0..self.size {
             match self.items.next().map(whole) {
-                Some(item) if item.fault.is_some() => {
+                Some(item) if item.rare.fault.is_some() => {
                     if group.is_none() {
                         return Some(item);
                     }
@@ -56,7 +56,7 @@ impl<I: Iterator<Item = Record>> Iterator for Grouped<I> {
 
 /// The item, which cannot be one of a group if it has a zero byte in it: that would make two of it.
 fn whole(item: Record) -> Record {
-    if item.fault.is_none() && item.text().contains(&0) {
+    if item.rare.fault.is_none() && item.text().contains(&0) {
         return item.with_fault("it has a zero byte in it, and a group has those between its items");
     }
     item
@@ -76,9 +76,10 @@ mod tests {
         let items = [item("a"), item("b"), item("c"), item("d").with_fault("broken"), item("e"), item("f"), item("g")];
         let grouped = Grouped::new(items.into_iter(), 2);
         assert_eq!(grouped.size_hint(), (4, Some(4)));
-        let units: Vec<(Vec<u8>, bool)> = grouped.map(|unit| (unit.text().to_vec(), unit.fault.is_some())).collect();
+        let units: Vec<(Vec<u8>, bool)> =
+            grouped.map(|unit| (unit.text().to_vec(), unit.rare.fault.is_some())).collect();
         let nul: Vec<bool> =
-            Grouped::new([item("a"), item("b\0c")].into_iter(), 2).map(|unit| unit.fault.is_some()).collect();
+            Grouped::new([item("a"), item("b\0c")].into_iter(), 2).map(|unit| unit.rare.fault.is_some()).collect();
         assert_eq!(nul, [false, true], "an item is not taken for two");
         let expected = [("a\0b", false), ("c", false), ("d", true), ("e\0f", false), ("g", false)];
         assert_eq!(units, expected.map(|(text, fault)| (text.as_bytes().to_vec(), fault)));

@@ -167,11 +167,11 @@ mod tests {
             for length in 98..110 {
                 let records = limited(format!("{}{ending}next\n", "x".repeat(length)).as_bytes());
                 assert_eq!(records.len(), 2, "{length}");
-                assert_eq!(records[0].fault.is_some(), length > 100, "{length}");
+                assert_eq!(records[0].rare.fault.is_some(), length > 100, "{length}");
                 assert_eq!(records[1].text(), b"next");
             }
         }
-        let fault = limited(&[b'x'; 1000])[0].fault.clone().unwrap();
+        let fault = limited(&[b'x'; 1000])[0].rare.fault.clone().unwrap();
         assert_eq!(fault, "line 1 of test is longer than 100 bytes, the most a line may have");
     }
 
@@ -186,6 +186,6 @@ mod tests {
         let input = (&b"a\nb\n"[..]).chain(Failing);
         let records: Vec<Record> = Lines::new(input, "test".to_owned(), false).collect();
         assert_eq!(records.len(), 3);
-        assert_eq!(records[2].fault.as_deref(), Some("cannot read test after line 2: broken"));
+        assert_eq!(records[2].rare.fault.as_deref(), Some("cannot read test after line 2: broken"));
     }
 }

@@ -143,10 +143,12 @@ pub(crate) fn again(
             None => Record::line(unit.text),
             Some(rel_from) => walked.file(unit.text, rel_from),
         };
-        record.passed = unit.after;
+        if unit.after > 0 {
+            record.rare.passed = unit.after;
+        }
         match unit.wanted.is_empty() {
-            true => record.letter = Some(unit.letter),
-            false => record.wanted = Some(unit.wanted.into()),
+            true => record.rare.letter = Some(unit.letter),
+            false => record.rare.wanted = Some(unit.wanted.into()),
         }
         record
     });

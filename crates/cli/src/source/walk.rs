@@ -442,7 +442,7 @@ mod tests {
         let rel = |record: &Record| String::from_utf8_lossy(&record.field(&Field::Rel).unwrap()).into_owned();
         records(root, options)
             .iter()
-            .map(|record| if record.fault.is_some() { format!("!{}", rel(record)) } else { rel(record) })
+            .map(|record| if record.rare.fault.is_some() { format!("!{}", rel(record)) } else { rel(record) })
             .collect()
     }
 
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(found[0].bytes(), 2);
         for root in [&folder.path().join("missing"), Path::new("/dev/null")] {
             assert!(check(root).is_err());
-            assert!(records(root, ALL)[0].fault.is_some());
+            assert!(records(root, ALL)[0].rare.fault.is_some());
         }
     }
 
@@ -558,7 +558,7 @@ mod tests {
         }
         for ignored in [true, false] {
             let found = records(folder.path(), Options { follow: true, ignored, ..ALL });
-            let faults: Vec<_> = found.iter().filter_map(|record| record.fault.as_deref()).collect();
+            let faults: Vec<_> = found.iter().filter_map(|record| record.rare.fault.as_deref()).collect();
             // Every folder is entered through its name and through the first link; each other path to one is a fault.
             assert_eq!(found.len() - faults.len(), 2 * DEPTH + 1, "ignored = {ignored}");
             assert_eq!(faults.len(), DEPTH + 2 * (DEPTH - 1), "{faults:#?}");
@@ -589,7 +589,7 @@ mod tests {
         let left: Vec<Record> = walk.collect();
         let rels: Vec<_> = left.iter().map(|record| record.field(&Field::Rel).unwrap().into_owned()).collect();
         assert_eq!(rels, [&b"a.txt"[..], b"b", b"target/f"]);
-        let fault = left[1].fault.as_deref().unwrap();
+        let fault = left[1].rare.fault.as_deref().unwrap();
         assert!(fault.contains("cannot read the folder: No such file"), "{fault}");
     }
 
@@ -613,7 +613,7 @@ mod tests {
         }
         let found = records(folder.path(), ALL);
         assert_eq!(found.len(), MAX_OPEN * 2);
-        assert!(found.iter().all(|record| record.fault.is_none() && record.path().is_file()));
+        assert!(found.iter().all(|record| record.rare.fault.is_none() && record.path().is_file()));
         assert_eq!(found.iter().map(Record::bytes).sum::<u64>(), (0..MAX_OPEN as u64 * 2).sum::<u64>());
     }
 
@@ -645,7 +645,7 @@ mod tests {
             let rels: Vec<_> = found.iter().map(|record| record.field(&Field::Rel).unwrap().into_owned()).collect();
             let expected = [".dot/e", "a.txt", "b/.hidden", "b/c/d", "target/f"].map(|rel| rel.as_bytes().to_vec());
             assert_eq!(rels, expected);
-            assert!(found.iter().all(|record| record.fault.is_none()));
+            assert!(found.iter().all(|record| record.rare.fault.is_none()));
         }
     }
 

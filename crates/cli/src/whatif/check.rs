@@ -4,9 +4,9 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::Arc;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use libc::SIGINT;
 use millstream_command::screen::out::complain;
@@ -14,6 +14,7 @@ use millstream_command::screen::text;
 use millstream_csm::compare::{Comparison, Paired, Smaller};
 use millstream_flow::Trace;
 use serde::Serialize;
+use signal_hook::{flag, low_level};
 
 use super::answer::Answer;
 use super::{WhatIfError, read};
@@ -147,15 +148,35 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     let words: Vec<_> = rest.iter().map(|word| text::printable(word)).collect();
     let with = settings.iter().fold(String::new(), |with, setting| with + "--set " + &text::printable(setting) + " ");
     complain(format!("runs again in {}: millstream run {with}{}", text::printable(dir), words.join(" ")));
-    // The keys of the terminal reach the run, too, which ends in its own way.
-    let interrupted = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(SIGINT, interrupted.clone()).map_err(failed)?;
-    let status = command.status().map_err(failed)?;
+    let (status, interrupted) = with_keys(&mut command).map_err(failed)?;
     // A run with dead letters has still ended properly.
-    if interrupted.load(Ordering::Relaxed) || !matches!(status.code(), Some(0 | 1)) {
+    if interrupted || !matches!(status.code(), Some(0 | 1)) {
         return refuse("the run failed, see above");
     }
-    read(&again).map(|trace| measured(&trace))
+    Ok(measured(&read(&again)?))
+}
+
+/// Whether ^C ends this command. While a run goes on it does not: the keys of the terminal reach the run, too, which ends in its own way.
+static ENDS_ON_INTERRUPT: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Runs a command to its end. Returns its status, and whether ^C was for it.
+fn with_keys(command: &mut Command) -> io::Result<(ExitStatus, bool)> {
+    let ends = match ENDS_ON_INTERRUPT.get() {
+        Some(ends) => ends,
+        None => {
+            let ends = Arc::default();
+            flag::register_conditional_default(SIGINT, Arc::clone(&ends))?;
+            ENDS_ON_INTERRUPT.get_or_init(|| ends)
+        }
+    };
+    let interrupted = Arc::new(AtomicBool::new(false));
+    // Sequentially consistent: the handler may run on any thread.
+    ends.store(false, Ordering::SeqCst);
+    let noted = flag::register(SIGINT, interrupted.clone())?;
+    let status = command.status();
+    low_level::unregister(noted);
+    ends.store(true, Ordering::SeqCst);
+    Ok((status?, interrupted.load(Ordering::SeqCst)))
 }
 
 /// A temporary folder for the files of the run, which is removed when this value is dropped.

@@ -10,6 +10,7 @@ use millstream_command::screen::text;
 use millstream_flow::Trace;
 
 use super::WhatIfError;
+use super::reading::NotRead;
 use crate::steer::client;
 use crate::steer::place::{self, Run};
 
@@ -60,7 +61,7 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
 
 fn window(run: &Run) -> Result<Trace, WhatIfError> {
     let bytes = client::trace(run)?;
-    Trace::read(&*bytes).map_err(|error| WhatIfError::Trace(text::printable(&run.name).into_owned(), error))
+    Trace::read(&*bytes).map_err(|error| WhatIfError::Trace(NotRead::of_run(&run.name, error)))
 }
 
 fn too_few(run: &Run, trace: &Trace) -> WhatIfError {

@@ -25,18 +25,18 @@ mod search;
 mod setting;
 mod slope;
 
-use std::io::BufReader;
 use std::path::Path;
 use std::process::ExitCode;
 
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::shown;
-use millstream_flow::{Trace, TraceError, WhatIf};
+use millstream_flow::{Trace, WhatIf};
 
 pub(crate) use self::answer::Answer;
 pub(crate) use self::doubt::Doubt;
 pub(crate) use self::goal::Goal;
-use self::reading::Reading;
+pub(crate) use self::page::{itself, part};
+pub(crate) use self::reading::{NotRead, read};
 use self::replays::{NoReplay, Replays};
 use self::setting::SettingError;
 pub(crate) use self::setting::changes;
@@ -52,8 +52,8 @@ const NO_ANSWER: u8 = 1;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 enum WhatIfError {
-    #[error("{0}: {1}")]
-    Trace(String, TraceError),
+    #[error(transparent)]
+    Trace(#[from] NotRead),
     #[error(transparent)]
     Setting(#[from] SettingError),
     #[error("--check: {0}")]
@@ -91,17 +91,10 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> ExitCode {
     }
 }
 
-/// Reads the trace of a file.
-fn read(path: &Path) -> Result<Trace, WhatIfError> {
-    let named = |error| WhatIfError::Trace(shown::path(path).to_string(), error);
-    let file = Reading::open(path).map_err(|error| named(error.into()))?;
-    Trace::read_or_sample(BufReader::new(file)).map_err(named)
-}
-
 /// Reads the trace of a file, or of a run that goes on.
 fn read_any(path: &Path) -> Result<Trace, WhatIfError> {
     if live::is_file(path).unwrap_or(true) {
-        return read(path);
+        return Ok(read(path)?);
     }
     live::read(path).map_err(|error| match error {
         WhatIfError::Run(SteerError::NoRun(no_run)) => WhatIfError::Neither(shown::path(path).to_string(), no_run),

@@ -32,7 +32,7 @@ pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
 }
 
 /// The line that says which part of a run the answer is from, if it is not from the whole.
-fn part(trace: &Trace) -> String {
+pub(crate) fn part(trace: &Trace) -> String {
     let units = text::counted(trace.units() as u64, "unit");
     if trace.is_live() {
         let pace = text::seconds(trace.measured().wall.as_secs_f64());
@@ -45,7 +45,7 @@ fn part(trace: &Trace) -> String {
 }
 
 /// The line that compares a replay of the run itself with the run.
-fn itself(trace: &Trace, doubt: &Doubt) -> String {
+pub(crate) fn itself(trace: &Trace, doubt: &Doubt) -> String {
     format!(
         "replay of the {} itself: {} against {} measured ({})\n",
         if trace.is_live() { "window" } else { "run" },

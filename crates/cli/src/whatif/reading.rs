@@ -1,20 +1,72 @@
 //! The reading of a trace, told of on a terminal while it lasts: a long trace is read several times, for minutes.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use millstream_command::screen::out::complain;
 use millstream_command::screen::{shown, text};
+use millstream_flow::{Trace, TraceError};
 use rustix::stdio::stderr;
 use rustix::termios::isatty;
 
 /// Reading that takes longer is told of, and again whenever it has taken twice as long.
 const SLOW: Duration = Duration::from_secs(2);
 
+/// The most bytes of a file that is no trace which are looked at.
+const LOOK: u64 = 4096;
+
+/// The reason why there is no trace in a file.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {error}{}", what.map_or_else(String::new, |what| format!("; {what}")))]
+pub(crate) struct NotRead {
+    path: String,
+    error: TraceError,
+    /// The kind of file that it is instead, if it is known, and what to do with it.
+    what: Option<&'static str>,
+}
+
+impl NotRead {
+    /// The trace that a run handed over cannot be read.
+    pub(super) fn of_run(name: &str, error: TraceError) -> Self {
+        NotRead { path: text::printable(name).into_owned(), error, what: None }
+    }
+}
+
+/// Reads the trace of a file; a long one is sampled.
+///
+/// # Errors
+/// The file cannot be read, or is no trace, or a damaged one.
+pub(crate) fn read(path: &Path) -> Result<Trace, NotRead> {
+    let not_read = |error: TraceError| {
+        let what = matches!(error, TraceError::NotATrace(_)).then(|| kind(path)).flatten();
+        NotRead { path: shown::path(path).to_string(), error, what }
+    };
+    let file = Reading::open(path).map_err(|error| not_read(error.into()))?;
+    Trace::read_or_sample(BufReader::new(file)).map_err(not_read)
+}
+
+/// Another file of a run, and what to do with it.
+fn kind(path: &Path) -> Option<&'static str> {
+    let mut begin = Vec::new();
+    File::open(path).ok()?.take(LOOK).read_to_end(&mut begin).ok()?;
+    let begin = String::from_utf8_lossy(&begin);
+    if begin.starts_with(r#"{"displayTimeUnit""#) {
+        return Some(
+            "these are the events of a run, for trace viewers: `run --trace FILE` beside `--events` writes the trace",
+        );
+    }
+    if begin.starts_with("<!DOCTYPE html>") {
+        return Some("this is a page: a browser opens it");
+    }
+    (begin.starts_with('{') && begin.contains("\"admitted\"")).then_some(
+        "this is a report: `run --trace FILE` beside `--report` writes the trace, and `--report FILE.html` the page",
+    )
+}
+
 /// See the [module](self).
-pub(super) struct Reading {
+struct Reading {
     file: File,
     name: String,
     bytes: u64,
@@ -29,7 +81,7 @@ impl Reading {
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
         let tells_after = isatty(stderr()).then_some(SLOW);

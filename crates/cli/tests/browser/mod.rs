@@ -18,6 +18,11 @@ pub(crate) fn browser() -> Option<&'static str> {
 
 /// The page in the browser when its script has run.
 pub(crate) fn opened(browser: &str, profile: &Path, page: &Path, fragment: &str) -> String {
+    opened_at(browser, profile, &format!("file://{}{fragment}", page.display()))
+}
+
+/// The page at an address in the browser when its script has run.
+pub(crate) fn opened_at(browser: &str, profile: &Path, url: &str) -> String {
     let output = Command::new(browser)
         .args([
             "--headless",
@@ -28,7 +33,7 @@ pub(crate) fn opened(browser: &str, profile: &Path, page: &Path, fragment: &str)
             "--dump-dom",
         ])
         .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}{fragment}", page.display()))
+        .arg(url)
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap()

@@ -85,6 +85,21 @@ fn a_join_that_waits_for_more_than_ever_comes_is_refused_with_both_ways() {
 }
 
 #[test]
+fn a_path_below_a_folder_tells_files_apart_as_the_whole_path_does() {
+    let stages = ways("by = \"{rel}\"\nunits = 3");
+    let room = flow("", &stages);
+    let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
+    assert!(err.contains("no group of `join` ever has 3 units"), "{err}");
+    // Several INPUTs may each have such a file.
+    let text = format!("name = \"joins\"\n[source]\nwalk = \"{{input}}\"\n{stages}");
+    let (_, err) = planned(&Room::new(&text));
+    assert!(
+        err.contains("`fork` sends it 1 or 2: the group of a file below one INPUT alone waits for the end"),
+        "{err}"
+    );
+}
+
+#[test]
 fn a_join_whose_other_field_may_tell_pieces_of_a_file_apart_is_told_of() {
     let stages = ways("by = \"{path} {set.way}\"\nunits = 2");
     let stages = stages.replace(

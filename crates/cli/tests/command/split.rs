@@ -92,6 +92,88 @@ fn files_of_an_archive() {
     assert_eq!(sorted(&room, "out"), ["./sub/one 1 one", "./two 2 two"]);
 }
 
+/// A zip archive of stored files.
+fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    let short = |number: usize| (number as u16).to_le_bytes();
+    let long = |number: usize| (number as u32).to_le_bytes();
+    for (name, content) in files {
+        let mut crc = flate2::Crc::new();
+        crc.update(content);
+        let about =
+            [&long(crc.sum() as usize)[..], &long(content.len()), &long(content.len()), &short(name.len())].concat();
+        directory.extend(
+            [b"PK\x01\x02\x14\x03\x14\0\0\0\0\0\0\0\0\0", &about[..], &[0; 12], &long(archive.len()), name.as_bytes()]
+                .concat(),
+        );
+        archive.extend([b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0", &about[..], &[0; 2], name.as_bytes(), content].concat());
+    }
+    let end =
+        [&short(files.len())[..], &short(files.len()), &long(directory.len()), &long(archive.len()), &[0; 2]].concat();
+    [&archive[..], &directory, b"PK\x05\x06\0\0\0\0", &end].concat()
+}
+
+/// A flow that unpacks zip archives, after these stages.
+fn unpacking(memory: &str, before: &str) -> String {
+    format!(
+        r#"
+        name = "unpack"
+        memory = "{memory}"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        {before}
+        [[stage]]
+        name = "split"
+        op = "split"
+        by = "zip"
+        [[stage]]
+        name = "keep"
+        op = "write"
+        path = "out/{{path}}"
+        "#
+    )
+}
+
+#[test]
+fn files_of_a_zip_archive_are_written_below_their_folder_alone() {
+    let room = Room::new(&unpacking("1MiB", ""));
+    fs::create_dir(room.path("in")).unwrap();
+    let archive =
+        zip(&[("a/b", b"1"), ("../evil", b"2"), ("/abs", b"3"), ("twice", b"4"), ("twice", b"5"), ("", b"6")]);
+    room.write("in/a.zip", &archive);
+    let (_, err) = ended(&room.run(&["run", "flow.toml"]), 1);
+    assert!(err.contains("admitted 1 + split 6 = retired 4 + dead-lettered 3 + left 0"), "{err}");
+    assert_eq!((room.read("out/a/b"), room.read("out/abs")), ("1".to_owned(), "3".to_owned()));
+    assert!(matches!(&*room.read("out/twice"), "4" | "5"));
+    assert!(!room.path("evil").exists() && !room.path("out/evil").exists());
+    let mut letters = room.json_lines("unpack.dead-letters.jsonl");
+    letters.sort_by_key(|letter| letter["part"].to_string());
+    assert_eq!((&letters[0]["part"], letters[0]["path"].as_str()), (&serde_json::json!([2]), Some("in/a.zip")));
+
+    room.write("in/a.zip", &archive[..archive.len() - 30]);
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    let letter = &room.json_lines("unpack.dead-letters.jsonl")[0];
+    assert!(letter["message"].as_str().unwrap().contains("no zip archive, or a damaged one"), "{letter}");
+}
+
+#[test]
+fn a_zip_archive_may_be_larger_than_memory_and_be_compressed_itself() {
+    let large: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let files: Vec<(&str, &[u8])> = vec![("one", &large), ("two", b"2"), ("three", &large)];
+    let compressed = "[[stage]]\nname = \"pack\"\nop = \"zstd\"\n";
+    for (memory, before) in [("4MiB", ""), ("1GiB", ""), ("4MiB", compressed), ("64MiB", compressed)] {
+        let unpack = format!("{before}[[stage]]\nname = \"unpack\"\nop = \"zstd\"\nmode = \"decompress\"\n");
+        let room = Room::new(&unpacking(memory, if before.is_empty() { "" } else { &unpack }));
+        fs::create_dir(room.path("in")).unwrap();
+        room.write("in/a.zip", zip(&files));
+        ended(&room.run(&["run", "flow.toml"]), 0);
+        assert_eq!(fs::read(room.path("out/three")).unwrap(), large, "{memory} {before}");
+    }
+}
+
 #[test]
 fn a_piece_that_is_wrong_dies_alone_and_a_payload_that_makes_no_sense_dies_whole() {
     let room = room("by = \"lines\"\nmax_bytes = \"5B\"", "{line}", &[("f", b"good\ntoo long\nfine\n")]);

@@ -1,8 +1,12 @@
 //! Traces of runs, and `millstream whatif`.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use crate::support::{Room, Running, code, ended, text, until};
+use crate::support::{Room, Running, code, end_of, ended, signal, text, until};
 
 /// Two stages of programs that sleep; the first one is held up by its disk.
 const NAPS: &str = r#"
@@ -26,7 +30,7 @@ const NAPS: &str = r#"
 "#;
 
 /// A room with the trace of a run of [`NAPS`].
-fn traced() -> Room {
+pub(crate) fn traced() -> Room {
     let room = Room::new(NAPS);
     let naps = ["0.02"; 24];
     let run = room.run(&[&["run", "flow.toml", "--trace", "run.trace"][..], &naps].concat());
@@ -334,4 +338,21 @@ fn a_trace_that_cannot_be_written_is_told_before_the_run_or_at_its_end() {
         assert!(text(&refused.stderr).contains(says), "{args:?}: {}", text(&refused.stderr));
     }
     assert_eq!(room.read("flow.toml"), NAPS);
+}
+
+#[test]
+fn an_interrupt_ends_a_search_also_after_a_check() {
+    // Each resource is a setting that the search tries.
+    let flow = "[resources]\na = 1\nb = 1\nc = 1\n[source]\nlines = \"{input}\"\n\
+        [[stage]]\nname = \"one\"\nop = \"set\"\nfields = { a = \"b\" }\nneeds = { a = 1, b = 1, c = 1 }\n";
+    let room = Room::new(flow);
+    room.write("in", "line\n".repeat(100_000));
+    ended(&room.run(&["run", "flow.toml", "in", "--trace", "run.trace"]), 0);
+    let args = ["whatif", "run.trace", "--anyway", "--check=1", "--goal", "wall<1ms"];
+    let mut search = room.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(search.stderr.take().unwrap()).lines();
+    let told: Vec<String> = lines.map_while(Result::ok).take_while(|line| !line.contains("^C ends it")).collect();
+    assert!(told.iter().any(|line| line.contains("runs again in")), "{told:?}");
+    signal(&search, libc::SIGINT);
+    assert_eq!(end_of(&mut search).signal(), Some(libc::SIGINT));
 }

@@ -20,7 +20,7 @@ pub(crate) trait Gate: Send + Sync {
     fn admit_all(&self, state: &mut State, now: u64);
     /// Closes the gate, and tells the senders that wait.
     fn close(&self);
-    /// The number of waiting units, including those that are just being put here. The caller must hold the flow's
+    /// The number of waiting units, including those that senders are still putting in. The caller must hold the flow's
     /// mutex.
     fn len(&self) -> usize;
 
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// Admits a unit whose row is filled and stamped, at the end of `arrivals`, which the caller then enqueues. Returns
-    /// whether the unit is plain in its queue, too.
+    /// whether the unit is still plain: one that holds a place in a bounded queue is not.
     #[inline]
     pub(super) fn admit_row(
         &mut self,
@@ -118,7 +118,7 @@ impl State {
         let entry = self.intake.entry();
         let place = self.intake.entry_place();
         if let Some(resource) = place {
-            // Room was checked with the place, under the same mutex, so it is free.
+            // The check for room covered the place, under the same hold of the mutex, so the place is free.
             let grant = Grant { instance: u32::from(resource), until: entry, from: NO_STAGE, amount: 1 };
             let held = self.grants.take(grant, &mut self.timers, now);
             self.units.record(&mut row).hold(held);
@@ -141,7 +141,7 @@ impl State {
 // ---- the gate -----------------------------------------------------------------------------------------
 
 impl<In: Send> TypedGate<In> {
-    /// Admits and grants one unit, which does not come from the ring. `place` puts what else belongs to it into its row.
+    /// Admits and grants one unit, which does not come from the ring. `place` fills the rest of its row.
     pub(crate) fn admit_one(
         &self,
         state: &mut State,
@@ -250,8 +250,8 @@ impl State {
         self.intake.is_next(place)
     }
 
-    /// Takes a place at the end of the line at the entrance, behind the units at the gate, or keeps one with a new way to
-    /// be woken. Returns the replaced way, which must be dropped outside of the mutex.
+    /// Takes a place at the end of the line at the entrance, behind the units at the gate, or keeps one with a new
+    /// waker. Returns the replaced waker, which must be dropped outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait_at_entrance(
         &mut self,

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// A stage number that stands for no stage; as a destination, for retirement.
 pub(crate) const NO_STAGE: u16 = u16::MAX;
 
-/// The destination of a batch of which no unit has gone anywhere yet: each of its units so far is an exception.
+/// The destination of a batch before any of its units has moved on: each unit so far is an exception.
 pub(crate) const UNDECIDED: u16 = NO_STAGE - 1;
 
 /// A destination that stands for the groups which a batch's units have joined.

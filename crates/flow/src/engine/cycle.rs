@@ -1,4 +1,4 @@
-//! The cycle of a unit, as a worker turns it.
+//! The cycle of a unit, as a worker drives it.
 //!
 //! | step | what happens | where |
 //! | --- | --- | --- |
@@ -9,12 +9,13 @@
 //! | **run** | the stage's code runs on the batch, or the source is pulled; a batch of plain units that are all done retires | `turn`, `run/lane`, `run/settlement` (a pull: `threads/source_slot`, `intake/source`) |
 //! | **settle** | each unit of the batch goes on, is retried, or leaves; those that have retired are counted | `settle` |
 //!
-//! A turn is one way round. The worker holds the mutex from settling one batch until it has taken the next one, except
-//! where the source has ended, whose listener it tells in between. Before it runs what it took, the plan of wake-ups is
-//! made under the mutex and sent without it, so other workers run what it leaves meanwhile.
+//! A turn is one round of this cycle. The worker holds the mutex from settling one batch until it has taken the next
+//! one. Only when the source has ended does it unlock the mutex in between, to tell the source's listener. Before it
+//! runs what it took, the plan of wake-ups is made under the mutex and sent without it, so other workers run what it
+//! leaves meanwhile.
 //!
-//! A unit of the source begins its way at *dispatch*: a worker dispatches itself to pull it, *runs* the pull, *settles* it, and
-//! the *grant* after that admits the unit.
+//! A unit of the source begins its path at *dispatch*: a worker dispatches itself to pull it, *runs* the pull,
+//! *settles* it, and the *grant* after that admits the unit.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
                 return;
             }
             if shared.are_fibers(post) {
-                // The next fiber costs less than a place to sleep.
+                // A new fiber costs less than one that sleeps.
                 state.crew.threads_mut(post).count_end();
                 shared.unlock_and_wake(state);
                 return hands.end();

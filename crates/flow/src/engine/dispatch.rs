@@ -49,8 +49,8 @@ impl State {
         if batch.is_none() || is_pressing { self.can_pull().then_some(pull).or(batch) } else { batch }
     }
 
-    /// Whether the workers could run out of work before the next pull: all stages together have less than a batch of the entry stage
-    /// for each.
+    /// Whether the workers could run out of work before the next pull: all stages together have less than one of the
+    /// entry stage's batches for each worker.
     fn runs_low(&self) -> bool {
         let batch = self.stages.at(self.intake.entry()).batch_target();
         self.stages.could_run() < self.crew.shared_workers() * batch
@@ -95,7 +95,7 @@ impl State {
         Some(DispatchedBatch { stage, rows, units, plain, permits, brood, turn, leads, note, soon, time_each })
     }
 
-    /// Notes the units of a batch that is expected to last, before a worker owns their rows.
+    /// Notes the units of a batch that is expected to run long, before a worker owns their rows.
     fn note_units(
         &mut self,
         stage: u16,

@@ -1,4 +1,4 @@
-//! Dropping: the unit that has waited longest makes room for a newcomer, in a flow whose overload says so.
+//! Dropping: the unit that has waited longest makes room for a newcomer, in a flow whose overload policy says so.
 
 use super::grants::instance::Party;
 use super::state::State;

@@ -1,9 +1,9 @@
 //! Explanation: where one unit is and what it waits for, and who holds a resource.
 //!
 //! No index leads from a number to a unit: it would cost every unit something, for a question that is asked rarely. A
-//! question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under the mutex, and
-//! leaves the mutex to other threads in between. A unit may change its place between two steps. Those that go on along the walk are still
-//! seen, and a unit that was not seen is looked for once more.
+//! question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under the mutex,
+//! and leaves the mutex to other threads in between. A unit may move between two steps. If it moves to a list that is
+//! still to be walked, it is still seen; if it was missed, a second walk looks for it.
 
 use super::claims::{Grant, GrantList, InstanceId, NO_STAGE, Want};
 use super::crew::notes::BatchNote;
@@ -14,10 +14,10 @@ use super::units::walk::{See, Sight, Walk, WalkedTo};
 use crate::explain::{Doing, Held, LineState, NoLine, UnitPlace, UnitState, WaitsFor};
 use crate::resource::Supply;
 
-/// The number of units whose payloads a step shows to the program's code.
+/// The number of units whose payloads a step shows to user code.
 const PAYLOADS: usize = 1_024;
 
-/// The number of units that a step sees: a tenth of a millisecond, less than a waiter spins for the mutex.
+/// The number of units that a step sees. That takes a tenth of a millisecond, less than a waiter spins for the mutex.
 const STEP: usize = 4_096;
 
 /// A unit that was found, and the line in which it stands.
@@ -110,10 +110,10 @@ impl PayloadSearch {
 // ---- a unit -------------------------------------------------------------------------------------------
 
 impl State {
-    /// Shows all units that no worker has, by their way through the flow.
+    /// Shows all units that no worker has, in the order of their path through the flow.
     fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         // Timers and the line for bytes lead to a queue, queues lead to lines, and lines to granted batches. Units that
-        // are done except for others come last.
+        // are done, and only wait for others, come last.
         self.timers.walk(walk, see);
         self.grants.walk(walk, see);
         self.stages.walk(walk, see);
@@ -161,7 +161,7 @@ impl State {
         Stepped::Over
     }
 
-    /// One step of the search for units by their payloads. `is_meant` is told of a unit's row and stage.
+    /// One step of the search for units by their payloads. `is_meant` decides by a unit's row and stage.
     pub(super) fn search_payloads(
         &self,
         search: &mut PayloadSearch,
@@ -200,7 +200,7 @@ impl State {
         self.stages.iter().map(StageState::in_hand).sum()
     }
 
-    /// The number after those that units have had, and the number of units in workers' hands that have no note.
+    /// The number of the next unit, and the number of units in workers' hands that have no note.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
@@ -305,7 +305,7 @@ fn doing(sight: &Sight<'_>) -> Doing {
     }
 }
 
-/// The time since which the unit has been there, where its list keeps it.
+/// The time at which the unit came there, if its list keeps that time.
 fn since(sight: &Sight<'_>) -> Option<u64> {
     match *sight {
         Sight::Queued { since_ns, .. }

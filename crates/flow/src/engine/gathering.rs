@@ -9,10 +9,10 @@
 //! can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
 //!
 //! Then every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for room or for
-//! bytes would go on: it may exceed the caps if nothing else moves.) One of the holders has a group that is not by
-//! family, or else one of the groups would be whole and closed: take the deepest of the parents that wait; all its
-//! children would be holders of its family's groups. Such a group is closed: if the flow has ended, because it is whole,
-//! and otherwise if units need its room.
+//! bytes would go on: it may exceed the caps if nothing else moves.) At least one holder's group is not by family: if
+//! all were, then all children of the deepest waiting parent would be holders of its family's groups, which would be
+//! whole, and so closed already. A group that is not by family is then closed: if the flow has ended, because it is
+//! whole; otherwise, once units need its room.
 
 use super::state::State;
 use super::timers::TimerAction;
@@ -109,8 +109,8 @@ impl State {
         // A pull that blocks has lost its worker's place, and the end of the flow does not wait for it.
         let can_come = self.intake.has_pulled() || self.intake.pulls_in_place() > 0;
         if self.is_closed() && !can_come && gate_is_empty() {
-            // What these groups become may join those of later stages. Groups by family close when their members are
-            // there: the members of those that rest are in other groups.
+            // What these groups become may join those of later stages. Groups by family are not closed here: they close
+            // when all their members are there, and the members that those at rest still lack are in other groups.
             let open = stages.filter(|&stage| self.units.groups().oldest_in(stage).is_some());
             let Some(first) = open.max_by_key(|&stage| self.rules(stage).leads_to) else { return };
             for group in self.units.groups().in_stage(first) {

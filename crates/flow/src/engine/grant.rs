@@ -12,11 +12,11 @@
 //! newcomer never takes what a unit in line waits for.
 //!
 //! # Why every wait ends
-//! Units with several needs could miss each other's moments: `a` is free when `b` is not, and the other way round. A
-//! unit that still lacked something after [`MAX_BOUNCES`] wake-ups acquires its needs *in order* at the next one: one
-//! after the other along the flow's resource order (a topological order of "holds a, asks for b", which the build
-//! proved to exist), keeping what it has, and waiting its turn in each line. Hence a unit waits for at most
-//! `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
+//! A unit with several needs could always miss the moment when all of them are free: `a` is free when `b` is not, and
+//! the other way round. A unit that still lacked something after [`MAX_BOUNCES`] wake-ups acquires its needs *in order*
+//! at the next one: one after the other along the flow's resource order (a topological order of "holds a, asks for b",
+//! which the build proved to exist), keeping what it has, and waiting its turn in each line. Hence a unit waits for at
+//! most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
 //!
 //! # Why nothing deadlocks
 //! A unit that holds one thing and waits for another waits for something later in one order of resources:
@@ -368,7 +368,7 @@ impl State {
                 }
                 continue;
             };
-            // A unit that lacks another permit counts as woken with something still lacking, too.
+            // Lacking another permit counts as a bounce, too.
             if self.has_bounced(&mut row) {
                 self.begin_in_order(&mut row, stage);
                 self.acquire_in_order(row, stage, Woken::No, now);
@@ -396,7 +396,7 @@ impl State {
         }
     }
 
-    /// Whether nothing in the flow can move without an exception.
+    /// Whether nothing in the flow can move unless a unit exceeds the caps, or a group is closed early.
     pub(super) fn is_stuck(&self) -> bool {
         !self.timers.brings_work() && self.stages.nothing_is_granted_or_runs()
     }

@@ -10,7 +10,7 @@ const MAX_NS: u64 = 3_600_000_000_000;
 /// A distribution of times, and their sum.
 pub(crate) struct Times {
     histogram: Histogram<u64>,
-    /// Exact, where the histogram's values are rounded: a sum that is scraped must not fall.
+    /// Exact, unlike the histogram's rounded values, because a sum that is scraped must not fall.
     total_ns: u64,
 }
 

@@ -1,9 +1,9 @@
 //! The engine: a scheduler that is a plain state machine, and the threads that drive it.
 //!
-//! Read [`cycle`] first: a worker's loop, in the order of a unit's way. Its steps are `admit` or `pulling`, `grant` (with
-//! `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Some ways of a unit go through several of
-//! them: `splitting` acts in grant, dispatch and settle, `gathering` in settle and wake, `growing` in run and grant;
-//! `dropping` stands beside admit. The steps sequence the verbs of the parts:
+//! Read [`cycle`] first: a worker's loop, in the order of a unit's path. Its steps are `admit` or `pulling`, `grant`
+//! (with `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Some work spans several of them: `splitting`
+//! acts in grant, dispatch and settle, `gathering` in settle and wake, `growing` in run and grant; `dropping` stands
+//! beside admit. The steps call the methods of the parts:
 //!
 //! | part | keeps |
 //! | --- | --- |
@@ -20,7 +20,7 @@
 //! the mutex; of the parts, only `crew` knows its `brood` and `settlement`, because a worker's turn keeps what its
 //! batches take along and bring back. `explain` and `observe` look and change nothing. `threads` drives everything in
 //! real time, and holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`, `histogram`
-//! and `identity` are words that several parts use.
+//! and `identity` are definitions that several parts use.
 
 mod admit;
 pub(crate) mod claims;

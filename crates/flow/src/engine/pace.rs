@@ -1,5 +1,5 @@
 //! The times by which the engine plans. They stand together because they must fit together: a turn is shorter than the
-//! time for which the gate is attended, that is shorter than a watch, and a watch is shorter than a chain or a stall.
+//! time for which the gate is attended, which is shorter than a watch, which is shorter than a chain or a stall.
 
 use std::time::Duration;
 

@@ -42,8 +42,8 @@ impl State {
         Some(PullOrder { max_bytes, first })
     }
 
-    /// Ends a pull, and takes back the unused rows; `open` says that the source may have more units. The units it
-    /// brought are admitted when the flow is granted.
+    /// Ends a pull, and takes back the unused rows; `open` says that the source may have more units. The next
+    /// `grant_all` admits the units it brought.
     pub(super) fn end_pull(&mut self, rows: &mut Vec<Row>, open: bool, now: u64) {
         let unused = rows.len() as u64;
         self.units.free_rows(rows.drain(..));
@@ -133,14 +133,15 @@ impl State {
         self.enter(arrivals, false, now);
     }
 
-    /// Takes a pull that lasts out of its worker's place, so that another worker gets it.
+    /// Takes a long pull out of its worker's place, so that another worker gets the place.
     pub(super) fn displace_long_pull(&mut self, now: u64) {
         if self.intake.source_mut().is_some_and(|source| source.displace(now)) {
             self.crew.expect_no_longer();
         }
     }
 
-    /// Whether the timekeeper should check on the source in a while: a pull may block, or no worker may come by for it.
+    /// Whether the timekeeper should check on the source in a while: a pull may block, or no worker may come by to
+    /// pull.
     #[inline]
     pub(super) fn source_needs_watch(&self) -> bool {
         let Some(source) = self.intake.source() else { return false };

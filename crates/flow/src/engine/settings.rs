@@ -1,11 +1,11 @@
 //! Caps and bounds of workers, which can change while a flow runs.
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
-//! scheduler's parts keep the numbers that they were given last, so two reads within one step agree: the number of units
-//! that may still enter is a difference, and must not be computed from two caps. A change therefore takes
-//! two steps: the setter replaces the value, and then, under the mutex, hands over the newest one, even if another
-//! setter made it. The replacement stays outside of the mutex because it may run destructors of other values that the
-//! thread has retired, and those are the program's code.
+//! scheduler's parts keep the numbers that they were given last, so two reads within one step agree: the number of
+//! units that may still enter is a difference, and must not be computed from two caps. A change therefore takes two
+//! steps: the setter replaces the value, and then, under the mutex, hands over the newest one, even if another setter
+//! made it. The replacement stays outside of the mutex because it may run destructors of other values that the thread
+//! has retired, and those are user code.
 
 /// The settings that threads read while setters replace them.
 pub(crate) type LiveSettings = millstream_sync::reclaim::Snapshot<Settings>;

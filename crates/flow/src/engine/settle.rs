@@ -7,7 +7,7 @@ use super::crew::turn_slot::DispatchedBatch;
 use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
 use super::units::column::Row;
-use super::units::families::{Departure, Effect, Parting};
+use super::units::families::{Departure, Effect, Parting, Siblings};
 
 // ---- a batch ------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ impl State {
         others
     }
 
-    /// Lets units leave that hold nothing: counts them, and frees their rows.
+    /// Removes units that hold nothing from the flow: counts them, and frees their rows.
     pub(super) fn depart(&mut self, mut rows: VecDeque<Row>, parting: Parting, plain: bool, now: u64) {
         self.ledger.depart(rows.len() as u64, parting);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
@@ -149,11 +149,12 @@ impl State {
         for row in &mut rows {
             if !plain {
                 let record = self.units.record(row);
-                self.intake.budget_mut().subtract_bytes(record.bytes());
-                if let Some(parent) = record.parent() {
+                let (bytes, parent) = (record.bytes(), record.parent());
+                record.clear();
+                self.intake.budget_mut().subtract_bytes(bytes);
+                if let Some(parent) = parent {
                     siblings.add(parent.row, |parent, children| self.children_departed(parent, children, 0, now));
                 }
-                self.units.record(row).clear();
             }
             let came = self.units.stamp(row).admitted_ns();
             if came != admitted_ns {
@@ -282,7 +283,7 @@ impl State {
         units.record(row).release(which, |grant| grants.release(grant, timers, now));
     }
 
-    /// Accounts for another weight of the unit.
+    /// Accounts for a change of the unit's weight.
     fn weigh(&mut self, row: &mut Row, bytes: u64) {
         let record = self.units.record(row);
         if bytes != record.bytes() {
@@ -333,29 +334,5 @@ impl State {
         self.ledger.record_latency(self.units.stamp(&row).admitted_ns(), 1, now);
         self.intake.budget_mut().subtract_units(1);
         self.units.free_rows(std::iter::once(row));
-    }
-}
-
-/// Counts consecutive children of one parent.
-#[derive(Default)]
-struct Siblings {
-    of: Option<(u32, u64)>,
-}
-
-impl Siblings {
-    /// Counts a child. Hands the children before it to `departed` if they are another parent's.
-    fn add(&mut self, parent: u32, departed: impl FnOnce(u32, u64)) {
-        match &mut self.of {
-            Some((of, children)) if *of == parent => *children += 1,
-            of => {
-                let before = of.replace((parent, 1));
-                before.map(|(parent, children)| departed(parent, children)).unwrap_or_default();
-            }
-        }
-    }
-
-    /// Hands the last children to `departed`.
-    fn end(self, departed: impl FnOnce(u32, u64)) {
-        self.of.map(|(parent, children)| departed(parent, children)).unwrap_or_default();
     }
 }

@@ -17,7 +17,7 @@ use super::grant::Woken;
 use super::run::brood::{Brood, Newborn};
 use super::state::State;
 use super::units::column::Row;
-use super::units::families::Parting;
+use super::units::families::{Parting, Siblings};
 use super::units::stamp::Stamp;
 
 impl State {
@@ -90,7 +90,7 @@ impl State {
     /// Takes in the children of a run that has ended, and gives back what it did not use.
     pub(super) fn take_in(&mut self, brood: Brood, stage: u16, now: u64) {
         let ((units, bytes), (next_id, end_id)) = (brood.reserved(), brood.numbers());
-        let (born, unused) = brood.into_parts();
+        let (mut born, unused) = brood.into_parts();
         self.stages.at_mut(stage).size_brood(units, born.len() as u64);
         let budget = self.intake.budget_mut();
         budget.unreserve(units, bytes);
@@ -98,17 +98,21 @@ impl State {
         budget.add_units(born.len() as u64);
         self.ledger.split(born.len() as u64);
         self.units.free_rows(unused.into_iter());
-        let mut together = self.units.take_list();
-        let mut to = NO_STAGE;
-        for Newborn { mut row, to: goes_to, bytes } in born {
-            let record = self.units.record(&mut row);
-            record.weigh(bytes);
+        let mut siblings = Siblings::default();
+        for Newborn { row, bytes, .. } in &mut born {
+            let record = self.units.record(row);
+            record.weigh(*bytes);
             record.go_on();
             let parent = record.parent();
-            self.intake.budget_mut().admit_bytes(bytes);
+            self.intake.budget_mut().admit_bytes(*bytes);
             if let Some(parent) = parent {
-                self.units.families().add_children(parent.row, 1);
+                siblings.add(parent.row, |parent, children| self.units.families().add_children(parent, children));
             }
+        }
+        siblings.end(|parent, children| self.units.families().add_children(parent, children));
+        let mut together = self.units.take_list();
+        let mut to = NO_STAGE;
+        for Newborn { row, to: goes_to, .. } in born {
             if goes_to != to && !together.is_empty() {
                 let rows = std::mem::replace(&mut together, self.units.take_list());
                 self.send_children(rows, to, now);

@@ -2,9 +2,9 @@
 //!
 //! The state is a plain state machine that knows neither threads nor clocks: every method takes the time as an
 //! argument, so tests drive it step by step. It only composes: each of its parts keeps its own fields to itself, and
-//! the steps of a unit's way (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) sequence the verbs of several
-//! parts. Each step costs O(units it moves + stages), however many units wait elsewhere. Two verbs look at the head of
-//! every line, and so at all resources and keys: `snapshot`, and `drop_oldest` of a flow that drops units when it is
+//! the steps on a unit's path (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) call the methods of several
+//! parts. Each step costs O(units it moves + stages), however many units wait elsewhere. Two methods look at the head
+//! of every line, and so at all resources and keys: `snapshot`, and `drop_oldest` of a flow that drops units when it is
 //! full.
 //!
 //! # Why one mutex
@@ -128,7 +128,7 @@ impl State {
         self.units.swap_pocket(pocket);
     }
 
-    /// Adopts settings, and brings everything up to date that depends on them.
+    /// Adopts settings, and brings up to date everything that depends on them.
     pub(crate) fn follow(&mut self, settings: &Settings) {
         self.intake.budget_mut().follow(settings.inflight, settings.memory);
         self.crew.follow(settings.shared_workers);

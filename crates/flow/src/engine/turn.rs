@@ -29,13 +29,13 @@ pub(super) enum Task {
     Batch(DispatchedBatch),
 }
 
-/// The possessions of one worker, between and during its turns.
+/// The state of one worker, between and during its turns.
 pub(super) struct Hands<'a> {
     shared: &'a Arc<Shared>,
     post: Post,
     /// The batches it ran, with their settlements.
     batches: Vec<Finished>,
-    /// The source was pulled; and its end, if it has ended.
+    /// `Some` if the source was pulled; with the end of the source, if it has ended.
     pulled: Option<Option<PullEnd>>,
     /// The rows that a pull fills, and the staging it pushes them to.
     rows: Vec<Row>,
@@ -45,7 +45,7 @@ pub(super) struct Hands<'a> {
     settlements: Vec<Settlement>,
     /// Its turn, for threads that look at the flow; workers of blocking stages have none.
     turn: Option<Arc<TurnSlot>>,
-    /// The worker's way to the flow's witness, if there is one.
+    /// The worker's handle to the flow's witness, if there is one.
     track: Option<Box<dyn Track>>,
     /// The time at which the worker last read the clock.
     now: u64,
@@ -107,7 +107,7 @@ impl<'a> Hands<'a> {
     }
 
     /// Takes the next work: a pull, or a batch, or several batches of a stage if they are short. More units then share
-    /// the cost of coming here, and fewer visits disturb the scheduler's state for the other workers in between.
+    /// the cost of coming here, and the worker disturbs the scheduler's state less often for the others.
     #[inline]
     pub(super) fn dispatch(&mut self, state: &mut State) -> Option<Task> {
         let now = self.now;
@@ -224,6 +224,7 @@ fn run_through(
     }
     let rows = batch.rows.make_contiguous();
     let brood = &mut batch.brood;
+    let mut goes_on = false;
     loop {
         let first_timing = settlement.timings.len();
         // A time limit counts from the unit's own start.
@@ -234,11 +235,12 @@ fn run_through(
         shared.lane(stage).run(rows, &mut run);
         if let Some(track) = &mut track {
             let (brood, plain) = (brood.as_deref(), plain && settlement.plain);
-            track.ran(&Ran { site, stage, began_ns: started_ns, plain, rows, settlement, first_timing, brood });
+            let began_ns = started_ns;
+            track.ran(&Ran { site, stage, began_ns, goes_on, plain, rows, settlement, first_timing, brood });
         }
         let Some(turn) = &batch.turn else { return };
         let next = settlement.to;
-        let goes_on = settlement.exceptions.is_empty()
+        goes_on = settlement.exceptions.is_empty()
             && next != NO_STAGE
             && next != GATHERED
             && settlement.ended_ns - began_ns < CHAIN_NS

@@ -35,7 +35,7 @@ impl State {
         wakeups
     }
 
-    /// The way in which a worker of the post comes to its work, if there is one.
+    /// The call for a worker of the post, if one can be woken or started.
     fn call(&self, post: Post) -> Option<(Post, Call)> {
         let threads = self.crew.threads(post);
         if threads.has_sleepers() {

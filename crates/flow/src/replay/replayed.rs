@@ -11,9 +11,11 @@ use super::what_if::{ReplayError, WhatIf};
 use super::window::{at_pace, steady_part};
 use super::{bound, sample};
 use crate::engine::run::front::mix;
-use crate::engine::simulate::drive::{Costs, NoEnd, Pulls, Simulated, simulate};
+use crate::engine::simulate::drive::{Costs, NoEnd, Pulls, Simulated, Viewer, simulate};
 use crate::engine::simulate::meter::{Meter, Spent};
+use crate::plan::Plan;
 use crate::report::Report;
+use crate::snapshot::Snapshot;
 use crate::trace::file::{Header, Measured, TraceError, read_trace};
 use crate::trace::model::{Model, ModelResource, ModelStage};
 use crate::trace::run::Record;
@@ -228,7 +230,35 @@ impl Trace {
     /// # Errors
     /// See [`ReplayError`].
     pub fn replay(&self, what_if: &WhatIf) -> Result<Replayed, ReplayError> {
-        self.replay_in(what_if, (0..self.script.roots().len()).collect())
+        self.replay_in(what_if, (0..self.script.roots().len()).collect(), None)
+    }
+
+    /// [`replay`](Self::replay), which shows the simulated flow as it begins, after each `every` of simulated time, and as it
+    /// ends. A trace tells how long units were in stages, and not what they waited for before: the replay does.
+    ///
+    /// An interval below a microsecond is one. Each snapshot costs some microseconds.
+    ///
+    /// # Errors
+    /// See [`ReplayError`]. Snapshots may have been shown before.
+    pub fn replay_watched(
+        &self,
+        what_if: &WhatIf,
+        every: Duration,
+        mut see: impl FnMut(&Snapshot),
+    ) -> Result<Replayed, ReplayError> {
+        let every_ns = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(1_000);
+        let all = (0..self.script.roots().len()).collect();
+        self.replay_in(what_if, all, Some(Viewer::new(every_ns, &mut see)))
+    }
+
+    /// The traced flow with these settings, as its checks see it.
+    ///
+    /// # Errors
+    /// See [`ReplayError`].
+    pub fn plan(&self, what_if: &WhatIf) -> Result<Plan, ReplayError> {
+        let (mut model, mut machine) = (self.header.model.clone(), self.header.machine);
+        let factors = what_if.apply(&mut model, &mut machine)?;
+        Ok(build(&model, &factors, &self.script, &Arc::new(Meter::default()))?.plan().clone())
     }
 
     /// The bottleneck law: the least time that the work of the run can take with these settings, whatever the order of its
@@ -274,11 +304,16 @@ impl Trace {
             let drawn = ((u128::from(mix(seed ^ mix(nth as u64))) * roots as u128) >> 64) as usize;
             if ends_run.contains(&nth) || ends_run.contains(&drawn) { nth } else { drawn }
         };
-        self.replay_in(what_if, (0..roots).map(draw).collect())
+        self.replay_in(what_if, (0..roots).map(draw).collect(), None)
     }
 
     /// Replays the source's units with these indices, in this order.
-    fn replay_in(&self, what_if: &WhatIf, order: Vec<usize>) -> Result<Replayed, ReplayError> {
+    fn replay_in(
+        &self,
+        what_if: &WhatIf,
+        order: Vec<usize>,
+        viewer: Option<Viewer<'_>>,
+    ) -> Result<Replayed, ReplayError> {
         let Header { model, machine, .. } = &self.header;
         if self.measured.left > 0 {
             return Err(ReplayError::NoModel(format!("the run left {} units in flight", self.measured.left)));
@@ -286,7 +321,7 @@ impl Trace {
         let (mut model, mut machine) = (model.clone(), *machine);
         let factors = what_if.apply(&mut model, &mut machine)?;
         let costs = Costs { cores: machine.cores, wake_ns: machine.wake_ns, start_ns: machine.start_ns };
-        play(&model, &factors, &self.script, order, costs)
+        play(&model, &factors, &self.script, order, costs, viewer)
     }
 }
 
@@ -297,6 +332,7 @@ pub(super) fn play(
     script: &Arc<Script>,
     order: Vec<usize>,
     costs: Costs,
+    viewer: Option<Viewer<'_>>,
 ) -> Result<Replayed, ReplayError> {
     let meter = Arc::new(Meter::default());
     let flow = build(model, factors, script, &meter)?;
@@ -305,7 +341,8 @@ pub(super) fn play(
     let mut pulls = ScriptedPulls { script, order: order.into_iter() };
     let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
     let part = steady_part(script.units());
-    let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, part.map(|nth| nth as u64), max_events);
+    let marks = part.map(|nth| nth as u64);
+    let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, marks, max_events, viewer);
     let Simulated { report, marks_ns: [first_ns, last_ns] } = simulated.map_err(|no_end| match no_end {
         NoEnd::Stuck { left, held_by } => ReplayError::NoEnd { left, held_by },
         NoEnd::TooManyEvents => {

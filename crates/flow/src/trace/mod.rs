@@ -12,6 +12,7 @@
 //! | `clocks` | the processor time of a worker's runs |
 //! | `file` | the file's parts, and how they are read |
 //! | `run` | the record of a batch's run |
+//! | `ranges` | the numbers of a batch's units |
 //! | `bytes` | numbers as bytes |
 //! | `events` | a trace as the timelines of its workers |
 //! | `costs` | the machine's own costs, measured when a recording begins |
@@ -28,6 +29,7 @@ pub(crate) mod file;
 pub(crate) mod live;
 pub(crate) mod model;
 pub(crate) mod present;
+mod ranges;
 pub(crate) mod recording;
 pub(crate) mod run;
 pub(crate) mod sampling;

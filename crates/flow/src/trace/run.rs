@@ -3,6 +3,7 @@
 //! The units of a batch mostly have consecutive numbers and one destination, so both are written once for many units.
 
 use super::bytes::{Numbers, put, put_difference};
+use super::ranges::Ranges;
 use super::sampling;
 use crate::engine::claims::{Ask, GATHERED, NO_STAGE};
 use crate::engine::run::settlement::Verdict;
@@ -216,10 +217,10 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The part of a batch in a recording of the first `whole` units and of a sample after them; 0: of all units.
-    pub(crate) fn of(ran: &Ran<'_>, whole: u64) -> Self {
-        let is_before = |row: &Row| ran.site.stamps().id(row) < whole;
-        if whole == 0 || ran.rows.iter().all(is_before) {
+    /// The part of a batch whose units have these numbers, in a recording of the first `whole` units and of a sample after
+    /// them; 0: of all units.
+    pub(crate) fn of(ran: &Ran<'_>, ids: &Ranges, whole: u64) -> Self {
+        if whole == 0 || ids.end() <= whole {
             return Part::All;
         }
         let places: Vec<usize> =
@@ -242,12 +243,13 @@ fn root_of(ran: &Ran<'_>, row: &Row) -> u64 {
     parent.unwrap_or_else(|| ran.site.stamps().id(row))
 }
 
-/// Writes the record of a batch's run, with the units at these places.
+/// Writes the record of a batch's run, with the units at these places, which have these numbers.
 pub(crate) fn put_run(
     out: &mut Vec<u8>,
     context: &mut Context,
     ran: &Ran<'_>,
     places: impl Iterator<Item = usize> + Clone,
+    ids: &Ranges,
     cpu: Option<(u64, u64)>,
 ) {
     let Ran { site, stage, rows, settlement, began_ns, .. } = *ran;
@@ -263,10 +265,9 @@ pub(crate) fn put_run(
         .map(|place| unsafe { UnitRef::new(site.records(), &rows[place]) })
         .collect();
     let has = |what: fn(&crate::engine::units::record::Record) -> bool| looks.iter().any(|unit| what(unit.look()));
-    let ids = places.clone().map(|place| site.stamps().id(&rows[place]));
     let mut born: Vec<Born> = ran.brood.map(|brood| children(ran, brood)).unwrap_or_default();
     if !is_all {
-        born.retain(|born| ids.clone().any(|id| id == born.parent));
+        born.retain(|born| ids.has(born.parent));
     }
     let exceptions = exceptions(&settlement.exceptions, places.clone());
     let cpu = cpu.map(|cpu| if is_all { cpu } else { share(cpu, timings, places.clone()) });
@@ -294,7 +295,8 @@ pub(crate) fn put_run(
         put(out, spent);
         put(out, delayed);
     }
-    put_ranges(out, context, ids);
+    context.id = ids.put(out, context.id);
+    context.saw_below(ids.end());
     End::of_all(settlement.to).put(out);
     if flags & EXCEPTIONS != 0 {
         put(out, exceptions.len() as u64);
@@ -395,25 +397,6 @@ fn children(ran: &Ran<'_>, brood: &crate::engine::run::brood::Brood) -> Vec<Born
         }
     }
     born
-}
-
-fn put_ranges(out: &mut Vec<u8>, context: &mut Context, ids: impl Iterator<Item = u64>) {
-    let mut range: Option<(u64, u64)> = None;
-    let mut flush = |range: (u64, u64)| {
-        put_difference(out, context.id, range.0);
-        put(out, range.1);
-        context.id = range.0 + range.1;
-        context.saw_below(context.id);
-    };
-    for id in ids {
-        match &mut range {
-            Some((first, length)) if *first + *length == id => *length += 1,
-            _ => {
-                range.replace((id, 1)).map(&mut flush);
-            }
-        }
-    }
-    range.map(flush);
 }
 
 /// Writes the record of a pull from the source.

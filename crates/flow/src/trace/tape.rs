@@ -14,10 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::bytes::{checksum, put};
 use super::clocks::Clocks;
 use super::file::{CHUNK, put_frame};
+use super::ranges::Ranges;
 use super::run::{Context, Part, put_pull, put_run};
 use super::sampling;
 use crate::contain::contain;
 use crate::engine::run::witness::{Ran, Track, Witness};
+use crate::engine::units::column::Row;
 
 /// A worker hands its records over when it has this many bytes of them; the second is for a tape without a file, from
 /// which old records go by the chunk.
@@ -203,7 +205,8 @@ impl Witness for Tape {
         chunks.workers += 1;
         chunks.open.push(chunk.clone());
         drop(chunks);
-        Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks: Clocks::new(), records: false, whole: 0 })
+        let (clocks, ids) = (Clocks::new(), Ranges::default());
+        Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks, ids, records: false, whole: 0 })
     }
 }
 
@@ -240,6 +243,8 @@ struct WorkerTrack {
     chunk: Arc<Mutex<Chunk>>,
     chunk_bytes: usize,
     clocks: Clocks,
+    /// The numbers of the units of the latest batch: they are looked up once on its way through several stages.
+    ids: Ranges,
     /// The tape was on when the turn began.
     records: bool,
     /// The number of units that were all recorded then; 0: every unit is.
@@ -275,9 +280,21 @@ impl Track for WorkerTrack {
             return;
         }
         let cpu = self.clocks.end(ran.settlement.ended_ns.saturating_sub(ran.began_ns));
-        match Part::of(ran, self.whole) {
-            Part::All => self.note(|out, context| put_run(out, context, ran, 0..ran.rows.len(), cpu)),
-            Part::Some(places) => self.note(|out, context| put_run(out, context, ran, places.iter().copied(), cpu)),
+        let id_of = |row: &Row| ran.site.stamps().id(row);
+        if !ran.goes_on {
+            self.ids.refill(ran.rows.iter().map(id_of));
+        }
+        debug_assert_eq!(
+            self.ids,
+            ran.rows.iter().map(id_of).collect::<Ranges>(),
+            "a batch that goes on has its units"
+        );
+        match Part::of(ran, &self.ids, self.whole) {
+            Part::All => self.note(|out, context| put_run(out, context, ran, 0..ran.rows.len(), &self.ids, cpu)),
+            Part::Some(places) => {
+                let ids: Ranges = places.iter().map(|&place| id_of(&ran.rows[place])).collect();
+                self.note(|out, context| put_run(out, context, ran, places.iter().copied(), &ids, cpu));
+            }
             Part::None => {}
         }
     }

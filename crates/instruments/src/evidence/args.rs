@@ -133,7 +133,8 @@ pub struct SloArgs {
     /// Read outcomes or numbers from this file [default: standard input, when there is no COMMAND].
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub input: Option<PathBuf>,
-    /// Take the units of a flow from the report of `millstream run --report`: retired is a success, dead-lettered is none.
+    /// Take the units of a flow from the report of `millstream run --report`: retired is a success, dead-lettered is
+    /// not.
     #[arg(long, value_name = "REPORT.json", conflicts_with_all = ["under", "over", "matches", "mean", "column"])]
     pub from: Vec<PathBuf>,
     /// Take the attempts of this stage from the report.

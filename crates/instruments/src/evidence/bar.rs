@@ -1,4 +1,4 @@
-//! Progress: the interval as it narrows around what is true, and how much of the evidence there is.
+//! Progress: the interval as it narrows around the true value, and how much of the required evidence there is.
 
 use std::io::Stderr;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::decide::View;
 
 /// How often a terminal is drawn on.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
-/// How long there is silence at first where there is no terminal; each silence after it is half as long again.
+/// The pause before the first line where there is no terminal; each later pause is half as long again.
 const PLAIN_FIRST: Duration = Duration::from_secs(2);
 const MAX_PLAIN_PAUSE: Duration = Duration::from_secs(60);
 
@@ -65,7 +65,7 @@ impl Bar {
         };
         self.next = now + self.pause;
         if shown.is_err() {
-            // Nobody reads standard error any more; the question stands.
+            // Standard error has no reader any more; the decision goes on without progress.
             self.mode = Mode::Quiet;
         }
     }

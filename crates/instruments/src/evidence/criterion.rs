@@ -145,7 +145,7 @@ impl Criterion {
     }
 }
 
-/// An outcome in one of the words for it.
+/// The outcome that the field's word stands for; `None` for any other field.
 fn outcome(field: &[u8]) -> Option<bool> {
     const SUCCESS: [&str; 8] = ["1", "true", "ok", "pass", "passed", "success", "yes", "t"];
     const FAILURE: [&str; 9] = ["0", "false", "fail", "failed", "failure", "error", "no", "f", "not ok"];

@@ -7,7 +7,7 @@ use millstream_csm::{Driver, Error, Progress, Setup, Verdict};
 /// One observation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Observation {
-    /// A success or none.
+    /// Whether it was a success.
     Outcome(bool),
     /// A value; the claim is about the mean of such values.
     Value(f64),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_letters_and_skipped_units_are_no_successes() {
+    fn dead_letters_and_skipped_units_are_not_successes() {
         let report = r#"{"retired":90,"skipped":5,"dead_lettered":10,"left":0,
             "stages":[{"name":"get","units":95,"failures":30}]}"#;
         assert_eq!(units(report, None), Ok(Units { trials: 100, successes: 85 }));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_report_is_refused() {
+    fn malformed_and_incomplete_reports_are_refused() {
         for (report, problem) in [
             ("", "expected a report in JSON"),
             ("{}", "no count of `retired`"),

@@ -55,7 +55,7 @@ pub(super) struct Allowance {
     pub(super) runs: u64,
     /// When no more are started.
     pub(super) until: Option<Instant>,
-    /// At a time.
+    /// Runs at a time.
     pub(super) jobs: usize,
     /// The number of the first run.
     pub(super) first: u64,
@@ -77,7 +77,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Counts the signals of the process, too, from now on and for the rest of it.
+    /// Counts the signals of the process as well, from now on until it ends.
     pub(super) fn listen(&self) -> Result<(), EvidenceError> {
         let heard = self.clone();
         let listen = || -> io::Result<()> {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_wait_once_and_stop_twice() {
+    fn the_first_interrupt_waits_and_the_second_stops() {
         for jobs in [1, 2] {
             let interrupts = Interrupts::none();
             interrupts.count.store(1, Ordering::Relaxed);

@@ -19,7 +19,7 @@ use millstream_command::program::supervise::{MARK, mark};
 use millstream_command::signals::is_ignored;
 use rustix::process::Pid;
 
-/// The environment variable that tells a run which it is, from 1 in the order of starts.
+/// The environment variable that tells a run its number, from 1 in the order of starts.
 const RUN_NUMBER: &str = "MILLSTREAM_RUN";
 
 /// A program, its arguments and its environment.
@@ -34,7 +34,7 @@ pub(super) struct Launcher {
 
 impl Launcher {
     /// # Errors
-    /// A word holds a zero byte, or the system lacks something.
+    /// A word contains a NUL byte, or the system refuses a resource.
     pub(super) fn new(path: &Path, name: &OsStr, arguments: &[OsString]) -> io::Result<Self> {
         let word = |word: &OsStr| CString::new(word.as_bytes()).map_err(io::Error::from);
         let assignment = |(name, value): (OsString, OsString)| {
@@ -67,7 +67,7 @@ impl Launcher {
         output: Option<BorrowedFd<'_>>,
         errors: BorrowedFd<'_>,
     ) -> io::Result<Group> {
-        let number = CString::new(format!("{RUN_NUMBER}={number}")).expect("digits are no zero bytes");
+        let number = CString::new(format!("{RUN_NUMBER}={number}")).expect("digits contain no NUL byte");
         let arguments = pointers(self.arguments.iter());
         let environment = pointers(self.environment.iter().chain([&number]));
         let mut actions = FileActions::new()?;
@@ -89,7 +89,7 @@ impl Launcher {
             )
         };
         check(errno)?;
-        Ok(Group::of(Pid::from_raw(leader).expect("a child has a process number")))
+        Ok(Group::of(Pid::from_raw(leader).expect("a child has a PID")))
     }
 }
 

@@ -107,7 +107,7 @@ impl Fields {
         &self.place
     }
 
-    /// The subject of the data, in words that do not depend on the file's place.
+    /// The subject of the data, in words that do not depend on the file's path.
     pub(super) fn subject(&self) -> String {
         match &self.column {
             Some(column) => format!("column {column}"),
@@ -249,7 +249,7 @@ fn fields(line: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     all
 }
 
-/// A member of the object that the line is.
+/// A member of the line's JSON object.
 fn member(line: &[u8], path: &[String], into: &mut Vec<u8>) -> Result<(), String> {
     let value: Value = serde_json::from_slice(line).map_err(|error| format!("expected a line of JSON: {error}"))?;
     let found = path.iter().try_fold(&value, |value, name| value.get(name));
@@ -258,7 +258,7 @@ fn member(line: &[u8], path: &[String], into: &mut Vec<u8>) -> Result<(), String
         Some(plain @ (Value::Number(_) | Value::Bool(_))) => into.extend_from_slice(plain.to_string().as_bytes()),
         Some(other) => {
             return Err(format!(
-                "expected `{}` to be a number, a text, true or false, found `{}`",
+                "expected `{}` to be a number, a string, true or false, found `{}`",
                 path.join("."),
                 excerpt(other.to_string().as_bytes())
             ));

@@ -48,7 +48,7 @@ use millstream_command::screen::out;
 
 use self::error::EvidenceError;
 
-/// Does `work`, whose programs die with this process, even by `kill -9`.
+/// Does `work`; the programs that it starts die with this process, even if `kill -9` ends it.
 fn supervised<T>(work: impl FnOnce() -> T) -> T {
     Supervisor::around(|problem| out::complain(format!("millstream: {problem}")), work)
 }

@@ -104,7 +104,7 @@ pub(crate) fn exact(value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// The number for people: as few digits as keep six significant ones.
+/// The number for people: rounded to six significant digits, without trailing zeros.
 pub(crate) fn short(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().expect("a number that was just written");
     if rounded != 0.0 && (rounded.abs() < 1e-4 || rounded.abs() >= 1e15) {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn anything_but_a_finite_number_is_refused() {
         for text in
             ["", "x", "0x", "0xp1", "0x1p", "0x1p+", "0x1.2.3", "1e999", "inf", "nan", "NaN", "1,5", "--1", "0x1p2000"]
         {

@@ -1,8 +1,8 @@
 //! `millstream csm permutation`: the exact test of two samples.
 //!
-//! All values are divided at random, again and again, and it is decided how often chance makes a difference as large as
-//! the one observed: whether the p-value is below a threshold. The divisions are independent, so that is a claim about a
-//! success rate, and the answer comes as soon as it is clear.
+//! The test divides all values at random, again and again, and decides whether the p-value, the rate at which chance
+//! makes a difference as large as the one observed, is below a threshold. The divisions are independent, so that is a
+//! claim about a success rate, and the answer comes as soon as it is clear.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub struct PermutationArgs {
     /// Another one.
     #[arg(value_name = "B")]
     pub b: OsString,
-    /// The statistic: that of A less that of B.
+    /// The statistic whose difference is tested, as A minus B.
     #[arg(long, value_enum, default_value = "mean")]
     pub statistic: Statistic,
     /// The tail that counts as extreme. `greater` asks whether A's values are the larger ones,

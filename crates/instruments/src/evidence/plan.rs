@@ -50,7 +50,8 @@ fn try_plan(args: &SloPlanArgs) -> Result<String, EvidenceError> {
         text::counted(args.limit, "observation"),
     );
     out += &table(&rows);
-    out += "\nThe mean counts a run that ends at the limit with the limit. Probabilities are exact, not simulated.\n";
+    out +=
+        "\nIn the mean, a test that ends at the limit counts as the limit. Probabilities are exact, not simulated.\n";
     Ok(out)
 }
 

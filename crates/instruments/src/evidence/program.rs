@@ -1,12 +1,12 @@
 //! One run of the command that is observed.
 //!
 //! A run is a program in a process group of its own, with nothing on its standard input. Its standard output is thrown
-//! away unless the question looks for a match in it, and the end of its standard error is kept to explain a failure. It is
-//! over when the program has ended and, if its standard output is looked at, no process holds that any more, as with a shell's
-//! `$(…)`; its time is taken from before the program is started to that moment.
+//! away unless the question looks for a match in it, and the end of its standard error is kept to explain a failure. A
+//! run is over when the program has ended and, if its standard output is looked at, no process holds that any more, as
+//! with a shell's `$(…)`; its time is taken from before the program is started to that moment.
 //!
-//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. A later run is
-//! credited with what a process that an earlier run left behind writes there.
+//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. What a process left
+//! behind by an earlier run writes there is credited to a later one.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -55,7 +55,7 @@ pub(super) struct Run {
 pub(super) struct Runner<'a> {
     program: &'a Program,
     launcher: Launcher,
-    /// Both sides of the pipe of standard error.
+    /// Both ends of the pipe of standard error.
     complaints: OwnedFd,
     errors: OwnedFd,
 }
@@ -127,7 +127,7 @@ impl<'a> Runner<'a> {
             false => Ok((None, None)),
         }
         .map_err(|source| self.program.watching(source))?;
-        // A program may have made its standard error non-blocking, which would be so for the next one, too.
+        // A program may have made its standard error non-blocking, and the flag would last into the next run.
         fcntl_setfl(&self.errors, OFlags::empty()).map_err(|errno| self.program.watching(errno.into()))?;
         let start = Instant::now();
         let group = self
@@ -173,7 +173,7 @@ impl<'a> Runner<'a> {
         let handle = if is_known { None } else { group.handle()? };
         let is_watched = handle.is_some();
         let most = if is_watched || is_known { most } else { most.min(MAX_LOOK) };
-        // The program's end is looked at first: what it said was said before.
+        // The program's end is polled first: once it shows, all that the program wrote is in the pipes.
         let fds = [handle, Some(self.complaints.as_fd()), heard.pipe.as_ref().map(AsFd::as_fd)];
         let mut asked: Vec<PollFd<'_>> =
             fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
@@ -265,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn endless_output_is_cut_and_not_waited_for() {
+    fn output_beyond_the_maximum_is_discarded() {
         let run = run("head -c 20000000 /dev/zero", None);
         assert_eq!(run.output.len(), MAX_OUTPUT);
         assert!(run.status.unwrap().success());
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error_of_the_arguments() {
+    fn a_program_that_cannot_be_run_is_an_error_in_the_arguments() {
         for name in ["no-such-program-anywhere", "/no/such/program", "/etc/passwd"] {
             let found = Program::new(&[name.into()], None, false);
             let error =

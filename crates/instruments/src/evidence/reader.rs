@@ -1,4 +1,4 @@
-//! A reader that an interrupt can call away from input that does not come.
+//! A reader whose wait for input ends at an interrupt.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use super::jobs::Interrupts;
 /// The longest time until an interrupt is noticed.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Reads until there is an interrupt, and fails from then on, so that half a line is no line.
+/// Reads until there is an interrupt, and fails from then on, so that half a line is not taken for a line.
 pub(super) struct Attentive {
     file: File,
     interrupts: Interrupts,

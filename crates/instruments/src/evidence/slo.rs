@@ -82,7 +82,7 @@ fn decide(args: &SloArgs) -> Result<u8, EvidenceError> {
         kept,
         wall,
     };
-    // What cannot be written is an error, and no reason to keep the answer from anybody.
+    // A report that cannot be written is an error, but the answer is still printed.
     let written = report::write(&args.telling, &answer);
     let look = Look::of_stdout().unwrap_or(Look::FILE);
     print(&if args.telling.json { report::json::json(&answer) } else { report::text::text(&answer, look) })?;

@@ -112,12 +112,12 @@ impl Source {
                 let time = |value| Quantity { value, is_time: true };
                 Ok((time(0.0), time(timeout.as_secs_f64())))
             }
-            (Self::Command { .. }, None, None) => Err(EvidenceError::usage(
-                "a mean can be anything while a single run can: bound the runs, with --timeout 1s",
-            )),
+            (Self::Command { .. }, None, None) => {
+                Err(EvidenceError::usage("a mean is bounded only if the runs are: bound them, with --timeout 1s"))
+            }
             (_, Some(range), _) => Ok(range),
             (_, None, _) => Err(EvidenceError::usage(
-                "a mean can be anything while a single value can: say what the values lie within, with --range 0..1",
+                "a mean is bounded only if the values are: say what they lie within, with --range 0..1",
             )),
         }
     }

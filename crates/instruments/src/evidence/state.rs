@@ -2,8 +2,8 @@
 //!
 //! The file holds the question (claim, error, method, what a success is and of what) beside the evidence, and a file whose
 //! question differs is refused: a claim that is changed after looking at the evidence is a claim about the evidence.
-//! While a run goes on the file is locked, so that two runs cannot both add to the same beginning and one of them be
-//! lost. The new file takes the place of the old one whole.
+//! The file is locked during a run, because of two runs that add to the same evidence one would be lost. The new file
+//! replaces the old one atomically.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use super::number;
 use super::report::replace;
 
 const FORMAT: &str = "millstream slo state, version 1";
-/// A longer file is none of ours.
+/// A longer file is not a state file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The question in exact words; the state has to agree with them.
@@ -61,7 +61,7 @@ impl StateFile {
         let mut text = String::new();
         const FOREIGN: &str = "name another file, or remove this one to begin without evidence";
         if ours.len() > MAX_BYTES || file.read_to_string(&mut text).is_err() {
-            return Err(refuse("it is no state of `millstream slo`".to_owned(), FOREIGN));
+            return Err(refuse("it is not a state of `millstream slo`".to_owned(), FOREIGN));
         }
         let mut state = Self { path: path.to_owned(), terms, kept: None, is_empty: text.is_empty(), _file: file };
         if !state.is_empty {
@@ -76,7 +76,7 @@ impl StateFile {
         match serde_json::from_str(text) {
             Ok(Value::Object(object)) if object.get("format").is_some_and(|format| format == FORMAT) => Ok(object),
             Ok(_) => Err(format!("expected a `format` of `{FORMAT}`, found another or none")),
-            Err(error) => Err(format!("it is no state of `millstream slo`: {error}")),
+            Err(error) => Err(format!("it is not a state of `millstream slo`: {error}")),
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_state_is_left_alone() {
+    fn a_file_that_is_not_a_state_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         for foreign in ["text", "[]", "{}", "{\"format\":\"other\"}"] {

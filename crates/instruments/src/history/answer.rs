@@ -24,7 +24,7 @@ pub(super) struct Answer<'a> {
     pub(super) others: Option<Others>,
 }
 
-/// The stronger and the weaker condition.
+/// The verdicts on a stronger and on a weaker condition than linearizability.
 pub(super) struct Others {
     /// The error is two rows that overlap.
     sequential: Result<(), (u32, u32)>,
@@ -139,7 +139,7 @@ impl Answer<'_> {
             let (value, kind) = (self.history.values().show(value), self.model.kind);
             let _ = writeln!(
                 out,
-                "\nNo operation writes {value}. If it is what is there before the first write, say so: --spec '{kind}:{value}'"
+                "\nNo operation writes {value}. If it is the initial value, say so: --spec '{kind}:{value}'"
             );
         }
         out.push('\n');
@@ -248,6 +248,6 @@ fn unknown(out: &mut String, progress: &Progress) {
         limit(progress.limit),
         text::count(progress.decided as u64),
         text::counted(progress.total as u64, "return"),
-        text::counted(progress.configurations, "situation"),
+        text::counted(progress.configurations, "configuration"),
     );
 }

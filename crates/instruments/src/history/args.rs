@@ -21,7 +21,8 @@ JSON lines have one operation per line; `return` is null or absent if it never r
 ok, fail or info (nobody knows whether it had its effect):
   {\"process\":3,\"op\":\"enqueue\",\"in\":17,\"out\":null,\"call\":1200,\"return\":1875}
 
-What a register or a key holds before the first write is null, unless the specification gives it after a colon: an integer, true, false or \"\" (the empty text, which many stores answer for a key that was never written).
+What a register or a key holds before the first write is null, unless the specification gives it after a colon: an \
+integer, true, false or \"\" (the empty string, which many stores return for a key that was never written).
 
 Operations of the specifications (an empty dequeue, pop, delete_min or alloc has `out` null):
   register read write            queue enqueue dequeue              mutex, semaphore acquire release
@@ -52,8 +53,8 @@ pub struct HistoryArgs {
 pub enum HistoryCommand {
     /// Decide whether a history is linearizable. The exit status is the verdict.
     ///
-    /// Linearizable: each operation can have had its effect at one moment between its call and its return, so that one
-    /// after the other they do what the specification says.
+    /// Linearizable: each operation appears to take effect at one moment between its call and its return, and in the
+    /// order of these moments the operations do what the specification says.
     Check(CheckArgs),
 }
 
@@ -73,8 +74,8 @@ pub struct CheckArgs {
     /// Print the verdict as JSON, with the whole witness order or counter-example.
     #[arg(long)]
     pub json: bool,
-    /// Say also whether it is sequential (no two operations overlap) and sequentially consistent (some order that respects each
-    /// process's own explains it). The exit status is still that of linearizability.
+    /// Say also whether it is sequential (no two operations overlap) and sequentially consistent (explained by an order
+    /// that keeps each process's operations in their own order). The exit status is still that of linearizability.
     #[arg(long)]
     pub compare: bool,
     /// Accept a history in which no operation has returned as linearizable.
@@ -86,7 +87,7 @@ pub struct CheckArgs {
     /// Draw the counter-example, or the first operations, as a picture.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// The most memory that the check may use, beside the history itself.
+    /// The most memory that the check may use, not counting the history itself.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
     pub memory: u64,
     /// The longest the check may take [default: as long as it needs].

@@ -20,7 +20,7 @@ left, even in a slab that is too damaged to be opened. `recover` opens it as any
 Exit status:
   0  done, and nothing is wrong
   1  check: something is wrong; it is printed
-  2  the arguments are wrong, or the file can't be made, or is no slab";
+  2  the arguments are wrong, or the file can't be made, or is not a slab";
 
 /// `millstream slab`.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub enum SlabCommand {
     Create(CreateArgs),
     /// Show the settings of a slab and the use of its objects.
     Stat(StatArgs),
-    /// Check that every object is in exactly one pair of hands.
+    /// Check that every object is accounted for exactly once.
     Check(CheckArgs),
     /// Print every allocated object: number, generation, handle, holder, owner, bytes.
     Dump(DumpArgs),
@@ -67,7 +67,7 @@ pub struct CreateArgs {
     /// How many objects move between a cache and the depot at once [default: up to 64].
     #[arg(long, value_name = "N")]
     pub chain: Option<u64>,
-    /// A number that tells your objects from others.
+    /// The application's tag: a number that tells its objects from those of others.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub tag: u64,
     /// Keep the last owner of each object; see `RawCache::set_owner`.

@@ -1,4 +1,4 @@
-//! `millstream slab`: slabs of shared memory, made and looked into.
+//! `millstream slab`: slabs of shared memory, made and inspected.
 //!
 //! - [`args`]: the command line.
 
@@ -19,7 +19,7 @@ use self::args::{CheckArgs, CreateArgs, DumpArgs, RecoverArgs, SlabArgs, SlabCom
 
 /// Something is wrong in the slab.
 const UNSOUND: u8 = 1;
-/// It can't be looked into.
+/// It can't be made, opened or inspected.
 const REFUSED: u8 = 2;
 
 /// `millstream slab`.
@@ -112,7 +112,7 @@ fn tell<'a>(facts: impl Iterator<Item = (&'a str, Option<u64>)>, json: bool) -> 
     print(|out| {
         facts.iter().try_for_each(|(name, value)| match value {
             Some(value) => writeln!(out, "{name:width$}  {value}"),
-            None => writeln!(out, "{name:width$}  unknown: they are in another namespace"),
+            None => writeln!(out, "{name:width$}  unknown: the processes are in another namespace"),
         })
     })
 }
@@ -129,7 +129,8 @@ fn check(args: &CheckArgs) -> Result<u8, Error> {
     Ok(UNSOUND)
 }
 
-/// The damage that repeated inspections agree on: while other processes work, a single one always finds objects in motion.
+/// The problems that all of several inspections find: while other processes work, any one inspection catches objects in
+/// motion.
 fn lasting(file: &Path) -> Result<Report, Error> {
     const LOOKS: u32 = 5;
     const PAUSE: Duration = Duration::from_millis(20);
@@ -154,7 +155,7 @@ fn dump(args: &DumpArgs) -> Result<u8, Error> {
     };
     print(|out| {
         for object in slab.live().filter(is_wanted) {
-            // One that is private, or freed since it was listed, has no contents for us.
+            // An object that is private, or was freed since it was listed, cannot be read.
             let contents = slab.read(object.handle, &mut bytes).is_ok().then_some(&*bytes);
             if args.json {
                 writeln!(out, "{}", object_json(object, contents))?;

@@ -12,22 +12,22 @@ Examples:
   millstream stream 'x = json(); reduce(map(x, it.bytes), 0, acc + it)' < log.jsonl
   millstream stream 'x = lines(); zip(map(window(x, 3, 1), it[0]), x)' --explain
 
-A program is a list of definitions, each `NAME = STREAM;`, and a stream at the end, whose values are printed: texts as they are, lists \
-with tabs between their values, values with fields as JSON, where U+FFFD stands for bytes that are not UTF-8. Numbers are whole, of 64 \
-bits, or else floats.
+A program is a list of definitions, each `NAME = STREAM;`, and a stream at the end, whose values are printed: texts \
+as they are, lists with tabs between their values, values with fields as JSON, where U+FFFD stands for bytes that are \
+not UTF-8. Numbers are 64-bit integers, or else floats.
 
 Streams:
   lines() json() csv() records(BYTES)   the next FILE, or standard input; lines(\"FILE\") names one
   numbers(FIRST, LAST)                  whole numbers
   map(x, VALUE) filter(x, VALUE)        computed from `it`; those for which VALUE is true
-  every(x, N[, OFFSET]) skip(x, N)      one of N; all but the first N
-  keep(x, \"0(10)\")                      those where a word has a 1; its part in parentheses repeats
+  every(x, N[, OFFSET]) skip(x, N)      every Nth; all but the first N
+  keep(x, \"0(10)\")                      those at the 1s of a binary word, whose part in parentheses repeats
   window(x, N[, STEP])                  lists of N values
   scan(x, FIRST, VALUE)                 `acc` after each value; reduce gives it at the end
   group(x, KEY, FIRST, VALUE[, KEYS])   the key and its `acc` after each value
   repeat(x, N) prefix(x, VALUE, …)      each N times; some before the first
   zip(x, y, …) merge(x, y, …)           lists of one of each; one of each by turns
-  hold(x, y) align(x, y)                for each of y, the last of x; the one of the same moment
+  hold(x, y) align(x, y)                for each of y, the last of x; the x at the same moment
   buffer(x, N) spill(x, \"DIR\")          room for N values to wait; room on disk
   reread(x)                             the same from a second reading of its files
 

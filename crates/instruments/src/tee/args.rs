@@ -14,9 +14,10 @@ Examples:
   millstream tee --buffer 1GiB -- sh -c 'awk NR%2 > odd' ::: sha256sum < big.txt
   mkfifo a b; paste a b > pairs & millstream tee --spill /var/tmp -- sh -c 'awk NR%2 > a' ::: sh -c 'cat > b' < lines
 
-Every command gets all of standard input. Commands may read at different paces: what the slowest has not read yet is kept in memory, up \
-to --buffer, and beyond that in files without names below --spill. When that is full the input waits for the slowest command; if that \
-takes nothing for --patience, it is stuck, and the run ends with its name. A command that stops reading early is left out.
+Every command gets all of standard input. Commands may read at different paces: what the slowest has not read yet is \
+kept in memory, up to --buffer, and beyond that in unnamed files below --spill. Without --spill, the input waits \
+while the buffer is full. A command that takes nothing for --patience while it holds up the input, or after the \
+input's end, is stuck: the run ends and names it. A command that stops reading early is left out.
 
 Exit status:
   0  every command ended with 0

@@ -57,7 +57,7 @@ impl Branch {
         self.pipe.as_ref().filter(|_| self.piece < log.end()).map(AsFd::as_fd)
     }
 
-    /// Gives it as much as it takes at once.
+    /// Gives it as much as its pipe takes without blocking.
     ///
     /// # Errors
     /// A piece cannot be read from disk.

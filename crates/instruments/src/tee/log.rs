@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// The most bytes of a piece.
+/// The maximum size of a piece, in bytes.
 pub(super) const PIECE: usize = 64 << 10;
 
 /// The bytes after which a new file begins.
@@ -16,7 +16,7 @@ const FILE_BYTES: u64 = 64 << 20;
 /// A piece of the input.
 enum Piece {
     Memory(Vec<u8>),
-    /// In a file without a name, whose space is free when its last piece is.
+    /// In an unnamed file, whose space is freed with its last piece.
     Disk {
         file: Rc<File>,
         at: u64,
@@ -74,7 +74,8 @@ impl Log {
         Ok(())
     }
 
-    /// Calls `take` with the bytes of a piece; those on disk are read into `scratch`, which holds the piece `held` already.
+    /// Calls `take` with the bytes of a piece; a piece on disk is read into `scratch`, unless `held` says that it is
+    /// there already.
     pub(super) fn with<T>(
         &self,
         number: u64,
@@ -95,7 +96,7 @@ impl Log {
         }
     }
 
-    /// Drops the pieces before one.
+    /// Drops the pieces before piece `number`.
     pub(super) fn drop_before(&mut self, number: u64) {
         while self.first < number {
             if let Some(Piece::Memory(bytes)) = self.pieces.pop_front() {

@@ -1,8 +1,8 @@
-//! `millstream tee`: one input for several commands, which names the one that is stuck.
+//! `millstream tee`: gives one input to several commands, and names the one that is stuck.
 //!
-//! The shell's `tee` gives a block to one command after the other, so one that does not read stops them all, without end if it
-//! waits for their output. Here each command has its own place in the input, and the part between the first
-//! and the last is kept.
+//! The usual `tee` gives a block to one command after the other, so one that does not read stops them all; if it waits
+//! for their output, that is a deadlock. Here each command has its own place in the input, and the part between the
+//! first and the last is kept.
 //!
 //! - [`args`]: the command line;
 //! - `log`: the kept part of the input;
@@ -92,7 +92,7 @@ impl Tee {
                 match rustix::io::read(rustix::stdio::stdin(), &mut block) {
                     Ok(0) => self.ended = true,
                     Ok(read) => self.log.push(&block[..read]).map_err(|error| {
-                        format!("cannot spill the input: {error}; what the commands have got of it is incomplete")
+                        format!("cannot spill the input: {error}; the commands have received only a part of it")
                     })?,
                     Err(Errno::INTR | Errno::AGAIN) => {}
                     Err(error) => return Err(format!("cannot read standard input: {}", io::Error::from(error))),
@@ -101,7 +101,7 @@ impl Tee {
         }
     }
 
-    /// Waits until the input can be read, a command takes something, or patience may be at its end; returns whether the
+    /// Waits until the input can be read, a command takes something, or patience may have run out; returns whether the
     /// input can be read.
     fn wait(&self, wants_input: bool) -> Result<bool, String> {
         let stdin = rustix::stdio::stdin();

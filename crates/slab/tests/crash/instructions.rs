@@ -9,7 +9,7 @@ use crate::tracer::{Child, Moment, Point, Step, distinct, points, spread};
 use crate::workers::Job;
 
 /// The number of first deaths for each recovery, times the stress.
-const DEATHS: usize = 6;
+const DEATHS: usize = 3;
 
 /// All selected scenes, and all selected recoveries from them; the long ones first.
 pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {

@@ -6,20 +6,21 @@ use std::rc::Rc;
 
 use crate::check::{CheckError, Proof, check, solve};
 use crate::graph::{Graph, Node, NodeId, Operator};
-use crate::run::{Inlet, Machine, Queue, RunError, Running, Shared, Work};
+use crate::run::{Inlet, Machine, Queue, RunError, Running, Shared, Work, without_chains};
 
 use super::stream::Stream;
 
 /// A program of streams.
 ///
-/// Its methods create sources, and the methods of [`Stream`] derive streams from streams. Running one stream runs every
-/// stream that it depends on and ends the program. A program belongs to the thread that builds it.
+/// Its methods create sources, and the methods of [`Chain`](super::Chain) and [`Stream`] derive streams from streams.
+/// Running one stream runs every stream that it depends on and ends the program. A program belongs to the thread that
+/// builds it.
 ///
 /// ```
 /// use millstream_stream::Program;
 ///
 /// let program = Program::new();
-/// let x = program.iter("x", 1..=6_u64);
+/// let x = program.iter("x", 1..=6_u64).share();
 /// let steps = x.skip(1).zip_with(&x, |next, this| next - this);
 /// let values: Result<Vec<u64>, _> = steps.run()?.values().collect();
 /// assert_eq!(values?, [1; 5]);
@@ -73,6 +74,11 @@ impl Program {
             span: None,
             input_spans: Vec::new(),
         })
+    }
+
+    /// Sets the code of a node.
+    pub(super) fn set_work(&self, node: NodeId, work: Work) {
+        self.draft.borrow_mut().works[node] = work;
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
@@ -137,9 +143,19 @@ impl<T: Clone + 'static> Stream<T> {
             }
             std::mem::take(&mut draft.works)
         };
-        let (out, any) = queue(self);
-        works.push(Work::Actor(Box::new(|_| Ok(true)), vec![any]));
-        let machine = Machine::new(&graph, &net, &proof, works, Rc::clone(&self.program.moment));
-        Ok(Running::new(machine, out, proof))
+        if let Some(whole) = self.whole.upgrade().and_then(|held| held.take()) {
+            return Ok(Running::whole(whole, proof));
+        }
+        let in_chain = |work: Option<&Work>| matches!(work, Some(Work::Fused | Work::Source(_)));
+        let in_chain = proof.edges().iter().map(|edge| in_chain(works.get(edge.to))).collect();
+        works.push(Work::Sink);
+        let machine = match without_chains(&graph, works) {
+            (None, works) => Machine::new(&graph, &net, &proof, works, &self.program.moment),
+            (Some(graph), works) => {
+                let (net, proof) = solve(&graph)?;
+                Machine::new(&graph, &net, &proof, works, &self.program.moment)
+            }
+        };
+        Ok(Running::net(machine, Rc::clone(&self.place), proof, in_chain))
     }
 }

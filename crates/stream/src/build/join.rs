@@ -31,7 +31,7 @@ impl<T: Clone + 'static> Stream<T> {
             *into.borrow_mut() = Some(join(left.front(), right.front()));
             left.leave()?;
             right.leave()?;
-            Ok(true)
+            Ok(())
         });
         let work = Work::Actor(actor, vec![any_left, any_right]);
         let node = self.program.add(Operator::Zip, &[self.node, other.node], "zip", size_of::<V>(), work);
@@ -58,7 +58,7 @@ impl<T: Clone + 'static> Stream<T> {
                 join(input, queue.front(), into);
                 queue.leave()?;
             }
-            Ok(true)
+            Ok(())
         });
         let work = Work::Actor(actor, any);
         let node = program.add(Operator::Zip, &inputs, "zip", size_of::<U>(), work);
@@ -86,7 +86,7 @@ impl<T: Clone + 'static> Stream<T> {
         let actor = Box::new(move |turn: Turn| {
             let port = turn.port.expect("a merge takes from one input at a time");
             take(&mut queues[port].borrow_mut(), &into)?;
-            Ok(true)
+            Ok(())
         });
         let work = Work::Actor(actor, any);
         let node = program.add(Operator::Merge(turns.to_vec()), &inputs, "merge", size_of::<T>(), work);

@@ -1,5 +1,6 @@
 //! The builder: streams as Rust values.
 
+mod chain;
 mod draft;
 mod join;
 mod moment;
@@ -7,5 +8,6 @@ mod source;
 mod stream;
 mod window;
 
+pub use self::chain::Chain;
 pub use self::draft::{Error, Program};
 pub use self::stream::Stream;

@@ -4,18 +4,19 @@ use std::cell::RefCell;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use crate::clock::{Pass, WordError};
 use crate::graph::{NodeId, Operator};
 use crate::run::{Disk, MakeDisk, RunError, Shared, SpillQueue, Stored, Turn, Work, assign};
 
+use super::chain::Held;
 use super::draft::{Program, queue};
 
 /// A stream of values of a [`Program`].
 ///
 /// Every method derives a stream from this one. Calling two methods on a stream forks it, and both results see all of
-/// its values.
+/// its values. A stream with one reader is faster as a [`Chain`](crate::Chain).
 ///
 /// | method | clock: values out for each value in |
 /// | --- | --- |
@@ -37,11 +38,17 @@ pub struct Stream<T> {
     pub(super) place: Shared<T>,
     /// Creates a queue on disk, if this stream spills its values.
     pub(super) spill: Option<MakeDisk<T>>,
+    /// The loop whose values these are, if there is no operator in between. The program owns it.
+    pub(super) whole: Weak<Held<T>>,
 }
 
 impl<T: Clone + 'static> Stream<T> {
     pub(super) fn new(program: &Program, node: NodeId, place: Shared<T>) -> Self {
-        Self { program: program.clone(), node, place, spill: None }
+        Self { program: program.clone(), node, place, spill: None, whole: Weak::new() }
+    }
+
+    pub(super) fn of_chain(program: &Program, node: NodeId, place: Shared<T>, whole: Weak<Held<T>>) -> Self {
+        Self { whole, ..Self::new(program, node, place) }
     }
 
     /// Returns the number of the stream's node in its graph.
@@ -70,7 +77,7 @@ impl<T: Clone + 'static> Stream<T> {
     /// Adds an operator that passes or drops each value.
     pub(super) fn through(&self, operator: Operator, label: &str, work: Work) -> Self {
         let node = self.program.add(operator, &[self.node], label, size_of::<T>(), work);
-        Self { node, ..self.clone() }
+        Self { node, whole: Weak::new(), ..self.clone() }
     }
 
     /// Computes a value from each value.
@@ -91,22 +98,13 @@ impl<T: Clone + 'static> Stream<T> {
     ) -> Stream<U> {
         let name = label.to_owned();
         self.each(label, size_of::<U>(), move |value, into| {
-            map(value, into.get_or_insert_with(U::default))
-                .map_err(|message| RunError::Value { label: name.clone(), message })
+            map(value, into.get_or_insert_with(U::default)).map_err(|message| result_of(&name, message))
         })
     }
 
     /// Produces the state after each value.
-    pub fn scan<S: Clone + 'static>(&self, first: S, mut step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
-        let mut first = Some(first);
-        self.each("scan", size_of::<S>(), move |value, state| {
-            let state = match (&mut *state, first.take()) {
-                (state, Some(first)) => state.insert(first),
-                (state, None) => state.as_mut().expect("the first state is there"),
-            };
-            step(state, value);
-            Ok(())
-        })
+    pub fn scan<S: Clone + 'static>(&self, first: S, step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
+        self.each("scan", size_of::<S>(), scanned(first, step))
     }
 
     /// Produces the key of each value, with the state of that key after the value.
@@ -115,21 +113,11 @@ impl<T: Clone + 'static> Stream<T> {
     pub fn fold_by_key<K: Hash + Eq + Clone + 'static, S: Clone + 'static>(
         &self,
         max_keys: usize,
-        mut key: impl FnMut(&T) -> K + 'static,
+        key: impl FnMut(&T) -> K + 'static,
         first: S,
-        mut step: impl FnMut(&mut S, &T) + 'static,
+        step: impl FnMut(&mut S, &T) + 'static,
     ) -> Stream<(K, S)> {
-        let mut states = std::collections::HashMap::new();
-        self.each("fold_by_key", size_of::<(K, S)>(), move |value, into| {
-            let key = key(value);
-            if states.len() >= max_keys && !states.contains_key(&key) {
-                return Err(RunError::TooManyKeys { label: "fold_by_key".to_owned(), limit: max_keys });
-            }
-            let state = states.entry(key.clone()).or_insert_with(|| first.clone());
-            step(state, value);
-            *into = Some((key, state.clone()));
-            Ok(())
-        })
+        self.each("fold_by_key", size_of::<(K, S)>(), fold(max_keys, key, first, step))
     }
 
     /// Keeps the values for which `keep` returns `true`.
@@ -143,8 +131,7 @@ impl<T: Clone + 'static> Stream<T> {
     pub fn try_filter(&self, label: &str, mut keep: impl FnMut(&T) -> Result<bool, String> + 'static) -> Self {
         let (from, name) = (Rc::clone(&self.place), label.to_owned());
         let step = move || {
-            keep(from.borrow().as_ref().expect("a value was given"))
-                .map_err(|message| RunError::Value { label: name.clone(), message })
+            keep(from.borrow().as_ref().expect("a value was given")).map_err(|message| result_of(&name, message))
         };
         self.through(Operator::Pass(Pass::Data), label, Work::Branch(Box::new(step)))
     }
@@ -194,7 +181,7 @@ impl<T: Clone + 'static> Stream<T> {
             if turn.phase == 0 {
                 take(&mut input.borrow_mut(), &into)?;
             }
-            Ok(true)
+            Ok(())
         });
         let work = Work::Actor(actor, vec![any]);
         let node = self.program.add(Operator::Repeat(n), &[self.node], &format!("repeat({n})"), size_of::<T>(), work);
@@ -212,7 +199,7 @@ impl<T: Clone + 'static> Stream<T> {
                 Some(value) => assign(&mut into.borrow_mut(), value),
                 None => take(&mut input.borrow_mut(), &into)?,
             }
-            Ok(true)
+            Ok(())
         });
         let work = Work::Actor(actor, vec![any]);
         let label = format!("prefix({count})");
@@ -231,7 +218,7 @@ impl<T: Clone + 'static> Stream<T> {
                 step(into.borrow_mut().as_mut().expect("the state is there"), input.front());
                 input.leave()?;
             }
-            Ok(true)
+            Ok(())
         });
         let work = Work::Actor(actor, vec![any]);
         let node = self.program.add(Operator::Reduce, &[self.node], "reduce", size_of::<S>(), work);
@@ -261,6 +248,48 @@ impl<T: Clone + 'static> Stream<T> {
         let spilled = self.through(Operator::Spill, &label, Work::Branch(Box::new(|| Ok(true))));
         let make = move || -> Box<dyn Disk<T>> { Box::new(SpillQueue::<T>::new(&label, &folder)) };
         Self { spill: Some(Rc::new(make)), ..spilled }
+    }
+}
+
+/// Returns the error of a value that could not be computed.
+#[cold]
+pub(super) fn result_of(label: &str, message: String) -> RunError {
+    RunError::Value { label: label.to_owned(), message }
+}
+
+/// Computes the states of a scan, each in place of the last.
+pub(super) fn scanned<T, S>(
+    first: S,
+    mut step: impl FnMut(&mut S, &T),
+) -> impl FnMut(&T, &mut Option<S>) -> Result<(), RunError> {
+    let mut first = Some(first);
+    move |value, state| {
+        let state = match (&mut *state, first.take()) {
+            (state, Some(first)) => state.insert(first),
+            (state, None) => state.as_mut().expect("the first state is there"),
+        };
+        step(state, value);
+        Ok(())
+    }
+}
+
+/// Computes the states of keys, each in place of the last result.
+pub(super) fn fold<T, K: Hash + Eq + Clone, S: Clone>(
+    max_keys: usize,
+    mut key: impl FnMut(&T) -> K,
+    first: S,
+    mut step: impl FnMut(&mut S, &T),
+) -> impl FnMut(&T, &mut Option<(K, S)>) -> Result<(), RunError> {
+    let mut states = std::collections::HashMap::new();
+    move |value, into| {
+        let key = key(value);
+        if states.len() >= max_keys && !states.contains_key(&key) {
+            return Err(RunError::TooManyKeys { label: "fold_by_key".to_owned(), limit: max_keys });
+        }
+        let state = states.entry(key.clone()).or_insert_with(|| first.clone());
+        step(state, value);
+        *into = Some((key, state.clone()));
+        Ok(())
     }
 }
 

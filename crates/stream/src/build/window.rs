@@ -48,8 +48,7 @@ impl<T: Clone + 'static> Stream<T> {
         step: usize,
         mut fold: impl FnMut(&mut dyn ExactSizeIterator<Item = &T>, &mut U) + 'static,
     ) -> Stream<U> {
-        assert!((1..=MAX_WINDOW).contains(&n), "a window has 1 to {MAX_WINDOW} values");
-        let label = format!("window({n}, {step})");
+        let label = window_label(n, step);
         let last = Rc::new(RefCell::new(VecDeque::<T>::with_capacity(n)));
         let into = Rc::clone(&last);
         let from = Rc::clone(&self.place);
@@ -72,4 +71,13 @@ impl<T: Clone + 'static> Stream<T> {
             Ok(())
         })
     }
+}
+
+/// Returns the label of a window.
+///
+/// # Panics
+/// Panics if `n` is 0 or more than the maximum.
+pub(super) fn window_label(n: usize, step: usize) -> String {
+    assert!((1..=MAX_WINDOW).contains(&n), "a window has 1 to {MAX_WINDOW} values");
+    format!("window({n}, {step})")
 }

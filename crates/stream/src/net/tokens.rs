@@ -257,6 +257,14 @@ impl Tokens {
         self.waiting.iter().map(|(actor, _)| *actor)
     }
 
+    /// Returns the waiting actors as numbers: each actor with the edge at which it waits.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().flat_map(|(actor, at)| {
+            let (edge, room) = at.map_or((0, 0), |(edge, room)| (edge as u64 + 1, u64::from(room)));
+            [*actor as u64, edge, room]
+        })
+    }
+
     /// Returns the phases of all actors and passes, without the queues.
     pub(crate) fn phases(&self) -> impl Iterator<Item = u64> {
         self.phases.iter().chain(self.passes.iter().flatten()).copied()

@@ -5,14 +5,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::check::{Bound, Guarantee, Proof};
+use crate::fuse::Stop;
 use crate::graph::Graph;
 use crate::net::{Driven, Elastic, Kind, Net, Stuck, Tokens, View};
 
 use super::error::RunError;
 use super::queue::Inlet;
+use super::schedule::{Firing, Schedule};
 
 /// One firing of an actor.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// The input from which the actor takes, if its inputs take turns.
     pub(crate) port: Option<usize>,
@@ -22,122 +24,123 @@ pub(crate) struct Turn {
     pub(crate) gives: bool,
 }
 
-/// The code of an actor. It takes values from its queues, and leaves the value that it gives in its place. A source
-/// returns whether there was another value.
-pub(crate) type Actor = Box<dyn FnMut(Turn) -> Result<bool, RunError>>;
+/// The code of an actor. It takes values from its queues, and leaves the value that it gives in its place.
+pub(crate) type Actor = Box<dyn FnMut(Turn) -> Result<(), RunError>>;
+
+/// The loop of a chain, which leaves its next value in its place. It subtracts the values of its source from the steps.
+pub(crate) type Draw = Box<dyn FnMut(&mut u64) -> Stop>;
+
+/// The code of an operator of a tree, which returns whether the value passes.
+pub(crate) type Step = Box<dyn FnMut() -> Result<bool, RunError>>;
 
 /// The code of a node.
 pub(crate) enum Work {
+    /// The last node of a chain: begins its loop.
+    Source(Box<dyn FnOnce() -> Draw>),
+    /// Another node of a chain.
+    Fused,
     /// An actor, with the queues of its inputs.
     Actor(Actor, Vec<Inlet>),
-    /// An operator of a tree, which returns whether the value passes.
-    Branch(Box<dyn FnMut() -> Result<bool, RunError>>),
+    /// An operator of a tree.
+    Branch(Step),
     /// A pass by a clock, which the net handles.
     Pass,
+    /// The sink, which has no code. Its values need no queue: each is taken before the next one is given.
+    Sink,
 }
 
-/// The outcome of a part of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// The sink's queue has one more value.
-    Value,
-    /// The steps are over.
-    Pause,
-    /// The program is at its end.
-    End,
+/// The code of an actor of the net.
+enum Code {
+    Source(Draw),
+    Actor(Actor),
+    Sink,
 }
 
 /// See the [module](self).
 pub(crate) struct Machine {
     tokens: Tokens,
-    actors: Vec<Actor>,
-    /// The code of each actor's tree.
-    trees: Vec<Vec<Work>>,
-    queues: Vec<Inlet>,
+    works: Works,
+    /// The firings of a period; `None` if the data decide, or a source is at its end. While there is a schedule,
+    /// `tokens` is the state before its first firing.
+    schedule: Option<Schedule>,
     elastic: Vec<Option<Elastic>>,
     labels: Vec<String>,
     sink: usize,
+}
+
+/// The code of a net.
+struct Works {
+    actors: Vec<Code>,
+    /// The code of each actor's tree; `None` for a pass by a clock.
+    trees: Vec<Vec<Option<Step>>>,
+    /// The queue of each edge; `None` for that of the sink.
+    queues: Vec<Option<Inlet>>,
     /// The number of firings so far.
     moment: Rc<Cell<u64>>,
 }
 
 impl Machine {
     /// Puts each node's code into its place in the net.
-    pub(crate) fn new(graph: &Graph, net: &Net, proof: &Proof, works: Vec<Work>, moment: Rc<Cell<u64>>) -> Self {
+    pub(crate) fn new(graph: &Graph, net: &Net, proof: &Proof, works: Vec<Work>, moment: &Rc<Cell<u64>>) -> Self {
         let room = |bound: &Bound| if bound.guarantee == Guarantee::Spill { u64::MAX } else { bound.values };
         let caps: Vec<u64> = proof.edges().iter().map(room).collect();
         let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
         let mut take = |node: usize| works[node].take().expect("each node has one place");
-        let (mut actors, mut trees) = (Vec::new(), Vec::new());
+        let mut actors = Vec::new();
+        let mut trees: Vec<Vec<Option<Step>>> = Vec::new();
         let mut queues: Vec<Option<Inlet>> = net.edges.iter().map(|_| None).collect();
         for actor in &net.actors {
-            let Work::Actor(work, inputs) = take(actor.node) else { unreachable!("an actor has the work of one") };
-            actors.push(work);
-            for (edge, queue) in actor.inputs.iter().zip(inputs) {
-                queue.borrow_mut().reserve(caps[*edge], net.edges[*edge].elastic.is_none());
-                queues[*edge] = Some(queue);
-            }
-            trees.push(actor.tree.iter().map(|branch| take(branch.node)).collect());
+            actors.push(match take(actor.node) {
+                Work::Source(begin) => Code::Source(begin()),
+                Work::Actor(work, inputs) => {
+                    for (edge, queue) in actor.inputs.iter().zip(inputs) {
+                        queue.borrow_mut().reserve(caps[*edge], net.edges[*edge].elastic.is_none());
+                        queues[*edge] = Some(queue);
+                    }
+                    Code::Actor(work)
+                }
+                Work::Sink => Code::Sink,
+                _ => unreachable!("an actor has the work of one"),
+            });
+            let tree = actor.tree.iter().map(|branch| match take(branch.node) {
+                Work::Branch(step) => Some(step),
+                _ => None,
+            });
+            trees.push(tree.collect());
+        }
+        let tokens = Tokens::new(Arc::new(View::whole(net)), caps);
+        let sink = net.actors.iter().position(|actor| actor.kind == Kind::Sink).expect("a program has a sink");
+        let mut schedule = Schedule::of(&tokens, sink);
+        if let Some(schedule) = &mut schedule {
+            schedule.keep(|actor, branch| trees[actor][branch].is_some(), |edge| queues[edge].is_some());
         }
         Self {
-            tokens: Tokens::new(Arc::new(View::whole(net)), caps),
-            actors,
-            trees,
-            queues: queues.into_iter().map(|queue| queue.expect("each edge has a queue")).collect(),
+            schedule,
+            tokens,
+            works: Works { actors, trees, queues, moment: Rc::clone(moment) },
             elastic: net.edges.iter().map(|edge| edge.elastic).collect(),
             labels: net.actors.iter().map(|actor| graph.nodes()[actor.node].label.clone()).collect(),
-            sink: sink(net),
-            moment,
+            sink,
         }
     }
 
     /// Runs until the sink's queue has one more value, or `steps` firings are over.
-    pub(crate) fn drive(&mut self, mut steps: u64) -> Result<Progress, RunError> {
-        let Self { tokens, actors, trees, queues, moment, .. } = self;
-        let driven = tokens.drive(self.sink, |tokens, actor, gives| {
-            // The firings so far are whole, and the next demand begins again: a pause loses nothing.
-            if steps == 0 {
-                return Err(None);
-            }
-            steps -= 1;
-            let turn = Turn { port: tokens.turn(actor), phase: tokens.phase(actor), gives };
-            let gave = actors[actor](turn).map_err(Some)?;
-            tokens.take(actor);
-            if !gives {
-                return Ok(());
-            }
-            if !gave {
-                tokens.ended[actor] = true;
-                return Ok(());
-            }
-            moment.set(moment.get() + 1);
-            let (failed, is_over) = (Cell::new(None), Cell::new(false));
-            let tree = &mut trees[actor];
-            let step = |branch: usize| match &mut tree[branch] {
-                Work::Branch(_) if is_over.get() => false,
-                Work::Branch(step) => step().unwrap_or_else(|error| {
-                    is_over.set(true);
-                    keep_first(&failed, error);
-                    false
-                }),
-                _ => true,
-            };
-            tokens.give(actor, step, |edge| {
-                if let Err(error) = queues[edge].borrow_mut().enter() {
-                    keep_first(&failed, error);
-                }
-            });
-            if tokens.view.actors[actor].kind == Kind::Reduce {
-                tokens.ended[actor] = true;
-            }
-            failed.into_inner().map_or(Ok(()), |error| Err(Some(error)))
-        });
+    pub(crate) fn drive(&mut self, steps: &mut u64) -> Stop {
+        if let Some(schedule) = &mut self.schedule {
+            let stop = self.works.repeat(schedule, steps);
+            let Stop::End = stop else { return stop };
+            // A source has ended. The actors behind it end on demand.
+            self.tokens = schedule.state(&self.tokens);
+            self.tokens.ended[schedule.next().actor] = true;
+            self.schedule = None;
+        }
+        let works = &mut self.works;
+        let driven = self.tokens.drive(self.sink, |tokens, actor, gives| works.fire(tokens, actor, gives, steps));
         match driven {
-            Ok(Ok(Driven::Fired)) => Ok(Progress::Value),
-            Ok(Ok(Driven::Ended)) => Ok(Progress::End),
-            Ok(Err(None)) => Ok(Progress::Pause),
-            Ok(Err(Some(error))) => Err(error),
-            Err(Stuck(circle)) => Err(self.stuck(&circle)),
+            Ok(Ok(Driven::Fired)) => Stop::Value,
+            Ok(Ok(Driven::Ended)) => Stop::End,
+            Ok(Err(stop)) => stop,
+            Err(Stuck(circle)) => self.stuck(&circle).into(),
         }
     }
 
@@ -151,18 +154,106 @@ impl Machine {
     }
 
     /// Returns the most values that each queue has held.
-    pub(crate) fn peaks(&self) -> &[u64] {
-        &self.tokens.peaks
+    pub(crate) fn peaks(&self) -> Vec<u64> {
+        match &self.schedule {
+            Some(schedule) => schedule.state(&self.tokens).peaks,
+            None => self.tokens.peaks.clone(),
+        }
     }
 }
 
-/// Notes an error, unless there was one before.
-#[cold]
-fn keep_first(failed: &Cell<Option<RunError>>, error: RunError) {
-    let first = failed.take();
-    failed.set(Some(first.unwrap_or(error)));
-}
+impl Works {
+    /// Does the work of an actor, except for its tree. Returns `false` if the actor is a source at its end.
+    fn act(&mut self, actor: usize, turn: Turn, steps: &mut u64) -> Result<bool, Stop> {
+        // The firings so far are whole: a pause loses nothing.
+        if *steps == 0 {
+            return Err(Stop::Pause);
+        }
+        let gave = match &mut self.actors[actor] {
+            Code::Source(draw) => match draw(steps) {
+                Stop::Value => true,
+                Stop::End => false,
+                stop => return Err(stop),
+            },
+            Code::Actor(work) => {
+                *steps -= 1;
+                work(turn)?;
+                true
+            }
+            Code::Sink => true,
+        };
+        self.moment.set(self.moment.get() + 1);
+        Ok(gave)
+    }
 
-fn sink(net: &Net) -> usize {
-    net.actors.iter().position(|actor| actor.kind == Kind::Sink).expect("a program has a sink")
+    /// Fires an actor that is ready.
+    fn fire(&mut self, tokens: &mut Tokens, actor: usize, gives: bool, steps: &mut u64) -> Result<(), Stop> {
+        let turn = Turn { port: tokens.turn(actor), phase: tokens.phase(actor), gives };
+        let gave = self.act(actor, turn, steps)?;
+        tokens.take(actor);
+        if !gives {
+            return Ok(());
+        }
+        if !gave {
+            tokens.ended[actor] = true;
+            return Ok(());
+        }
+        let mut failed = None;
+        let (tree, queues) = (&mut self.trees[actor], &mut self.queues);
+        let step = |branch: usize| match &mut tree[branch] {
+            Some(step) if failed.is_none() => step().unwrap_or_else(|error| {
+                failed = Some(Stop::from(error));
+                false
+            }),
+            Some(_) => false,
+            None => true,
+        };
+        let mut not_entered = None;
+        tokens.give(actor, step, |edge| {
+            if let Some(queue) = &queues[edge]
+                && let Err(error) = queue.borrow_mut().enter()
+            {
+                not_entered.get_or_insert(Stop::from(error));
+            }
+        });
+        if tokens.view.actors[actor].kind == Kind::Reduce {
+            tokens.ended[actor] = true;
+        }
+        failed.or(not_entered).map_or(Ok(()), Err)
+    }
+
+    /// Fires as recorded until the sink's queue has one more value.
+    fn repeat(&mut self, schedule: &mut Schedule, steps: &mut u64) -> Stop {
+        loop {
+            let firing = schedule.next();
+            if firing.is_last {
+                schedule.advance();
+                return Stop::Value;
+            }
+            match self.fire_as_recorded(firing, steps) {
+                Ok(true) => schedule.advance(),
+                Ok(false) => return Stop::End,
+                Err(stop) => return stop,
+            }
+        }
+    }
+
+    /// Returns `false` if the actor is a source at its end.
+    fn fire_as_recorded(&mut self, firing: &Firing, steps: &mut u64) -> Result<bool, Stop> {
+        if !self.act(firing.actor, firing.turn, steps)? {
+            return Ok(false);
+        }
+        let tree = &mut self.trees[firing.actor];
+        for branch in &firing.branches {
+            if let Some(step) = &mut tree[*branch] {
+                step()?;
+            }
+        }
+        for edge in &firing.edges {
+            if let Some(queue) = &self.queues[*edge] {
+                queue.borrow_mut().enter()?;
+            }
+        }
+        Ok(true)
+    }
 }

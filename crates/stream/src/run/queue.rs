@@ -61,17 +61,15 @@ impl<T> Queue<T> {
     }
 
     /// Moves the oldest value into `into`. The value there before is kept for its memory.
-    pub(crate) fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError>
-    where
-        T: Clone,
-    {
+    pub(crate) fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError> {
         if let Some(disk) = &mut self.disk {
-            assign(into, disk.front().expect("an actor fires when its queues have values"));
-            return disk.leave();
+            return disk.take(into);
         }
         let front = self.values.pop_front();
         debug_assert!(front.is_some(), "an actor fires when its queues have values");
-        self.spare.extend(std::mem::replace(into, front));
+        if let Some(spare) = std::mem::replace(into, front) {
+            self.spare.push(spare);
+        }
         Ok(())
     }
 
@@ -80,7 +78,9 @@ impl<T> Queue<T> {
         match &mut self.disk {
             Some(disk) => disk.leave(),
             None => {
-                self.spare.extend(self.values.pop_front());
+                if let Some(spare) = self.values.pop_front() {
+                    self.spare.push(spare);
+                }
                 Ok(())
             }
         }

@@ -1,13 +1,11 @@
 //! A running program.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use crate::check::Proof;
+use crate::fuse::{Stop, Whole};
 
 use super::error::RunError;
-use super::machine::{Machine, Progress};
-use super::queue::Queue;
+use super::machine::Machine;
+use super::queue::{Shared, assign};
 
 /// The figures of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +13,8 @@ use super::queue::Queue;
 pub struct Report {
     /// The number of values produced.
     pub values: u64,
-    /// The most values that each queue has held, in the order of [`Proof::edges`].
+    /// The most values that each queue has held, in the order of [`Proof::edges`]. A queue inside a
+    /// [`Chain`](crate::Chain), or at its end, holds none: values pass it at once.
     pub peaks: Vec<u64>,
 }
 
@@ -35,8 +34,7 @@ pub enum Part<'a, T> {
 /// A value is computed when [`next`](Self::next) asks for it, and the sources are read no further than that value
 /// needs. Dropping the program drops its sources.
 pub struct Running<T> {
-    machine: Machine,
-    out: Rc<RefCell<Queue<T>>>,
+    engine: Engine<T>,
     proof: Proof,
     values: u64,
     /// The last value.
@@ -44,9 +42,33 @@ pub struct Running<T> {
     over: bool,
 }
 
+/// The code of a program.
+enum Engine<T> {
+    /// A chain.
+    Whole(Box<dyn Whole<T>>),
+    /// Actors, with the queue at their end.
+    Net {
+        machine: Box<Machine>,
+        /// The place from which the sink takes its values, each before the next one is computed.
+        out: Shared<T>,
+        /// For each queue, whether it is inside a chain.
+        in_chain: Vec<bool>,
+    },
+}
+
 impl<T: Clone> Running<T> {
-    pub(crate) fn new(machine: Machine, out: Rc<RefCell<Queue<T>>>, proof: Proof) -> Self {
-        Self { machine, out, proof, values: 0, current: None, over: false }
+    pub(crate) fn whole(whole: Box<dyn Whole<T>>, proof: Proof) -> Self {
+        Self { engine: Engine::Whole(whole), proof, values: 0, current: None, over: false }
+    }
+
+    pub(crate) fn net(machine: Machine, out: Shared<T>, proof: Proof, in_chain: Vec<bool>) -> Self {
+        Self {
+            engine: Engine::Net { machine: Box::new(machine), out, in_chain },
+            proof,
+            values: 0,
+            current: None,
+            over: false,
+        }
     }
 
     /// Returns the next value; `None` at the end, and after an error or a panic of the program's own code.
@@ -79,37 +101,57 @@ impl<T: Clone> Running<T> {
     ///
     /// # Errors
     /// See [`RunError`].
-    pub fn next_within(&mut self, steps: u64) -> Result<Part<'_, T>, RunError> {
+    pub fn next_within(&mut self, mut steps: u64) -> Result<Part<'_, T>, RunError> {
         if self.over {
             return Ok(Part::End);
         }
         // This stays `true` if the program's own code panics.
         self.over = true;
-        let progress = self.machine.drive(steps)?;
-        if progress == Progress::End {
-            return Ok(Part::End);
+        let stop = match &mut self.engine {
+            Engine::Whole(whole) => (**whole).draw_one(&mut steps, &mut self.current),
+            Engine::Net { machine, out, .. } => match machine.drive(&mut steps) {
+                Stop::Value => {
+                    assign(&mut self.current, out.borrow().as_ref().expect("a value was given"));
+                    Stop::Value
+                }
+                stop => stop,
+            },
+        };
+        match stop {
+            Stop::Value => {
+                self.over = false;
+                self.values += 1;
+                Ok(self.current.as_ref().map_or(Part::End, Part::Value))
+            }
+            Stop::Pause => {
+                self.over = false;
+                Ok(Part::Pause)
+            }
+            Stop::End => Ok(Part::End),
+            Stop::Failed(error) => Err(*error),
         }
-        self.over = false;
-        if progress == Progress::Pause {
-            return Ok(Part::Pause);
-        }
-        self.values += 1;
-        if let Err(error) = self.out.borrow_mut().take(&mut self.current) {
-            self.over = true;
-            return Err(error);
-        }
-        Ok(self.current.as_ref().map_or(Part::End, Part::Value))
     }
 
-    /// Runs to the end and calls `each` with every value.
+    /// Runs to the end and calls `each` with every value. For a [`Chain`](crate::Chain) this is one loop, which is
+    /// faster than pulling the values one by one.
     ///
     /// # Errors
     /// See [`RunError`].
     pub fn for_each(mut self, mut each: impl FnMut(&T)) -> Result<Report, RunError> {
-        while let Some(value) = self.next()? {
-            each(value);
+        if self.over || !matches!(self.engine, Engine::Whole(_)) {
+            while let Some(value) = self.next()? {
+                each(value);
+            }
+            return Ok(self.report());
         }
-        Ok(self.report())
+        let (mut values, peaks) = (self.values, self.peaks());
+        if let Engine::Whole(whole) = self.engine {
+            whole.push_to_the_end(&mut |value: &T| {
+                values += 1;
+                each(value);
+            })?;
+        }
+        Ok(Report { values, peaks })
     }
 
     /// Returns an iterator that clones the values.
@@ -124,7 +166,18 @@ impl<T: Clone> Running<T> {
 
     /// Returns the figures so far.
     pub fn report(&self) -> Report {
-        Report { values: self.values, peaks: self.machine.peaks().to_vec() }
+        Report { values: self.values, peaks: self.peaks() }
+    }
+
+    fn peaks(&self) -> Vec<u64> {
+        match &self.engine {
+            Engine::Whole(_) => vec![0; self.proof.edges().len()],
+            Engine::Net { machine, in_chain, .. } => {
+                // The machine has the other queues, in the same order.
+                let mut others = machine.peaks().into_iter();
+                in_chain.iter().map(|inside| if *inside { 0 } else { others.next().unwrap_or(0) }).collect()
+            }
+        }
     }
 }
 

@@ -8,13 +8,20 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::error::RunError;
 
 /// The size of a write and of a read, in bytes.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 256 << 10;
+
+/// The size of a stored value's length, in bytes.
+const LENGTH: usize = size_of::<u32>();
+
+/// The stored length of a value too long for one: its length follows with eight bytes.
+const LONG: u32 = u32::MAX;
 
 /// The size in bytes at which a new segment begins.
 const SEGMENT: u64 = 16 << 20;
@@ -71,6 +78,9 @@ pub(crate) trait Disk<T> {
     fn front(&self) -> Option<&T>;
     fn enter(&mut self, value: &T) -> Result<(), RunError>;
     fn leave(&mut self) -> Result<(), RunError>;
+
+    /// Moves the oldest value into `into`, and keeps the memory of the value there for the next one.
+    fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError>;
 }
 
 struct Segment {
@@ -84,9 +94,9 @@ pub(crate) struct SpillQueue<T> {
     label: String,
     folder: PathBuf,
     segments: VecDeque<Segment>,
-    /// The bytes of the oldest values; those from `at` on are unread.
+    /// The bytes of the oldest values; those in `unread` are yet to be read.
     head: Vec<u8>,
-    at: usize,
+    unread: Range<usize>,
     /// The bytes of the newest values.
     tail: Vec<u8>,
     front: T,
@@ -100,9 +110,9 @@ impl<T: Stored> SpillQueue<T> {
             label: label.to_owned(),
             folder: folder.to_owned(),
             segments: VecDeque::new(),
-            head: Vec::with_capacity(2 * PIECE),
-            at: 0,
-            tail: Vec::with_capacity(2 * PIECE),
+            head: Vec::new(),
+            unread: 0..0,
+            tail: Vec::with_capacity(PIECE + PIECE / 4),
             front: T::default(),
             values: 0,
         }
@@ -125,23 +135,31 @@ impl<T: Stored> SpillQueue<T> {
     }
 
     /// Makes sure that `head` has at least this many unread bytes.
+    #[inline]
     fn fill(&mut self, bytes: usize) -> io::Result<()> {
-        if self.head.len() - self.at >= bytes {
-            return Ok(());
-        }
-        self.head.drain(..self.at);
-        self.at = 0;
-        while self.head.len() < bytes {
+        if self.unread.len() >= bytes { Ok(()) } else { self.refill(bytes) }
+    }
+
+    #[cold]
+    fn refill(&mut self, bytes: usize) -> io::Result<()> {
+        self.head.copy_within(self.unread.clone(), 0);
+        self.unread = 0..self.unread.len();
+        while self.unread.len() < bytes {
             let Some(first) = self.segments.front_mut() else {
                 // There are no older values on disk, so the newest values are next.
+                self.head.truncate(self.unread.end);
                 self.head.append(&mut self.tail);
-                debug_assert!(self.head.len() >= bytes, "a value is stored as a whole");
+                self.unread.end = self.head.len();
+                debug_assert!(self.unread.len() >= bytes, "a value is stored as a whole");
                 return Ok(());
             };
             let piece = (first.written - first.read).min(PIECE.max(bytes) as u64) as usize;
-            let from = self.head.len();
-            self.head.resize(from + piece, 0);
-            first.file.read_exact_at(&mut self.head[from..], first.read)?;
+            let into = self.unread.end..self.unread.end + piece;
+            if self.head.len() < into.end {
+                self.head.resize(into.end, 0);
+            }
+            first.file.read_exact_at(&mut self.head[into.clone()], first.read)?;
+            self.unread.end = into.end;
             first.read += piece as u64;
             if first.read == first.written {
                 self.segments.pop_front();
@@ -150,15 +168,24 @@ impl<T: Stored> SpillQueue<T> {
         Ok(())
     }
 
+    /// Returns the next bytes of the queue.
+    fn bytes(&mut self, count: usize) -> io::Result<&[u8]> {
+        self.fill(count)?;
+        let begin = self.unread.start;
+        self.unread.start += count;
+        Ok(&self.head[begin..begin + count])
+    }
+
     fn read_front(&mut self) -> io::Result<()> {
-        const LENGTH: usize = size_of::<u64>();
-        self.fill(LENGTH)?;
-        let length = self.head[self.at..self.at + LENGTH].try_into().expect("the bytes of a length");
-        self.at += LENGTH;
-        let length = u64::from_le_bytes(length) as usize;
+        let short = self.bytes(LENGTH)?.try_into().expect("the bytes of a length");
+        let length = match u32::from_le_bytes(short) {
+            LONG => u64::from_le_bytes(self.bytes(size_of::<u64>())?.try_into().expect("eight bytes")) as usize,
+            short => short as usize,
+        };
         self.fill(length)?;
-        self.front.load(&self.head[self.at..self.at + length]);
-        self.at += length;
+        let begin = self.unread.start;
+        self.front.load(&self.head[begin..begin + length]);
+        self.unread.start += length;
         Ok(())
     }
 }
@@ -175,10 +202,14 @@ impl<T: Stored + Clone> Disk<T> for SpillQueue<T> {
             return Ok(());
         }
         let begin = self.tail.len();
-        self.tail.extend_from_slice(&[0; size_of::<u64>()]);
+        self.tail.extend_from_slice(&LONG.to_le_bytes());
         value.store(&mut self.tail);
-        let length = (self.tail.len() - begin - size_of::<u64>()) as u64;
-        self.tail[begin..begin + size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
+        let behind = begin + LENGTH;
+        let length = self.tail.len() - behind;
+        match u32::try_from(length) {
+            Ok(short) if short != LONG => self.tail[begin..behind].copy_from_slice(&short.to_le_bytes()),
+            _ => drop(self.tail.splice(behind..behind, (length as u64).to_le_bytes())),
+        }
         if self.tail.len() >= PIECE {
             self.write().map_err(|error| self.failed(error))?;
         }
@@ -191,6 +222,11 @@ impl<T: Stored + Clone> Disk<T> for SpillQueue<T> {
             self.read_front().map_err(|error| self.failed(error))?;
         }
         Ok(())
+    }
+
+    fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError> {
+        std::mem::swap(into.get_or_insert_with(T::default), &mut self.front);
+        self.leave()
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::clock::Pass;
-use crate::{Program, Stream};
+use crate::clock::WordError;
+use crate::fuse::Whole;
+use crate::{Chain, Program, Stream};
 
 use super::MAX_KEYS;
 use super::formula::Formula;
@@ -49,6 +50,38 @@ const MAX_WINDOW: u64 = 1 << 24;
 /// The maximum number of copies of a value.
 const MAX_COPIES: u64 = 1 << 32;
 
+/// A stream of values: a chain, unless it is shared.
+enum Flow {
+    Chain(Chain<Box<dyn Whole<Value>>>),
+    Shared(Stream<Value>),
+}
+
+/// Calls the same methods on a chain as on a shared stream.
+macro_rules! derived {
+    ($x:expr, $($calls:tt)*) => {
+        match $x {
+            Flow::Chain(x) => Flow::Chain(x $($calls)* .boxed()),
+            Flow::Shared(x) => Flow::Shared(x $($calls)*),
+        }
+    };
+}
+
+impl Flow {
+    fn node(&self) -> usize {
+        match self {
+            Self::Chain(chain) => chain.node(),
+            Self::Shared(stream) => stream.node(),
+        }
+    }
+
+    fn share(self) -> Stream<Value> {
+        match self {
+            Self::Chain(chain) => chain.share(),
+            Self::Shared(stream) => stream,
+        }
+    }
+}
+
 /// Returns the stream of a program, and whether all its inputs can be read again.
 pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<(Stream<Value>, bool), Problem> {
     let mut compiler = Compiler {
@@ -56,7 +89,7 @@ pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<
         written,
         inputs,
         program: Program::new(),
-        streams: HashMap::new(),
+        flows: HashMap::new(),
         places: HashMap::new(),
         taken: 0,
         rereading: false,
@@ -66,9 +99,9 @@ pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<
         if !matches!(definition.value.kind, Kind::Name(_)) {
             compiler.program.rename(stream.node(), &definition.name);
         }
-        compiler.streams.insert(definition.name.clone(), stream);
+        compiler.define(&definition.name, stream);
     }
-    let out = compiler.stream(&written.result)?;
+    let out = compiler.stream(&written.result)?.share();
     if compiler.taken < inputs.count() && !compiler.inputs.may_be_unread() {
         let message =
             format!("got {} input(s), but the program has {} source(s) without a file", inputs.count(), compiler.taken);
@@ -84,8 +117,8 @@ struct Compiler<'a> {
     written: &'a Written,
     inputs: &'a Inputs,
     program: Program,
-    /// The streams by name.
-    streams: HashMap<String, Stream<Value>>,
+    /// The streams by name. A chain is here until its one reader takes it.
+    flows: HashMap<String, Option<Flow>>,
     /// The input of the source at each offset of the text.
     places: HashMap<usize, Place>,
     /// The number of inputs taken so far.
@@ -103,7 +136,15 @@ struct Call<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    fn stream(&mut self, expr: &'a Expr) -> Result<Stream<Value>, Problem> {
+    /// Names a stream. It stays a chain if the program uses the name once.
+    fn define(&mut self, name: &str, flow: Flow) {
+        let exprs = self.written.definitions.iter().map(|definition| &definition.value).chain([&self.written.result]);
+        let flow =
+            if exprs.map(|expr| uses(expr, name)).sum::<usize>() > 1 { Flow::Shared(flow.share()) } else { flow };
+        self.flows.insert(name.to_owned(), Some(flow));
+    }
+
+    fn stream(&mut self, expr: &'a Expr) -> Result<Flow, Problem> {
         match &expr.kind {
             Kind::Name(name) => self.named(name, expr),
             Kind::Call(name, arguments) => {
@@ -138,9 +179,11 @@ impl<'a> Compiler<'a> {
         format!("{}…", start.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    fn named(&mut self, name: &str, expr: &Expr) -> Result<Stream<Value>, Problem> {
-        if let Some(stream) = self.streams.get(name) {
-            return Ok(stream.clone());
+    fn named(&mut self, name: &str, expr: &Expr) -> Result<Flow, Problem> {
+        match self.flows.get_mut(name) {
+            Some(Some(Flow::Shared(stream))) => return Ok(Flow::Shared(stream.clone())),
+            Some(chain) => return Ok(chain.take().expect("a chain has one reader")),
+            None => {}
         }
         // During a second reading, names are compiled where they are used, in a set of their own.
         let before = self
@@ -149,7 +192,7 @@ impl<'a> Compiler<'a> {
             .iter()
             .find(|definition| definition.name == name && definition.span.end <= expr.span.start && self.rereading);
         let Some(definition) = before else {
-            let known: Vec<String> = self.streams.keys().map(|name| format!("`{name}`")).collect();
+            let known: Vec<String> = self.flows.keys().map(|name| format!("`{name}`")).collect();
             let help = if known.is_empty() {
                 "define it before: `x = lines();`".to_owned()
             } else {
@@ -157,18 +200,18 @@ impl<'a> Compiler<'a> {
             };
             return Err(Problem::new(format!("`{name}` is not defined here"), expr.span.clone(), "unknown").help(help));
         };
-        let stream = self.stream(&definition.value)?;
-        self.streams.insert(name.to_owned(), stream.clone());
-        Ok(stream)
+        let stream = self.stream(&definition.value)?.share();
+        self.flows.insert(name.to_owned(), Some(Flow::Shared(stream.clone())));
+        Ok(Flow::Shared(stream))
     }
 
-    fn call(&mut self, call: &Call<'a>) -> Result<Stream<Value>, Problem> {
+    fn call(&mut self, call: &Call<'a>) -> Result<Flow, Problem> {
         match call.name {
             "lines" | "json" | "csv" | "records" => return self.source(call),
             "numbers" => {
                 call.takes(2..=2)?;
                 let (first, last) = (call.whole(0)?, call.whole(1)?);
-                return Ok(self.program.iter("numbers", (first..=last).map(Value::Whole)));
+                return Ok(Flow::Chain(self.program.iter("numbers", (first..=last).map(Value::Whole)).boxed()));
             }
             "reread" => {
                 call.takes(1..=1)?;
@@ -176,18 +219,19 @@ impl<'a> Compiler<'a> {
             }
             "zip" | "merge" => {
                 call.takes(1..=64)?;
-                let streams: Vec<_> =
-                    call.arguments.iter().map(|argument| self.stream(argument)).collect::<Result<_, _>>()?;
-                return Ok(if call.name == "merge" {
+                let streams = call.arguments.iter().map(|argument| self.stream(argument).map(Flow::share));
+                let streams: Vec<_> = streams.collect::<Result<_, _>>()?;
+                return Ok(Flow::Shared(if call.name == "merge" {
                     Stream::merge_by(&streams, &(0..streams.len()).collect::<Vec<_>>())
                 } else {
                     zip(&streams)
-                });
+                }));
             }
             "hold" | "align" => {
                 call.takes(2..=2)?;
-                let (x, clock) = (self.stream(&call.arguments[0])?, self.stream(&call.arguments[1])?);
-                return Ok(if call.name == "hold" { x.hold(&clock, Value::Empty) } else { align(&x, &clock) });
+                let (x, clock) = (self.stream(&call.arguments[0])?.share(), self.stream(&call.arguments[1])?.share());
+                let held = if call.name == "hold" { x.hold(&clock, Value::Empty) } else { align(&x, &clock) };
+                return Ok(Flow::Shared(held));
             }
             _ => {}
         }
@@ -198,10 +242,10 @@ impl<'a> Compiler<'a> {
         }
         call.takes(1..=usize::MAX)?;
         let x = self.stream(&call.arguments[0])?;
-        call.on(&x)
+        call.on(x)
     }
 
-    fn source(&mut self, call: &Call<'a>) -> Result<Stream<Value>, Problem> {
+    fn source(&mut self, call: &Call<'a>) -> Result<Flow, Problem> {
         let sized = usize::from(call.name == "records");
         call.takes(sized..=sized + 1)?;
         let form = match call.name {
@@ -237,14 +281,15 @@ impl<'a> Compiler<'a> {
         }
         self.places.insert(call.span.start, place.clone());
         let mut source = Source::new(place, form);
-        Ok(self.program.read(&self.label(&call.span), move |value: &mut Value| source.read(value)))
+        let chain = self.program.read(&self.label(&call.span), move |value: &mut Value| source.read(value));
+        Ok(Flow::Chain(chain.boxed()))
     }
 
-    fn reread(&mut self, expr: &'a Expr) -> Result<Stream<Value>, Problem> {
-        let streams = std::mem::take(&mut self.streams);
+    fn reread(&mut self, expr: &'a Expr) -> Result<Flow, Problem> {
+        let flows = std::mem::take(&mut self.flows);
         let rereading = std::mem::replace(&mut self.rereading, true);
         let again = self.stream(expr);
-        self.streams = streams;
+        self.flows = flows;
         self.rereading = rereading;
         again
     }
@@ -300,7 +345,7 @@ impl Call<'_> {
         let expr = &self.arguments[at];
         let mut value = Value::Empty;
         match Formula::of(expr, false) {
-            Ok(formula) if !mentions_it(expr) => formula
+            Ok(formula) if uses(expr, "it") == 0 => formula
                 .write(&Value::Empty, &Value::Empty, &mut value)
                 .map_err(|message| Problem::new(message, expr.span.clone(), "here"))?,
             Ok(_) => return Err(self.wrong(expr, "a value that does not depend on `it`")),
@@ -314,61 +359,64 @@ impl Call<'_> {
     }
 
     /// Returns the stream of an operator with one input.
-    fn on(&self, x: &Stream<Value>) -> Result<Stream<Value>, Problem> {
+    fn on(&self, x: Flow) -> Result<Flow, Problem> {
         Ok(match self.name {
             "map" => {
                 self.takes(2..=2)?;
                 let formula = self.formula(1, false)?;
-                x.map_into("map", move |it, into: &mut Value| formula.write(it, &Value::Empty, into))
+                derived!(x, .map_into("map", move |it, into: &mut Value| formula.write(it, &Value::Empty, into)))
             }
             "filter" => {
                 self.takes(2..=2)?;
                 let formula = self.formula(1, false)?;
-                x.try_filter("filter", move |it| formula.is_true(it))
+                derived!(x, .try_filter("filter", move |it| formula.is_true(it)))
             }
             "every" => {
                 self.takes(2..=3)?;
                 let offset = if self.arguments.len() == 3 { self.number(2, 0..=MAX_COPIES)? } else { 0 };
-                x.every_from(self.number(1, 1..=MAX_COPIES)?, offset)
+                let n = self.number(1, 1..=MAX_COPIES)?;
+                derived!(x, .every_from(n, offset))
             }
             "skip" => {
                 self.takes(2..=2)?;
-                x.skip(self.number(1, 0..=MAX_COPIES)?)
+                let n = self.number(1, 0..=MAX_COPIES)?;
+                derived!(x, .skip(n))
             }
             "keep" => {
                 self.takes(2..=2)?;
                 let word = self.text(1)?;
-                let checked = Pass::word(word).and_then(|_| x.keep(word));
-                checked.map_err(|error| Problem::new(error.to_string(), self.arguments[1].span.clone(), "no word"))?
+                let problem =
+                    |error: WordError| Problem::new(error.to_string(), self.arguments[1].span.clone(), "no word");
+                derived!(x, .keep(word).map_err(problem)?)
             }
             "repeat" => {
                 self.takes(2..=2)?;
-                x.repeat(self.number(1, 1..=MAX_COPIES)?)
+                Flow::Shared(x.share().repeat(self.number(1, 1..=MAX_COPIES)?))
             }
             "prefix" => {
                 self.takes(2..=usize::MAX)?;
                 let values = (1..self.arguments.len()).map(|at| self.constant(at)).collect::<Result<Vec<_>, _>>()?;
-                x.prefix(values)
+                Flow::Shared(x.share().prefix(values))
             }
             "window" => {
                 self.takes(2..=3)?;
                 let n = self.number(1, 1..=MAX_WINDOW)?;
                 let step = if self.arguments.len() == 3 { self.number(2, 1..=MAX_COPIES)? } else { n };
-                x.window_with(n as usize, step as usize, |values, into: &mut Value| {
+                derived!(x, .window_with(n as usize, step as usize, |values, into: &mut Value| {
                     let list = into.list();
                     list.resize_with(values.len(), Value::default);
                     list.iter_mut().zip(values).for_each(|(into, value)| into.clone_from(value));
-                })
+                }))
             }
             "scan" => {
                 self.takes(3..=3)?;
                 let (mut acc, mut next, formula) = (self.constant(1)?, Value::Empty, self.formula(2, true)?);
-                x.map_into("scan", move |it, into: &mut Value| {
+                derived!(x, .map_into("scan", move |it, into: &mut Value| {
                     formula.write(it, &acc, &mut next)?;
                     std::mem::swap(&mut acc, &mut next);
                     into.clone_from(&acc);
                     Ok(())
-                })
+                }))
             }
             "reduce" => {
                 self.takes(3..=3)?;
@@ -381,23 +429,24 @@ impl Call<'_> {
             }
             "buffer" => {
                 self.takes(2..=2)?;
-                x.buffer(self.number(1, 1..=1 << 48)?)
+                Flow::Shared(x.share().buffer(self.number(1, 1..=1 << 48)?))
             }
             _ => {
                 self.takes(2..=2)?;
-                x.spill(self.text(1)?)
+                Flow::Shared(x.share().spill(self.text(1)?))
             }
         })
     }
 }
 
-fn mentions_it(expr: &Expr) -> bool {
+/// Returns how many times an expression uses a name.
+fn uses(expr: &Expr, name: &str) -> usize {
     match &expr.kind {
-        Kind::Name(name) => name == "it",
-        Kind::Number(_) | Kind::Text(_) => false,
-        Kind::Call(_, arguments) => arguments.iter().any(mentions_it),
-        Kind::Field(value, _) | Kind::Unary(_, value) => mentions_it(value),
-        Kind::Index(left, right) | Kind::Binary(_, left, right) => mentions_it(left) || mentions_it(right),
+        Kind::Name(used) => usize::from(used == name),
+        Kind::Number(_) | Kind::Text(_) => 0,
+        Kind::Call(_, arguments) => arguments.iter().map(|argument| uses(argument, name)).sum(),
+        Kind::Field(value, _) | Kind::Unary(_, value) => uses(value, name),
+        Kind::Index(left, right) | Kind::Binary(_, left, right) => uses(left, name) + uses(right, name),
     }
 }
 
@@ -420,26 +469,28 @@ fn align(x: &Stream<Value>, clock: &Stream<Value>) -> Stream<Value> {
     })
 }
 
-fn reduce(x: &Stream<Value>, first: Value, formula: Formula) -> Stream<Value> {
+fn reduce(x: Flow, first: Value, formula: Formula) -> Flow {
     // The first failure is kept and reported at the end.
-    let states = x.reduce((first, Value::Empty, None::<String>), move |(acc, next, failed), it| {
+    type State = (Value, Value, Option<String>);
+    let step = move |(acc, next, failed): &mut State, it: &Value| {
         if failed.is_none() {
             match formula.write(it, acc, next) {
                 Ok(()) => std::mem::swap(acc, next),
                 Err(message) => *failed = Some(message),
             }
         }
-    });
-    states.map_into("reduce", |(acc, _, failed), into: &mut Value| {
+    };
+    let last = |(acc, _, failed): &State, into: &mut Value| {
         into.clone_from(acc);
         failed.clone().map_or(Ok(()), Err)
-    })
+    };
+    derived!(x, .reduce((first, Value::Empty, None), step).map_into("reduce", last))
 }
 
-fn group(x: &Stream<Value>, key: Formula, first: Value, formula: Formula, max_keys: usize) -> Stream<Value> {
+fn group(x: Flow, key: Formula, first: Value, formula: Formula, max_keys: usize) -> Flow {
     let mut states: HashMap<Value, Value> = HashMap::new();
     let (mut own, mut next) = (Value::Empty, Value::Empty);
-    x.map_into("group", move |it, into: &mut Value| {
+    let step = move |it: &Value, into: &mut Value| {
         key.write(it, &Value::Empty, &mut own)?;
         if !states.contains_key(&own) {
             if states.len() >= max_keys {
@@ -457,5 +508,6 @@ fn group(x: &Stream<Value>, key: Formula, first: Value, formula: Formula, max_ke
         pair[0].clone_from(&own);
         pair[1].clone_from(state);
         Ok(())
-    })
+    };
+    derived!(x, .map_into("group", step))
 }

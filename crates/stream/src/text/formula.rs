@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt;
+
+use memchr::memmem::{self, Finder};
 
 use super::parser::{Expr, Kind};
 use super::problem::Problem;
@@ -19,8 +22,32 @@ enum Part {
     Field(Box<Part>, String),
     Index(Box<Part>, Box<Part>),
     Not(Box<Part>),
-    Binary(&'static str, Box<Part>, Box<Part>),
+    And(Box<Part>, Box<Part>),
+    Or(Box<Part>, Box<Part>),
+    Compare(Comparison, Box<Part>, Box<Part>),
+    Arithmetic(Sign, Box<Part>, Box<Part>),
+    /// Whether a text contains a constant one.
+    Finds(Box<Part>, Box<Finder<'static>>),
     Call(Function, Vec<Part>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    Different,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Plus,
+    Minus,
+    Times,
+    Over,
+    Modulo,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +109,27 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
         Kind::Field(value, name) => Part::Field(boxed(value)?, name.clone()),
         Kind::Index(value, index) => Part::Index(boxed(value)?, boxed(index)?),
         Kind::Unary("not", value) => Part::Not(boxed(value)?),
-        Kind::Unary(_, value) => Part::Binary("-", Box::new(Part::Constant(Value::Whole(0))), boxed(value)?),
-        Kind::Binary(sign, left, right) => Part::Binary(sign, boxed(left)?, boxed(right)?),
+        Kind::Unary(_, value) => {
+            Part::Arithmetic(Sign::Minus, Box::new(Part::Constant(Value::Whole(0))), boxed(value)?)
+        }
+        Kind::Binary(sign, left, right) => {
+            let (left, right) = (boxed(left)?, boxed(right)?);
+            match *sign {
+                "and" => Part::And(left, right),
+                "or" => Part::Or(left, right),
+                "==" => Part::Compare(Comparison::Equal, left, right),
+                "!=" => Part::Compare(Comparison::Different, left, right),
+                "<" => Part::Compare(Comparison::Less, left, right),
+                "<=" => Part::Compare(Comparison::LessOrEqual, left, right),
+                ">" => Part::Compare(Comparison::Greater, left, right),
+                ">=" => Part::Compare(Comparison::GreaterOrEqual, left, right),
+                "+" => Part::Arithmetic(Sign::Plus, left, right),
+                "-" => Part::Arithmetic(Sign::Minus, left, right),
+                "*" => Part::Arithmetic(Sign::Times, left, right),
+                "/" => Part::Arithmetic(Sign::Over, left, right),
+                _ => Part::Arithmetic(Sign::Modulo, left, right),
+            }
+        }
         Kind::Call(name, arguments) => {
             let Some((_, function, count)) = FUNCTIONS.iter().find(|(known, _, _)| known == name) else {
                 let known: Vec<_> = FUNCTIONS.iter().map(|(known, _, _)| format!("`{known}`")).collect();
@@ -94,7 +140,14 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
                 let message = format!("`{name}` takes {count} value(s), found {}", arguments.len());
                 return Err(Problem::new(message, expr.span.clone(), "here"));
             }
-            Part::Call(*function, arguments.iter().map(|argument| part(argument, acc)).collect::<Result<_, _>>()?)
+            let mut parts = arguments.iter().map(|argument| part(argument, acc)).collect::<Result<Vec<_>, _>>()?;
+            match (function, &parts[..]) {
+                (Function::Contains, [_, Part::Constant(Value::Text(searched))]) => {
+                    let finder = Box::new(Finder::new(searched).into_owned());
+                    Part::Finds(Box::new(parts.swap_remove(0)), finder)
+                }
+                _ => Part::Call(*function, parts),
+            }
         }
     })
 }
@@ -116,16 +169,20 @@ impl Part {
                 at(value.value(it, acc)?, &index)?
             }
             Self::Not(value) => Cow::Owned(Value::Truth(!value.is_true(it, acc)?)),
-            Self::Binary("and", left, right) => {
-                Cow::Owned(Value::Truth(left.is_true(it, acc)? && right.is_true(it, acc)?))
-            }
-            Self::Binary("or", left, right) => {
-                Cow::Owned(Value::Truth(left.is_true(it, acc)? || right.is_true(it, acc)?))
-            }
-            Self::Binary(sign, left, right) => {
+            Self::And(left, right) => Cow::Owned(Value::Truth(left.is_true(it, acc)? && right.is_true(it, acc)?)),
+            Self::Or(left, right) => Cow::Owned(Value::Truth(left.is_true(it, acc)? || right.is_true(it, acc)?)),
+            Self::Compare(comparison, left, right) => {
                 let (left, right) = (left.value(it, acc)?, right.value(it, acc)?);
-                Cow::Owned(binary(sign, &left, &right)?)
+                Cow::Owned(Value::Truth(compare(*comparison, &left, &right)?))
             }
+            Self::Arithmetic(sign, left, right) => {
+                let (left, right) = (left.value(it, acc)?, right.value(it, acc)?);
+                Cow::Owned(arithmetic(*sign, &left, &right)?)
+            }
+            Self::Finds(text, finder) => match &*text.value(it, acc)? {
+                Value::Text(text) => Cow::Owned(Value::Truth(finder.find(text).is_some())),
+                other => return Err(unfit(Function::Contains, other)),
+            },
             Self::Call(function, arguments) => {
                 let first = arguments[0].value(it, acc)?;
                 let second = arguments.get(1).map(|second| second.value(it, acc)).transpose()?;
@@ -172,22 +229,44 @@ fn at<'a>(value: Cow<'a, Value>, index: &Value) -> Result<Cow<'a, Value>, String
     })
 }
 
-fn binary(sign: &str, left: &Value, right: &Value) -> Result<Value, String> {
-    if let "==" | "!=" | "<" | "<=" | ">" | ">=" = sign {
-        return compare(sign, left, right).map(Value::Truth);
+impl fmt::Display for Sign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plus => "+",
+            Self::Minus => "-",
+            Self::Times => "*",
+            Self::Over => "/",
+            Self::Modulo => "%",
+        })
     }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "==",
+            Self::Different => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
+}
+
+fn arithmetic(sign: Sign, left: &Value, right: &Value) -> Result<Value, String> {
     match (left, right) {
-        (Value::Text(left), Value::Text(right)) if sign == "+" => Ok(Value::Text([&left[..], right].concat())),
+        (Value::Text(left), Value::Text(right)) if sign == Sign::Plus => Ok(Value::Text([&left[..], right].concat())),
         (Value::Whole(left), Value::Whole(right)) => {
             let result = match sign {
-                "+" => left.checked_add(*right),
-                "-" => left.checked_sub(*right),
-                "*" => left.checked_mul(*right),
-                "/" => left.checked_div(*right),
-                _ => left.checked_rem(*right),
+                Sign::Plus => left.checked_add(*right),
+                Sign::Minus => left.checked_sub(*right),
+                Sign::Times => left.checked_mul(*right),
+                Sign::Over => left.checked_div(*right),
+                Sign::Modulo => left.checked_rem(*right),
             };
             result.map(Value::Whole).ok_or_else(|| {
-                if *right == 0 && matches!(sign, "/" | "%") {
+                if *right == 0 && matches!(sign, Sign::Over | Sign::Modulo) {
                     format!("{left} {sign} 0: division by zero")
                 } else {
                     format!("{left} {sign} {right} does not fit into 64 bits")
@@ -195,19 +274,19 @@ fn binary(sign: &str, left: &Value, right: &Value) -> Result<Value, String> {
             })
         }
         _ => {
-            let (left, right) = (float(left, sign)?, float(right, sign)?);
+            let (left, right) = (float(left, &sign)?, float(right, &sign)?);
             Ok(Value::Number(match sign {
-                "+" => left + right,
-                "-" => left - right,
-                "*" => left * right,
-                "/" => left / right,
-                _ => left % right,
+                Sign::Plus => left + right,
+                Sign::Minus => left - right,
+                Sign::Times => left * right,
+                Sign::Over => left / right,
+                Sign::Modulo => left % right,
             }))
         }
     }
 }
 
-fn float(value: &Value, sign: &str) -> Result<f64, String> {
+fn float(value: &Value, sign: &impl fmt::Display) -> Result<f64, String> {
     match value {
         Value::Whole(number) => Ok(*number as f64),
         Value::Number(number) => Ok(*number),
@@ -216,26 +295,27 @@ fn float(value: &Value, sign: &str) -> Result<f64, String> {
     }
 }
 
-fn compare(sign: &str, left: &Value, right: &Value) -> Result<bool, String> {
+fn compare(sign: Comparison, left: &Value, right: &Value) -> Result<bool, String> {
     let order = match (left, right) {
         (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
         (Value::Whole(left), Value::Whole(right)) => Some(left.cmp(right)),
         (Value::Whole(_) | Value::Number(_), Value::Whole(_) | Value::Number(_)) => {
-            float(left, sign)?.partial_cmp(&float(right, sign)?)
+            float(left, &sign)?.partial_cmp(&float(right, &sign)?)
         }
-        _ if matches!(sign, "==" | "!=") => return Ok((left == right) == (sign == "==")),
+        _ if sign == Comparison::Equal => return Ok(left == right),
+        _ if sign == Comparison::Different => return Ok(left != right),
         (Value::Text(_), Value::Whole(_) | Value::Number(_)) | (Value::Whole(_) | Value::Number(_), Value::Text(_)) => {
             return Err(format!("`{sign}` compares a text with a number; `number(…)` converts a text to a number"));
         }
         _ => return Err(format!("`{sign}` cannot compare {} with {}", left.kind(), right.kind())),
     };
     Ok(match sign {
-        "==" => order == Some(Ordering::Equal),
-        "!=" => order != Some(Ordering::Equal),
-        "<" => order == Some(Ordering::Less),
-        "<=" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        ">" => order == Some(Ordering::Greater),
-        _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        Comparison::Equal => order == Some(Ordering::Equal),
+        Comparison::Different => order != Some(Ordering::Equal),
+        Comparison::Less => order == Some(Ordering::Less),
+        Comparison::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        Comparison::Greater => order == Some(Ordering::Greater),
+        Comparison::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
     })
 }
 
@@ -244,25 +324,35 @@ fn call(function: Function, first: &Value, second: Option<&Value>) -> Result<Val
         (Function::Length, Value::Text(text), _) => Ok(Value::Whole(text.len() as i64)),
         (Function::Length, Value::List(list), _) => Ok(Value::Whole(list.len() as i64)),
         (Function::Number, number @ (Value::Whole(_) | Value::Number(_)), _) => Ok(number.clone()),
-        (Function::Number, Value::Text(text), _) => {
-            let text = std::str::from_utf8(text).unwrap_or_default().trim();
-            if let Ok(whole) = text.parse() {
-                return Ok(Value::Whole(whole));
-            }
-            match text.parse() {
-                // Words such as `inf` and `nan`, and numbers that no float holds, would go through every later sum.
-                Ok(number) if f64::is_finite(number) => Ok(Value::Number(number)),
-                _ => Err(format!("`{text}` is not a number, or too large for one")),
-            }
-        }
-        (Function::Contains, Value::Text(text), Some(Value::Text(part))) => {
-            let found = part.is_empty() || text.windows(part.len()).any(|window| window == part);
-            Ok(Value::Truth(found))
+        (Function::Number, Value::Text(text), _) => number(text),
+        (Function::Contains, Value::Text(text), Some(Value::Text(searched))) => {
+            Ok(Value::Truth(memmem::find(text, searched).is_some()))
         }
         (Function::Starts, Value::Text(text), Some(Value::Text(part))) => Ok(Value::Truth(text.starts_with(part))),
-        (function, first, _) => {
-            let (name, _, _) = FUNCTIONS.iter().find(|(_, known, _)| *known == function).expect("it is in the list");
-            Err(format!("`{name}` cannot work on {}", first.kind()))
-        }
+        (function, first, _) => Err(unfit(function, first)),
+    }
+}
+
+#[cold]
+fn unfit(function: Function, value: &Value) -> String {
+    let (name, _, _) = FUNCTIONS.iter().find(|(_, known, _)| *known == function).expect("it is in the list");
+    format!("`{name}` cannot work on {}", value.kind())
+}
+
+/// The most digits whose number always fits into 64 bits.
+const DIGITS: usize = 18;
+
+fn number(text: &[u8]) -> Result<Value, String> {
+    if (1..=DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
+        return Ok(Value::Whole(text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))));
+    }
+    let text = str::from_utf8(text).unwrap_or_default().trim();
+    if let Ok(whole) = text.parse() {
+        return Ok(Value::Whole(whole));
+    }
+    match text.parse() {
+        // Words such as `inf` and `nan`, and numbers that no float holds, would go through every later sum.
+        Ok(number) if f64::is_finite(number) => Ok(Value::Number(number)),
+        _ => Err(format!("`{text}` is not a number, or too large for one")),
     }
 }

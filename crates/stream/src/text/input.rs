@@ -7,6 +7,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use memchr::memchr;
+
+use super::json;
 use super::value::Value;
 
 /// The maximum length of a line or record, in bytes.
@@ -149,12 +152,6 @@ impl Source {
             self.open = Some(self.opened().map_err(|error| error.to_string())?);
         }
         self.number += 1;
-        let number = self.number;
-        let name = match (&self.place, self.form) {
-            (_, Form::Records(_)) => format!("record {number}"),
-            (_, Form::Csv) => format!("row {number}"),
-            _ => format!("line {number}"),
-        };
         let read = match self.open.as_mut().expect("it was opened") {
             Open::Csv(reader, row, header) => read_row(reader, row, header, value),
             Open::Bytes(reader, line) => match self.form {
@@ -163,7 +160,14 @@ impl Source {
                 _ => read_line(reader, value.text()),
             },
         };
-        read.map_err(|error| format!("{name}: {error}"))
+        read.map_err(|error| {
+            let unit = match self.form {
+                Form::Records(_) => "record",
+                Form::Csv => "row",
+                Form::Lines | Form::Json => "line",
+            };
+            format!("{unit} {}: {error}", self.number)
+        })
     }
 
     fn opened(&self) -> io::Result<Open> {
@@ -193,7 +197,14 @@ fn names_of(header: &csv::ByteRecord) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, String> {
+fn read_line(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>) -> Result<bool, String> {
+    // Mostly the whole line is in the buffer, and shorter than the maximum.
+    let buffer = reader.buffer();
+    if let Some(end) = memchr(b'\n', buffer) {
+        line.extend_from_slice(&buffer[..end]);
+        reader.consume(end + 1);
+        return Ok(true);
+    }
     let read = reader.take(MAX_RECORD + 1).read_until(b'\n', line).map_err(|error| error.to_string())?;
     if read as u64 > MAX_RECORD {
         return Err(format!("longer than {MAX_RECORD} bytes"));
@@ -204,12 +215,12 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Stri
     Ok(read > 0)
 }
 
-fn read_json(reader: &mut impl BufRead, line: &mut Vec<u8>, value: &mut Value) -> Result<bool, String> {
+fn read_json(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>, value: &mut Value) -> Result<bool, String> {
     line.clear();
     if !read_line(reader, line)? {
         return Ok(false);
     }
-    *value = serde_json::from_slice(line).map(Value::of_json).map_err(|error| format!("not JSON: {error}"))?;
+    json::read(line, value).map_err(|error| format!("not JSON: {error}"))?;
     Ok(true)
 }
 

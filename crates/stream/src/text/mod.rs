@@ -36,6 +36,7 @@
 mod compile;
 mod formula;
 mod input;
+mod json;
 mod lexer;
 mod parser;
 mod problem;

@@ -98,20 +98,13 @@ impl Value {
         list
     }
 
-    pub(super) fn of_json(json: serde_json::Value) -> Self {
-        match json {
-            serde_json::Value::Null => Self::Empty,
-            serde_json::Value::Bool(truth) => Self::Truth(truth),
-            serde_json::Value::Number(number) => match number.as_i64() {
-                Some(whole) => Self::Whole(whole),
-                None => Self::Number(number.as_f64().unwrap_or(f64::NAN)),
-            },
-            serde_json::Value::String(text) => Self::Text(text.into_bytes()),
-            serde_json::Value::Array(list) => Self::List(list.into_iter().map(Self::of_json).collect()),
-            serde_json::Value::Object(fields) => {
-                Self::Fields(fields.into_iter().map(|(name, value)| (name, Self::of_json(value))).collect())
-            }
+    /// Turns the value into one with fields, unless it is one already, and returns its fields.
+    pub(super) fn fields(&mut self) -> &mut Vec<(String, Value)> {
+        if !matches!(self, Self::Fields(_)) {
+            *self = Self::Fields(Vec::new());
         }
+        let Self::Fields(fields) = self else { unreachable!("it was just converted") };
+        fields
     }
 
     fn to_json(&self) -> serde_json::Value {

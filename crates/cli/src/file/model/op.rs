@@ -280,9 +280,16 @@ pub(crate) enum Method {
     Post,
     /// A request with a body, which may be made again.
     Put,
+    /// A request with a body, which is not made twice either.
+    Patch,
+    /// A request without a body, which may be made again.
+    Delete,
 }
 
 impl Method {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
     /// Its name in a request.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -290,12 +297,26 @@ impl Method {
             Self::Head => "HEAD",
             Self::Post => "POST",
             Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
+    }
+
+    /// Whether a request changes nothing at the server.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+
+    /// Whether a request that is made twice has the effect of one.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Post | Self::Patch)
     }
 
     /// Whether the request has a body.
     pub(crate) fn has_body(self) -> bool {
-        matches!(self, Self::Post | Self::Put)
+        matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 }
 
@@ -347,8 +368,10 @@ pub(crate) enum CheckField {
 }
 
 /// The format that the `parse` op reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ParseFormat {
     /// `"json"`: an object; its members become the fields `{json.MEMBER}`.
     Json,
+    /// `"regex"`: a text that this regular expression matches; the groups that it names become such fields.
+    Regex(String),
 }

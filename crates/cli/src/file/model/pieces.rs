@@ -38,6 +38,8 @@ pub(crate) enum SplitBy {
     },
     /// A file of an archive.
     Tar,
+    /// A file of an archive with a directory at its end.
+    Zip,
     /// `copy`: the unit itself, once for each of these stages, to which it goes.
     Copies(Vec<Arc<str>>),
 }

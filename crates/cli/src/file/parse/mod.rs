@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_may_have_more_units_than_threads_is_on_fibers_unless_it_says_otherwise() {
+    fn a_stage_for_more_units_than_threads_is_on_fibers_unless_it_says_otherwise() {
         let fibers = |amounts: &str, stage: &str| {
             let text = format!("{amounts}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\n{stage}");
             let flow = parse("f.toml".as_ref(), &text, &[]).unwrap_or_else(|error| panic!("{}", error.render()));

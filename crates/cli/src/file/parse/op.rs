@@ -86,7 +86,8 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
         EXEC => exec(section),
         HTTP_GET => http(section, Method::Get),
         HTTP => {
-            let methods = [Method::Head, Method::Post, Method::Put].map(|method| (method.name(), method));
+            // `GET` has an op of its own.
+            let methods: Vec<_> = Method::ALL[1..].iter().map(|method| (method.name(), *method)).collect();
             let method = section.require("method", "method = \"POST\"").and_then(|entry| entry.choice(&methods));
             let read = http(section, method.unwrap_or(Method::Post));
             method.and(read)
@@ -100,10 +101,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             let max_keys = section.or("max_keys", MAX_KEYS, Entry::count);
             Some(OpSpec::Unique { by: by?, max_keys: max_keys? })
         }
-        "parse" => {
-            let format = section.or("format", ParseFormat::Json, |entry| entry.choice(&[("json", ParseFormat::Json)]));
-            Some(OpSpec::Parse { format: format? })
-        }
+        "parse" => parse(section),
         "split" => split(section),
         COPY => copy(section),
         "gather" => gather(section),
@@ -174,6 +172,25 @@ fn set(section: &mut Section<'_>, op: &Text) -> Option<OpSpec> {
     Some(OpSpec::Set { payload, fields })
 }
 
+fn parse(section: &mut Section<'_>) -> Option<OpSpec> {
+    let is_regex = section.or("format", false, |entry| entry.choice(&[("json", false), ("regex", true)]));
+    let Some(is_regex) = is_regex else {
+        section.get("expression");
+        return None;
+    };
+    if !is_regex {
+        return Some(OpSpec::Parse { format: ParseFormat::Json });
+    }
+    let entry = section.require("expression", r"expression = '^(?<host>\S+) (?<status>\d+)'")?;
+    let expression = entry.parsed("a regular expression", condition::expression)?;
+    if expression.capture_names().flatten().next().is_none() {
+        let message = "`expression` names no group, so no field would get a value";
+        entry.senseless(message, r"a group with a name is `(?<status>\d+)`");
+        return None;
+    }
+    Some(OpSpec::Parse { format: ParseFormat::Regex(expression.as_str().to_owned()) })
+}
+
 /// A program of streams that runs in constant space.
 fn expression(entry: &Entry<'_>) -> Option<String> {
     let text = entry.text("a program in quotes, such as 'filter(lines(), length(it) > 0)'")?;
@@ -222,6 +239,7 @@ enum Piece {
     Csv,
     Tsv,
     Tar,
+    Zip,
 }
 
 fn split(section: &mut Section<'_>) -> Option<OpSpec> {
@@ -235,6 +253,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
         ("csv", Piece::Csv),
         ("tsv", Piece::Tsv),
         ("tar", Piece::Tar),
+        ("zip", Piece::Zip),
     ];
     let kind = section.require("by", "by = \"lines\"").and_then(|entry| entry.choice(&kinds));
     let max_bytes = section.or("max_bytes", MAX_PIECE, Entry::bytes_cap);
@@ -250,6 +269,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
         Piece::Nul => SplitBy::Nul,
         Piece::Json => SplitBy::Json,
         Piece::Tar => SplitBy::Tar,
+        Piece::Zip => SplitBy::Zip,
         Piece::Separator => {
             let entry = section.require("separator", "separator = \"\\n\\n\"")?;
             let text = entry.text("a text in quotes")?;
@@ -307,25 +327,25 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
             Some(GatherBy::Key(key))
         }
     });
-    if by == Some(GatherBy::Parent) {
-        for key in ["units", "bytes", "wait", "max_groups"] {
-            if let Some(entry) = section.get(key) {
-                let message = format!("`{key}` would close a group before all pieces of its unit have come");
-                entry.senseless(message, "a part would pass for the whole");
-                return None;
-            }
+    let of_parent = by == Some(GatherBy::Parent);
+    let may_close = |entry: &Entry<'_>| {
+        if of_parent {
+            let message = format!("`{}` would close a group before all pieces of its unit have come", entry.name);
+            entry.senseless(message, "a part would pass for the whole");
         }
-    }
-    let units = section.optional("units", Entry::count);
-    let bytes = section.optional("bytes", Entry::bytes_cap);
-    let wait = section.optional("wait", Entry::duration);
-    let max_groups = section.optional("max_groups", Entry::count);
-    let partial = section.get("partial");
-    if let (Some(entry), Some(GatherBy::All | GatherBy::Key(_))) = (&partial, &by) {
-        entry.senseless("`partial` is for the pieces of one unit", "needs `by = \"parent\"`");
-        return None;
-    }
-    let partial = partial.as_ref().map_or(Some(false), Entry::boolean);
+        !of_parent
+    };
+    let units = section.optional("units", |entry| may_close(entry).then(|| entry.count()).flatten());
+    let bytes = section.optional("bytes", |entry| may_close(entry).then(|| entry.bytes_cap()).flatten());
+    let wait = section.optional("wait", |entry| may_close(entry).then(|| entry.duration()).flatten());
+    let max_groups = section.optional("max_groups", |entry| may_close(entry).then(|| entry.count()).flatten());
+    let partial = section.or("partial", false, |entry| {
+        if !of_parent && by.is_some() {
+            entry.senseless("`partial` is for the pieces of one unit", "needs `by = \"parent\"`");
+            return None;
+        }
+        entry.boolean()
+    });
     let ways = [
         ("concat", Way::Concat),
         ("count", Way::Count),

@@ -112,7 +112,7 @@ fn the_payload_goes_in_and_comes_out() {
 #[test]
 fn a_payload_that_is_not_in_memory_goes_in_and_stays() {
     let mut unit = record("");
-    unit.payload = Payload::Stream(Stream::of_bytes(b"content".to_vec(), 0));
+    unit.payload = Stream::of_bytes(b"content".to_vec(), 0).into();
     assert_eq!(run(exec(&["cat"]), unit.clone()).unwrap().payload, b"content");
     let checks = exec_with(&["sh", "-c", "test $(wc -c) = 7"], ExecStdin::Payload, ExecStdout::Null);
     assert!(run(checks, unit).unwrap().payload.as_bytes().is_none());

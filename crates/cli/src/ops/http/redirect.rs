@@ -19,7 +19,7 @@ pub(crate) struct Hop {
     pub(crate) count: u64,
     /// None of them led away from the scheme, host and port that the unit began with.
     pub(crate) at_home: bool,
-    /// The request had a body, and its answer is to be had by a request without one.
+    /// The request was to change something, and its answer is to be had by one that changes nothing.
     pub(crate) gets: bool,
 }
 
@@ -77,9 +77,9 @@ impl Redirects {
             return refuse(format!("redirected from https to {to}, and `downgrade` is not set"));
         }
         let at_home = hop.at_home && url.origin() == hop.url.origin();
-        let gets = hop.gets || method.has_body() && status == StatusCode::SEE_OTHER;
-        if method.has_body() && !gets {
-            // Programs differ in what they make of the other statuses: some leave the body out and ask with `GET`.
+        let gets = hop.gets || !method.is_safe() && status == StatusCode::SEE_OTHER;
+        if !method.is_safe() && !gets {
+            // Programs differ in what they make of the other statuses: some ask with `GET`.
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return refuse(format!(
                     "status {status} redirects to {to}, and does not say that the {} is to be repeated there: use that URL",
@@ -88,7 +88,8 @@ impl Redirects {
             }
             if !at_home {
                 return refuse(format!(
-                    "redirected to {to}, and the body is for the server of the unit's own URL alone"
+                    "redirected to {to}, and the {} is for the server of the unit's own URL alone",
+                    method.name()
                 ));
             }
         }
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_goes_where_the_server_says_so_and_to_no_other_server() {
+    fn a_change_is_made_where_the_server_says_so_and_at_no_other_server() {
         let follow = |status: StatusCode, to: &str, method| {
             let hop = Hop::first(web_url::parse("http://h/a").unwrap());
             REDIRECTS.follow(&hop, status, to.as_bytes(), method).map_err(|failure| failure.to_string())
@@ -174,12 +175,15 @@ mod tests {
         for status in [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT] {
             assert!(!follow(status, "/b", Method::Post).unwrap().gets);
             let away = follow(status, "http://other/b", Method::Put).unwrap_err();
-            assert!(away.contains("redirected to http://other/b, and the body is for the server"), "{away}");
+            assert!(away.contains("redirected to http://other/b, and the PUT is for the server"), "{away}");
+            assert!(!follow(status, "/b", Method::Delete).unwrap().gets);
+            assert!(follow(status, "http://other/b", Method::Delete).unwrap_err().contains("and the DELETE is for"));
         }
         assert!(follow(StatusCode::SEE_OTHER, "http://other/b", Method::Post).unwrap().gets);
         for status in [StatusCode::MOVED_PERMANENTLY, StatusCode::FOUND] {
             let unclear = follow(status, "/b", Method::Post).unwrap_err();
             assert!(unclear.contains("does not say that the POST is to be repeated there"), "{unclear}");
+            assert!(follow(status, "/b", Method::Delete).is_err());
             assert!(follow(status, "/b", Method::Head).is_ok());
         }
     }

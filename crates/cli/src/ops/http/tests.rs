@@ -560,6 +560,9 @@ fn a_request_has_the_body_that_it_is_given() {
     };
     assert_eq!(told(op(Method::Post, None), "/x"), ("POST /x payload".into(), "POST".into()));
     assert_eq!(told(op(Method::Put, Some("<{name}>")), "/x"), ("PUT /x <x>".into(), "PUT".into()));
+    assert_eq!(told(op(Method::Patch, None), "/x"), ("PATCH /x payload".into(), "PATCH".into()));
+    assert_eq!(told(op(Method::Delete, None), "/x"), ("DELETE /x ".into(), "DELETE".into()), "it has no body");
+    assert_eq!(told(op(Method::Delete, None), "/see").0, "GET /end ");
     assert_eq!(told(op(Method::Head, None), "/x"), ("payload".into(), "HEAD".into()), "the payload stays");
     assert_eq!(told(op(Method::Post, None), "/repeat").0, "POST /end payload");
     assert_eq!(told(op(Method::Post, None), "/see").0, "GET /end ");
@@ -570,10 +573,38 @@ fn a_request_has_the_body_that_it_is_given() {
 }
 
 #[test]
-fn only_a_post_does_harm_when_it_runs_again() {
+fn only_a_post_or_a_patch_does_harm_when_it_runs_again() {
     use crate::ops::Op as _;
-    for method in [Method::Get, Method::Head, Method::Post, Method::Put] {
+    for method in Method::ALL {
         let op = Http::new(&HttpSpec { method, ..spec() }, false).unwrap();
-        assert_eq!(op.idempotent(), method != Method::Post, "{method:?}");
+        assert_eq!(op.idempotent(), !matches!(method, Method::Post | Method::Patch), "{method:?}");
+    }
+}
+
+/// Sends a body of several megabytes to a server that does `answer` after the head, reads no more and hangs up; the failure,
+/// of a unit on a thread and of one on a fiber.
+fn sent_to_one_that_hangs_up(answer: &'static str) -> [String; 2] {
+    let server = Server::handling(move |_, stream| {
+        stream.write_all(answer.as_bytes())?;
+        Err(std::io::Error::other("the rest stays unread"))
+    });
+    ["", "fibers = 2"].map(|on| {
+        let text = format!(
+            "[source]\nlines = \"-\"\n[[stage]]\nname = \"make\"\nop = \"exec\"\nexec = [\"head\", \"-c\", \"8000000\", \"/dev/zero\"]\n\
+             [[stage]]\nname = \"send\"\nop = \"http\"\nmethod = \"POST\"\nurl = \"{{line}}\"\n{on}\n"
+        );
+        let (_, dead) = flow(&text, vec![format!("http://{}/", server.address)]);
+        dead.join(" ")
+    })
+}
+
+#[test]
+fn an_answer_that_comes_before_the_body_was_read_is_the_answer() {
+    let refused = "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    for failure in sent_to_one_that_hangs_up(refused) {
+        assert!(failure.contains("status 413"), "{failure}");
+    }
+    for failure in sent_to_one_that_hangs_up("") {
+        assert!(failure.contains("POST ") && failure.contains("os error"), "{failure}");
     }
 }

@@ -1,6 +1,6 @@
-//! Connections of units that run on fibers: a wait for the server suspends the fiber, and its thread serves other units.
+//! Connections to servers. Those of units that run on fibers suspend the fiber while it waits, and its thread serves other units.
 //!
-//! TLS and proxies are `ureq`'s, above these connections. A host's name is looked up on another thread; where the URL has
+//! TLS and proxies are `ureq`'s, above these connections, which keep [answers that come early](super::early). A host's name is looked up on another thread; where the URL has
 //! the address itself, nothing is looked up. The engine cancels by unwinding, which closes the connection.
 
 use std::fmt;
@@ -16,17 +16,27 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, RustlsConnector,
-    Transport,
+    TcpConnector, Transport,
 };
 use ureq::{Agent, Error, Timeout};
+
+use super::early::ReadsEarlyAnswers;
 
 /// The minimum time for one of several addresses.
 const MIN_FOR_ADDRESS: Duration = Duration::from_millis(10);
 
 /// An agent whose waits suspend fibers.
-pub(super) fn agent(config: Config) -> Agent {
-    let connector = ().chain(ConnectProxyConnector::default()).chain(Connects).chain(RustlsConnector::default());
+pub(super) fn of_fibers(config: Config) -> Agent {
+    let plain = ().chain(ConnectProxyConnector::default()).chain(Connects);
+    let connector = plain.chain(ReadsEarlyAnswers).chain(RustlsConnector::default());
     Agent::with_parts(config, connector, Resolves(DefaultResolver::default()))
+}
+
+/// An agent whose waits block threads.
+pub(super) fn of_threads(config: Config) -> Agent {
+    let plain = ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default());
+    let connector = plain.chain(ReadsEarlyAnswers).chain(RustlsConnector::default());
+    Agent::with_parts(config, connector, DefaultResolver::default())
 }
 
 /// Looks names up on another thread.

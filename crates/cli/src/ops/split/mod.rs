@@ -10,6 +10,7 @@ mod matches;
 mod separator;
 mod table;
 mod tar;
+mod zip;
 
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -48,10 +49,13 @@ impl Split {
         Self { spec, separator }
     }
 
-    fn cuts(&self, input: Box<dyn Read + Send>) -> Cuts {
+    fn cuts(&self, stream: &Stream) -> io::Result<Cuts> {
         let most = self.spec.max_bytes;
-        let input = BufReader::with_capacity(READ, input);
-        match &self.spec.by {
+        if let (SplitBy::Zip, Some(archive)) = (&self.spec.by, stream.random_access()) {
+            return Ok(Box::new(zip::Members::new(archive, most)));
+        }
+        let input = BufReader::with_capacity(READ, stream.reader()?);
+        Ok(match &self.spec.by {
             SplitBy::Lines => Box::new(lines(input, false, most)),
             SplitBy::Nul => Box::new(lines(input, true, most)),
             SplitBy::Separator(separator) => Box::new(separator::Separated::new(input, separator.clone(), most)),
@@ -63,10 +67,25 @@ impl Split {
             SplitBy::Json => Box::new(json::Values::new(input, most)),
             SplitBy::Table { separator, header } => Box::new(table::Rows::new(input, *separator, *header, most)),
             SplitBy::Tar => Box::new(tar::Members::new(input, most)),
+            SplitBy::Zip => unreachable!("the payload was brought into memory"),
             SplitBy::Copies(stages) => {
                 Box::new(stages.clone().into_iter().map(|stage| Ok(Cut { kind: Kind::Copy(stage), ..Cut::default() })))
             }
+        })
+    }
+
+    /// The payload for reading. The directory of a zip archive is at its end, so one that has to be made from its start is
+    /// brought into memory.
+    fn stream(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
+        let stream = record.payload.share();
+        if self.spec.by != SplitBy::Zip || stream.random_access().is_some() {
+            return Ok(stream);
         }
+        let made = record.payload.to_make(cx)?;
+        cx.reserve_first(record.bytes().saturating_add(made))?;
+        let archive = record.payload.in_memory(made, cx)?.into_owned();
+        record.payload = archive.into();
+        Ok(record.payload.share())
     }
 }
 
@@ -75,16 +94,16 @@ impl Op for Split {
         unreachable!("a stage that splits opens its units")
     }
 
-    fn open(&self, record: &mut Record, _: &mut Cx<'_>) -> Result<Pieces, Failure> {
+    fn open(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<Pieces, Failure> {
         if record.level() >= MAX_LEVELS {
             return Err(Failure::permanent(format!(
                 "it is a piece of a piece for the {MAX_LEVELS}th time, the most there may be"
             )));
         }
         let whole = self.spec.copies().map(|_| record.payload.clone());
-        let stream = record.payload.share();
-        record.pieces = Some(Arc::default());
-        let cuts = self.cuts(stream.reader().map_err(|error| stream.failure(&error))?);
+        let stream = self.stream(record, cx)?;
+        record.rare.pieces = Some(Arc::default());
+        let cuts = self.cuts(&stream).map_err(|error| stream.failure(&error))?;
         Ok(Pieces {
             cuts,
             stream,
@@ -92,10 +111,10 @@ impl Op for Split {
             parent: record.as_parent(),
             place: record.place.clone(),
             part: 0,
-            runs_rest: record.wanted.is_none() || record.letter.is_some(),
-            passed: record.passed,
-            so_far: record.pieces.clone().unwrap_or_default(),
-            wanted: record.wanted.clone(),
+            runs_rest: record.rare.wanted.is_none() || record.rare.letter.is_some(),
+            passed: record.rare.passed,
+            so_far: record.rare.pieces.clone().unwrap_or_default(),
+            wanted: record.rare.wanted.clone(),
             next_wanted: 0,
         })
     }
@@ -169,7 +188,7 @@ fn lines(
 }
 
 /// The part of a piece that is to run: all of it, unless a retry wants less.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 struct Again {
     letter: Option<usize>,
     wanted: Option<Arc<Wanted>>,
@@ -263,11 +282,14 @@ impl Pieces {
             None => (Some(content.len() as u64), content.into()),
         };
         record.json = members;
-        record.fault = fault;
         record.place = self.place.as_ref().map(|place| place.piece());
-        record.letter = again.letter;
-        record.wanted = again.wanted;
-        record.passed = again.passed;
+        if fault.is_some() {
+            record.rare.fault = fault;
+        }
+        if again != Again::default() {
+            let Again { letter, wanted, passed } = again;
+            (record.rare.letter, record.rare.wanted, record.rare.passed) = (letter, wanted, passed);
+        }
         record
     }
 

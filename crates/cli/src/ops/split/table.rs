@@ -11,8 +11,8 @@ use crate::json_member::Members;
 /// See the [module](self).
 pub(super) struct Rows<R> {
     reader: Reader<Bounded<BufReader<R>>>,
-    /// The columns' names as JSON strings.
-    names: Vec<Vec<u8>>,
+    /// The columns' names, as such and as JSON strings.
+    names: Vec<(Vec<u8>, Vec<u8>)>,
     header: bool,
     row: ByteRecord,
     /// The largest row taken.
@@ -60,21 +60,21 @@ impl<R: Read> Rows<R> {
                 return Ok(None);
             }
             // Names are text, whatever the bytes are: a template could not name others.
-            self.names = self.row.iter().map(|name| quoted(String::from_utf8_lossy(name).as_bytes())).collect();
+            self.names = self.row.iter().map(|name| named(String::from_utf8_lossy(name).as_bytes())).collect();
         }
         if !self.read_row()? {
             return Ok(None);
         }
         if !self.header {
             // Columns without names are called by their numbers.
-            self.names.extend((self.names.len()..self.row.len()).map(|n| quoted((n + 1).to_string().as_bytes())));
+            self.names.extend((self.names.len()..self.row.len()).map(|n| named((n + 1).to_string().as_bytes())));
         } else if self.row.len() != self.names.len() {
             let line = self.row.position().map_or(0, csv::Position::line);
             let (cells, names) = (self.row.len(), self.names.len());
             return Ok(Some(Cut::wrong(format!("line {line}: a row of {cells} cells in a table of {names} columns"))));
         }
         let mut text = vec![b'{'];
-        for (name, cell) in self.names.iter().zip(&self.row) {
+        for ((_, name), cell) in self.names.iter().zip(&self.row) {
             if text.len() > 1 {
                 text.push(b',');
             }
@@ -83,7 +83,8 @@ impl<R: Read> Rows<R> {
             json_bytes::write_string(cell, &mut text);
         }
         text.push(b'}');
-        let members = Members::read(&text).map_err(|error| Torn::Senseless(format!("a row is no object: {error}")))?;
+        let cells = self.names.iter().map(|(name, _)| name.as_slice()).zip(&self.row);
+        let members = Members::of_texts(cells).map_err(|error| Torn::Senseless(format!("a row has {error}")))?;
         Ok(Some(Cut { content: text, members, ..Cut::default() }))
     }
 
@@ -107,10 +108,11 @@ impl<R: Read> Rows<R> {
     }
 }
 
-fn quoted(text: &[u8]) -> Vec<u8> {
+/// A name, as such and as a JSON string.
+fn named(name: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut quoted = Vec::new();
-    json_bytes::write_string(text, &mut quoted);
-    quoted
+    json_bytes::write_string(name, &mut quoted);
+    (name.to_vec(), quoted)
 }
 
 impl<R: Read> Iterator for Rows<R> {

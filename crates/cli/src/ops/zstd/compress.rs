@@ -64,7 +64,7 @@ impl Op for Compress {
                 }
             })?,
             Payload::Stream(stream) => {
-                let mut made = Payload::Stream(stream.clone().then(Coding::Compress(self.level)));
+                let mut made = Payload::from((**stream).clone().then(Coding::Compress(self.level)));
                 if record.size.is_none() {
                     // Then `{size}` is the payload's.
                     made.find_len(cx)?;

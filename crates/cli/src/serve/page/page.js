@@ -47,7 +47,7 @@ function cut(text, length) {
   return all.length > length ? all.slice(0, length - 1).join('') + '…' : text;
 }
 
-/** The data of a page that is a report, and has no connection to a run. */
+/** The data of a page of a run that is over: it has no stream of states, and sliders only if a trace is behind it. */
 const frozen = byId('frozen') ? JSON.parse(byId('frozen').textContent) : null;
 let flow = null;
 const now = {};
@@ -533,10 +533,16 @@ const QUIET_MS = 120;
 const STEPS = 33;
 const client = String(Math.random()).slice(2);
 const unlocked = () => !byId('caps').hidden;
+/** Whether there are units to replay: those of a run that goes on, or of a trace. */
+const canAsk = () => (frozen ? Boolean(frozen.whatif) : !over);
 let sliders = [];
 let asking = false;
 let askAgain = false;
 let quiet = 0;
+
+function showWhatIf() {
+  for (const id of ['whatif-section', 'to-whatif']) byId(id).hidden = !canAsk();
+}
 
 /** The values of a slider, from a few up to several times the present one, which is among them. */
 function choices(value, least, most) {
@@ -625,8 +631,8 @@ async function ask() {
   asking = true;
   const answer = await answerTo(client, settings);
   asking = false;
-  if (!over) showAnswer(answer, settings);
-  if (askAgain && !over) {
+  if (canAsk()) showAnswer(answer, settings);
+  if (askAgain && canAsk()) {
     askAgain = false;
     ask();
   }
@@ -636,13 +642,13 @@ function showAnswer(answer, settings) {
   byId('whatif-answer').hidden = !answer.ok;
   byId('whatif-reset').hidden = false;
   byId('whatif-do').hidden = !answer.ok || !unlocked();
-  const command = answer.ok && !unlocked() && flow.reach;
-  say(byId('whatif-command'), command ? ['millstream set', flow.reach, ...settings].join(' ') : '');
+  const command = frozen ? frozen.whatif.command : !unlocked() && flow.reach && 'millstream set ' + flow.reach;
+  say(byId('whatif-command'), answer.ok && command ? [command, ...settings].join(' ') : '');
   if (!answer.ok) return say(byId('whatif-said'), 'No answer: ' + answer.error.trim() + '.');
   const miss = Math.abs(answer.miss) * 100;
-  const doubt = miss > 5 ? ` The replay misses the pace that was measured by ${miss.toFixed(0)} %: this is a guess.` : '';
-  say(byId('whatif-said'), `A replay of the newest ${count(answer.units)} units, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt}`);
-  const lines = [['throughput', 'throughput', rate], ['latency p50', 'p50_s', span], ['latency p99', 'p99_s', span], ['limited by', 'limit', String]];
+  const doubt = miss > 5 ? ` The replay misses the ${frozen ? 'time' : 'pace'} that was measured by ${miss.toFixed(0)} %: this is a guess.` : '';
+  say(byId('whatif-said'), `A replay of the ${frozen ? 'trace:' : 'newest'} ${count(answer.units)} units, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt}`);
+  const lines = [...(frozen ? [['time in all', 'wall_s', span]] : []), ['throughput', 'throughput', rate], ['latency p50', 'p50_s', span], ['latency p99', 'p99_s', span], ['limited by', 'limit', String]];
   const row = ([name, member, words]) => {
     const [before, after] = [answer.before[member], answer.after[member]];
     const change = typeof before === 'number' && before > 0 ? ((100 * after) / before - 100).toFixed(0).replace('-', '−') + ' %' : '';
@@ -659,7 +665,7 @@ async function findHelp() {
   let answered = 0;
   let refused = '';
   for (const [i, slider] of sliders.entries()) {
-    if (over) break;
+    if (!canAsk()) break;
     say(byId('helps-said'), `Tries ${slider.key}, ${i + 1} of ${count(sliders.length)}.`);
     const to = 2 * slider.now();
     const answer = await answerTo(client + '-helps', [`${slider.key}=${to}${slider.unit}`]);
@@ -768,8 +774,9 @@ function receive(state) {
   if (state.letters) showList('letters', state.letters, (l) => [el('b', {}, l.stage), l.unit + ' – ', ...prose(l.message)]);
   if (state.retry || state.letters) showRetry();
   if (state.changes) showList('changes', state.changes, (c) => [el('b', {}, 'after ' + span(Math.round(c.at_s))), c.did.join(', ') + ' ', el('span', { class: 'faint' }, 'by user ' + c.user)]);
-  if (!sliders.length && !over && !frozen) {
-    byId('whatif-section').hidden = false;
+  if (!sliders.length && canAsk()) {
+    showWhatIf();
+    if (frozen) say(byId('whatif-of'), 'The traced units are replayed under other settings.');
     buildSliders();
   } else if (state.totals || state.resources) followRun();
   const last = lanes.length ? lanes[lanes.length - 1][0] : -LANE_STEP_S;
@@ -801,7 +808,7 @@ function begin(facts) {
 
 function end() {
   over = true;
-  byId('whatif-section').hidden = true;
+  showWhatIf();
   if (events) events.close();
   byId('steer-section').hidden = true;
   if (!now.totals) return;

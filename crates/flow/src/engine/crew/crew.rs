@@ -54,7 +54,7 @@ impl Crew {
         self.shared_workers
     }
 
-    /// Adopts another number of shared workers.
+    /// Adopts a new number of shared workers.
     pub(crate) fn follow(&mut self, shared_workers: usize) {
         self.shared_workers = shared_workers;
     }
@@ -137,7 +137,7 @@ impl Crew {
         self.turns.len()
     }
 
-    /// Takes back the batches that a worker would have run next, if its turn had lasted too long at `watched_ns`.
+    /// Takes back the batches that a worker would run next, if its turn had already taken too long at `watched_ns`.
     pub(crate) fn take_turn_back(&self, worker: usize, watched_ns: u64) -> Option<(Arc<TurnSlot>, TakenBack)> {
         let turn = &self.turns[worker];
         turn.take_back(watched_ns).map(|taken| (turn.clone(), taken))
@@ -152,7 +152,7 @@ impl Crew {
 // ---- notes --------------------------------------------------------------------------------------------
 
 impl Crew {
-    /// The notes of batches that last.
+    /// The notes of batches that are expected to run long.
     pub(crate) fn notes(&self) -> &BatchNotes {
         &self.notes
     }
@@ -192,7 +192,7 @@ impl Crew {
         self.watch.end(at_ns)
     }
 
-    /// Whether a watch has ended that no thread has acted on yet.
+    /// Whether a watch has ended, and no thread has acted on it yet.
     #[inline]
     pub(crate) fn watch_has_ended(&self) -> bool {
         self.watch.has_ended()

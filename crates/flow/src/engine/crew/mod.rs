@@ -4,10 +4,10 @@
 //! | --- | --- |
 //! | `post` | kinds of workers; of each, the threads alive, asleep, polling, woken |
 //! | `turn_slot` | a worker's turn: its batches, and where it is |
-//! | `watch` | the check that workers which are expected soon come |
-//! | `notes` | notes of the units in batches that last |
+//! | `watch` | the check that workers expected back soon do come back |
+//! | `notes` | notes of the units in batches that run long |
 //! | `wakeups` | the plan of whom to wake |
-//! | `crew` | the part's face |
+//! | `crew` | the interface of the part |
 
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]
 pub(crate) mod crew;

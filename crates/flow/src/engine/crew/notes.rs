@@ -1,7 +1,7 @@
 //! Notes of the units in workers' hands.
 //!
-//! A worker owns the rows of its batch, so no other thread can read their numbers there. Of a batch that is expected to
-//! last, the scheduler therefore keeps a note until the batch is settled: by then the note has cost little beside the
+//! A worker owns the rows of its batch, so no other thread can read their numbers there. The scheduler therefore keeps
+//! a note of each batch that is expected to run long, until the batch is settled; the note costs little beside such a
 //! run. Batches that end soon have none.
 
 use std::sync::Arc;

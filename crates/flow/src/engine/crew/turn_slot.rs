@@ -11,8 +11,9 @@
 //!
 //! # Several batches
 //! A worker may also take several short batches of a stage in one turn. The batches it has not begun are still the
-//! stage's granted units, and if the turn is held up, the timekeeper takes them back after a timer's tick. The batches
-//! that are done by then go on without waiting for the turn.
+//! stage's granted units, and if the turn takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS), the
+//! timekeeper takes them back at the end of its watch. The batches that are done by then go on without waiting for the
+//! turn.
 //!
 //! # What other threads see
 //! Turns hide nothing: a worker's [`TurnSlot`] says where it is, and a thread that takes a snapshot or watches over the
@@ -45,7 +46,7 @@ pub(crate) struct DispatchedBatch {
     pub(crate) turn: Option<Arc<TurnSlot>>,
     /// The batch is the first of its worker's turn, and stands for one busy worker.
     pub(crate) leads: bool,
-    /// The note of its units, if it is expected to last.
+    /// The note of its units, if the batch is expected to run long.
     pub(crate) note: Option<NoteId>,
     /// The batch will end soon, and its worker will then come by the gate.
     pub(crate) soon: bool,
@@ -93,8 +94,8 @@ struct Batches {
     units_in_hand: usize,
 }
 
-/// A batch that was run, with its settlement; `None` if that is settled, and only the batch's worker is still to be
-/// uncounted.
+/// A batch that was run, with its settlement; `None` if the batch is settled already, and only its worker still counts
+/// as busy.
 pub(crate) type Finished = (DispatchedBatch, Option<Settlement>);
 
 impl Batches {
@@ -147,7 +148,7 @@ impl TurnSlot {
         next
     }
 
-    /// The stage that runs, perhaps a moment ago.
+    /// The stage that runs; the answer may be a moment old.
     pub(super) fn at(&self) -> u16 {
         self.at.load(Ordering::Relaxed)
     }
@@ -183,14 +184,14 @@ impl TurnSlot {
     }
 
     /// Counts the batch in hand as running, because the turn's first batch is settled. Returns the number of units that
-    /// counted so far.
+    /// counted as running before.
     pub(crate) fn count_one_in_hand(&self, units: usize) -> usize {
         self.of_one_in_hand.store(true, Ordering::Relaxed);
         self.units.swap(units as u32, Ordering::Relaxed) as usize
     }
 
-    /// Brings the counted stage up to date. Returns the former one, the present one and the number of units, if they
-    /// differ.
+    /// Brings the counted stage up to date. If it has changed, returns the former stage, the present one and the number
+    /// of units.
     pub(super) fn follow(&self) -> Option<Move> {
         let batches = self.batches();
         // A worker with further batches of the first stage will be back there, so no other worker gets its place.
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_lasts_gives_its_batches_back_and_keeps_the_one_in_hand() {
+    fn a_turn_that_takes_too_long_gives_its_batches_back_and_keeps_the_one_in_hand() {
         let turn = TurnSlot::default();
         turn.begin(1, 2, 0);
         turn.add(batch(1, 2..4, false));

@@ -1,6 +1,6 @@
 //! The plan of wake-ups after a change: at most one thread of each kind that now has work.
 //!
-//! The plan is a value. The scheduler makes it from a state that it only reads, marks in the state what the plan
+//! The plan is a value. The scheduler makes it without changing the state, then marks in the state what the plan
 //! promises, and unlocks the mutex; only then are the wake-ups sent, so a woken thread does not run into the lock. A
 //! woken worker takes its batch and plans in turn, so work spreads over sleeping workers as a chain, not as a herd.
 
@@ -11,7 +11,7 @@ use crate::engine::intake::entrance::Entering;
 
 #[derive(Default)]
 pub(crate) struct Wakeups {
-    /// The plan takes up what the last watch has found.
+    /// The plan acts on what the last watch has found.
     pub(crate) acts_on_watch: bool,
     /// Workers to wake or to start, at most one for each post.
     pub(crate) workers: SmallVec<[(Post, Call); 2]>,
@@ -29,7 +29,7 @@ pub(crate) struct Wakeups {
     pub(crate) tells_source: bool,
 }
 
-/// The way in which a worker comes to its work.
+/// The call for a worker: one is woken, or a new one started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     /// A sleeper is woken; this many threads must be woken by the system for that.

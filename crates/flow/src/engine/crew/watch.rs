@@ -1,5 +1,5 @@
-//! The watch: a timer at which the timekeeper checks that the workers which are expected soon have come. Without it, one
-//! unit that takes much longer than those before it would hold up work that sleeping workers could do.
+//! The watch: a timer at which the timekeeper checks that the workers expected back soon have come back. Without it,
+//! one unit that takes much longer than those before it would hold up work that sleeping workers could do.
 
 use crate::engine::pace::WATCH_NS;
 use crate::engine::timers::{TimerAction, Timers};
@@ -8,7 +8,7 @@ use crate::engine::timers::{TimerAction, Timers};
 pub(super) struct Watch {
     /// The time for which a [`TimerAction::Watch`] is set.
     at: Option<u64>,
-    /// A watch has ended that no thread has acted on yet.
+    /// A watch has ended, and no thread has acted on it yet.
     ended: bool,
     /// The number of turns with batches, not pulls, that shared workers have ended; and that number when the watch was set.
     turns: u64,
@@ -29,7 +29,7 @@ impl Watch {
         }
     }
 
-    /// Brings a watch that is set forward.
+    /// Brings forward a watch that is set.
     pub(super) fn bring_forward(&mut self, timers: &mut Timers, now: u64) {
         if self.at.is_some_and(|at| at > now + WATCH_NS) {
             self.at = None;

@@ -36,8 +36,8 @@ impl Grants {
         id
     }
 
-    /// The first resource whose keys would have to be made for `asks` and cannot be made now. It is the unit's turn for
-    /// keys of the resource `turn`.
+    /// The first resource whose keys would have to be made for `asks` and cannot be made now. `turn` is the resource
+    /// for whose keys it is the unit's turn, if there is one.
     pub(crate) fn lacking_keys(
         &mut self,
         asks: &[Ask],
@@ -119,7 +119,7 @@ impl Grants {
         self.instances[id as usize].users += 1;
     }
 
-    /// Counts one user of a key fewer; the key is forgotten with its last user.
+    /// Drops one user of a key; the key is forgotten with its last user.
     pub(crate) fn drop_user(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
         let instance = &mut self.instances[id as usize];
         if instance.key.is_some() {
@@ -129,7 +129,7 @@ impl Grants {
         }
     }
 
-    /// Counts one user fewer of each need's key.
+    /// Drops one user of each need's key.
     pub(crate) fn drop_users<'a>(&mut self, wants: impl Iterator<Item = &'a Want>, timers: &mut Timers, now: u64) {
         wants.for_each(|want| self.drop_user(want.instance, timers, now));
     }
@@ -204,9 +204,8 @@ impl Grants {
         self.can_make_keys(resource, keys_of(asks, resource), true, timers, now)
     }
 
-    /// Returns a unit that has to go on waiting to the front of the line, with a timer for the moment at which an idle
-    /// key may
-    /// be forgotten.
+    /// Puts a unit that must wait longer back at the front of the line, and sets a timer for the moment at which an
+    /// idle key may be forgotten.
     pub(crate) fn put_back_for_keys(&mut self, waiter: KeyWaiter, resource: u16, timers: &mut Timers, now: u64) {
         self.resources[usize::from(resource)].key_waiters.push_front(waiter);
         self.set_keys_timer(resource, timers, now);

@@ -61,7 +61,7 @@ impl Grants {
         let instance = &mut self.instances[grant.instance as usize];
         instance.in_use -= grant.amount;
         self.resources[usize::from(instance.resource)].in_use -= u128::from(grant.amount);
-        // Only a line makes work of it: an instance without waiters costs nothing more.
+        // Only a line has to be served: an instance without waiters costs nothing more.
         if !instance.line.is_empty() {
             self.to_serve.push(grant.instance);
         }
@@ -89,8 +89,8 @@ impl Grants {
         self.to_serve.pop()
     }
 
-    /// Takes the head of the line if its amount is there. A line that is empty, or whose head must wait on, is left so
-    /// that nothing else need look at it: with a timer, or forgotten.
+    /// Takes the head of the line if its amount is there. If the line is empty, the key is forgotten unless it is in
+    /// use; if the head must wait longer, a timer is set. So nothing else need look at the line.
     pub(crate) fn next_in_line(&mut self, id: InstanceId, timers: &mut Timers, now: u64) -> Option<Waiter> {
         let supply = self.supply_of(id);
         let instance = &mut self.instances[id as usize];

@@ -1,4 +1,4 @@
-//! The lines as an explanation shows them: by name, without a change.
+//! The lines as an explanation shows them: by name, and only to read.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub(crate) struct LineSight<'a> {
     pub(crate) in_use: u64,
     /// The number of units in line.
     pub(crate) waiters: u64,
-    /// The time since which the first unit in line has waited.
+    /// The time at which the first unit in line began to wait.
     pub(crate) oldest_ns: Option<u64>,
-    /// The first units in line: row, stage, amount and the time since which they have waited.
+    /// The first units in line: row, stage, amount, and the time at which each began to wait.
     pub(crate) first: Vec<(&'a Row, u16, u64, u64)>,
     /// The time at which a rate will have what the first in line waits for, or one token.
     pub(crate) ready_ns: Option<u64>,
@@ -35,7 +35,7 @@ impl BusiestKeys {
         BusiestKeys { most, of: BTreeMap::new() }
     }
 
-    /// Takes a key in if it is one of the busiest; only then its texts are copied.
+    /// Takes a key in if it is one of the busiest, and copies its texts only then.
     fn see(&mut self, resource: u16, name: impl FnOnce() -> String, key: &str, (waiters, in_use): (u64, u64)) {
         if waiters + in_use == 0 {
             return;

@@ -1,12 +1,12 @@
 //! The line of units that were cancelled to keep the byte budget, and run again when there is room.
 //!
 //! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most
-//! for units that were in flight before it, each of which frees its bytes when it leaves. That may take long when none
-//! of them runs: they pause between attempts, wait for tokens of a rate, or for their batch to fill. The first unit in
-//! line, once it has waited for [`MEMORY_PATIENCE_NS`], therefore goes on beyond the budget at such a moment. The next
-//! one does so when the budget is kept again, or another [`MEMORY_PATIENCE_NS`] later, because the first could wait for
-//! something that the next one holds. If nothing else in the flow can ever move, the first unit goes on at once,
-//! because only finishing frees memory.
+//! for units that were in flight before it, each of which frees its bytes when it leaves. That may take a long time
+//! when none of them runs: they pause between attempts, wait for tokens of a rate, or for their batch to fill. The
+//! first unit in line, once it has waited for [`MEMORY_PATIENCE_NS`], therefore goes on beyond the budget at such a
+//! moment. The next one does so when the budget is kept again, or another [`MEMORY_PATIENCE_NS`] later, because the
+//! first could wait for something that the next one holds. If nothing else in the flow can ever move, the first unit
+//! goes on at once, because only finishing frees memory.
 
 use std::collections::VecDeque;
 

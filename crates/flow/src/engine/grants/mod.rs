@@ -9,7 +9,7 @@
 //! | `look` | the lines as an explanation shows them |
 //! | `memory` | the line of units that were cancelled to keep the byte budget |
 //! | `room` | the line of units to be split that wait for room for children |
-//! | `grants` | the part's face |
+//! | `grants` | the interface of the part |
 
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]
 pub(crate) mod grants;

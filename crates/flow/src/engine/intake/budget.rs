@@ -38,7 +38,7 @@ impl Budget {
         }
     }
 
-    /// Adopts other caps.
+    /// Adopts new caps.
     pub(crate) fn follow(&mut self, max_in_flight: u64, max_bytes: u64) {
         (self.max_in_flight, self.max_bytes) = (max_in_flight, max_bytes);
     }
@@ -80,13 +80,14 @@ impl Budget {
     }
 
     /// The cap on units in flight that admission keeps. Units that are split leave room for their children: with `n`
-    /// stages that split, admission fills one part of `n + 1`, and each of those stages, from the entry on, one more.
+    /// stages that split, admission fills `1 / (n + 1)` of the cap, and each of those stages, from the entry on, as
+    /// much again.
     #[inline]
     pub(crate) fn admission_cap(&self) -> u64 {
         if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
     }
 
-    /// The cap that the stage keeps which is the `nth` to split on the way from the entry, from 1; 0: admission.
+    /// The cap that the `nth` stage to split keeps, counted from 1 at the entry; 0: admission.
     fn cap_of_split(&self, nth: u64) -> u64 {
         let share = u128::from(self.max_in_flight) * u128::from(nth + 1) / u128::from(self.splits + 1);
         (share as u64).max(1)
@@ -211,7 +212,7 @@ impl Budget {
         first
     }
 
-    /// Takes back the last numbers, unless a later one than `next` was given out meanwhile.
+    /// Takes back the `unused` numbers before `next`, unless numbers from `next` on were given out meanwhile.
     pub(crate) fn give_ids_back(&mut self, next: u64, unused: u64) {
         if next == self.next_id {
             self.next_id -= unused;

@@ -23,7 +23,7 @@ fn waits() -> MutexGuard<'static, Vec<(u64, u64)>> {
 pub(crate) struct Crossing(Option<(u64, u64)>);
 
 impl Crossing {
-    /// Returns `None` if the caller runs a stage whose flow could be the one that has to make the room.
+    /// Returns `None` if the caller runs a stage of a flow that may itself have to make the room.
     ///
     /// Takes a process-wide lock if the caller is a worker of another flow, and examines all waits that are registered.
     pub(crate) fn into(flow_id: u64) -> Option<Crossing> {

@@ -4,7 +4,7 @@
 //! unit gets in although smaller ones keep coming, and a unit larger than the whole budget closes admission until the
 //! flow is empty.
 //!
-//! A waker is the user's code. The line only moves it: a submitter brings its waker, the line hands it out once, and
+//! A waker is user code. The line only moves it: a submitter brings its waker, the line hands it out once, and
 //! everything else (cloning, waking, dropping) happens without the flow's mutex.
 
 use std::collections::BTreeMap;
@@ -28,16 +28,16 @@ struct Waiting {
     /// The number of units that must have left the gate before it is the submitter's turn.
     behind: u64,
     bytes: u64,
-    /// The submitter awaits no ticket, as a source: it need not be woken for a single unit (see `wants_more`).
+    /// Like a source, the submitter awaits no ticket: it need not be woken for a single unit (see `wants_more`).
     is_unticketed: bool,
-    /// The way to wake the submitter; `None` if it was woken and has not come back yet.
+    /// The submitter's waker; `None` if it was woken and has not come back yet.
     wake: Option<Wake>,
 }
 
 /// Wakers of submitters, each with its place at the entrance.
 pub(crate) type Entering = Vec<(u64, Wake)>;
 
-/// The way to wake a submitter, used once. Dropping it runs no user code beyond a contained destructor.
+/// A submitter's waker, used once. Dropping it runs no user code beyond a contained destructor.
 pub(crate) enum Wake {
     Thread(Arc<EventCount>),
     Task(Contained<Waker>),
@@ -71,9 +71,8 @@ impl Entrance {
         self.line.first_key_value().map(|(_, head)| head.behind)
     }
 
-    /// Takes a place at the end of the line, or keeps one, with a new way to be woken; a newcomer goes behind the units
-    /// that are before the gate now. O(log of the line). Returns the replaced value, which must be dropped outside of
-    /// the mutex.
+    /// Takes a place at the end of the line, or keeps one, with a new waker; a newcomer goes behind the units that are
+    /// at the gate now. O(log of the line). Returns the replaced waker, which must be dropped outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait(
         &mut self,
@@ -186,7 +185,7 @@ mod tests {
                 let _ = entrance.wait(place, 0, 1, false, thread());
             }
         }
-        // A search from the front for each place would take fifteen thousand million steps.
+        // A search from the front for each place would take fifteen billion steps.
         assert!(entrance.len() == LINE && began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
     }
 }

@@ -13,14 +13,14 @@
 //! side whose fence comes later sees what the other side wrote before its own: the worker sees the unit, or the sender
 //! sees the end of the attendance and admits the unit itself.
 //!
-//! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: a `send` has either claimed
-//! its place before it, and then its unit is counted, or gets its unit back.
+//! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: either a `send` has claimed
+//! its place before that, and its unit is counted, or it gets its unit back.
 //!
 //! The gate holds at most [`MAX_AT_GATE`] units and a sixteenth of the byte budget. A sender that finds the ring full
 //! waits in the ring: hundreds may, and none of them is woken for a single unit. (A mutex with a line of sleepers in
 //! the ring's place would wake one sender for each place that comes free, at a hundred times the cost.) A sender whose
 //! unit has too many bytes waits for admission, at the entrance. A submitter at the entrance goes in after the units
-//! that were before the gate when it came, and before those that came later. The senders in the ring have no order: the
+//! that were at the gate when it came, and before those that came later. The senders in the ring have no order: the
 //! first to find a free place takes it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -36,7 +36,7 @@ use super::waking::wake_before_blocking;
 use crate::engine::settings::LiveSettings;
 use crate::entry::Entry;
 
-/// The maximum number of units that wait before the gate.
+/// The maximum number of units that wait at the gate.
 pub(crate) const MAX_AT_GATE: usize = 1024;
 
 /// A unit on its way through the gate.
@@ -150,7 +150,7 @@ impl<In: Send> TypedGate<In> {
         self.far_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of waiting units, including those that are just being put here. The caller must hold the flow's
+    /// The number of waiting units, including those that senders are still putting in. The caller must hold the flow's
     /// mutex.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
@@ -193,8 +193,8 @@ impl<In: Send> FarEnd<In> {
     /// Takes up to `units` units at once.
     pub(crate) fn take_many(&mut self, units: usize) -> std::vec::Drain<'_, Sent<In>> {
         let FarEnd { receiver, taken, .. } = self;
-        // One call may return only the units that an earlier look has seen. A disconnected ring is no different from an
-        // empty one here.
+        // One call may return fewer units than are there: only those that an earlier look at the ring has seen. A
+        // disconnected ring is no different from an empty one here.
         while taken.len() < units && receiver.try_recv_many(taken, units - taken.len()).is_ok_and(|more| more > 0) {}
         taken.drain(..)
     }

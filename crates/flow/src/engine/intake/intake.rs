@@ -1,4 +1,4 @@
-//! The part's face: the budget, the entrance and the source, with the place where they meet the first queue.
+//! The interface of the part: the budget, the entrance and the source, and the first queue that they lead to.
 
 use super::budget::Budget;
 use super::entrance::{Entering, Entrance, Wake};
@@ -116,10 +116,10 @@ impl Intake {
         behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)
     }
 
-    /// Whether the submitter at `place` (`None`: a newcomer) is the next to enter, and all units that were before the
-    /// gate when the first in line came have left it.
+    /// Whether the submitter at `place` (`None`: a newcomer) is the next to enter, and all units that were at the gate
+    /// when the first in line came have left it.
     pub(crate) fn is_turn(&self, place: Option<u64>, at_the_gate: usize) -> bool {
-        // A newcomer is behind all units that are before the gate.
+        // A newcomer is behind all units that are at the gate.
         let behind = self.entrance.head_is_behind().unwrap_or_else(|| self.behind(at_the_gate));
         behind <= self.left_the_gate && self.entrance.is_next(place)
     }
@@ -165,12 +165,12 @@ impl Intake {
         self.entrance.has_sleepers()
     }
 
-    /// Takes the way to wake the first submitter.
+    /// Takes the first submitter's waker.
     pub(crate) fn wake_head(&mut self) -> Entering {
         self.entrance.wake_head().into_iter().collect()
     }
 
-    /// Takes the ways to wake all submitters, because none will ever enter.
+    /// Takes the wakers of all submitters, because none will ever enter.
     pub(crate) fn wake_all(&mut self) -> Entering {
         self.entrance.wake_all()
     }

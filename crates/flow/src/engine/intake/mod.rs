@@ -8,7 +8,7 @@
 //! | `entrance` | the line of submitters that wait for room |
 //! | `waking`, `crossing` | waking them; workers that wait for room in another flow |
 //! | `source`, `staging`, `source_state` | the source, its rows on their way, and the scheduler's view of it |
-//! | `intake` | the part's face |
+//! | `intake` | the interface of the part |
 
 pub(crate) mod budget;
 pub(crate) mod candidate;

@@ -2,13 +2,13 @@
 //!
 //! Shared workers pull units from the source themselves, when no unit in flight needs them more: a worker then goes on
 //! with the units it has just made, while they are in its core's cache, and the flow needs no thread beside its
-//! workers. One worker pulls at a time, a chunk that lasts about [`PULL_NS`](crate::engine::pace::PULL_NS), into rows that were taken for it
-//! beforehand; the rows are admitted under the flow's mutex when the chunk is done.
+//! workers. One worker pulls at a time. It pulls a chunk that takes about [`PULL_NS`](crate::engine::pace::PULL_NS)
+//! into rows that were taken for it beforehand; the rows are admitted under the flow's mutex when the chunk is done.
 //!
 //! A source may block at any unit. The units it gave before must not wait for that, and it must not keep a worker's
 //! place. Pulled rows therefore lie in the [`Staging`], where the holder of the flow's mutex can admit them. When a
-//! pull lasts for a timer's tick (see `source_state`), another worker gets its place and the puller is told to
-//! [hurry](Staging::hurry): from then on it hands over every unit at once.
+//! pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see `source_state`), another worker
+//! gets its place and the puller is told to [hurry](Staging::hurry): from then on it hands over every unit at once.
 //!
 //! When all workers are busy with long units, an additional thread pulls, so that other stages do not starve.
 //!
@@ -90,7 +90,7 @@ where
         let mut weight: u64 = 0;
         while !rows.is_empty() {
             let Some(value) = self.units.next() else { return false };
-            // `demand` runs the user's code, so it comes before the row is taken.
+            // `demand` runs user code, so it comes before the row is taken.
             let mut asks = Vec::new();
             let (bytes, refused) = match self.entry.demand(&value, &mut asks) {
                 Ok(bytes) => (bytes.unwrap_or(0), None),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::staging::Staging;
 use crate::engine::pace::{PULL_NS, TURN_LASTS_NS};
 
-/// Units get a new stamp when they are admitted if their pull lasted longer than this, or does so by then.
+/// Units get a new stamp on admission if their pull took longer than this, or has by then.
 const SLOW_NS: u64 = 400_000;
 
 /// A pull that lasts longer than this is blocked, and the end of the flow does not wait for it.
@@ -30,7 +30,7 @@ pub(crate) struct SourceState {
     told: bool,
     /// The last pull that has ended took so long that its units get new stamps.
     slow: bool,
-    /// The time since which there has been no room for the source's units.
+    /// The time at which the source's units began to lack room.
     held_up_since: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ impl SourceState {
         now.saturating_sub(self.last_pull_ns)
     }
 
-    /// The work that a source that can be pulled is worth, where its time for a unit is known.
+    /// The estimated work in a source that can be pulled, in nanoseconds; 0 if its time for a unit is unknown.
     pub(crate) fn backlog_ns(&self, unit_in_flow_ns: u64) -> u64 {
         match self.unit_ns {
             0 => 0,
@@ -176,7 +176,7 @@ impl SourceState {
         !self.is_in_place() && !std::mem::replace(&mut self.told, true)
     }
 
-    /// Takes a pull that lasts out of its worker's place, so that another worker gets it. Returns whether the pull was
+    /// Takes a long pull out of its worker's place, so that another worker gets the place. Returns whether the pull was
     /// expected to end soon until now.
     pub(crate) fn displace(&mut self, now: u64) -> bool {
         let Some(pull) = self.pulling.as_mut().filter(|pull| now.saturating_sub(pull.since_ns) > TURN_LASTS_NS) else {
@@ -196,8 +196,8 @@ impl SourceState {
         (left > 0).then(|| Duration::from_nanos(left))
     }
 
-    /// Accounts for the time in which the source could have been pulled, had there been room. Returns the time that has
-    /// passed so, when it ends.
+    /// Accounts for the time in which the source could have been pulled, had there been room. When that time ends,
+    /// returns its length.
     #[inline]
     pub(crate) fn note_room(&mut self, has_room: bool, now: u64) -> u64 {
         let held_up = self.open && self.pulling.is_none() && !has_room;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pull_that_lasts_loses_its_place_and_is_told_to_hurry() {
+    fn a_long_pull_loses_its_place_and_is_told_to_hurry() {
         let (mut source, staging) = pulled(1_000);
         source.begin(&staging, true, 64, 10_000);
         assert!(!source.displace(10_000 + TURN_LASTS_NS), "it has a little longer");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn units_of_a_pull_that_lasts_get_new_stamps_before_it_ends_and_after() {
+    fn units_of_a_long_pull_get_new_stamps_before_it_ends_and_after() {
         let (mut source, staging) = (SourceState::new(), Arc::new(Staging::new()));
         source.begin(&staging, true, 64, 0);
         assert!(source.stamps_hold(SLOW_NS) && !source.stamps_hold(SLOW_NS + 1), "the pull blocks");

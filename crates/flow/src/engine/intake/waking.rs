@@ -37,7 +37,7 @@ pub(crate) fn wake_before_blocking() {
 
 /// Wakes submitters of a flow. The caller must hold no lock.
 pub(crate) fn wake<H: Host + 'static>(flow: &Arc<H>, entering: Entering) {
-    // Waking a thread runs no code of the program's, so it need not wait.
+    // Waking a thread runs no user code, so it need not wait.
     let wake_threads = |(place, wake)| match wake {
         Wake::Thread(bell) => {
             bell.increment();

@@ -1,9 +1,9 @@
 //! The counts of units that came and left.
 //!
 //! A unit comes into flight by [`admit`](Ledger::admit) or [`split`](Ledger::split), and leaves it by
-//! [`depart`](Ledger::depart): no other code counts units, and each is called under the scheduler's mutex. Plain units
-//! are counted by the batch, after they have retired (see `run::settlement::retire_early`): a listener that must see
-//! each unit leave, such as a journal, needs a place there, too.
+//! [`depart`](Ledger::depart): no other code counts units, and each is called under the flow's mutex. Plain units are
+//! counted by the batch, after they have retired (see `run::settlement::retire_early`): a listener that must see each
+//! unit leave, such as a journal, needs a place there, too.
 
 use crate::engine::histogram::Times;
 use crate::engine::units::families::Parting;

@@ -29,7 +29,7 @@ pub(crate) struct Brood {
 }
 
 impl Brood {
-    /// A brood of at most as many children as there are rows, the first with the stamp `first`, that is full when its
+    /// A brood of at most one child for each row. The first child gets the stamp `first`; the brood is full when its
     /// children weigh `max_bytes`.
     pub(crate) fn new(rows: Vec<Row>, first: Stamp, max_bytes: u64) -> Self {
         let reserved = (rows.len() as u64, max_bytes);
@@ -37,7 +37,7 @@ impl Brood {
         Brood { born: Vec::with_capacity(rows.len()), rows, next: first, end_id, bytes: 0, max_bytes, reserved }
     }
 
-    /// Whether another child may come. The first may weigh more than all together should.
+    /// Whether another child may come. The first child alone may weigh more than the whole brood should.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         !self.rows.is_empty() && (self.born.is_empty() || self.bytes < self.max_bytes)
@@ -52,7 +52,7 @@ impl Brood {
         Some((row, stamp))
     }
 
-    /// Takes back the row and the stamp of the last child, which did not come about.
+    /// Takes back the row and the stamp of the last child, which was not made after all.
     pub(crate) fn give_row_back(&mut self, row: Row, stamp: Stamp) {
         self.rows.push(row);
         self.next = stamp;

@@ -96,7 +96,7 @@ impl<In: Send + 'static> Front<In> {
     }
 
     /// Computes the unit's needs and weight again, as its sender (the stage before, or the submitter) did before the
-    /// unit came here. Runs user functions.
+    /// unit came here. Runs user code.
     fn requeue(&self, failure: &Failure, mut unit: UnitRef<'_>, row: &mut Row) -> Verdict {
         let input = self.cell(row).as_ref().expect("a running unit has its payload");
         let bytes = self.entry.note_demand(input, &mut unit);

@@ -68,7 +68,7 @@ struct GatherLane<In, G, K, X> {
     exit: X,
 }
 
-/// A holder's way to its group.
+/// A holder's reference to its group.
 struct Held<K> {
     key: Key<K>,
     /// The group's number.
@@ -88,7 +88,7 @@ impl<G, K> Default for Shard<G, K> {
     }
 }
 
-/// The key of a group, with its hash: a map that grows does not run the code of the program's keys.
+/// The key of a group, with its hash: a map that grows does not run the user code of its keys.
 #[derive(Clone, PartialEq, Eq)]
 struct Key<K> {
     hash: u64,
@@ -165,7 +165,7 @@ where
                 run.settlement.exceptions.push((place, verdict));
             }
             if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
-                // A unit that has not come as far as its key has none.
+                // A unit whose key was not computed has none.
                 run.settlement.keys.resize(place as usize + 1, 0);
             }
             if run.time_each {
@@ -185,7 +185,7 @@ where
 
     /// The unit's payload, or the group that it holds open.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
-        // The comparison of keys is the program's code.
+        // The comparison of keys is user code.
         match contain(|| self.take_group(row)).flatten() {
             Some(group) => Some(Box::new(group.value.into_inner())),
             None => self.front.take_input(row),
@@ -212,7 +212,7 @@ where
     fn shard(&self, key: &Key<K>) -> MutexGuard<'_, Shard<G, K>> {
         // The maps use the lowest and the highest bits of the hash.
         let shard = (key.hash >> 32) as usize % self.shards.len();
-        // A panic of the program's code, which the unit fails with, leaves the shard as it was.
+        // A panic in user code fails the unit and leaves the shard as it was.
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -269,7 +269,7 @@ where
     K: Hash + Eq + Clone + Send + 'static,
     X: Route<G>,
 {
-    /// Lets a unit join the open group of its key, or open one. Runs the user's code.
+    /// Lets a unit join the open group of its key, or open one. Runs user code.
     fn join(&self, row: &mut Row, run: &mut Run<'_>) -> Result<Ended, Failure> {
         let site = run.site;
         // SAFETY: the code below uses `row` for columns of payloads only, as long as this handle is used.
@@ -308,8 +308,7 @@ where
             let full = self.is_full(group);
             let grown = self.grown(group);
             if full || grown > 0 {
-                group.notes += 1;
-                run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full });
+                note_joined(group, grown, full, run);
             }
             if full && let Some(group) = shard.open.remove(&key) {
                 shard.full.insert(group.number, group);
@@ -326,8 +325,7 @@ where
         }
         let grown = self.grown(&mut group);
         if grown > 0 {
-            group.notes += 1;
-            run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full: false });
+            note_joined(&mut group, grown, false, run);
         }
         let number = group.number;
         *self.held(row) = Some(Held { key: key.clone(), group: number });
@@ -403,6 +401,20 @@ where
             contain(|| self.front.tickets.unfinished(row, Unfinished::Gathered));
         }
         is_ticketed
+    }
+}
+
+/// Writes a note that members have joined the group, or adds to the last one, if that is about the same group.
+fn note_joined<G>(group: &mut Group<G>, grown: u64, full: bool, run: &mut Run<'_>) {
+    match run.settlement.groups.last_mut() {
+        Some(GroupNote::Joined { group: last, bytes, full: is_full }) if *last == group.number => {
+            *bytes = bytes.saturating_add(grown);
+            *is_full |= full;
+        }
+        _ => {
+            group.notes += 1;
+            run.settlement.groups.push(GroupNote::Joined { group: group.number, bytes: grown, full });
+        }
     }
 }
 

@@ -28,7 +28,7 @@ pub trait Lane: Send + Sync {
     fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any>;
 }
 
-/// A stage's code as its definition leaves it: it becomes the stage's lane once its exit is known.
+/// A stage's code before its exit is known; with its exit, it becomes the stage's lane.
 pub trait Code<In>: Send + Sync + Sized + 'static {
     /// The results that go to the exit.
     type Out;
@@ -200,10 +200,9 @@ where
 {
     /// Runs units until the last one, or until one panics.
     ///
-    /// Plain units of a batch that is timed as a whole (more than one unit, and short ones: see
-    /// `Run::time_each`) take the shortest path if the stage has one exit; all others, and
-    /// the rest of a batch after a unit that ends in another way, are run one by one. What changes in one path changes in
-    /// both.
+    /// Plain units of a batch that is timed as a whole (more than one unit, and short ones: see `Run::time_each`) take
+    /// the shortest path if the stage has one exit; all others, and the rest of a batch after a unit that ends in
+    /// another way, are run one by one. A change to one path must be made to both.
     fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
         let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
         while let Some(row) = rows.get_mut(progress.next) {

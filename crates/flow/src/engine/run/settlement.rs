@@ -53,12 +53,12 @@ pub(crate) struct StageRun {
 /// The results that a worker brings back from one batch.
 #[derive(Default)]
 pub(crate) struct Settlement {
-    // The whole way of the batch:
+    // The batch's whole path:
     /// The stages that the batch went through.
     pub(crate) stage_runs: Vec<StageRun>,
     /// Service times of all its stages, as pairs of nanoseconds per unit and number of units.
     pub(crate) timings: Vec<(u64, u64)>,
-    /// Some units weigh less than is accounted to them.
+    /// Some units weigh less than is charged to them.
     pub(crate) lighter: bool,
     /// A number for the key of each unit's group, if a stage gathers by keys and the flow has a witness.
     pub(crate) keys: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The parts of a flow that running code may reach without the scheduler's mutex.
+//! The parts of a flow that running code may reach without the flow's mutex.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,7 +46,7 @@ pub(crate) struct Site {
     simulated: Option<Arc<AtomicU64>>,
 }
 
-/// The flow's byte budget, as running code asks it. The answer takes the scheduler's mutex.
+/// The flow's byte budget, as running code queries it. Each query takes the flow's mutex.
 pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
     /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room, and the unit can and
     /// should run again later; `may_wait` says whether it can.

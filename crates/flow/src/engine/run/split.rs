@@ -23,6 +23,10 @@ use crate::exit::Route;
 use crate::failure::Failure;
 use crate::ticket::Unfinished;
 
+/// The intended time between two readings of the clock, and the most children between them.
+const READ_CLOCK_NS: u64 = 1_000;
+const MAX_STRIDE: u64 = 16;
+
 /// A stage that splits its units.
 pub(crate) struct Splitting<F, Out> {
     pub(crate) open: F,
@@ -127,6 +131,8 @@ where
         }
         let limit_ns = site.stage(run.stage).timeout.map_or(u64::MAX, nanos);
         let mut clock = began_ns;
+        // The clock is read once for several children, unless each has a time limit.
+        let (mut untimed, mut stride) = (0, 1);
         let before = brood.len();
         loop {
             if site.is_abandoned() {
@@ -134,7 +140,7 @@ where
                 self.front.tickets.abandoned(row);
                 return Verdict::LeftBehind;
             }
-            // One child is the least that a run does, if there is room.
+            // A run brings out at least one child if there is room.
             if !brood.has_room() || (clock >= until_ns && brood.len() > before) {
                 return Verdict::Unfold { begun: self.has_begun(row) };
             }
@@ -146,6 +152,10 @@ where
                     Err(failure)
                 }
             };
+            untimed += 1;
+            if untimed < stride && matches!(more, Ok(true)) {
+                continue;
+            }
             let now = site.now();
             match more {
                 Ok(true) if now - clock > limit_ns => {
@@ -155,6 +165,10 @@ where
                         Duration::from_nanos(now - clock)
                     );
                     return self.fail(Failure::timeout(message), row, run);
+                }
+                Ok(true) if limit_ns == u64::MAX => {
+                    stride = (READ_CLOCK_NS * untimed / (now - clock).max(1)).clamp(1, MAX_STRIDE);
+                    untimed = 0;
                 }
                 Ok(true) => {}
                 Ok(false) => return self.end(row, run),
@@ -170,7 +184,7 @@ where
         unit.look().refused().map(str::to_owned)
     }
 
-    /// Brings out one child. Returns `false` if there was none. Runs the user's code.
+    /// Brings out one child. Returns `false` if there was none. Runs user code.
     fn bring_out(&self, row: &mut Row, brood: &mut Brood, clock: u64, run: &Run<'_>) -> Result<bool, Failure> {
         if self.cell(row).is_none() {
             let children = self.open(row, clock, run)?;

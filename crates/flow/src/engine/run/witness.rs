@@ -1,7 +1,7 @@
 //! Witnesses: listeners that are told of every run of a batch and of every pull of the source, for a trace.
 //!
-//! Each worker has a track of its own, so it tells the witness without a lock that another worker holds. A flow without
-//! a witness pays one branch for each batch.
+//! Each worker has a track of its own, so it tells the witness without a lock that another worker may hold. A flow
+//! without a witness pays one branch for each batch.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) trait Witness: Send + Sync {
     fn track(self: Arc<Self>) -> Box<dyn Track>;
 }
 
-/// One worker's way to the witness.
+/// One worker's handle to the witness.
 pub(crate) trait Track: Send {
     /// The worker begins a turn, or a pull.
     fn begins(&mut self);
@@ -33,6 +33,8 @@ pub(crate) struct Ran<'a> {
     pub(crate) site: &'a Site,
     pub(crate) stage: u16,
     pub(crate) began_ns: u64,
+    /// The batch has gone on from the run that the track was told of last: it has the same rows.
+    pub(crate) goes_on: bool,
     /// The units are plain (see `Record`), and nothing has changed that.
     pub(crate) plain: bool,
     /// The units; their records still say what they asked for in this stage.
@@ -45,9 +47,9 @@ pub(crate) struct Ran<'a> {
 }
 
 thread_local! {
-    /// The processor time that others have spent for the units of this thread since the last run was told, in ns.
+    /// The processor time, in ns, that others have spent for the units of this thread since its last run was reported.
     static CHARGED_NS: Cell<u64> = const { Cell::new(0) };
-    /// The time that those have waited for a processor.
+    /// The time, in ns, that they have waited for a processor.
     static DELAYED_NS: Cell<u64> = const { Cell::new(0) };
 }
 

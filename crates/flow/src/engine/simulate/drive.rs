@@ -22,6 +22,7 @@ use crate::engine::threads::clock::fire;
 use crate::engine::threads::shared::{Locked, Shared};
 use crate::engine::units::column::Row;
 use crate::report::Report;
+use crate::snapshot::Snapshot;
 
 /// The machine that a run is simulated on.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +56,30 @@ pub(crate) struct Simulated {
     pub(crate) marks_ns: [u64; 2],
 }
 
+/// A viewer of a simulated run: it sees the flow at its beginning, after each interval, and at its end.
+pub(crate) struct Viewer<'a> {
+    every_ns: u64,
+    next_ns: u64,
+    see: &'a mut dyn FnMut(&Snapshot),
+}
+
+impl<'a> Viewer<'a> {
+    pub(crate) fn new(every_ns: u64, see: &'a mut dyn FnMut(&Snapshot)) -> Self {
+        Viewer { every_ns: every_ns.max(1), next_ns: 0, see }
+    }
+
+    /// The time of its next look, if that comes before `until_ns`.
+    fn next_before(&self, until_ns: u64) -> Option<u64> {
+        Some(self.next_ns).filter(|&at| at < until_ns)
+    }
+
+    fn look(&mut self, shared: &Shared, now: u64) {
+        self.next_ns = now.saturating_add(self.every_ns);
+        let snapshot = shared.lock().snapshot(shared.site().name(), now);
+        (self.see)(&snapshot);
+    }
+}
+
 /// Runs a flow in simulated time, from its first pull to the departure of its last unit. The flow has a source, no
 /// thread, and lives in the time of `meter`; it must not have been started. The times of two departures are noted, whose
 /// numbers `marks` has.
@@ -65,6 +90,7 @@ pub(crate) fn simulate(
     pulls: &mut dyn Pulls,
     marks: [u64; 2],
     max_events: u64,
+    viewer: Option<Viewer<'_>>,
 ) -> Result<Simulated, NoEnd> {
     let mut drive = Drive {
         shared,
@@ -78,6 +104,7 @@ pub(crate) fn simulate(
         workers: Vec::new(),
         settlements: Vec::new(),
         over: false,
+        viewer,
     };
     meter.set_now(drive.now);
     let mut state = shared.lock();
@@ -99,6 +126,10 @@ pub(crate) fn simulate(
             state.ledger.end(drive.now);
             state.life.finish();
             let report = state.report(shared.site().name(), drive.now);
+            drop(state);
+            if let Some(viewer) = &mut drive.viewer {
+                viewer.look(shared, drive.now);
+            }
             return Ok(Simulated { report, marks_ns: marks_ns.map(|at| at.unwrap_or(drive.now)) });
         }
         if !drive.step() {
@@ -110,7 +141,7 @@ pub(crate) fn simulate(
     Err(NoEnd::TooManyEvents)
 }
 
-struct Drive<'a> {
+struct Drive<'a, 'v> {
     shared: &'a Arc<Shared>,
     meter: &'a Meter,
     costs: Costs,
@@ -124,6 +155,7 @@ struct Drive<'a> {
     /// Settlements for reuse.
     settlements: Vec<Settlement>,
     over: bool,
+    viewer: Option<Viewer<'v>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,7 +197,7 @@ enum Task {
     Pull { order: PullOrder, wait_ns: u64 },
 }
 
-impl Drive<'_> {
+impl Drive<'_, '_> {
     /// Advances to the next event. Returns `false` if there is none.
     fn step(&mut self) -> bool {
         let timer = self.shared.lock().timers.next_at();
@@ -175,7 +207,14 @@ impl Drive<'_> {
         if at == u64::MAX {
             return false;
         }
-        self.now = self.now.max(at);
+        let at_now = self.now.max(at);
+        // Between two events nothing changes.
+        if let Some(viewer) = &mut self.viewer {
+            while let Some(due) = viewer.next_before(at_now) {
+                viewer.look(self.shared, due.max(self.now));
+            }
+        }
+        self.now = at_now;
         self.meter.set_now(self.now);
         if at == computed {
             if let Some(worker) = self.cores.take_ended(self.now) {

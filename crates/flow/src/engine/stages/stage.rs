@@ -1,22 +1,21 @@
-//! One stage: its queue, its granted batches, and the work in progress.
+//! One stage: its needs, its seats, its queue, its [granted batches](batches), and what it [counts](statistics).
+
+mod batches;
+mod statistics;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::auto_batch::AutoBatch;
-use super::batch::{GrantedBatch, TakenBatch};
-use super::queue::{Queue, Taken};
+use super::batch::GrantedBatch;
+use super::queue::Queue;
 use super::stats::StageStats;
-use crate::engine::claims::{Grant, GrantList, InstanceId, NO_STAGE, Wants};
-use crate::engine::pace::{CHAIN_NS, OWN_NS, SOON_NS, TURN_BATCHES, TURN_NS, nanos};
+use crate::engine::claims::{InstanceId, NO_STAGE, Wants};
 use crate::engine::settings::Workers;
-use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
 use crate::engine::units::groups::GroupRules;
 use crate::engine::units::pocket::Spares;
-use crate::engine::units::walk::{See, Sight, Walk};
 use crate::policy::Batch;
-use crate::snapshot::StageSnapshot;
 
 /// The maximum number of children of one run.
 const MAX_BROOD: u64 = 256;
@@ -87,7 +86,7 @@ pub(crate) struct StageState {
     parked_units: usize,
     /// Units that wait for room for their children.
     for_room: usize,
-    /// A [`TimerAction::Batch`] of this stage is set.
+    /// A timer for its batches is set.
     batch_timer_set: bool,
     /// The stage itself waits for a batch permit.
     awaits_permit: bool,
@@ -226,66 +225,6 @@ impl StageState {
     /// Whether its batches wait to fill up.
     pub(super) fn waits_for_batches(&self) -> bool {
         !self.batch.wait.is_zero()
-    }
-}
-
-// ---- the size of batches and turns --------------------------------------------------------------------
-
-impl StageState {
-    /// Sizes the stage's batches: its workers share this number of units in flight.
-    pub(super) fn size_batches(&mut self, has_source: bool, share: usize) {
-        self.auto = AutoBatch::new(has_source, self.blocking, share);
-    }
-
-    /// The number of units that make a full batch.
-    #[inline]
-    pub(crate) fn batch_target(&self) -> usize {
-        self.batch.size.unwrap_or_else(|| self.auto.units(self.stats.mean_ns))
-    }
-
-    /// The maximum number of units that a worker takes in one turn: its share, or a batch.
-    fn turn_units(&self) -> usize {
-        self.batch_target().max(self.auto.share())
-    }
-
-    /// The number of batches that a worker may take in a turn: several where batches are short and hold nothing.
-    fn turn_batches(&self) -> usize {
-        let batch_ns = self.stats.mean_ns.saturating_mul(self.batch_target() as u64);
-        if batch_ns == 0 || !self.needs_nothing() {
-            return 1;
-        }
-        ((TURN_NS / batch_ns) as usize).clamp(1, TURN_BATCHES)
-    }
-
-    /// The largest batch that may come to this stage in a chain; 0 if none may, since all workers must be able to enter
-    /// and its units must need nothing. Where the flow sets no size, time alone decides: a batch that was right for the
-    /// stage before need not be taken apart.
-    pub(super) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
-        let is_open = self.needs_nothing()
-            && self.splits.is_none()
-            && self.groups.is_none()
-            && !self.blocking
-            && self.batch.wait.is_zero()
-            && self.workers.ceiling >= max_threads
-            && self.stats.mean_ns > 0;
-        if !is_open {
-            return 0;
-        }
-        self.batch.size.unwrap_or_else(|| {
-            let lasting = self.auto.units_that_last(CHAIN_NS / 2, self.stats.mean_ns);
-            self.batch_target().max(lasting)
-        })
-    }
-
-    /// The time that this many units take, roughly.
-    #[inline]
-    pub(crate) fn takes_ns(&self, units: usize) -> u64 {
-        self.unit_ns().saturating_mul(units as u64)
-    }
-
-    /// The time that one unit takes, roughly.
-    pub(super) fn unit_ns(&self) -> u64 {
-        self.stats.mean_ns.saturating_add(OWN_NS)
     }
 }
 
@@ -428,315 +367,5 @@ impl StageState {
 
     pub(crate) fn set_awaits_permit(&mut self, awaits: bool) {
         self.awaits_permit = awaits;
-    }
-}
-
-// ---- granted batches ----------------------------------------------------------------------------------
-
-impl StageState {
-    /// Whether the next unit granted in this stage must take the permits of a new batch.
-    pub(crate) fn next_unit_opens_batch(&self) -> bool {
-        !self.permits.is_empty() && self.batches.back().is_none_or(|batch| batch.rows.len() >= self.batch_target())
-    }
-
-    /// Opens a batch that holds these permits.
-    pub(crate) fn open_batch(&mut self, permits: GrantList, spares: &mut Spares, timers: &mut Timers, now: u64) {
-        self.batches.push_back(GrantedBatch::new(spares.take(), permits, now));
-        self.watch_batches(timers, now);
-    }
-
-    /// Returns the batch to join: the last one if it has room, or a new one.
-    fn batch_to_join(&mut self, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
-        let target = self.batch_target();
-        if self.batches.back().is_none_or(|batch| batch.rows.len() >= target) {
-            self.open_batch(GrantList::new(), spares, timers, now);
-        }
-        self.batches.len() - 1
-    }
-
-    /// Puts a unit that has all it needs into a batch.
-    pub(crate) fn join_batch(&mut self, row: Row, queued_ns: u64, spares: &mut Spares, timers: &mut Timers, now: u64) {
-        let batch = self.batch_to_join(spares, timers, now);
-        let batch = &mut self.batches[batch];
-        batch.note_arrival(&Taken { units: 1, queued_ns, plain: false });
-        batch.rows.push_back(row);
-        self.granted += 1;
-    }
-
-    /// Moves up to `most` units of the queue's first arrival into a batch. Returns their number. The caller hands the
-    /// grants for them to [`hold_for_batch`](Self::hold_for_batch).
-    #[inline]
-    pub(crate) fn fill_batch(&mut self, most: usize, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
-        let batch = self.batch_to_join(spares, timers, now);
-        let target = self.batch_target();
-        let batch = &mut self.batches[batch];
-        let room = target.saturating_sub(batch.rows.len()).max(1);
-        let taken = self.waiting.take_first(&mut batch.rows, most.min(room), spares);
-        batch.note_arrival(&taken);
-        self.granted += taken.units;
-        taken.units
-    }
-
-    /// Notes a grant that the last batch holds for its units.
-    pub(crate) fn hold_for_batch(&mut self, grant: Option<Grant>) {
-        if let Some(batch) = self.batches.back_mut() {
-            batch.held.extend(grant);
-        }
-    }
-
-    /// Sets a timer for the moment at which the stage's first batch that may still wait has waited long enough. A stage
-    /// has at most one such timer, however many batches fill up before it fires.
-    fn watch_batches(&mut self, timers: &mut Timers, now: u64) {
-        if self.batch.wait.is_zero() || self.batch_timer_set {
-            return;
-        }
-        let wait = nanos(self.batch.wait);
-        let ends = self.batches.iter().map(|batch| batch.opened_ns.saturating_add(wait)).find(|&at| at > now);
-        if let Some(at) = ends {
-            self.batch_timer_set = true;
-            timers.set(at, TimerAction::Batch(self.number));
-        }
-    }
-
-    /// Sets the next timer after one has fired.
-    pub(crate) fn batch_timer_fired(&mut self, timers: &mut Timers, now: u64) {
-        self.batch_timer_set = false;
-        self.watch_batches(timers, now);
-    }
-
-    fn is_ripe(&self, batch: &GrantedBatch, now: u64) -> bool {
-        !batch.rows.is_empty()
-            && (self.batch.wait.is_zero()
-                || batch.rows.len() >= self.batch_target()
-                || now >= batch.opened_ns.saturating_add(nanos(self.batch.wait)))
-    }
-}
-
-// ---- dispatch and settlement --------------------------------------------------------------------------
-
-impl StageState {
-    /// Whether a worker may take this stage's first batch now.
-    #[inline]
-    pub(crate) fn can_dispatch(&self, now: u64) -> bool {
-        self.busy < self.workers.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
-    }
-
-    /// The time since which the stage's first batch has been passed over. The stage's turn starts again with each
-    /// dispatch, so what counts is how long it has been passed over, not how old its units are.
-    pub(super) fn passed_over_since(&self) -> u64 {
-        self.batches.front().map_or(u64::MAX, |batch| batch.opened_ns.max(self.last_dispatch_ns))
-    }
-
-    /// Whether a worker with this many units of the stage in its hands may take another of its batches.
-    pub(crate) fn has_more(&self, units: usize, now: u64) -> bool {
-        let room = self.turn_units().saturating_sub(units);
-        self.batches.front().is_some_and(|batch| {
-            batch.plain && batch.held.is_empty() && batch.rows.len() <= room && self.is_ripe(batch, now)
-        })
-    }
-
-    /// Hands out the first batch: to a worker that is free (`leads`), or to one that already has batches of this stage
-    /// and runs this one with them; the latter batch stays among the granted ones until it is settled.
-    pub(crate) fn take_batch(&mut self, leads: bool, now: u64) -> Option<TakenBatch> {
-        /// Below this mean, a clock read for each unit would be a good part of what it measures.
-        const WORTH_TIMING_NS: u64 = 2_000;
-        let GrantedBatch { rows, plain, arrivals, mut permits, held, .. } = self.batches.pop_front()?;
-        let units = rows.len();
-        permits.extend(held);
-        self.last_dispatch_ns = now;
-        let stats = &mut self.stats;
-        for (queued_ns, units) in arrivals {
-            stats.waited_in_queue(now.saturating_sub(queued_ns), units.into());
-        }
-        let time_each = units == 1 || stats.mean_ns == 0 || stats.mean_ns > WORTH_TIMING_NS;
-        let soon = !self.blocking && stats.mean_ns > 0 && stats.slow_ns.saturating_mul(units as u64) <= SOON_NS;
-        if leads {
-            self.granted -= units;
-            self.begin_work(units);
-        } else {
-            self.in_turns += units;
-        }
-        Some(TakenBatch { rows, plain, permits, soon, time_each })
-    }
-
-    /// Puts a batch, which has waited long enough to fill, back among the granted ones, because its worker has not begun
-    /// it.
-    pub(crate) fn take_back(&mut self, rows: VecDeque<Row>, plain: bool, permits: GrantList) {
-        self.in_turns -= rows.len();
-        let batch = GrantedBatch { plain, ..GrantedBatch::new(rows, permits, 0) };
-        self.batches.push_front(batch);
-    }
-
-    /// Counts a worker that runs this many units here.
-    #[inline]
-    pub(crate) fn begin_work(&mut self, units: usize) {
-        self.busy += 1;
-        self.running += units;
-    }
-
-    /// Counts a worker that no longer runs these units here.
-    #[inline]
-    pub(crate) fn end_work(&mut self, units: usize) {
-        self.busy -= 1;
-        self.running -= units;
-    }
-
-    /// Counts units of a turn, other than its first batch, as ended.
-    pub(crate) fn end_in_turn(&mut self, units: usize) {
-        self.granted -= units;
-        self.in_turns -= units;
-    }
-
-    /// Undoes [`end_in_turn`](Self::end_in_turn) for a batch whose settlement will do it again.
-    pub(crate) fn reopen_in_turn(&mut self, units: usize) {
-        self.granted += units;
-        self.in_turns += units;
-    }
-
-    /// Replaces the number of units that count as running in one worker's hands.
-    pub(crate) fn exchange_running(&mut self, before: usize, after: usize) {
-        self.running = self.running + after - before;
-    }
-
-    #[inline]
-    pub(crate) fn busy(&self) -> usize {
-        self.busy
-    }
-
-    /// Whether a unit is granted or runs.
-    pub(super) fn has_granted_or_running(&self) -> bool {
-        self.granted + self.running > 0
-    }
-
-    /// Whether a unit runs, or could run now.
-    pub(super) fn moves(&self, now: u64) -> bool {
-        self.running + self.in_turns > 0 || self.batches.iter().any(|batch| self.is_ripe(batch, now))
-    }
-
-    /// Moves all units that no worker has to `remaining`. Workers settle the units in their hands themselves.
-    pub(super) fn empty(&mut self, remaining: &mut Vec<Row>) {
-        remaining.extend(self.waiting.drain());
-        let granted = remaining.len();
-        remaining.extend(self.batches.drain(..).flat_map(|batch| batch.rows));
-        self.granted -= remaining.len() - granted;
-        self.parked.fill(0);
-        self.parked_units = 0;
-        self.for_room = 0;
-        self.open_groups = 0;
-    }
-}
-
-// ---- a look at its units ------------------------------------------------------------------------------
-
-impl StageState {
-    /// The stage's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The number of units in workers' hands.
-    pub(crate) fn in_hand(&self) -> u64 {
-        (self.running + self.in_turns) as u64
-    }
-
-    /// Shows the units in the queue, and the granted ones.
-    pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
-        self.waiting.walk(walk, |row, since_ns, run, place| {
-            see(row, self.number, Sight::Queued { since_ns, run, place });
-        });
-        let batch = |run: usize| &self.batches[self.batches.len() - 1 - run];
-        let len = |run: usize| batch(run).rows.len();
-        walk.next_runs(self.batches.len(), len, |run, place| {
-            let GrantedBatch { permits, held, opened_ns, rows, .. } = batch(run);
-            let place = rows.len() - 1 - place;
-            let sight = Sight::Granted { since_ns: *opened_ns, permits, held, place, units: rows.len() };
-            see(&rows[place], self.number, sight);
-        });
-    }
-
-    /// The number of units in the queue ahead of one that the walk has shown.
-    pub(crate) fn ahead_of(&self, run: usize, place: usize) -> usize {
-        self.waiting.ahead_of(run, place)
-    }
-}
-
-// ---- statistics ---------------------------------------------------------------------------------------
-
-impl StageState {
-    /// Counts units that leave the stage with success.
-    #[inline]
-    pub(crate) fn count_units(&mut self, units: u64) {
-        self.stats.units += units;
-    }
-
-    /// Counts units that come to the stage in a chain, without waiting in its queue.
-    pub(crate) fn count_arrivals_in_chain(&mut self, units: u64) {
-        self.stats.waited_in_queue(0, units);
-    }
-
-    /// Counts the time of a batch's run.
-    pub(crate) fn count_run(&mut self, busy_ns: u64) {
-        self.stats.busy_ns += busy_ns;
-    }
-
-    /// Records that `units` units were served in `ns` each.
-    pub(crate) fn count_service(&mut self, ns: u64, units: u64) {
-        self.stats.served(ns, units);
-    }
-
-    pub(crate) fn count_failure(&mut self) {
-        self.stats.failures += 1;
-    }
-
-    pub(crate) fn count_retry(&mut self) {
-        self.stats.failures += 1;
-        self.stats.retries += 1;
-    }
-
-    pub(crate) fn count_dead_letter(&mut self) {
-        self.stats.dead_lettered += 1;
-    }
-
-    /// Counts a unit that goes back to the queue although nothing has failed.
-    pub(crate) fn count_requeue(&mut self) {
-        self.stats.requeued += 1;
-    }
-
-    pub(crate) fn count_wait_for_memory(&mut self, ns: u64) {
-        self.stats.waited_for_memory(ns);
-    }
-
-    pub(crate) fn waits(&self) -> Waits<'_> {
-        let StageStats { waited, waited_memory, waited_room, queued, .. } = &self.stats;
-        Waits { for_resources: waited, for_memory: *waited_memory, for_room: *waited_room, in_queue: *queued }
-    }
-
-    /// The stage's own part of its snapshot; what its units wait for is left empty.
-    pub(crate) fn snapshot(&self, oldest_ns: u64) -> StageSnapshot {
-        let mut snapshot = StageSnapshot {
-            name: self.name.to_string(),
-            waiting: self.queued(),
-            waiting_for: Vec::new(),
-            granted: self.granted as u64,
-            running: self.running as u64,
-            units: 0,
-            failures: 0,
-            retries: 0,
-            dead_lettered: 0,
-            requeued: 0,
-            open_groups: self.open_groups,
-            torn: 0,
-            busy_ns: 0,
-            workers_busy: self.busy as u64,
-            workers_min: self.workers.floor as u64,
-            workers_max: self.workers.ceiling as u64,
-            blocking: self.blocking,
-            oldest_ns: if self.queued() > 0 { oldest_ns } else { 0 },
-            service_ns: Default::default(),
-            wait_ns: Default::default(),
-            waited_for: Vec::new(),
-        };
-        self.stats.write_to(&mut snapshot);
-        snapshot
     }
 }

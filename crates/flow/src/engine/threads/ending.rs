@@ -43,7 +43,7 @@ impl Shared {
         self.unlock_and_wake(state);
     }
 
-    /// Ends the source as its last pull found it.
+    /// Acts on the end of the source that its last pull found.
     pub(crate) fn end_source(self: &Arc<Self>, end: PullEnd) {
         if end == PullEnd::Panicked {
             self.abandon();
@@ -82,7 +82,7 @@ impl Shared {
                     drop(state);
                     let has_fibers = self.cancel_fibers();
                     state = self.lock();
-                    // What unwinds has as long to end.
+                    // The fibers that unwind get the same time to end.
                     give_up_at = has_fibers.then(|| Instant::now() + grace).or(give_up_at);
                     continue;
                 }

@@ -3,9 +3,9 @@
 //! A change that may concern other threads ends in [`Shared::unlock_and_wake`]: it plans the wake-ups, unlocks the
 //! mutex, and sends them. Other holders of the mutex drop the guard: those that only look; a thread that opens
 //! admission, begins to wait, falls back to sleep, gives its pocket's rows back, or ends; and code whose unit grows
-//! (`grow`), which only uses room up. [`Host::expel`] hands its wake-ups to its caller. Units that a submitter has
-//! admitted from the gate before it begins to wait are safe: the gate was attended, and the end of that is such a
-//! change, or their own sender is about to make one.
+//! (`grow`), which only uses room up. [`Host::expel`] hands its wake-ups to its caller. A submitter may admit units
+//! from the gate and then begin to wait. Their wake-ups are not lost: either the gate was attended, and the end of its
+//! attendance is such a change, or their own sender is about to make one.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -234,8 +234,8 @@ impl Shared {
         wakeups
     }
 
-    /// Unlocks the state until the event count, which is incremented after the state changes, changes or the time has
-    /// passed.
+    /// Unlocks the state, and waits until the event count changes or the time has passed. The count is incremented
+    /// after the state changes.
     pub(crate) fn wait_for<'a>(&'a self, event: &EventCount, state: Locked<'a>, most: Option<Duration>) -> Locked<'a> {
         let key = event.snapshot();
         drop(state);

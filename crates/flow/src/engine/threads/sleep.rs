@@ -17,8 +17,8 @@ const ALERT_SPINS: u32 = 8;
 
 /// Sleeps until there may be work. Returns `None` if the thread was idle for long and ends.
 ///
-/// If another worker will be back soon, this one polls for its work for a while first: work that it would find then
-/// would be over before the thread had gone to sleep and come back.
+/// If another worker will be back soon, this one first polls for work for a while: what it finds in that time would be
+/// over before the thread had gone to sleep and come back.
 pub(crate) fn sleep<'a>(shared: &'a Arc<Shared>, mut state: Locked<'a>, post: Post, now: u64) -> Option<Locked<'a>> {
     let max_idle = (post != Post::Shared).then_some(MAX_IDLE);
     let mut alert = state.fall_asleep(post, now);

@@ -63,7 +63,7 @@ impl Seat {
 
 #[cfg(feature = "fibers")]
 impl Drop for Seat {
-    /// A fiber that the system has no stack for, or no runtime, counts as a refused thread.
+    /// If the system has no stack or no runtime for a fiber, that counts as a refused thread.
     fn drop(&mut self) {
         if !self.has_begun {
             let mut state = self.shared.lock();

@@ -16,7 +16,7 @@ use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor}
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
 
-/// The number of keys that are looked at under one hold of the mutex: a tenth of a millisecond.
+/// The number of keys that are looked at under one hold of the mutex, which takes a tenth of a millisecond.
 const KEYS_AT_ONCE: usize = 4_096;
 
 /// The number of a resource's keys that are listed where a key is unknown.
@@ -38,7 +38,7 @@ impl Shared {
     /// The unit with this number, with the line in which it stands.
     pub(crate) fn explain_unit(&self, number: u64, most: usize) -> Result<UnitState, NoUnit> {
         let mut seen = None;
-        // A unit that went from a list that was still to be seen to one that was seen already is found by another look.
+        // A unit that moved from a list not yet walked to one already walked is found by a second walk.
         for _ in 0..2 {
             let mut search = UnitSearch::new(number);
             if let Some(found) = self.search(|state, now| state.search_unit(&mut search, now)) {
@@ -50,7 +50,7 @@ impl Shared {
         Err(NoUnit { unit: number, next, seen, unseen })
     }
 
-    /// The units for whose payloads `label` gives a label, as far as they wait: `most` of them.
+    /// At most `most` waiting units for whose payloads `label` gives a label.
     pub(crate) fn find_units<T: 'static, L>(
         &self,
         most: usize,
@@ -70,7 +70,7 @@ impl Shared {
         FoundUnits { units: search.found.into_iter().zip(labels).collect(), in_all: search.in_all, in_hand }
     }
 
-    /// A resource or one of its keys, with the units that hold it and those in its line: `most` of either.
+    /// A resource or one of its keys, with at most `most` of the units that hold it, and as many of those in its line.
     pub(crate) fn explain_line(&self, resource: &str, key: Option<&str>, most: usize) -> Result<LineState, NoLine> {
         let index = self.lock().find_line(resource, key, SOME_KEYS)?;
         // The key may be forgotten meanwhile.
@@ -95,7 +95,7 @@ impl Shared {
     fn with_line(&self, found: Found, most: usize) -> UnitState {
         let Found { mut unit, stands } = found;
         let Some(Stands { resource, key, amount, ahead, for_batch }) = stands else { return unit };
-        // Without a line by now, the unit has what it waited for.
+        // If the line is gone by now, the unit has what it waited for.
         unit.waits_for = self.line(resource, key.as_deref(), most).map(|line| match (Box::new(line), for_batch) {
             (line, true) => WaitsFor::Permit { ahead, line },
             (line, false) => WaitsFor::Resource { amount, ahead, line },

@@ -7,15 +7,15 @@
 //!
 //! **Ownership.** A [`Row`] can be neither copied nor cloned, and the engine makes exactly one for each number. The
 //! owner of the `Row` owns the unit, so access to a cell needs no lock and no atomic operation. Rows change hands under
-//! the scheduler's mutex, through a `Staging` (its release and acquire), or under the lock of a worker's turn
+//! the flow's mutex, through a `Staging` (its release and acquire), or under the lock of a worker's turn
 //! (`crew/turn_slot`); each of them orders all accesses to their cells.
 //!
 //! **Growth.** A column is a list of buckets that double in size, each allocated when its first row is
 //! used; a cell never moves. Cost of access: one acquire load (a plain load on x86-64) and some arithmetic.
 //!
-//! **Why not objects of `millstream-slab`.** An object there would cost every unit an allocation, a free and a word,
-//! for life after a crash and use by several processes. Payloads are Rust values: they mean nothing in another process,
-//! and end with their own.
+//! **Why not objects of `millstream-slab`.** A slab object would cost every unit an allocation, a free and a word, so
+//! that it could survive a crash and serve several processes. Payloads are Rust values: they mean nothing in another
+//! process, and end with their own.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;

@@ -6,7 +6,7 @@
 //! A child may hold a group of its family open (see `groups`). When such children are all that a parent still waits
 //! for, their groups have all their members.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::column::Row;
 use super::walk::{See, Sight, Walk};
@@ -47,7 +47,7 @@ pub(crate) enum Effect {
 /// The parents of children in flight, by the numbers of their rows.
 #[derive(Default)]
 pub(crate) struct Families {
-    parents: HashMap<u32, Family>,
+    parents: FxHashMap<u32, Family>,
     /// The number of parents at rest: their own work has ended, and they wait for their children.
     at_rest: u64,
 }
@@ -62,12 +62,12 @@ struct Family {
     groups: Vec<u64>,
     /// The units that failed for good: descendants, and the parent itself.
     dead: u64,
-    /// A group answers for the dead, and the parent's own parent need not hear of them.
+    /// A group has accounted for the failed units, so the parent's own parent need not hear of them.
     answered: bool,
 }
 
 impl Family {
-    /// The dead that the parent's own parent hears of.
+    /// The failed units that the parent's own parent must hear of.
     fn unanswered(&self) -> u64 {
         if self.answered { 0 } else { self.dead }
     }
@@ -131,7 +131,7 @@ impl Families {
                 self.parents.remove(&parent);
                 Effect::Leaves(Departure { row, parting, dead })
             }
-            // The parent still works, and the groups of its further children must hear of the dead.
+            // The parent still works, and the groups of its further children must hear of the failed units.
             None if dead > 0 => Effect::Nothing,
             None => {
                 self.parents.remove(&parent);
@@ -185,12 +185,36 @@ impl Families {
         Some(&mut self.parents.get_mut(&parent)?.waits.as_mut()?.0)
     }
 
-    /// The number of units of the family that failed for good. A group answers for them from now on.
+    /// The number of units of the family that failed for good. From now on a group accounts for them.
     pub(crate) fn answer_for_dead(&mut self, parent: u32) -> u64 {
         self.parents.get_mut(&parent).map_or(0, |family| {
             family.answered = true;
             family.dead
         })
+    }
+}
+
+/// Counts consecutive children of one parent.
+#[derive(Default)]
+pub(crate) struct Siblings {
+    of: Option<(u32, u64)>,
+}
+
+impl Siblings {
+    /// Counts a child. Hands those before it to `counted` if they are another parent's.
+    pub(crate) fn add(&mut self, parent: u32, counted: impl FnOnce(u32, u64)) {
+        match &mut self.of {
+            Some((of, children)) if *of == parent => *children += 1,
+            of => {
+                let before = of.replace((parent, 1));
+                before.map(|(parent, children)| counted(parent, children)).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Hands the last children to `counted`.
+    pub(crate) fn end(self, counted: impl FnOnce(u32, u64)) {
+        self.of.map(|(parent, children)| counted(parent, children)).unwrap_or_default();
     }
 }
 

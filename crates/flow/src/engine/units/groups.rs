@@ -4,11 +4,13 @@
 //! later leave the flow. The worker that lets them join keeps the group's contents (see `run/gather`), and notes here,
 //! when its batch is settled, by how much the group grew and whether it is full.
 //!
-//! A note may come before the holder itself is settled, if another worker ran that one, and after the group has ended.
-//! So a group has a number that no other group of the flow gets, not even one that the same unit opens later, and its
-//! entry stays until as many notes have come as were written.
+//! A note may come before the holder itself is settled, if another worker ran the holder; it may also come after the
+//! group has ended. So a group has a number that no other group of the flow gets, not even one that the same unit opens
+//! later, and its entry stays until as many notes have come as were written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use super::column::Row;
 use super::walk::{See, Sight, Walk};
@@ -16,7 +18,7 @@ use super::walk::{See, Sight, Walk};
 /// A note of a worker about a group, which its batch's settlement brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupNote {
-    /// Members have joined: the group weighs so much more, and `full` says that it is to be closed.
+    /// Members have joined: the group weighs `bytes` more, and `full` says that it is to be closed.
     Joined { group: u64, bytes: u64, full: bool },
     /// The group has gone on from its stage, or was given up. Workers wrote this many notes about it.
     Ended { group: u64, notes: u64 },
@@ -27,9 +29,9 @@ pub(crate) enum GroupNote {
 pub struct GroupRules {
     /// A group gathers the children of one parent.
     pub(crate) by_family: bool,
-    /// Groups have keys, which the program's code computes.
+    /// Groups have keys, which user code computes.
     pub(crate) by_key: bool,
-    /// The program's code decides when a group is full.
+    /// User code decides when a group is full.
     pub(crate) by_code: bool,
     /// A group of this many units, or of this many bytes, is full.
     pub(crate) max_units: u64,
@@ -55,7 +57,7 @@ pub(crate) struct Holder {
     pub(crate) bytes: u64,
 }
 
-/// The place of a holder at rest among the others: those of families apart, then by stage and age.
+/// The place of a holder at rest among the others: first by whether its group is by family, then by stage and age.
 type Place = (bool, u16, u64);
 
 #[derive(Default)]
@@ -73,7 +75,7 @@ struct Group {
 /// The groups of a flow, by their numbers.
 #[derive(Default)]
 pub(crate) struct Groups {
-    groups: HashMap<u64, Group>,
+    groups: FxHashMap<u64, Group>,
     places: BTreeMap<Place, u64>,
     /// The bytes of groups whose holders rest, and that may be closed before they are whole.
     bytes: u64,

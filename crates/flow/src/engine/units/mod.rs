@@ -8,7 +8,7 @@
 //! | `families` | units that were split, until their last child has left |
 //! | `groups` | units that hold a group open, and rest until it is closed |
 //! | `pocket` | rows and lists that a worker keeps for reuse |
-//! | `table` | the part's face: free rows, records and stamps |
+//! | `table` | the interface of the part: free rows, records and stamps |
 //! | `walk` | a walk over all units that no worker has, in bounded steps |
 
 pub(crate) mod column;

@@ -9,16 +9,16 @@ use crate::engine::claims::{Ask, Grant, GrantList, NO_STAGE, Step, Want};
 ///
 /// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed; its record is as
 /// [`clear`](Record::clear) leaves it. Whether units are plain is a flag of the list that they are in, an arrival in a
-/// queue or a batch: `plain` says that all of them are, and without it any of them may be. The engine never reads the
-/// records of a list with the flag: a million plain units touch a million payloads and nothing else.
+/// queue or a batch: with the flag all of them are plain, and without it any of them may not be. The engine never reads
+/// the records of a list with the flag: a million plain units touch a million payloads and nothing else.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// The time at which the unit entered its present queue; the queue keeps it until the unit's needs are looked at.
     queued_ns: u64,
-    /// The payload bytes accounted to the unit.
+    /// The payload bytes charged to the unit.
     bytes: u64,
     /// The part of `bytes` that the unit had when it entered its stage: it falls back to this when an attempt fails. In
-    /// a chain that may be less than is accounted to it, until the chain's end.
+    /// a chain that may be less than is charged to it, until the chain's end.
     base_bytes: u64,
     /// The pause before the unit's next stage.
     delay_ns: u64,
@@ -109,14 +109,14 @@ impl Record {
         self.base_bytes = bytes;
     }
 
-    /// Changes the weight that is accounted to the unit. Returns the former one.
+    /// Changes the weight that is charged to the unit. Returns the former one.
     #[inline]
     pub(crate) fn reweigh(&mut self, bytes: u64) -> u64 {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
     /// The unit's weight in its next stage: the weight that the stage computes, or else its weight in this stage, or
-    /// the weight it has grown to. `before` is the weight accounted to it when it began to run.
+    /// the weight it has grown to. `before` is the weight charged to it when it began to run.
     #[inline]
     pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
@@ -204,13 +204,13 @@ impl Record {
         std::mem::take(&mut self.delay_ns)
     }
 
-    /// Undoes what an attempt noted for the time after it.
+    /// Clears what an attempt has set for later: the pause and the reservation.
     pub(crate) fn fall_back(&mut self) {
         self.delay_ns = 0;
         self.is_reserved = false;
     }
 
-    /// Begins the time after a run in which the unit was to be split, and did not fail; it goes no further. Once it has
+    /// Resets the record after a run that split the unit and did not fail; the unit stays in its stage. Once it has
     /// `begun`, it is not retried.
     pub(crate) fn unfold(&mut self, begun: bool) {
         if begun {
@@ -221,7 +221,7 @@ impl Record {
         self.delay_ns = 0;
     }
 
-    /// Begins the rest of a unit that holds a group open, and whose ticket knows it.
+    /// Begins the rest of a unit that holds a group open. Its ticket has been told of the group.
     pub(crate) fn rest(&mut self) {
         self.attempts = 0;
         self.ticketed = false;
@@ -230,7 +230,7 @@ impl Record {
         self.delay_ns = 0;
     }
 
-    /// Refuses the unit its present stage.
+    /// Notes why the unit's present stage cannot run it.
     pub(crate) fn refuse(&mut self, refused: Box<str>) {
         self.needs().refused = Some(refused);
     }
@@ -402,7 +402,7 @@ impl Record {
     }
 }
 
-/// The way to a unit's record from its stage's code, taken only to note something there.
+/// A handle to a unit's record for its stage's code, used only to note something there.
 pub struct UnitRef<'a> {
     column: &'a Column<Record>,
     row: Row,

@@ -45,6 +45,7 @@ impl Column<Stamp> {
     }
 
     /// The unit's number; 0 if it has none yet.
+    #[inline]
     pub(crate) fn id(&self, row: &Row) -> u64 {
         // SAFETY: the column of stamps is private to its flow's engine, which sees no rows but the flow's own.
         unsafe { self.peek(row) }.map_or(0, Stamp::id)

@@ -17,7 +17,7 @@ pub(crate) struct Units {
     /// Free rows that are in no worker's pocket.
     free: Vec<Row>,
     /// The pocket of the worker that holds the mutex. All other holders, such as submitters and the timekeeper, share
-    /// the pocket that is here meanwhile.
+    /// the pocket that is here when no worker holds the mutex.
     pocket: Pocket,
     /// The number of rows that exist.
     made: u32,

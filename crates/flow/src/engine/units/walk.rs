@@ -14,7 +14,7 @@ use crate::engine::claims::{GrantList, InstanceId};
 /// of the next run. A list without runs is one run of its own: its units count in the second number.
 pub(crate) type WalkedTo = (usize, usize, usize);
 
-/// The share of a map that a step sees at least: a map is walked from its beginning each time.
+/// A step sees at least one part in this many of a map, because a map is walked from its beginning each time.
 const MAP_SHARE: usize = 8;
 
 /// One step of a walk.
@@ -42,7 +42,7 @@ pub(crate) enum Sight<'a> {
     ForRoom { since_ns: u64, ahead: usize },
     /// In a pause.
     Pausing { until_ns: u64 },
-    /// Split, and done except for its children.
+    /// Split and done, and waiting only for its children.
     ForChildren { children: u64 },
     /// At rest, with a group open.
     ForMembers,
@@ -68,7 +68,8 @@ impl Walk {
         start..start + seen
     }
 
-    /// The same for a list in which a place is found by a walk from its beginning: a step sees a share of it at least.
+    /// The same for a list in which only a walk from its beginning finds a place: a step sees at least a share of it
+    /// (see [`MAP_SHARE`]).
     pub(crate) fn next_map(&mut self, len: usize) -> Range<usize> {
         if self.shown >= self.at.0 && self.left > 0 {
             self.left = self.left.max(len / MAP_SHARE);

@@ -16,9 +16,13 @@ Examples:
   millstream compare --run --at-most-slower 5% --prepare 'rm -rf out' './old' './new'
   millstream compare --run --parameter-list t 1,2,4 'make -j {t}'
 
-Commands are run in rounds, each once a round in an order that chance decides, until it is clear how the others compare with the first one, A; so whatever drifts in the machine affects all alike. A command that is decided is not run any more. Two commands that are equal are never told apart: give --limit, --for, or say with --at-most-slower what difference matters.
+Commands are run in rounds, each once a round in a random order, until it is clear how the others compare with the \
+first one, A; so whatever drifts in the machine affects all alike. A command that is decided is not run any more. Two \
+commands that are equal are never told apart: give --limit, --for, or say with --at-most-slower what difference \
+matters.
 
-Two files are samples whose sizes were fixed beforehand, and compared once, by ranks. If they grow and are compared again, say --watched; data from standard input are always taken so, unless --fixed is given.
+Two files are samples whose sizes were fixed beforehand, and compared once, by ranks. If they grow and are compared \
+again, say --watched; data from standard input are treated that way unless --fixed is given.
 
 Exit status:
   0  A is smaller (faster) than every other one; with --at-most-slower: the claim holds
@@ -34,8 +38,8 @@ pub struct CompareArgs {
     /// Two files of numbers or times, or, with --run, commands. The others are compared with the first.
     #[arg(required = true, value_name = "A B")]
     pub subjects: Vec<OsString>,
-    /// Compare commands by the time they take. A line that a shell has to understand is given to `sh -c`, any other is run
-    /// without one.
+    /// Compare commands by the time they take. A line that needs a shell is given to `sh -c`; any other is run without
+    /// one.
     #[arg(long, conflicts_with_all = ["paired", "column"])]
     pub run: bool,
     /// Line n of A belongs to line n of B.
@@ -62,7 +66,7 @@ pub struct CompareArgs {
     /// The commands around the runs.
     #[command(flatten)]
     pub around: AroundArgs,
-    /// Draw the order of the commands from this [default: a fresh one, which is printed].
+    /// The seed of the random order of the commands [default: a fresh one, which is printed].
     #[arg(long, value_name = "N", requires = "run")]
     pub seed: Option<u64>,
     /// Print the answer as JSON.
@@ -82,13 +86,13 @@ pub struct AroundArgs {
     /// Run this once before anything else (with parameters in it: once for each of their values).
     #[arg(short, long, value_name = "COMMAND", requires = "run")]
     pub setup: Option<OsString>,
-    /// Run this before each run of a command, outside of its time.
+    /// Run this before each run of a command, untimed.
     #[arg(short, long, value_name = "COMMAND", requires = "run")]
     pub prepare: Option<OsString>,
     /// Run this once after everything else, also after an interrupt or a failure.
     #[arg(short, long, value_name = "COMMAND", requires = "run")]
     pub cleanup: Option<OsString>,
-    /// A run that exits with another status than 0 counts like any other.
+    /// A run that exits with a status other than 0 counts like any other.
     #[arg(short, long, requires = "run")]
     pub ignore_failure: bool,
     /// The name of a command; give one for each, in their order.

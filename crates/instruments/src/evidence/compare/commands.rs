@@ -1,9 +1,8 @@
 //! Commands, run in rounds.
 //!
-//! Each round runs every command that is not decided, and the first one, in an order that chance decides: whatever
-//! drifts in the machine affects all alike, and if none were faster each would win half of its pairs with the first
-//! one, whatever effect the order has. That is what the evidence is weighed against, pair by pair, so it may be looked
-//! at after each.
+//! Each round runs every command that is not decided, and the first one, in a random order: whatever drifts in the
+//! machine affects all alike, and if none were faster each would win half of its pairs with the first one, whatever
+//! effect the order has. That is what the evidence is weighed against, pair by pair, so it may be looked at after each.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
@@ -266,7 +265,7 @@ impl Race<'_> {
 
 /// The processor time of all children that have ended, and of their children: user and system.
 fn processor_times() -> (Duration, Duration) {
-    // SAFETY: zeros are a `rusage`, and the call writes nothing but that one.
+    // SAFETY: a `rusage` of zeros is valid, and the call writes to nothing else.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);

@@ -35,7 +35,7 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     ended(if args.run { commands::compare_commands(args) } else { files::compare_files(args) })
 }
 
-/// A comparison of pairs, whose ratio is compared with 1 or, with a claim, with more.
+/// A comparison of pairs; their ratio is compared with 1 + `at_most_slower`, or with 1 if that is `None`.
 fn paired(error: f64, at_most_slower: Option<f64>) -> Result<Paired, EvidenceError> {
     Paired::new(error, 1.0 + at_most_slower.unwrap_or(0.0)).map_err(EvidenceError::Question)
 }

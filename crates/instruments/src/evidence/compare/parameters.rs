@@ -33,7 +33,7 @@ pub(super) fn combinations(args: &AroundArgs) -> Result<Vec<Values>, EvidenceErr
     Ok(all)
 }
 
-/// Refuses more commands than there is a point in.
+/// Refuses more than [`MAX_COMMANDS`].
 pub(super) fn check_count(commands: usize) -> Result<(), EvidenceError> {
     if commands <= MAX_COMMANDS {
         return Ok(());

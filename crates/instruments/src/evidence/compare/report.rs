@@ -16,7 +16,7 @@ use crate::evidence::json::Object;
 use crate::evidence::number::{short, short_high, short_low};
 use crate::evidence::print;
 
-/// The names of the competitors.
+/// A competitor: its name and, for a command, its times.
 pub(super) struct Subject {
     name: String,
     /// Of a command.
@@ -36,7 +36,7 @@ impl Subject {
 /// How one of the others compares with the first.
 pub(super) struct Against {
     comparison: Comparison,
-    /// Whether it is above or below the ratio that it is held against.
+    /// Whether the ratio is above its limit, which is 1 or the claim's; `None` if that is undecided.
     is_above: Option<bool>,
 }
 
@@ -214,7 +214,7 @@ impl Answer<'_> {
     }
 }
 
-/// The times of a command, in a line, and whether some of them are odd.
+/// A line with a command's times, and one with the number of outliers if there are any.
 fn times(times: &Times) -> Vec<String> {
     let Some(summary) = times.summary() else { return Vec::new() };
     let show = |seconds: f64| time(seconds, short);

@@ -43,7 +43,7 @@ pub enum CsmCommand {
     Quantile(QuantileArgs),
     /// How likely a decision is within a limit, and how many observations it takes, exactly.
     Power(PowerArgs),
-    /// Does chance make such a difference between two files of numbers? The exact (permutation) test.
+    /// Is the difference between two files of numbers more than chance? The exact (permutation) test.
     Permutation(PermutationArgs),
 }
 
@@ -56,7 +56,7 @@ pub struct StopArgs {
     /// Successes among them.
     #[arg(long, value_name = "S", value_parser = count)]
     pub successes: u64,
-    /// The success rate to tell the true one from.
+    /// The success rate that the true one is tested against.
     #[arg(long, value_name = "P", value_parser = number::parse)]
     pub threshold: f64,
     /// The logarithm of the error probability.
@@ -99,7 +99,7 @@ pub enum Kind {
     Watched,
     /// Right if the number of observations was fixed before any was made (Clopper and Pearson).
     Fixed,
-    /// The middle of the Beta posterior of a uniform prior; what it promises is about the prior.
+    /// The middle of the Beta posterior under a uniform prior; its promise is for a rate drawn from that prior.
     Credible,
 }
 
@@ -143,7 +143,7 @@ pub struct PowerArgs {
     pub json: bool,
 }
 
-/// A whole number, which may be written as a number that happens to be one (1e6).
+/// A whole number, in digits or in any other form that `number` reads, such as 1e6.
 fn count(text: &str) -> Result<u64, String> {
     /// From here on not every whole number is a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;

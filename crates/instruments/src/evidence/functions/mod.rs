@@ -14,7 +14,7 @@ use super::lines::{Fields, quantity};
 use super::number::exact;
 use super::{ended, permutation, print};
 
-/// The maximum number of values that are held to find a quantile of.
+/// The maximum number of values that are read into memory.
 const MAX_VALUES: usize = 1 << 28;
 
 /// Answers one question.

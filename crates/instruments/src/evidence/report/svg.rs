@@ -1,5 +1,5 @@
-//! The answer as a picture that can be put into a page or a Markdown file: the thresholds, the estimate, the interval, and
-//! the shape of what a uniform prior would make of the outcomes.
+//! The answer as a picture that can be put into a page or a Markdown file: the thresholds, the estimate, the interval,
+//! and the shape of the posterior under a uniform prior.
 //!
 //! The shape is the Beta density: its logarithm, s ln p + (n − s) ln(1 − p), less the value at the top, is
 //! exponentiated, so that nothing over- or underflows however many outcomes there are. For a mean it is the bell curve
@@ -115,7 +115,7 @@ impl Axis {
     }
 }
 
-/// The density of what is known, scaled to the height of the plot.
+/// The Beta density, or the bell curve of a mean, scaled to the height of the plot.
 fn shape(answer: &Answer, axis: &Axis) -> String {
     let view = &answer.view;
     match (view.successes, view.estimate, view.spread, answer.range) {

@@ -10,7 +10,7 @@ use super::super::number;
 ///
 /// ```text
 /// holds: the rate of success is at least 0.98
-///   of        4,000 runs of `curl …`, 3,972 successes, rate 0.993
+///   observed      4,000 runs of `curl …`, 3,972 successes, rate 0.993
 ///   …
 /// ```
 pub(in crate::evidence) fn text(answer: &Answer, look: Look) -> String {

@@ -1,0 +1,74 @@
+//! Answers that come before the request was read.
+//!
+//! A server that refuses a request by its head answers at once and closes the connection, and the rest of the request finds it
+//! closed. The answer tells more than the write that failed, so a write to a closed connection passes for done, and its error is the
+//! request's only if no answer has come.
+
+use std::io;
+
+use ureq::Error;
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
+
+/// Reads early answers from the connections of the connector before it.
+#[derive(Debug)]
+pub(super) struct ReadsEarlyAnswers;
+
+/// A connection whose other end may have answered and closed it.
+#[derive(Debug)]
+pub(super) struct Answered<C> {
+    connection: C,
+    /// A write has found the connection closed.
+    closed: bool,
+    /// The error of that write, until bytes of an answer have come.
+    unsent: Option<io::Error>,
+}
+
+impl<In: Transport> Connector<In> for ReadsEarlyAnswers {
+    type Out = Answered<In>;
+
+    fn connect(&self, _: &ConnectionDetails<'_>, chained: Option<In>) -> Result<Option<Self::Out>, Error> {
+        Ok(chained.map(|connection| Answered { connection, closed: false, unsent: None }))
+    }
+}
+
+impl<C: Transport> Transport for Answered<C> {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.connection.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        if self.closed {
+            return Ok(());
+        }
+        match self.connection.transmit_output(amount, timeout) {
+            Err(Error::Io(error)) if is_closed(&error) => {
+                self.closed = true;
+                self.unsent = Some(error);
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        let read = self.connection.await_input(timeout);
+        match (self.unsent.take(), read) {
+            (Some(unsent), Ok(false)) => Err(unsent.into()),
+            (Some(unsent), Err(Error::Io(error))) if is_closed(&error) => Err(unsent.into()),
+            (_, read) => read,
+        }
+    }
+
+    fn is_open(&mut self) -> bool {
+        !self.closed && self.connection.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.connection.is_tls()
+    }
+}
+
+/// Whether the other end has closed the connection.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}

@@ -1,0 +1,80 @@
+//! Content that can be read at any place, such as an archive whose directory is at its end.
+
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+use super::{Base, Stream, Unread};
+
+/// The bytes of a payload that need not be made from their start.
+#[derive(Debug, Clone)]
+pub(crate) struct RandomAccess(Base);
+
+/// A reading of some bytes of a payload.
+#[derive(Debug)]
+pub(crate) struct Section {
+    content: RandomAccess,
+    at: u64,
+    end: u64,
+}
+
+impl Stream {
+    /// The content for reading at any place; `None` if it has to be made from its start.
+    pub(crate) fn random_access(&self) -> Option<RandomAccess> {
+        self.codings.is_empty().then(|| RandomAccess(self.base.clone()))
+    }
+}
+
+impl RandomAccess {
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> u64 {
+        match &self.0 {
+            Base::File(opened) => opened.len,
+            Base::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// The `len` bytes from `at` on, as far as there are any. An error of the system is one that [`is_unread`] knows.
+    pub(crate) fn section(&self, at: u64, len: u64) -> Section {
+        let end = at.saturating_add(len).min(self.len());
+        Section { content: self.clone(), at: at.min(end), end }
+    }
+}
+
+impl Read for Section {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end - self.at;
+        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let buffer = &mut buffer[..most];
+        let read = match &self.content.0 {
+            Base::Bytes(bytes) => {
+                let at = usize::try_from(self.at).expect("bytes in memory have places that fit");
+                buffer.copy_from_slice(&bytes[at..at + most]);
+                most
+            }
+            Base::File(opened) => {
+                let read = loop {
+                    match opened.file.read_at(buffer, self.at) {
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        read => break read,
+                    }
+                };
+                let read = match read {
+                    Ok(0) if most > 0 => {
+                        let message = "it has become shorter while this unit was on its way; run the flow again for it";
+                        // Lasting: the unit keeps the file that it has opened.
+                        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+                    }
+                    read => read,
+                };
+                read.map_err(|error| io::Error::other(Unread { path: opened.path.clone(), error }))?
+            }
+        };
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Whether the error is one of reading a payload, and not of what was made of its bytes.
+pub(crate) fn is_unread(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unread>)
+}

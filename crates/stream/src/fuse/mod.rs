@@ -1,0 +1,108 @@
+//! Fusion: a source and its operators as one loop.
+//!
+//! The source of a chain pushes each value through the operators into a *sink*, a closure. The compiler knows the types
+//! of all of them, so the chain becomes one loop without calls, and the values stay in registers. The sink stops the
+//! loop when it has what it needs. A stop loses nothing: the next call goes on with the next value of the source, so a
+//! source is read no further than its sink asks.
+//!
+//! [`Whole`] hides the types behind one call for each value that leaves the chain.
+
+mod operator;
+mod source;
+mod window;
+
+use std::ops::ControlFlow;
+
+use crate::run::{RunError, assign};
+
+pub(crate) use self::operator::{Each, Filter, Map, Reduce, Then};
+pub(crate) use self::source::{Iter, Read};
+pub(crate) use self::window::{ArrayWindows, Windows};
+
+/// The reason why a loop stopped.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Stop {
+    /// The sink has its value.
+    Value,
+    /// The steps are over.
+    Pause,
+    /// The source is at its end.
+    End,
+    /// A value could not be read or computed.
+    Failed(Box<RunError>),
+}
+
+impl From<RunError> for Stop {
+    #[cold]
+    fn from(error: RunError) -> Self {
+        Self::Failed(Box::new(error))
+    }
+}
+
+/// The loop of a [`Chain`](crate::Chain). Only this crate implements it.
+pub trait Fused: 'static {
+    /// The type of the values that leave the loop.
+    type Value: Clone + 'static;
+
+    /// Pushes values into `sink` until `sink` stops the loop, the source ends, or the source has given `steps` values.
+    /// Subtracts the values of the source from `steps`.
+    #[doc(hidden)]
+    fn push(&mut self, steps: &mut u64, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
+
+    /// Computes the next value, in place of another.
+    #[doc(hidden)]
+    fn draw(&mut self, steps: &mut u64, place: &mut Option<Self::Value>) -> Stop {
+        self.push(steps, |value| {
+            assign(place, value);
+            ControlFlow::Break(Stop::Value)
+        })
+    }
+}
+
+/// A loop whose types are hidden.
+pub(crate) trait Whole<T> {
+    /// See [`Fused::push`].
+    fn push_all(&mut self, steps: &mut u64, sink: &mut dyn FnMut(&T) -> ControlFlow<Stop>) -> Stop;
+
+    /// Pushes every value into `sink`. The loop owns its state, which the compiler can keep in registers.
+    fn push_to_the_end(self: Box<Self>, sink: &mut dyn FnMut(&T)) -> Result<(), RunError>;
+
+    /// See [`Fused::draw`].
+    fn draw_one(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop;
+}
+
+impl<C: Fused> Whole<C::Value> for C {
+    fn push_all(&mut self, steps: &mut u64, sink: &mut dyn FnMut(&C::Value) -> ControlFlow<Stop>) -> Stop {
+        self.push(steps, sink)
+    }
+
+    fn push_to_the_end(self: Box<Self>, sink: &mut dyn FnMut(&C::Value)) -> Result<(), RunError> {
+        let mut code = *self;
+        let stop = code.push(&mut { u64::MAX }, |value| {
+            sink(value);
+            ControlFlow::Continue(())
+        });
+        match stop {
+            Stop::End => Ok(()),
+            Stop::Failed(error) => Err(*error),
+            Stop::Value | Stop::Pause => unreachable!("the sink goes on, and no run lasts for 2^64 values"),
+        }
+    }
+
+    fn draw_one(&mut self, steps: &mut u64, place: &mut Option<C::Value>) -> Stop {
+        self.draw(steps, place)
+    }
+}
+
+impl<T: Clone + 'static> Fused for Box<dyn Whole<T>> {
+    type Value = T;
+
+    fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&T) -> ControlFlow<Stop>) -> Stop {
+        (**self).push_all(steps, &mut sink)
+    }
+
+    fn draw(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop {
+        (**self).draw_one(steps, place)
+    }
+}

@@ -1,0 +1,113 @@
+//! Operators that take one value at a time.
+
+use std::ops::ControlFlow;
+
+use crate::run::RunError;
+
+use super::{Fused, Stop};
+
+/// An operator: pushes the values that it computes from a value.
+pub(crate) trait Step<T>: 'static {
+    type Out: Clone + 'static;
+
+    fn step(&mut self, value: &T, sink: &mut impl FnMut(&Self::Out) -> ControlFlow<Stop>) -> ControlFlow<Stop>;
+}
+
+/// A loop with one more operator.
+pub(crate) struct Then<C, S> {
+    pub(crate) before: C,
+    pub(crate) step: S,
+}
+
+impl<C: Fused, S: Step<C::Value>> Fused for Then<C, S> {
+    type Value = S::Out;
+
+    #[inline(always)]
+    fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&S::Out) -> ControlFlow<Stop>) -> Stop {
+        let step = &mut self.step;
+        self.before.push(steps, |value| step.step(value, &mut sink))
+    }
+}
+
+/// Computes a value.
+pub(crate) struct Map<F>(pub(crate) F);
+
+impl<T, U: Clone + 'static, F: FnMut(&T) -> U + 'static> Step<T> for Map<F> {
+    type Out = U;
+
+    #[inline]
+    fn step(&mut self, value: &T, sink: &mut impl FnMut(&U) -> ControlFlow<Stop>) -> ControlFlow<Stop> {
+        sink(&(self.0)(value))
+    }
+}
+
+/// Computes a value in place of the last result.
+pub(crate) struct Each<U, F> {
+    pub(crate) result: Option<U>,
+    pub(crate) compute: F,
+}
+
+impl<T, U, F> Step<T> for Each<U, F>
+where
+    U: Clone + 'static,
+    F: FnMut(&T, &mut Option<U>) -> Result<(), RunError> + 'static,
+{
+    type Out = U;
+
+    #[inline]
+    fn step(&mut self, value: &T, sink: &mut impl FnMut(&U) -> ControlFlow<Stop>) -> ControlFlow<Stop> {
+        match (self.compute)(value, &mut self.result) {
+            Ok(()) => sink(self.result.as_ref().expect("a value was computed")),
+            Err(error) => ControlFlow::Break(error.into()),
+        }
+    }
+}
+
+/// Passes or drops each value.
+pub(crate) struct Filter<F>(pub(crate) F);
+
+impl<T: Clone + 'static, F: FnMut(&T) -> Result<bool, RunError> + 'static> Step<T> for Filter<F> {
+    type Out = T;
+
+    #[inline]
+    fn step(&mut self, value: &T, sink: &mut impl FnMut(&T) -> ControlFlow<Stop>) -> ControlFlow<Stop> {
+        match (self.0)(value) {
+            Ok(true) => sink(value),
+            Ok(false) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error.into()),
+        }
+    }
+}
+
+/// Takes all values of a loop, and gives one at its end.
+pub(crate) struct Reduce<C, S, F> {
+    pub(crate) before: C,
+    pub(crate) state: S,
+    pub(crate) step: F,
+    pub(crate) is_over: bool,
+}
+
+impl<C, S, F> Fused for Reduce<C, S, F>
+where
+    C: Fused,
+    S: Clone + 'static,
+    F: FnMut(&mut S, &C::Value) + 'static,
+{
+    type Value = S;
+
+    fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&S) -> ControlFlow<Stop>) -> Stop {
+        if !self.is_over {
+            let Self { before, state, step, .. } = self;
+            let stop = before.push(steps, |value| {
+                step(state, value);
+                ControlFlow::Continue(())
+            });
+            let Stop::End = stop else { return stop };
+            self.is_over = true;
+            if let ControlFlow::Break(stop) = sink(&self.state) {
+                return stop;
+            }
+        }
+        Stop::End
+    }
+}

@@ -1,0 +1,96 @@
+//! The heads of loops.
+
+use std::ops::ControlFlow;
+
+use crate::run::RunError;
+
+use super::{Fused, Stop};
+
+/// The values of an iterator.
+pub(crate) struct Iter<I>(pub(crate) I);
+
+impl<I> Fused for Iter<I>
+where
+    I: Iterator + 'static,
+    I::Item: Clone + 'static,
+{
+    type Value = I::Item;
+
+    // The loop's state stays in registers only where the whole loop is one function.
+    #[inline(always)]
+    fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
+        // A local number stays in a register, whatever the sink does.
+        let mut left = *steps;
+        let stop = loop {
+            if left == 0 {
+                break Stop::Pause;
+            }
+            left -= 1;
+            let Some(value) = self.0.next() else { break Stop::End };
+            if let ControlFlow::Break(stop) = sink(&value) {
+                break stop;
+            }
+        };
+        *steps = left;
+        stop
+    }
+
+    /// Moves the value into its place, which costs no clone.
+    fn draw(&mut self, steps: &mut u64, place: &mut Option<I::Item>) -> Stop {
+        if *steps == 0 {
+            return Stop::Pause;
+        }
+        *steps -= 1;
+        let Some(value) = self.0.next() else { return Stop::End };
+        *place = Some(value);
+        Stop::Value
+    }
+}
+
+/// The values that a function writes, each in place of the last.
+pub(crate) struct Read<T, F> {
+    pub(crate) value: T,
+    pub(crate) read: F,
+}
+
+impl<T, F> Fused for Read<T, F>
+where
+    T: Clone + Default + 'static,
+    F: FnMut(&mut T) -> Result<bool, RunError> + 'static,
+{
+    type Value = T;
+
+    #[inline(always)]
+    fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&T) -> ControlFlow<Stop>) -> Stop {
+        let mut left = *steps;
+        let stop = loop {
+            if left == 0 {
+                break Stop::Pause;
+            }
+            left -= 1;
+            match (self.read)(&mut self.value) {
+                Ok(true) => {}
+                Ok(false) => break Stop::End,
+                Err(error) => break error.into(),
+            }
+            if let ControlFlow::Break(stop) = sink(&self.value) {
+                break stop;
+            }
+        };
+        *steps = left;
+        stop
+    }
+
+    /// Reads the value at its place, which costs no clone.
+    fn draw(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop {
+        if *steps == 0 {
+            return Stop::Pause;
+        }
+        *steps -= 1;
+        match (self.read)(place.get_or_insert_with(T::default)) {
+            Ok(true) => Stop::Value,
+            Ok(false) => Stop::End,
+            Err(error) => error.into(),
+        }
+    }
+}

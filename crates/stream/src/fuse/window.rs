@@ -1,0 +1,94 @@
+//! Windows in a loop.
+
+use std::ops::ControlFlow;
+
+use super::Stop;
+use super::operator::Step;
+
+/// Gathers windows of `n` values, each `step` values after the one before.
+pub(crate) struct Windows<T> {
+    step: usize,
+    /// The window. Its memory is used again: the values from `filled` on are old ones.
+    values: Vec<T>,
+    n: usize,
+    filled: usize,
+    /// The values to drop before the next window.
+    dropping: usize,
+}
+
+impl<T> Windows<T> {
+    pub(crate) fn new(n: usize, step: usize) -> Self {
+        Self { step, values: Vec::with_capacity(n), n, filled: 0, dropping: 0 }
+    }
+
+    /// Drops the values of a full window that the next one does not have.
+    fn advance(&mut self) {
+        let Self { step, n, .. } = *self;
+        let kept = n.saturating_sub(step);
+        // The values to keep move to the front, and the old ones behind them.
+        if kept > step {
+            self.values.rotate_left(step);
+        } else if kept > 0 {
+            let (front, back) = self.values.split_at_mut(step);
+            front.iter_mut().zip(back).for_each(|(old, value)| std::mem::swap(old, value));
+        }
+        self.filled = kept;
+        self.dropping = step.saturating_sub(n);
+    }
+}
+
+impl<T: Clone + 'static> Step<T> for Windows<T> {
+    type Out = Vec<T>;
+
+    #[inline]
+    fn step(&mut self, value: &T, sink: &mut impl FnMut(&Vec<T>) -> ControlFlow<Stop>) -> ControlFlow<Stop> {
+        if self.filled == self.n {
+            self.advance();
+        }
+        if self.dropping > 0 {
+            self.dropping -= 1;
+            return ControlFlow::Continue(());
+        }
+        match self.values.get_mut(self.filled) {
+            Some(old) => old.clone_from(value),
+            None => self.values.push(value.clone()),
+        }
+        self.filled += 1;
+        if self.filled == self.n { sink(&self.values) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Gathers windows of `N` values, each `STEP` values after the one before. Every value moves the ones before it: the
+/// compiler knows all their places, so a small window stays in registers.
+pub(crate) struct ArrayWindows<T, const N: usize, const STEP: usize> {
+    /// The last values, oldest first.
+    values: Option<[T; N]>,
+    /// The number of values up to the end of the next window.
+    missing: usize,
+}
+
+impl<T, const N: usize, const STEP: usize> ArrayWindows<T, N, STEP> {
+    pub(crate) fn new() -> Self {
+        const { assert!(N > 0 && STEP > 0, "a window has at least one value, and so has its step") };
+        Self { values: None, missing: N }
+    }
+}
+
+impl<T: Clone + 'static, const N: usize, const STEP: usize> Step<T> for ArrayWindows<T, N, STEP> {
+    type Out = [T; N];
+
+    #[inline]
+    fn step(&mut self, value: &T, sink: &mut impl FnMut(&[T; N]) -> ControlFlow<Stop>) -> ControlFlow<Stop> {
+        let values = self.values.get_or_insert_with(|| std::array::from_fn(|_| value.clone()));
+        for at in 1..N {
+            values.swap(at - 1, at);
+        }
+        values[N - 1].clone_from(value);
+        self.missing -= 1;
+        if self.missing > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.missing = STEP;
+        sink(values)
+    }
+}

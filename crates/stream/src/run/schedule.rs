@@ -1,0 +1,157 @@
+//! Schedules: the firings of a period, recorded before the run.
+//!
+//! Where only clocks decide, the order of firing is the same in every run. The demand-driven rule comes back to a state
+//! that it has been in, and the firings since that state repeat as long as the sources last. A run that follows the
+//! record needs no counts and no search for the next actor. When a source ends, the run goes on by the rule, from the
+//! state at that place of the record.
+//!
+//! A queue on disk may grow without end. Its count is no part of the state, provided that no actor takes from it in the
+//! period: then no firing depends on it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::clock::Pass;
+use crate::net::{Driven, EdgeId, Kind, Tokens};
+
+use super::machine::Turn;
+
+/// The maximum number of firings in a record.
+const MAX_FIRINGS: usize = 4096;
+
+/// The maximum number of words in the states that are kept during the recording.
+const MAX_WORDS: usize = 1 << 18;
+
+/// A recorded firing.
+#[derive(Debug)]
+pub(crate) struct Firing {
+    pub(crate) actor: usize,
+    pub(crate) turn: Turn,
+    /// The branches of the actor's tree that the value reaches.
+    pub(crate) branches: Vec<usize>,
+    /// The queues that the value enters.
+    pub(crate) edges: Vec<EdgeId>,
+    /// Whether this is a firing of the sink.
+    pub(crate) is_last: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    firings: Vec<Firing>,
+    /// The firing that follows the last one.
+    cycle: usize,
+    /// The next firing.
+    at: usize,
+    /// The number of times that the run has been at the end of the record.
+    turns: u64,
+}
+
+impl Schedule {
+    /// Records the firings of a net in this state; `None` if the data decide, or the period is too long.
+    pub(crate) fn of(start: &Tokens, sink: usize) -> Option<Self> {
+        let view = Arc::clone(&start.view);
+        if view.actors.iter().any(|actor| actor.tree.iter().any(|(_, pass)| *pass == Pass::Data)) {
+            return None;
+        }
+        let grows: Vec<bool> = start.caps.iter().map(|cap| *cap == u64::MAX).collect();
+        // The demand of a reduce lasts to the end of its source, so the period lies within it.
+        let reduces = view.actors.iter().any(|actor| actor.kind == Kind::Reduce);
+        let mut tokens = start.clone();
+        let mut firings: Vec<Firing> = Vec::new();
+        let (mut seen, mut words) = (HashMap::new(), 0);
+        loop {
+            let mut is_first = true;
+            let driven = tokens.drive(sink, |tokens, actor, gives| {
+                if is_first || reduces {
+                    is_first = false;
+                    let state = state(tokens, &grows);
+                    words += state.len();
+                    if let Some(cycle) = seen.insert(state, firings.len()) {
+                        return Err(Some(cycle));
+                    }
+                }
+                if firings.len() == MAX_FIRINGS || words > MAX_WORDS {
+                    return Err(None);
+                }
+                firings.push(record(tokens, actor, gives, actor == sink));
+                Ok(())
+            });
+            match driven {
+                Ok(Ok(Driven::Fired)) => {}
+                Ok(Err(Some(cycle))) => {
+                    let takes = |edge: usize| firings[cycle..].iter().any(|firing| firing.actor == view.ends[edge].1);
+                    let is_closed = (0..grows.len()).all(|edge| !grows[edge] || !takes(edge));
+                    return is_closed.then_some(Self { firings, cycle, at: 0, turns: 0 });
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Keeps the branches with code and the edges with a queue.
+    pub(crate) fn keep(&mut self, has_code: impl Fn(usize, usize) -> bool, has_queue: impl Fn(EdgeId) -> bool) {
+        for firing in &mut self.firings {
+            firing.branches.retain(|branch| has_code(firing.actor, *branch));
+            firing.edges.retain(|edge| has_queue(*edge));
+        }
+    }
+
+    /// Returns the next firing.
+    pub(crate) fn next(&self) -> &Firing {
+        &self.firings[self.at]
+    }
+
+    /// Moves on to the next firing.
+    pub(crate) fn advance(&mut self) {
+        self.at += 1;
+        if self.at == self.firings.len() {
+            self.at = self.cycle;
+            self.turns += 1;
+        }
+    }
+
+    /// Returns the state before the next firing. `start` is the state before the first.
+    pub(crate) fn state(&self, start: &Tokens) -> Tokens {
+        let mut tokens = start.clone();
+        let mut fire = |firings: &[Firing]| {
+            firings.iter().for_each(|firing| tokens.fire(firing.actor, firing.turn.gives));
+            tokens.counts.clone()
+        };
+        if self.turns == 0 {
+            fire(&self.firings[..self.at]);
+            return tokens;
+        }
+        let before = fire(&self.firings[..self.cycle]);
+        let after = fire(&self.firings[self.cycle..]);
+        fire(&self.firings[self.cycle..self.at]);
+        for (edge, (before, after)) in before.into_iter().zip(after).enumerate() {
+            // Only a queue on disk has grown.
+            let grown = (after - before).saturating_mul(self.turns - 1);
+            tokens.counts[edge] += grown;
+            tokens.peaks[edge] += grown;
+        }
+        tokens
+    }
+}
+
+/// Fires an actor that is ready.
+fn record(tokens: &mut Tokens, actor: usize, gives: bool, is_last: bool) -> Firing {
+    let turn = Turn { port: tokens.turn(actor), phase: tokens.phase(actor), gives };
+    let (mut branches, mut edges) = (Vec::new(), Vec::new());
+    tokens.take(actor);
+    if gives {
+        let reached = |branch| {
+            branches.push(branch);
+            true
+        };
+        tokens.give(actor, reached, |edge| edges.push(edge));
+    }
+    Firing { actor, turn, branches, edges, is_last }
+}
+
+/// The state, on which all further firings depend.
+fn state(tokens: &Tokens, grows: &[bool]) -> Vec<u64> {
+    let counts = tokens.counts.iter().zip(grows).map(|(count, grows)| if *grows { 0 } else { *count });
+    counts.chain(tokens.phases()).chain(tokens.waits()).collect()
+}
