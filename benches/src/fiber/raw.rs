@@ -29,7 +29,9 @@ fn corosensei(coroutines: usize, count: u64) -> f64 {
     let stack = || DefaultStack::new(64 << 10).expect("the kernel has mappings");
     let mut all: Vec<Coroutine<(), u64, u64, DefaultStack>> =
         (0..coroutines).map(|_| Coroutine::with_stack(stack(), forever)).collect();
-    all.iter_mut().for_each(|coroutine| drop(coroutine.resume(())));
+    for coroutine in &mut all {
+        assert!(matches!(coroutine.resume(()), CoroutineResult::Yield(_)));
+    }
     let rounds = count / coroutines as u64;
     let figure = per_step(rounds * coroutines as u64, || {
         for _ in 0..rounds {

@@ -35,7 +35,7 @@ fn hop(count: u64) -> f64 {
         let receiver = std::mem::replace(&mut inbox, next);
         thread::spawn(move || receiver.iter().try_for_each(|token| outbox.send(token)));
     }
-    let mut round = || {
+    let round = || {
         first.send(0).expect("the ring is whole");
         assert_eq!(inbox.recv(), Ok(0));
     };
