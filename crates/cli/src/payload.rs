@@ -308,9 +308,7 @@ impl Stream {
     /// Reads the content from its start to its end. An error is for [`failure`](Self::failure) to tell.
     pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
         let (mut reader, mut len): (Box<dyn Read + Send>, _) = match &self.base {
-            Base::File(opened) => {
-                (Box::new(Pass { opened: Arc::clone(opened), at: 0, hasher: blake3::Hasher::new() }), Some(opened.len))
-            }
+            Base::File(opened) => (Box::new(Pass::of(opened)), Some(opened.len)),
             Base::Bytes(bytes) => (Box::new(Cursor::new(Shared(Arc::clone(bytes)))), Some(bytes.len() as u64)),
         };
         for coding in &self.codings {
@@ -364,6 +362,10 @@ impl Read for Pass {
 }
 
 impl Pass {
+    fn of(opened: &Arc<Opened>) -> Self {
+        Self { opened: Arc::clone(opened), at: 0, hasher: blake3::Hasher::new() }
+    }
+
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // Lasting: the unit keeps the file that it has opened.
         let changed = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));

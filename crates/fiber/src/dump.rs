@@ -104,7 +104,8 @@ impl Dump {
             let waits = |report: &FiberReport| matches!(report.state, State::Waiting { .. });
             let waiting =
                 cores.iter().zip(&fibers).filter(|(_, report)| waits(report)).map(|(core, _)| Arc::clone(core));
-            let mut found = shared.traces.ask(&waiting.take(MAX_BACKTRACES).collect::<Vec<_>>(), limit);
+            let asked: Vec<_> = waiting.take(MAX_BACKTRACES).collect();
+            let mut found = shared.traces.ask(&asked, limit, |fiber| shared.registry.get(fiber.id).is_some());
             fibers.iter_mut().for_each(|report| report.backtrace = found.remove(&report.id));
         }
         Dump { fibers }

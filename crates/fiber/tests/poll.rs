@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use io_models::under_each_io;
 use millstream_fiber::net::UnixStream;
-use millstream_fiber::{JoinError, Options, PollFd, PollFlags, Runtime, Threads, poll, sleep, spawn};
+use millstream_fiber::{IoModel, JoinError, Options, PollFd, PollFlags, Runtime, State, Threads, poll, sleep, spawn};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 const BRIEF: Duration = Duration::from_millis(10);
@@ -190,4 +190,25 @@ fn a_number_without_a_descriptor_is_told_without_a_wait() {
         fds[1].revents()
     });
     assert_eq!(told.join().unwrap(), PollFlags::NVAL);
+}
+
+#[test]
+fn a_direction_that_is_ready_and_not_asked_for_does_not_end_the_wait() {
+    for io in [IoModel::Readiness, IoModel::Completion] {
+        let runtime = Runtime::start(Options::new(Threads::One).io(io)).unwrap();
+        // An idle socket can be written to at once.
+        let (reader, mut writer) = UnixStream::pair().unwrap();
+        let fiber = runtime.spawn(move || readable([&reader], LONG));
+        let waits = |least: Duration| {
+            let is_long = |state: &State| matches!(state, State::Waiting { since, .. } if *since >= least);
+            runtime.dump().fibers.iter().any(|fiber| is_long(&fiber.state))
+        };
+        let began = Instant::now();
+        while !waits(20 * BRIEF) {
+            assert!(began.elapsed() < LONG.unwrap(), "{}", runtime.dump());
+            thread::sleep(BRIEF);
+        }
+        writer.write_all(b"x").unwrap();
+        assert_eq!(fiber.join().unwrap(), [true]);
+    }
 }

@@ -205,6 +205,19 @@ fn a_replay_is_watched_from_its_beginning_to_its_end() {
     );
 }
 
+#[test]
+fn a_watched_replay_has_a_bounded_number_of_looks() {
+    let (_, bytes) = traced(naps(2), 0..300);
+    let trace = read_trace(&bytes);
+    let mut looks = 0_u64;
+    let report = trace.replay_watched(&WhatIf::default(), Duration::ZERO, |_| looks += 1).unwrap().report;
+    let microseconds = report.wall_s * 1e6;
+    assert!(microseconds > 20_000.0, "{microseconds}");
+    // The intervals are 1, 2, 4… microseconds, each for 4,096 looks.
+    let intervals = (microseconds / 4096.0 + 1.0).log2().ceil();
+    assert!((looks as f64) <= 4096.0 * intervals + 2.0, "{looks} looks in {microseconds} us");
+}
+
 /// The runs of a test that depends on the time: one of them must come about undisturbed.
 const ATTEMPTS: usize = 8;
 

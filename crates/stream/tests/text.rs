@@ -98,6 +98,53 @@ fn values_that_cannot_be_computed_are_reported_with_the_reason() {
 }
 
 #[test]
+fn a_failing_reduce_ends_before_its_input_does() {
+    let nearly_without_end = "numbers(1, 9000000000000000000)";
+    let failed = error(&format!("reduce({nearly_without_end}, \"a\", acc + it)"));
+    assert!(failed.contains("reduce"), "{failed}");
+    let failed = error(&format!("x = {nearly_without_end}; reduce(merge(x, x), \"a\", acc + it)"));
+    assert!(failed.contains("reduce"), "{failed}");
+}
+
+#[test]
+fn equal_numbers_are_one_key_and_a_nan_is_none() {
+    let x = "x = merge(numbers(1, 2), map(numbers(1, 2), it * number(\"1.0\")))";
+    assert_eq!(values(&format!("{x}; group(x, it, 0, acc + 1)")), ["1\t1", "1\t2", "2\t1", "2\t2"]);
+    assert_eq!(values(&format!("{x}; group(window(x, 1), it, 0, acc + 1)")), ["1\t1", "1\t2", "2\t1", "2\t2"]);
+    let nan = error("group(map(numbers(1, 1), number(\"0.0\") / number(\"0.0\")), it, 0, acc + 1)");
+    assert!(nan.contains("NaN"), "{nan}");
+}
+
+#[test]
+fn room_that_does_not_help_a_reduce_is_refused_and_room_that_does_is_accepted() {
+    let x = "x = numbers(1, 5)";
+    for join in [
+        "zip(reduce(x, 0, acc + it), x)",
+        "zip(spill(reduce(x, 0, acc + it), \"/tmp\"), x)",
+        "zip(buffer(reduce(x, 0, acc + it), 3), x)",
+        "zip(reduce(buffer(x, 3), 0, acc + it), x)",
+        "merge(spill(reduce(x, 0, acc + it), \"/tmp\"), x)",
+    ] {
+        let refused = problem(&format!("{x}; {join}"));
+        assert!(refused.message.contains("no buffer is enough") || refused.message.contains("end"), "{refused:?}");
+    }
+    assert_eq!(values(&format!("{x}; zip(reduce(x, 0, acc + it), buffer(x, 6))")), ["15\t1"]);
+}
+
+#[test]
+fn a_name_does_not_stand_for_itself_and_operators_are_limited() {
+    for text in ["x = reread(x); x", "x = map(reread(x), it); x"] {
+        assert_eq!(problem(text).message, "`x` is not defined here");
+    }
+    let mut doubled = "v0 = numbers(1, 2); ".to_owned();
+    for n in 1..20 {
+        doubled += &format!("v{n} = zip(reread(v{}), reread(v{})); ", n - 1, n - 1);
+    }
+    let message = problem(&(doubled + "v19")).message;
+    assert!(message.contains("more than 10000 operators"), "{message}");
+}
+
+#[test]
 fn nesting_is_limited_and_no_text_overflows_the_stack() {
     for text in [
         "(".repeat(60_000),

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-use super::{Base, Stream, Unread};
+use super::{Base, Pass, Stream, Unread};
 
 /// The bytes of a payload that need not be made from their start.
 #[derive(Debug, Clone)]
@@ -30,6 +30,17 @@ impl RandomAccess {
         match &self.0 {
             Base::File(opened) => opened.len,
             Base::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Reads a file that an earlier stage has read to its end once more, and compares. An error is one that [`is_unread`]
+    /// knows.
+    pub(crate) fn verify(&self) -> io::Result<()> {
+        match &self.0 {
+            Base::File(opened) if opened.hash.get().is_some() => {
+                io::copy(&mut Pass::of(opened), &mut io::sink()).map(drop)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -4,15 +4,18 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
-use libc::SIGINT;
+use libc::{SIGHUP, SIGINT, SIGTERM};
 use millstream_command::screen::out::complain;
 use millstream_command::screen::text;
 use millstream_csm::compare::{Comparison, Paired, Smaller};
 use millstream_flow::Trace;
+use rustix::process::{Pid, Signal};
 use serde::Serialize;
 use signal_hook::{flag, low_level};
 
@@ -148,35 +151,69 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     let words: Vec<_> = rest.iter().map(|word| text::printable(word)).collect();
     let with = settings.iter().fold(String::new(), |with, setting| with + "--set " + &text::printable(setting) + " ");
     complain(format!("runs again in {}: millstream run {with}{}", text::printable(dir), words.join(" ")));
-    let (status, interrupted) = with_keys(&mut command).map_err(failed)?;
+    let (status, signal) = with_signals(&mut command).map_err(failed)?;
+    if let Some(signal) = signal {
+        let name = low_level::signal_name(signal).unwrap_or("a signal");
+        return refuse(&format!(
+            "{name} has ended the check; its run has stopped, and what it wrote for the check is removed"
+        ));
+    }
     // A run with dead letters has still ended properly.
-    if interrupted || !matches!(status.code(), Some(0 | 1)) {
-        return refuse("the run failed, see above");
+    if !matches!(status.code(), Some(0 | 1)) {
+        return refuse(&format!("the run that was started again failed: {status}"));
     }
     Ok(measured(&read(&again)?))
 }
 
-/// Whether ^C ends this command. While a run goes on it does not: the keys of the terminal reach the run, too, which ends in its own way.
-static ENDS_ON_INTERRUPT: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// The signals that end this command. While a run goes on they do not: the run is to end, and its files with it.
+const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Runs a command to its end. Returns its status, and whether ^C was for it.
-fn with_keys(command: &mut Command) -> io::Result<(ExitStatus, bool)> {
-    let ends = match ENDS_ON_INTERRUPT.get() {
-        Some(ends) => ends,
+/// The time between two looks at a run.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether [`ENDING`] signals have their usual effect.
+static END_AS_USUAL: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Runs a command to its end. Returns its status, and the signal that was for it, if there was one.
+fn with_signals(command: &mut Command) -> io::Result<(ExitStatus, Option<i32>)> {
+    let as_usual = match END_AS_USUAL.get() {
+        Some(as_usual) => as_usual,
         None => {
-            let ends = Arc::default();
-            flag::register_conditional_default(SIGINT, Arc::clone(&ends))?;
-            ENDS_ON_INTERRUPT.get_or_init(|| ends)
+            let as_usual = Arc::default();
+            for signal in ENDING {
+                flag::register_conditional_default(signal, Arc::clone(&as_usual))?;
+            }
+            END_AS_USUAL.get_or_init(|| as_usual)
         }
     };
-    let interrupted = Arc::new(AtomicBool::new(false));
-    // Sequentially consistent: the handler may run on any thread.
-    ends.store(false, Ordering::SeqCst);
-    let noted = flag::register(SIGINT, interrupted.clone())?;
-    let status = command.status();
-    low_level::unregister(noted);
-    ends.store(true, Ordering::SeqCst);
-    Ok((status?, interrupted.load(Ordering::SeqCst)))
+    // Sequentially consistent: the handlers may run on any thread.
+    as_usual.store(false, Ordering::SeqCst);
+    let noted = Arc::new(AtomicUsize::new(0));
+    let registered = ENDING.map(|signal| flag::register_usize(signal, Arc::clone(&noted), signal as usize));
+    let ended = command.spawn().and_then(|child| follow(child, &noted));
+    registered.into_iter().flatten().for_each(|id| _ = low_level::unregister(id));
+    as_usual.store(true, Ordering::SeqCst);
+    ended
+}
+
+/// Waits for a run, and passes signals on to it. The keys of the terminal reach it by themselves.
+fn follow(mut child: Child, noted: &AtomicUsize) -> io::Result<(ExitStatus, Option<i32>)> {
+    let mut last = None;
+    loop {
+        let ended = child.try_wait()?;
+        if let signal @ 1.. = noted.swap(0, Ordering::SeqCst) as i32 {
+            last = Some(signal);
+            if signal != SIGINT && ended.is_none() {
+                // A run that has ended meanwhile needs no signal.
+                let signal = if signal == SIGTERM { Signal::TERM } else { Signal::HUP };
+                _ = rustix::process::kill_process(Pid::from_child(&child), signal);
+            }
+        }
+        if let Some(status) = ended {
+            return Ok((status, last));
+        }
+        thread::sleep(LOOK);
+    }
 }
 
 /// A temporary folder for the files of the run, which is removed when this value is dropped.

@@ -54,17 +54,23 @@ pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usi
     let deadline = timeout.and_then(deadline_after);
     take_turns();
     let inside = Local::with(|local, fiber| {
+        let mut places = Places { local, fiber, fds: &mut *fds, are_entered: false };
         loop {
-            let ready = ask(fds, Some(Instant::now()))?;
+            let ready = ask(places.fds, Some(Instant::now()))?;
             if ready > 0 || is_late(deadline) {
                 return Ok(ready);
             }
             match fiber.io {
-                IoModel::Blocking => in_slice(local.is_sole, fds, deadline)?,
+                IoModel::Blocking => in_slice(local.is_sole, places.fds, deadline)?,
                 IoModel::NonBlocking => {
                     yield_fiber();
                 }
-                IoModel::Readiness | IoModel::Completion => in_poller(local, fiber, fds, deadline, at)?,
+                IoModel::Readiness | IoModel::Completion => {
+                    // No descriptor was ready since the fiber runs, so the event that makes one ready is still to come
+                    // (see the module above).
+                    places.enter()?;
+                    Waiter::Fiber(Arc::clone(fiber)).block_at(Reason::Poll, deadline, at);
+                }
             }
         }
     });
@@ -102,35 +108,34 @@ fn in_slice(is_own: bool, fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> 
     Ok(())
 }
 
-/// Waits in the worker's poller. No descriptor was ready since the fiber runs, so the event that makes one ready is still to
-/// come (see the [module above](super)).
-fn in_poller(
-    local: &Local,
-    fiber: &Arc<Core>,
-    fds: &[PollFd<'_>],
-    deadline: Option<Instant>,
-    at: &'static Location<'static>,
-) -> io::Result<()> {
-    let _places = Places { local, fiber, fds };
-    for fd in fds {
-        local.with_poller(|poller| poller.enter_once(fd.as_fd(), fiber))??;
-    }
-    Waiter::Fiber(Arc::clone(fiber)).block_at(Reason::Poll, deadline, at);
-    Ok(())
-}
-
 /// A fiber's entries in its worker's poller, which end with the wait, however that ends.
 struct Places<'a, 'fd> {
     local: &'a Local,
     fiber: &'a Arc<Core>,
-    fds: &'a [PollFd<'fd>],
+    fds: &'a mut [PollFd<'fd>],
+    are_entered: bool,
+}
+
+impl Places<'_, '_> {
+    fn enter(&mut self) -> io::Result<()> {
+        let is_again = std::mem::replace(&mut self.are_entered, true);
+        for fd in &*self.fds {
+            self.local.with_poller(|poller| match is_again {
+                true => poller.enter_again(fd.as_fd(), self.fiber),
+                false => poller.enter_once(fd.as_fd(), self.fiber),
+            })??;
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Places<'_, '_> {
     fn drop(&mut self) {
-        for fd in self.fds {
-            // Without a poller there is no entry.
-            let _ = self.local.with_poller(|poller| poller.leave_once(fd.as_fd(), self.fiber));
+        if self.are_entered {
+            for fd in &*self.fds {
+                // Without a poller there is no entry.
+                let _ = self.local.with_poller(|poller| poller.leave_once(fd.as_fd(), self.fiber));
+            }
         }
     }
 }

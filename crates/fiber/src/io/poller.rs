@@ -147,6 +147,15 @@ impl Waiters {
         }
     }
 
+    /// Adds a fiber that waits for both directions, unless it is there.
+    fn push_once(&mut self, fiber: &Arc<Core>) {
+        for waiters in [&mut self.readers, &mut self.writers] {
+            if !waiters.iter().any(|waiter| Arc::ptr_eq(waiter, fiber)) {
+                waiters.push(Arc::clone(fiber));
+            }
+        }
+    }
+
     fn are_none(&self) -> bool {
         self.readers.is_empty() && self.writers.is_empty()
     }
@@ -223,7 +232,7 @@ impl Poller {
     }
 
     /// Has `fiber` woken when anything happens to the descriptor, until it [leaves](Self::leave_once). It may be woken for no
-    /// reason.
+    /// reason, and then enters again.
     ///
     /// As for [`enter`](Self::enter), the fiber has just found that the descriptor is not ready.
     pub(super) fn enter_once(&mut self, fd: BorrowedFd<'_>, fiber: &Arc<Core>) -> io::Result<()> {
@@ -239,9 +248,21 @@ impl Poller {
         // The registration of the entry is left alone: events of this one say nothing about bytes to a source.
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.is_for_once |= is_added;
-        waiters.readers.push(Arc::clone(fiber));
-        waiters.writers.push(Arc::clone(fiber));
+        waiters.push_once(fiber);
         Ok(())
+    }
+
+    /// Enters again after a wake-up for no reason. The registration stays meanwhile: a new one would tell at once of a
+    /// direction that is ready and not asked for, and wake the fiber again.
+    pub(super) fn enter_again(&mut self, fd: BorrowedFd<'_>, fiber: &Arc<Core>) -> io::Result<()> {
+        match self.waiters.get_mut(&fd.as_raw_fd()) {
+            Some(waiters) => {
+                waiters.push_once(fiber);
+                Ok(())
+            }
+            // The last of the others that wait for it has taken the registration along.
+            None => self.enter_once(fd, fiber),
+        }
     }
 
     /// Ends the fiber's entries, if it has some.

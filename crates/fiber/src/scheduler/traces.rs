@@ -37,8 +37,10 @@ struct Question {
 impl Traces {
     /// Asks the fibers for their backtraces, and waits for `limit` at most. Fibers whose worker does not come to them in
     /// that time are missing, and so are those whose stack has no room for it.
+    ///
+    /// `is_live` says whether a fiber is still in the registry.
     #[track_caller]
-    pub(crate) fn ask(&self, fibers: &[Arc<Core>], limit: Duration) -> Found {
+    pub(crate) fn ask(&self, fibers: &[Arc<Core>], limit: Duration, is_live: impl Fn(&Core) -> bool) -> Found {
         if fibers.is_empty() {
             return Found::default();
         }
@@ -46,7 +48,14 @@ impl Traces {
         self.is_answered.reset();
         *self.question.lock() = Some(Question { awaited: fibers.len(), ..Question::default() });
         let asked = Asked { traces: self, fibers };
-        fibers.iter().for_each(Core::ask_for_trace);
+        for fiber in fibers {
+            fiber.ask_for_trace();
+            // A fiber that ends leaves the registry, and then looks for a question. The registry's lock orders both: one
+            // that is still there finds this question, and one that has left may have missed it.
+            if !is_live(fiber) && fiber.take_ask_for_trace() {
+                self.answer(fiber, None);
+            }
+        }
         self.is_answered.wait_timeout(limit);
         asked.end().map(|question| question.found).unwrap_or_default()
     }
@@ -66,7 +75,7 @@ impl Traces {
         // An answer to an earlier question may come as one to this, which then ends a fiber early.
         asked.awaited = asked.awaited.saturating_sub(1);
         if asked.awaited == 0 {
-            drop(question);
+            // Under the lock that the asker takes at its end: the next question's wait does not see this.
             self.is_answered.set();
         }
     }

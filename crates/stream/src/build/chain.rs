@@ -233,12 +233,34 @@ impl<C: Fused> Chain<C> {
     }
 
     /// Produces one value at the end of the stream: the final state.
-    pub fn reduce<S, F>(self, first: S, step: F) -> Chain<impl Fused<Value = S>>
+    pub fn reduce<S, F>(self, first: S, mut step: F) -> Chain<impl Fused<Value = S>>
     where
         S: Clone + 'static,
         F: FnMut(&mut S, &C::Value) + 'static,
     {
-        let node = self.node_behind(Operator::Reduce, "reduce", size_of::<S>());
+        let step = move |state: &mut S, value: &C::Value| {
+            step(state, value);
+            Ok(())
+        };
+        self.reduced("reduce", first, step)
+    }
+
+    /// Produces one value at the end of the stream: the final state. `step` may fail.
+    pub fn try_reduce<S, F>(self, label: &str, first: S, mut step: F) -> Chain<impl Fused<Value = S> + use<C, S, F>>
+    where
+        S: Clone + 'static,
+        F: FnMut(&mut S, &C::Value) -> Result<(), String> + 'static,
+    {
+        let name = label.to_owned();
+        self.reduced(label, first, move |state, value| step(state, value).map_err(|message| result_of(&name, message)))
+    }
+
+    fn reduced<S, F>(self, label: &str, first: S, step: F) -> Chain<Reduce<C, S, F>>
+    where
+        S: Clone + 'static,
+        F: FnMut(&mut S, &C::Value) -> Result<(), RunError> + 'static,
+    {
+        let node = self.node_behind(Operator::Reduce, label, size_of::<S>());
         let code = Reduce { before: self.code, state: first, step, is_over: false };
         Chain { program: self.program, node, code }
     }

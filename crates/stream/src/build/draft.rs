@@ -94,6 +94,11 @@ impl Program {
         node.input_spans = inputs;
     }
 
+    /// Returns the number of nodes so far.
+    pub(crate) fn nodes(&self) -> usize {
+        self.draft.borrow().graph.nodes().len()
+    }
+
     /// Changes a node's label.
     pub(crate) fn rename(&self, node: NodeId, label: &str) {
         label.clone_into(&mut self.draft.borrow_mut().graph.node_mut(node).label);

@@ -209,19 +209,35 @@ impl<T: Clone + 'static> Stream<T> {
 
     /// Produces one value at the end of the stream: the final state.
     pub fn reduce<S: Clone + 'static>(&self, first: S, mut step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
+        self.try_reduce("reduce", first, move |state, value| {
+            step(state, value);
+            Ok(())
+        })
+    }
+
+    /// Produces one value at the end of the stream: the final state. `step` may fail.
+    pub fn try_reduce<S: Clone + 'static>(
+        &self,
+        label: &str,
+        first: S,
+        mut step: impl FnMut(&mut S, &T) -> Result<(), String> + 'static,
+    ) -> Stream<S> {
+        let name = label.to_owned();
         let (input, any) = queue(self);
         let place: Shared<S> = Rc::new(RefCell::new(Some(first)));
         let into = Rc::clone(&place);
         let actor = Box::new(move |turn: Turn| {
             if !turn.gives {
                 let mut input = input.borrow_mut();
-                step(into.borrow_mut().as_mut().expect("the state is there"), input.front());
+                let mut state = into.borrow_mut();
+                step(state.as_mut().expect("the state is there"), input.front())
+                    .map_err(|message| result_of(&name, message))?;
                 input.leave()?;
             }
             Ok(())
         });
         let work = Work::Actor(actor, vec![any]);
-        let node = self.program.add(Operator::Reduce, &[self.node], "reduce", size_of::<S>(), work);
+        let node = self.program.add(Operator::Reduce, &[self.node], label, size_of::<S>(), work);
         Stream::new(&self.program, node, place)
     }
 

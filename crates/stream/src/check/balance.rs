@@ -70,7 +70,7 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
                 }
                 Some(rate) if rate == there => {}
                 Some(_) => {
-                    let mut way = diagram.way(to, from, |line| followed[line], &[]).expect("both ends are known");
+                    let mut way = diagram.way(to, from, |line, _| followed[line], &[]).expect("both ends are known");
                     way.push((*line, true));
                     return Err(Unbalanced::Circle(Circle::of(net, diagram, &way)));
                 }

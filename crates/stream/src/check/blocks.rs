@@ -53,13 +53,16 @@ struct Decide<'a> {
 impl Decide<'_> {
     /// Finds a circle through a reduce whose end waits for its own output.
     fn reduces(&self) -> Option<Circle> {
-        let inelastic =
-            |line: usize| self.diagram.lines[line].edge.is_none_or(|edge| self.net.edges[edge].elastic.is_none());
+        // Room in a queue helps the actor in front of it alone, which the way reaches against the queue's direction.
+        let blocks = |line: usize, is_forward: bool| {
+            let edge = self.diagram.lines[line].edge;
+            is_forward || edge.is_none_or(|edge| self.net.edges[edge].elastic.is_none())
+        };
         let ways = self
             .diagram
             .reduces
             .iter()
-            .filter_map(|[input, output]| self.diagram.way(*output, *input, inelastic, &self.diagram.reduces));
+            .filter_map(|[input, output]| self.diagram.way(*output, *input, blocks, &self.diagram.reduces));
         ways.map(|way| Circle::of(self.net, self.diagram, &way)).min_by_key(|circle| circle.join)
     }
 
@@ -88,7 +91,7 @@ impl Decide<'_> {
     fn periodic(&self, lines: &[usize], firm: &[usize]) -> Result<Vec<(EdgeId, u64)>, Refused> {
         if let Some(link) = lines.iter().find(|line| self.diagram.lines[**line].edge.is_none()) {
             let [from, to] = self.diagram.lines[*link].ends;
-            let around = |line: usize| line != *link && lines.contains(&line);
+            let around = |line: usize, _| line != *link && lines.contains(&line);
             let mut way = self.diagram.way(to, from, around, &[]).expect("a link of a block lies on a circle");
             way.push((*link, true));
             return Err(Refused::Circle(Circle::of(self.net, self.diagram, &way)));
@@ -163,7 +166,7 @@ impl Decide<'_> {
             Some(None) => Err(Refused::Error(self.too_large(edge))),
             // The rest of the block is disconnected, or the buffer is on the slower path.
             None | Some(Some(false)) => {
-                let around = |other: usize| other != line && lines.contains(&other);
+                let around = |other: usize, _| other != line && lines.contains(&other);
                 let mut way = self.diagram.way(to, from, around, &[]).expect("an edge of a block lies on a circle");
                 way.push((line, true));
                 Err(Refused::Circle(Circle::of(self.net, self.diagram, &way)))

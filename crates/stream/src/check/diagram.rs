@@ -125,12 +125,13 @@ impl Diagram {
     }
 
     /// Returns the shortest way from one point to another along `allowed` lines. Each line comes with a flag: whether
-    /// the way follows it from its first end to its second. `jumps` connect points without a line.
+    /// the way follows it from its first end to its second; `allowed` is asked with it, too. `jumps` connect points
+    /// without a line.
     pub(super) fn way(
         &self,
         from: usize,
         to: usize,
-        allowed: impl Fn(usize) -> bool,
+        allowed: impl Fn(usize, bool) -> bool,
         jumps: &[[usize; 2]],
     ) -> Option<Vec<(usize, bool)>> {
         let mut came: Vec<Option<(usize, Option<usize>)>> = vec![None; self.points()];
@@ -140,7 +141,7 @@ impl Diagram {
             if point == to {
                 break;
             }
-            let lines = self.at[point].iter().filter(|line| allowed(**line));
+            let lines = self.at[point].iter().filter(|line| allowed(**line, self.lines[**line].ends[0] == point));
             let along = lines.map(|line| (self.other_end(*line, point), Some(*line)));
             let jumped = jumps.iter().filter(|jump| jump[0] == point).map(|jump| (jump[1], None));
             for (other, line) in along.chain(jumped) {

@@ -91,16 +91,16 @@ impl<C, S, F> Fused for Reduce<C, S, F>
 where
     C: Fused,
     S: Clone + 'static,
-    F: FnMut(&mut S, &C::Value) + 'static,
+    F: FnMut(&mut S, &C::Value) -> Result<(), RunError> + 'static,
 {
     type Value = S;
 
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&S) -> ControlFlow<Stop>) -> Stop {
         if !self.is_over {
             let Self { before, state, step, .. } = self;
-            let stop = before.push(steps, |value| {
-                step(state, value);
-                ControlFlow::Continue(())
+            let stop = before.push(steps, |value| match step(state, value) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error.into()),
             });
             let Stop::End = stop else { return stop };
             self.is_over = true;

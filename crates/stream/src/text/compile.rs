@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::clock::WordError;
 use crate::fuse::Whole;
+use crate::graph::MAX_NODES;
 use crate::{Chain, Program, Stream};
 
 use super::MAX_KEYS;
@@ -43,6 +44,9 @@ const FUNCTIONS: [(&str, &str); 23] = [
 
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 48;
+
+/// More nodes than any call adds to the graph, with the sink.
+const MAX_NODES_OF_A_CALL: usize = 8;
 
 /// The maximum number of values in a window.
 const MAX_WINDOW: u64 = 1 << 24;
@@ -155,6 +159,11 @@ impl<'a> Compiler<'a> {
                     return Err(Problem::new(message, expr.span.clone(), "unknown")
                         .help(format!("there are: {}", names.join(", "))));
                 };
+                if self.program.nodes() + MAX_NODES_OF_A_CALL > MAX_NODES {
+                    let message = format!("the program has more than {MAX_NODES} operators, which is the limit");
+                    return Err(Problem::new(message, expr.span.clone(), "one too many")
+                        .help("each `reread(x)` counts everything that leads to `x` once more"));
+                }
                 let call = Call { name, usage, span: expr.span.clone(), arguments };
                 let stream = self.call(&call)?;
                 let spans = arguments.iter().map(|argument| argument.span.clone()).collect();
@@ -186,11 +195,9 @@ impl<'a> Compiler<'a> {
             None => {}
         }
         // During a second reading, names are compiled where they are used, in a set of their own.
-        let before = self
-            .written
-            .definitions
-            .iter()
-            .find(|definition| definition.name == name && definition.span.end <= expr.span.start && self.rereading);
+        let before = self.written.definitions.iter().find(|definition| {
+            definition.name == name && definition.value.span.end <= expr.span.start && self.rereading
+        });
         let Some(definition) = before else {
             let known: Vec<String> = self.flows.keys().map(|name| format!("`{name}`")).collect();
             let help = if known.is_empty() {
@@ -470,21 +477,16 @@ fn align(x: &Stream<Value>, clock: &Stream<Value>) -> Stream<Value> {
 }
 
 fn reduce(x: Flow, first: Value, formula: Formula) -> Flow {
-    // The first failure is kept and reported at the end.
-    type State = (Value, Value, Option<String>);
-    let step = move |(acc, next, failed): &mut State, it: &Value| {
-        if failed.is_none() {
-            match formula.write(it, acc, next) {
-                Ok(()) => std::mem::swap(acc, next),
-                Err(message) => *failed = Some(message),
-            }
-        }
+    let step = move |(acc, next): &mut (Value, Value), it: &Value| {
+        formula.write(it, acc, next)?;
+        std::mem::swap(acc, next);
+        Ok(())
     };
-    let last = |(acc, _, failed): &State, into: &mut Value| {
+    let last = |(acc, _): &(Value, Value), into: &mut Value| {
         into.clone_from(acc);
-        failed.clone().map_or(Ok(()), Err)
+        Ok(())
     };
-    derived!(x, .reduce((first, Value::Empty, None), step).map_into("reduce", last))
+    derived!(x, .try_reduce("reduce", (first, Value::Empty), step).map_into("reduce", last))
 }
 
 fn group(x: Flow, key: Formula, first: Value, formula: Formula, max_keys: usize) -> Flow {
@@ -492,6 +494,7 @@ fn group(x: Flow, key: Formula, first: Value, formula: Formula, max_keys: usize)
     let (mut own, mut next) = (Value::Empty, Value::Empty);
     let step = move |it: &Value, into: &mut Value| {
         key.write(it, &Value::Empty, &mut own)?;
+        own.unify()?;
         if !states.contains_key(&own) {
             if states.len() >= max_keys {
                 return Err(format!(

@@ -329,6 +329,7 @@ fn call(function: Function, first: &Value, second: Option<&Value>) -> Result<Val
             Ok(Value::Truth(memmem::find(text, searched).is_some()))
         }
         (Function::Starts, Value::Text(text), Some(Value::Text(part))) => Ok(Value::Truth(text.starts_with(part))),
+        (Function::Contains | Function::Starts, Value::Text(_), Some(second)) => Err(unfit(function, second)),
         (function, first, _) => Err(unfit(function, first)),
     }
 }

@@ -206,11 +206,10 @@ fn read_line(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>) -> Result<bo
         return Ok(true);
     }
     let read = reader.take(MAX_RECORD + 1).read_until(b'\n', line).map_err(|error| error.to_string())?;
-    if read as u64 > MAX_RECORD {
-        return Err(format!("longer than {MAX_RECORD} bytes"));
-    }
     if line.last() == Some(&b'\n') {
         line.pop();
+    } else if read as u64 > MAX_RECORD {
+        return Err(format!("longer than {MAX_RECORD} bytes"));
     }
     Ok(read > 0)
 }

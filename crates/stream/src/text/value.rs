@@ -48,6 +48,7 @@ impl Clone for Value {
     }
 }
 
+/// Floats in keys equal themselves: see [`Value::unify`].
 impl Eq for Value {}
 
 impl Hash for Value {
@@ -67,6 +68,24 @@ impl Hash for Value {
 }
 
 impl Value {
+    /// Makes the value a key: numbers that are equal are one key, and a value that does not equal itself is an error.
+    pub(super) fn unify(&mut self) -> Result<(), String> {
+        match self {
+            Self::Number(number) if number.is_nan() => Err("a key that is NaN equals no key".to_owned()),
+            Self::Number(number) => {
+                // The floats of this range are exact whole numbers.
+                let whole = *number as i64;
+                if whole as f64 == *number && whole.unsigned_abs() <= 1 << 53 {
+                    *self = Self::Whole(whole);
+                }
+                Ok(())
+            }
+            Self::List(list) => list.iter_mut().try_for_each(Self::unify),
+            Self::Fields(fields) => fields.iter_mut().try_for_each(|(_, value)| value.unify()),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the name of the value's kind.
     pub(super) fn kind(&self) -> &'static str {
         match self {

@@ -83,7 +83,11 @@ impl<R: Read> Members<R> {
             self.input.state().left = MAX_BEFORE;
             let entry = archive.entries()?.next();
             self.input.state().left = u64::MAX;
-            let Some(mut entry) = entry.transpose()? else { return Ok(None) };
+            let Some(mut entry) = entry.transpose()? else {
+                // A file is compared with an earlier reading where it ends, which is behind the archive's end.
+                io::copy(&mut self.input, &mut io::sink())?;
+                return Ok(None);
+            };
             let path = entry.path_bytes().into_owned();
             let kind = entry.header().entry_type();
             let is_sparse = kind.is_gnu_sparse() || is_sparse_by_pax(&mut entry);

@@ -56,16 +56,20 @@ pub(crate) struct Simulated {
     pub(crate) marks_ns: [u64; 2],
 }
 
+/// The looks of a viewer after which its interval is doubled: the simulated time may be long beyond any use.
+const LOOKS_AT_AN_INTERVAL: u32 = 4096;
+
 /// A viewer of a simulated run: it sees the flow at its beginning, after each interval, and at its end.
 pub(crate) struct Viewer<'a> {
     every_ns: u64,
+    looks: u32,
     next_ns: u64,
     see: &'a mut dyn FnMut(&Snapshot),
 }
 
 impl<'a> Viewer<'a> {
     pub(crate) fn new(every_ns: u64, see: &'a mut dyn FnMut(&Snapshot)) -> Self {
-        Viewer { every_ns: every_ns.max(1), next_ns: 0, see }
+        Viewer { every_ns: every_ns.max(1), looks: 0, next_ns: 0, see }
     }
 
     /// The time of its next look, if that comes before `until_ns`.
@@ -74,6 +78,10 @@ impl<'a> Viewer<'a> {
     }
 
     fn look(&mut self, shared: &Shared, now: u64) {
+        self.looks += 1;
+        if self.looks == LOOKS_AT_AN_INTERVAL {
+            (self.looks, self.every_ns) = (0, self.every_ns.saturating_mul(2));
+        }
         self.next_ns = now.saturating_add(self.every_ns);
         let snapshot = shared.lock().snapshot(shared.site().name(), now);
         (self.see)(&snapshot);

@@ -145,7 +145,7 @@ impl Directory {
         self.read += 1;
         self.taken = self.taken.saturating_add(compressed).saturating_add((HEADER + name.len()) as u64);
         if self.taken > self.start {
-            return Err(damaged("its files have more bytes than the archive, so that some share theirs"));
+            return Err(damaged("its files say that they have more compressed bytes than the archive"));
         }
         Ok(Some(Entry {
             is_file: is_file(&name, fixed[5], u32_at(&fixed, 38)),

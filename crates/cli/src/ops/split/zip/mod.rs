@@ -62,7 +62,10 @@ impl Members {
                 None => break None,
             }
         };
-        let Some(entry) = next else { return Ok(None) };
+        let Some(entry) = next else {
+            self.archive.verify().map_err(Torn::Unread)?;
+            return Ok(None);
+        };
         let (content, fault) = match self.content(&entry, &directory) {
             Ok(content) => (content, None),
             Err(Refused::Wrong(reason)) => {
@@ -91,7 +94,7 @@ impl Members {
         let room = usize::try_from(entry.bytes).map_or(FIRST_ROOM, |bytes| bytes.min(FIRST_ROOM));
         let mut content = Vec::with_capacity(room);
         // One byte more than it should have tells a content that goes on.
-        let most = entry.bytes + 1;
+        let most = entry.bytes.saturating_add(1);
         let read = match entry.method {
             STORED => data.take(most).read_to_end(&mut content),
             _ => DeflateDecoder::new(data).take(most).read_to_end(&mut content),

@@ -168,6 +168,24 @@ fn an_archive_on_the_disk_is_read_at_its_places() {
 }
 
 #[test]
+fn an_archive_that_an_earlier_stage_has_read_is_compared_with_that_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zip");
+    let [before, after] = [b"first", b"other"].map(|content| Builder::default().add(file("a", content)).end());
+    assert_eq!(before.len(), after.len());
+    std::fs::write(&path, &before).unwrap();
+    let stream = Stream::of_file(File::open(&path).unwrap(), before.len() as u64, &path, 0);
+    std::io::copy(&mut stream.reader().unwrap(), &mut std::io::sink()).unwrap();
+    let mut unchanged = Members::new(stream.random_access().unwrap(), 100);
+    assert!(unchanged.next().unwrap().unwrap().content == b"first" && unchanged.next().is_none());
+    std::fs::write(&path, &after).unwrap();
+    let mut changed = Members::new(stream.random_access().unwrap(), 100);
+    assert!(changed.next().unwrap().unwrap().content == b"other");
+    let Some(Err(Torn::Unread(error))) = changed.next() else { panic!("it is another archive now") };
+    assert!(stream.failure(&error).to_string().contains("it has changed while this unit was on its way"));
+}
+
+#[test]
 fn a_file_that_cannot_be_taken_is_wrong_by_itself() {
     let before = 500;
     let archive = Builder { bytes: vec![0; before], ..Builder::default() }
@@ -212,7 +230,10 @@ fn files_that_share_their_bytes_end_the_archive() {
         archive = archive.entry(Added { method: STORED, ..file("a", &[b'x'; 90]) }, 90, 0);
     }
     let found = shown(&archive.end(), 100);
-    assert!(found.len() == 2 && found[1].0 == "torn" && found[1].1.contains("share theirs"), "{found:?}");
+    assert!(
+        found.len() == 2 && found[1].0 == "torn" && found[1].1.contains("more compressed bytes than the archive"),
+        "{found:?}"
+    );
 }
 
 #[test]
