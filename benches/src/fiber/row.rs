@@ -112,7 +112,7 @@ impl Row {
             ],
             Row::Spawn => &[("millstream", 1), ("may", 1), ("tokio", 1), ("go", 1), ("threads", 1)],
             Row::Fresh => &[("millstream", 1), ("may", 1), ("tokio", 1), ("go", 1)],
-            // may has no room for so many.
+            // may maps a stack for each, and the kernel has no room for the mappings of a million.
             Row::Parked => &[("millstream", 1), ("tokio", 1), ("go", 1)],
             Row::Echo => &[
                 ("millstream", 1),
