@@ -83,8 +83,8 @@ fn links_and_names_are_those_of_the_version_and_nothing_is_left_for_debuggers() 
 #[test]
 fn a_package_is_laid_out_below_destdir_and_says_only_the_prefix() {
     let root = TempDir::new().expect("a temporary folder");
-    install(Path::new("/opt/mill stream"), Some(root.path()));
-    let staged = root.path().join("opt/mill stream");
+    install(Path::new("/opt/mill-stream"), Some(root.path()));
+    let staged = root.path().join("opt/mill-stream");
     for file in [
         "include/millstream.h",
         "lib/libmillstream_c.a",

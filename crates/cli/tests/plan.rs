@@ -219,7 +219,7 @@ fn resources_that_the_workers_cannot_use_up_are_warned_about() {
         ("", "db = 40", &format!("{exec}\nworkers = 8"), "Write `workers = 40` in `work`"),
         ("", "db = 40", &format!("{exec}\nblocking = false"), "the flow's 2 workers"),
         ("inflight = 30", "db = 40", exec, "at most 30 units are in flight: write `inflight = 40`"),
-        ("inflight = 5000", "db = 2000", exec, "Write `workers = 2000` in `work`"),
+        ("inflight = 5000", "db = 2000", &format!("{exec}\nblocking = true"), "Write `workers = 2000` in `work`"),
         ("", "\"db:*\" = 40", keyed, "`db` has 40 tokens for each key, and at most 4 can be in use at once"),
     ] {
         let said = warned(flow, resource, stage).unwrap_or_else(|| panic!("{resource} {stage}"));
@@ -230,6 +230,8 @@ fn resources_that_the_workers_cannot_use_up_are_warned_about() {
         ("", "db = 2", append),
         ("", "db = { rate = \"50/s\", burst = 40 }", exec),
         ("inflight = 40", "db = 40", exec),
+        // More than there can be threads: they are on fibers.
+        ("inflight = 5000", "db = 2000", exec),
     ] {
         assert_eq!(warned(flow, resource, stage), None, "{resource} {stage}");
     }

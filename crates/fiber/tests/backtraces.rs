@@ -71,10 +71,13 @@ fn equal_stacks_are_one_group_with_the_callers_of_the_wait() {
         let text = dump.to_string();
         let groups = ["     8 × `get` waiting for an event at ", "     4 × `get` waiting for an event at "];
         assert!(groups.iter().all(|group| text.contains(group)), "{text}");
+        let frames = dump.fibers[1].backtrace.as_ref().unwrap().frames();
         let functions = functions(dump.fibers[1].backtrace.as_ref().unwrap());
         assert_eq!(functions[..2], ["ask_the_peer", "fetch"], "{text}");
-        // The body is the last one.
-        assert!(functions.len() == 3 && functions[2].contains("closure"), "{functions:?}");
+        // The body is the last one. Without debug information, it is a part of the function that calls it.
+        let places: Vec<_> = frames.into_iter().filter_map(|frame| frame.place).collect();
+        let has_body = functions.len() == 3 && functions[2].contains("closure");
+        assert!(has_body || functions.len() == 2 && places.is_empty(), "{functions:?} {places:?}");
         assert!(text.contains("backtraces.rs:"), "{text}");
         let shared = |n: usize, m: usize| {
             let [one, other] = [n, m].map(|fiber| dump.fibers[fiber].backtrace.as_ref().unwrap());

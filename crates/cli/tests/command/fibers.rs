@@ -103,11 +103,11 @@ fn a_thousand_slow_peers_are_asked_at_once_on_two_threads() {
 
 #[test]
 fn a_dump_tells_what_the_units_wait_for() {
-    let peers = SlowPeers::start(Duration::from_secs(2));
+    let peers = SlowPeers::start(Duration::from_secs(600));
     let room = fetch(20);
     room.write("flow.toml", room.read("flow.toml").replace("fibers = 10000 ", "fibers = 10000\nstack = \"512KiB\" "));
     room.write("urls", peers.urls(20));
-    let running = room.start(&["run", "flow.toml", "urls", "-p", "out=out", "--control", "control"]);
+    let mut running = room.start(&["run", "flow.toml", "urls", "-p", "out=out", "--control", "control"]);
     let control = running.control.to_str().unwrap().to_owned();
     let asked = |args: &[&str]| ended(&room.run(&[&["fibers", &control], args].concat()), 0).0;
     until("all requests wait", || asked(&["--dump"]).contains("20 × `get` waiting to read at "));
@@ -115,13 +115,16 @@ fn a_dump_tells_what_the_units_wait_for() {
     assert!(dump.starts_with("20 fibers, the deepest stack so far ") && dump.contains(" of 512 KiB\n"), "{dump}");
     assert!(dump.contains("transport.rs:") && dump.contains(", for up to ") && dump.contains(", units "), "{dump}");
     let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
-    assert!(frames[0].contains("transport.rs:") && frames.iter().any(|frame| frame.contains("ureq")), "{dump}");
+    assert!(frames[0].contains("transport") && frames.iter().any(|frame| frame.contains("ureq")), "{dump}");
     let short = asked(&[]);
     assert!(short.starts_with("20 fibers, ") && !short.contains(" × `get` waiting"), "{short}");
     let json: serde_json::Value = serde_json::from_str(&asked(&["--json"])).unwrap();
     assert_eq!((&json["groups"][0]["stage"], &json["groups"][0]["fibers"]), (&"get".into(), &20.into()), "{json}");
+    running.signal(libc::SIGINT);
+    running.line_with("no more units are admitted");
+    running.signal(libc::SIGINT);
     let (status, _, err) = running.end();
-    assert_eq!(code(status), 0, "{err}");
+    assert_eq!(code(status), 3, "{err}");
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     assert_eq!(processes_with(&length), PROGRAMS);
     let dump = ended(&room.run(&["fibers", &control, "--dump"]), 0).0;
     let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
-    assert!(frames.first().is_some_and(|frame| frame.contains("talk.rs:")), "{dump}");
+    assert!(frames.first().is_some_and(|frame| frame.contains("talk")), "{dump}");
     // Two run the fibers, one watches over them, and eight start programs.
     let seen = threads(process);
     let on_fibers = seen.iter().filter(|name| name.starts_with("fibers")).count();
