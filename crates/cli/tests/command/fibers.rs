@@ -167,10 +167,11 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     let dump = ended(&room.run(&["fibers", &control, "--dump"]), 0).0;
     let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
     assert!(frames.first().is_some_and(|frame| frame.contains("talk")), "{dump}");
-    // Two run the fibers, one watches over them, and eight start programs.
+    // Two run the fibers, one watches over them, and eight at a time start programs; a thread that has just started one may
+    // not be idle yet when the next program wants one.
     let seen = threads(process);
-    let on_fibers = seen.iter().filter(|name| name.starts_with("fibers")).count();
-    assert!((3..=2 + 1 + 8).contains(&on_fibers) && seen.len() <= 24, "{seen:?}");
+    let running_fibers = seen.iter().filter(|name| name.starts_with("fibers-") && *name != "fibers-blocking").count();
+    assert!((3..=4).contains(&running_fibers) && seen.len() <= 40, "{seen:?}");
     running.signal(libc::SIGINT);
     running.line_with("no more units are admitted");
     running.signal(libc::SIGINT);
