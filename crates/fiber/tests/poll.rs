@@ -121,7 +121,11 @@ fn the_same_descriptor_may_stand_twice_in_a_list_and_in_the_lists_of_several_fib
         let pollers: Vec<_> = (0..5)
             .map(|_| {
                 let reader = Arc::clone(&reader);
-                runtime.spawn(move || readable([&*reader, &*reader], LONG))
+                runtime.spawn(move || {
+                    // The event may come after the kernel's look at the first entry and before that at the second.
+                    let woken = readable([&*reader, &*reader], LONG);
+                    (woken, readable([&*reader, &*reader], Some(Duration::ZERO)))
+                })
             })
             .collect();
         thread::sleep(BRIEF);
@@ -131,7 +135,7 @@ fn the_same_descriptor_may_stand_twice_in_a_list_and_in_the_lists_of_several_fib
         writer.write_all(b"x").unwrap();
         for (n, poller) in pollers.into_iter().enumerate() {
             match poller.join() {
-                Ok(ready) => assert_eq!(ready, [true, true]),
+                Ok((woken, then)) => assert!(woken[1] && then == [true, true], "{woken:?} {then:?}"),
                 Err(error) => assert!(n == 1 && matches!(error, JoinError::Cancelled), "{n}: {error}"),
             }
         }
