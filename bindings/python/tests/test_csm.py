@@ -336,8 +336,8 @@ class Threads(unittest.TestCase):
         driver.observe_many(Odd() for _ in range(3))
         self.assertIs(driver.verdict, True)
 
-    def test_other_threads_run_during_long_computations(self):
-        first, second = list(range(20_000)), list(range(20_000))
+    def ticks_during(self, work):
+        """The ticks of another thread while `work` runs: their number, the longest time between two, and the whole time."""
         ticks = []
         done = threading.Event()
 
@@ -348,37 +348,27 @@ class Threads(unittest.TestCase):
         thread = threading.Thread(target=tick)
         thread.start()
         began = time.monotonic()
-        csm.permutation_test(first, second, "median", tail="greater", seed=1, at_least=0.5, error=1e-300, limit=300)
+        work()
         ended = time.monotonic()
         done.set()
         thread.join()
         during = [began, *[tick for tick in ticks if began < tick < ended], ended]
         longest = max(later - earlier for earlier, later in zip(during, during[1:]))
-        self.assertGreater(len(during), 10)
+        return len(during), longest, ended - began
+
+    def test_other_threads_run_during_long_computations(self):
+        first, second = list(range(20_000)), list(range(20_000))
+        setup = {"tail": "greater", "seed": 1, "at_least": 0.5, "error": 1e-300, "limit": 300}
+        number, longest, whole = self.ticks_during(lambda: csm.permutation_test(first, second, "median", **setup))
+        self.assertGreater(number, 10)
         # The GIL is held only while lists become numbers.
-        self.assertLess(longest, max(0.5, (ended - began) / 2))
+        self.assertLess(longest, max(0.5, whole / 2))
 
     def test_other_threads_run_while_an_iterator_without_bytecode_is_read(self):
         driver = csm.Driver(at_least=0.5, error=1e-300)
-        done = threading.Event()
-        ticks = []
-
-        def tick():
-            while not done.wait(0.001):
-                ticks.append(time.monotonic())
-
-        thread = threading.Thread(target=tick)
-        thread.start()
-        began = time.monotonic()
-        outcomes = itertools.cycle([True, False])
-        used = driver.observe_many(itertools.islice(outcomes, 3_000_000))
-        ended = time.monotonic()
-        done.set()
-        thread.join()
-        self.assertEqual(used, 3_000_000)
-        during = [began, *[tick for tick in ticks if began < tick < ended], ended]
-        longest = max(later - earlier for earlier, later in zip(during, during[1:]))
-        self.assertLess(longest, max(0.2, (ended - began) / 2))
+        outcomes = itertools.islice(itertools.cycle([True, False]), 3_000_000)
+        _, longest, whole = self.ticks_during(lambda: self.assertEqual(driver.observe_many(outcomes), 3_000_000))
+        self.assertLess(longest, max(0.2, whole / 2))
 
     def test_an_interrupt_ends_every_long_computation(self):
         calls = [
