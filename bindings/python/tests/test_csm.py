@@ -7,13 +7,11 @@ import inspect
 import itertools
 import math
 import pickle
-import signal
-import subprocess
-import sys
 import threading
 import time
 import unittest
 
+from interrupts import interrupted
 from millstream import csm
 
 try:
@@ -383,16 +381,9 @@ class Threads(unittest.TestCase):
         for call in calls:
             with self.subTest(call):
                 program = f"import itertools\nfrom millstream import csm\nc = itertools.count()\nprint('go', flush=True)\n{call}"
-                process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                self.assertEqual(process.stdout.readline(), b"go\n")
-                time.sleep(0.2)
-                process.send_signal(signal.SIGINT)
-                try:
-                    _, complaints = process.communicate(timeout=20)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.communicate()
-                    self.fail("the interrupt was not heard")
+                heard = interrupted(program, after=0.2, limit=120)
+                self.assertIsNotNone(heard, "the interrupt was not heard")
+                _, complaints = heard
                 self.assertIn(b"KeyboardInterrupt", complaints)
 
 

@@ -5,14 +5,13 @@ import inspect
 import pathlib
 import pickle
 import random
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
 
+from interrupts import interrupted
 from millstream import history
 from millstream.history import MODELS, History, HistoryError, Op, Verdict, check, operations
 
@@ -292,16 +291,9 @@ class Limits(unittest.TestCase):
             "    time.sleep(0.5)",
             "    print('heard', len(os.listdir('/proc/self/task')), time.process_time() - before < 0.2)",
         ])
-        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual(process.stdout.readline(), b"go\n")
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        try:
-            printed, complaints = process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            self.fail("the interrupt was not heard")
+        heard = interrupted(program, after=0.3, limit=120)
+        self.assertIsNotNone(heard, "the interrupt was not heard")
+        printed, complaints = heard
         self.assertEqual(printed, b"heard 1 True\n", complaints)
 
 

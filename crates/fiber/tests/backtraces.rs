@@ -100,8 +100,10 @@ fn the_length_of_a_wait_counts_on_and_a_dump_without_backtraces_has_none() {
         other => panic!("{other:?}"),
     };
     for _ in 0..3 {
+        // The fiber that answered a dump is on its way back to its wait.
+        until_waiting(&runtime, 1);
         let dump = runtime.dump_with_backtraces(LIMIT);
-        assert!(dump.fibers[0].backtrace.is_some());
+        assert!(dump.fibers[0].backtrace.is_some(), "{dump}");
         assert!(since(&dump) >= Duration::from_millis(40), "{dump}");
     }
     until_waiting(&runtime, 1);

@@ -284,6 +284,31 @@ fn neither_kind_of_stage_starves_the_other() {
 }
 
 #[test]
+fn units_at_the_gate_of_an_abandoned_flow_are_left_and_not_at_its_peak() {
+    for _ in 0..20 {
+        let mut flow = Flow::builder::<()>("abandoned");
+        flow.inflight(2).workers(1);
+        let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
+        flow.stage(work, |_: &mut u64, _| Ok(())).bytes(|_| 10).to(done);
+        let service = flow.build(work).unwrap().start();
+        let control = service.control();
+        let report = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let submitter = service.submitter();
+                scope.spawn(move || while submitter.send(1).is_ok() {});
+            }
+            while control.snapshot().retired < 1000 {
+                std::thread::yield_now();
+            }
+            control.abandon();
+            service.drain()
+        });
+        assert_eq!(report.admitted, report.retired + report.left);
+        assert!(report.peak_in_flight <= 2 && report.peak_bytes_in_flight <= 20, "{report:?}");
+    }
+}
+
+#[test]
 fn a_blocking_stage_takes_no_shared_worker() {
     let mut flow = Flow::builder::<()>("blocking");
     flow.workers(1).inflight(100);

@@ -204,7 +204,14 @@ fn a_child_s_letter_names_its_parent_and_a_parent_waits_for_a_slow_child() {
     let mut flow = Flow::builder::<u64>("letters");
     let letters = letters(&mut flow);
     let (split, child, done) = (flow.inlet("split"), flow.inlet("child"), flow.retire());
-    flow.split(split, |n: &mut u64, _| Ok((0..*n).map(Ok))).to(child);
+    // Children may get numbers before the last parent is admitted.
+    let numbers = Arc::new(Mutex::new(Vec::new()));
+    let noted = numbers.clone();
+    flow.split(split, move |n: &mut u64, cx| {
+        noted.lock().unwrap().push((*n, cx.unit()));
+        Ok((0..*n).map(Ok))
+    })
+    .to(child);
     flow.stage(child, |n: &mut u64, _| match *n {
         1 => Err(Failure::permanent("one")),
         2 => panic!("two"),
@@ -217,7 +224,11 @@ fn a_child_s_letter_names_its_parent_and_a_parent_waits_for_a_slow_child() {
     assert_eq!((report.split, report.retired, report.dead_lettered), (13, 12, 4));
     let mut parents: Vec<Option<u64>> = letters.lock().unwrap().iter().map(|letter| letter.parent).collect();
     parents.sort_unstable();
-    assert_eq!(parents, [Some(0), Some(0), Some(0), Some(2)]);
+    let numbers = numbers.lock().unwrap();
+    let number_of = |payload| numbers.iter().find(|(n, _)| *n == payload).map(|(_, unit)| *unit);
+    let (ten, two) = (number_of(10), number_of(2));
+    assert_eq!((ten, numbers.len()), (Some(0), 3), "the first unit is number 0");
+    assert_eq!(parents, [ten, ten, ten, two]);
 }
 
 #[test]

@@ -15,10 +15,16 @@ pub(crate) struct Budget {
     bytes: u128,
     /// The number of the next unit.
     next_id: u64,
-    peak_in_flight: u64,
-    peak_bytes: u128,
+    peaks: Peaks,
     /// Units larger than the whole budget.
     oversize: u64,
+}
+
+/// The largest use of the caps so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Peaks {
+    in_flight: u64,
+    bytes: u128,
 }
 
 impl Budget {
@@ -32,8 +38,7 @@ impl Budget {
             reserved: (0, 0),
             bytes: 0,
             next_id: 0,
-            peak_in_flight: 0,
-            peak_bytes: 0,
+            peaks: Peaks::default(),
             oversize: 0,
         }
     }
@@ -63,11 +68,20 @@ impl Budget {
     }
 
     pub(crate) fn peak_in_flight(&self) -> u64 {
-        self.peak_in_flight
+        self.peaks.in_flight
     }
 
     pub(crate) fn peak_bytes(&self) -> u64 {
-        u64::try_from(self.peak_bytes).unwrap_or(u64::MAX)
+        u64::try_from(self.peaks.bytes).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn peaks(&self) -> Peaks {
+        self.peaks
+    }
+
+    /// Forgets the peaks since `peaks` were read.
+    pub(crate) fn restore_peaks(&mut self, peaks: Peaks) {
+        self.peaks = peaks;
     }
 
     pub(crate) fn oversize(&self) -> u64 {
@@ -103,7 +117,7 @@ impl Budget {
     #[inline]
     pub(crate) fn set_at_rest(&mut self, units: u64) {
         self.at_rest = units;
-        self.peak_in_flight = self.peak_in_flight.max(self.active());
+        self.peaks.in_flight = self.peaks.in_flight.max(self.active());
     }
 
     /// The number of units that may still enter.
@@ -165,7 +179,7 @@ impl Budget {
     #[inline]
     pub(crate) fn add_units(&mut self, units: u64) {
         self.in_flight += units;
-        self.peak_in_flight = self.peak_in_flight.max(self.active());
+        self.peaks.in_flight = self.peaks.in_flight.max(self.active());
     }
 
     /// Accounts for units that leave.
@@ -190,7 +204,7 @@ impl Budget {
     #[inline]
     pub(crate) fn add_bytes(&mut self, bytes: u64) {
         self.bytes += u128::from(bytes);
-        self.peak_bytes = self.peak_bytes.max(self.bytes);
+        self.peaks.bytes = self.peaks.bytes.max(self.bytes);
     }
 
     /// Accounts for bytes that leave.

@@ -96,8 +96,11 @@ impl Shared {
         }
         let is_pulling = state.intake.is_pulling();
         let all_idle = state.no_stage_runs() && !is_pulling;
+        // The units that still wait to come in are counted as left, but were never in flight beside the others.
+        let peaks = state.intake.budget().peaks();
         self.gate().admit_all(&mut state, self.now());
         state.admit_all_pulled(self.now());
+        state.intake.budget_mut().restore_peaks(peaks);
         let rows = state.empty_queues();
         state.ledger.end(self.now());
         state.life.finish();
