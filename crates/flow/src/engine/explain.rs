@@ -247,6 +247,13 @@ impl State {
                     let stands = Stands { resource, key: None, amount, ahead: ahead(before), for_batch: true };
                     return (None, Some(stands));
                 }
+                let resource = state.queues_for();
+                let holds_up = |want: &&Want| Some(self.grants.resource_of(want.instance).into()) == resource;
+                if let Some(want) = state.wants().iter().find(holds_up) {
+                    let (resource, amount) = (self.grants.resource_of(want.instance), want.amount);
+                    let ahead = state.in_lines() + ahead(before);
+                    return (None, Some(Stands { resource, key: None, amount, ahead, for_batch: false }));
+                }
                 self.worker(stage, Some(ahead(before)))
             }
             Sight::Granted { .. } => self.worker(stage, None),
@@ -354,6 +361,7 @@ impl State {
             amount,
             for_ns: now.saturating_sub(since_ns),
         };
+        let behind = self.stages.iter().filter(|stage| key.is_none() && stage.queues_for() == Some(resource.into()));
         Some(LineState {
             resource: spec.name.clone(),
             key: key.map(str::to_owned),
@@ -365,7 +373,7 @@ impl State {
             holders: Vec::new(),
             holders_in_all: 0,
             in_use_unnamed: 0,
-            waiters: sight.waiters,
+            waiters: sight.waiters + behind.map(StageState::in_queue).sum::<u64>(),
             first_in_line: sight.first.into_iter().map(place).collect(),
             oldest_ns: sight.oldest_ns.map(|since_ns| now.saturating_sub(since_ns)),
         })

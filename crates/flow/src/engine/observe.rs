@@ -37,7 +37,7 @@ impl State {
             workers: self.crew.shared_workers() as u64,
             workers_busy: self.stages.busy() as u64,
             stages: self.stages.iter().zip(oldest).map(|(stage, oldest)| self.stage_snapshot(stage, oldest)).collect(),
-            resources: self.grants.snapshots(|resource| self.stages.iter().map(|s| s.parked_for(resource)).sum()),
+            resources: self.grants.snapshots(|resource| self.stages.iter().map(|s| s.waiting_for(resource)).sum()),
         }
     }
 
@@ -54,7 +54,7 @@ impl State {
     fn stage_snapshot(&self, stage: &StageState, oldest_ns: u64) -> StageSnapshot {
         let named = self.grants.specs().map(|spec| &spec.name).enumerate();
         let waiting_for = named
-            .map(|(resource, name)| Waiting { resource: name.clone(), units: stage.parked_for(resource) })
+            .map(|(resource, name)| Waiting { resource: name.clone(), units: stage.waiting_for(resource) })
             .chain([Waiting { resource: "room".into(), units: stage.waiting_for_room() }])
             .filter(|waiting| waiting.units > 0);
         StageSnapshot {

@@ -355,9 +355,29 @@ impl StageState {
         self.brood = wish.clamp(1, MAX_BROOD);
     }
 
-    /// The number of units that wait for the resource.
-    pub(crate) fn parked_for(&self, resource: usize) -> u64 {
-        self.parked[resource].into()
+    /// The number of units that wait for the resource: those in its lines, and those in the queue that would only stand
+    /// behind them.
+    pub(crate) fn waiting_for(&self, resource: usize) -> u64 {
+        let in_queue = if self.queues_for() == Some(resource) { self.waiting.len() as u64 } else { 0 };
+        u64::from(self.parked[resource]) + in_queue
+    }
+
+    /// The resource that holds the stage's queue up. Where all units have the same needs, those in the queue wait for what
+    /// those in line wait for; they take a place there when a worker could run them.
+    pub(crate) fn queues_for(&self) -> Option<usize> {
+        let is_held_up = !self.dynamic && self.parked_units > 0;
+        let longest = || self.parked.iter().enumerate().max_by_key(|&(_, units)| units).map(|(resource, _)| resource);
+        if is_held_up { longest() } else { None }
+    }
+
+    /// The number of units in the queue.
+    pub(crate) fn in_queue(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    /// The number of units in lines for resources.
+    pub(crate) fn in_lines(&self) -> u64 {
+        self.parked_units as u64
     }
 
     /// Whether the stage itself stands in the line of a permit.
