@@ -2,14 +2,13 @@
 
 mod build;
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::check::error::BuildError;
 use crate::cx::Cx;
 use crate::draft::FlowDraft;
 use crate::engine::run::lane::{Code, Making, Updating};
@@ -21,8 +20,8 @@ use crate::failure::{DeadLetter, Failure};
 use crate::flow::Flow;
 use crate::gather::Gather;
 use crate::inlet::Inlet;
-use crate::limits::{DEFAULT_INFLIGHT, DEFAULT_MAX_KEYS};
-use crate::resource::{Pool, Rate, Resource, ResourceSpec, Supply};
+use crate::limits::DEFAULT_INFLIGHT;
+use crate::resource::{Pool, Rate, Resource, Supply};
 use crate::stage::{FnStage, Stage};
 use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
@@ -38,22 +37,14 @@ static FLOWS: AtomicU64 = AtomicU64::new(1);
 /// Declare the ways in ([`inlet`](Self::inlet)), define the stages ([`stage`](Self::stage),
 /// [`update`](Self::update)) each ending in [`to`](StageBuilder::to), then [`build`](Self::build).
 pub struct FlowBuilder<R> {
-    name: String,
-    inflight: u64,
-    memory: u64,
-    workers: usize,
-    fiber_threads: usize,
-    draft: FlowDraft<R>,
-    columns: HashMap<TypeId, Box<dyn Any + Send>>,
-    letters: Option<Box<dyn Fn(DeadLetter) + Send + Sync>>,
-    /// The time of a flow that is simulated.
-    simulated: Option<Arc<AtomicU64>>,
+    draft: FlowDraft,
+    sink: Arc<Sink<R>>,
 }
 
 impl<R> std::fmt::Debug for FlowBuilder<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FlowBuilder")
-            .field("name", &self.name)
+            .field("name", &self.draft.name)
             .field("stages", &self.draft.names)
             .finish_non_exhaustive()
     }
@@ -68,36 +59,35 @@ impl Flow<(), ()> {
 
 impl<R: Send + 'static> FlowBuilder<R> {
     fn new(name: String) -> Self {
-        FlowBuilder {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let draft = FlowDraft {
+            id: FLOWS.fetch_add(1, Ordering::Relaxed),
             name,
             inflight: DEFAULT_INFLIGHT,
             memory: u64::MAX,
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
-            fiber_threads: std::thread::available_parallelism().map_or(1, usize::from).min(DEFAULT_FIBER_THREADS),
-            draft: FlowDraft {
-                id: FLOWS.fetch_add(1, Ordering::Relaxed),
-                resources: Vec::new(),
-                names: Vec::new(),
-                stages: Vec::new(),
-                entries: Vec::new(),
-                sink: Sink::new(),
-                errors: Vec::new(),
-            },
+            workers: cores,
+            fiber_threads: cores.min(DEFAULT_FIBER_THREADS),
+            resources: Vec::new(),
+            names: Vec::new(),
+            stages: Vec::new(),
+            entries: Vec::new(),
             columns: HashMap::new(),
             letters: None,
             simulated: None,
-        }
+            errors: Vec::new(),
+        };
+        FlowBuilder { draft, sink: Sink::new() }
     }
 
     /// Lets the flow live in simulated time, which `now` tells in nanoseconds.
     #[cfg(feature = "trace")]
     pub(crate) fn simulate(&mut self, now: Arc<AtomicU64>) {
-        self.simulated = Some(now);
+        self.draft.simulated = Some(now);
     }
 
     /// The cap on units in flight (default [`DEFAULT_INFLIGHT`]). It can be changed while the flow runs.
     pub fn inflight(&mut self, units: u64) -> &mut Self {
-        self.inflight = units;
+        self.draft.inflight = units;
         self
     }
 
@@ -110,13 +100,13 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// beyond the budget at the next moment at which no unit runs, one unit at a time; the next one when the budget is
     /// kept again, or 100 ms later.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
-        self.memory = bytes;
+        self.draft.memory = bytes;
         self
     }
 
     /// The number of threads that serve all non-blocking stages (default: one per core), at most [`MAX_WORKERS`](crate::MAX_WORKERS).
     pub fn workers(&mut self, threads: usize) -> &mut Self {
-        self.workers = threads;
+        self.draft.workers = threads;
         self
     }
 
@@ -124,7 +114,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// (default: two, or one where there is one core). One more thread watches over them.
     #[cfg(feature = "fibers")]
     pub fn fiber_threads(&mut self, threads: usize) -> &mut Self {
-        self.fiber_threads = threads;
+        self.draft.fiber_threads = threads;
         self
     }
 
@@ -132,7 +122,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     ///
     /// Without it, a flow's report keeps the first [`Report::DEAD_LETTERS_KEPT`](crate::Report::DEAD_LETTERS_KEPT) of them.
     pub fn on_dead_letter(&mut self, take: impl Fn(DeadLetter) + Send + Sync + 'static) -> &mut Self {
-        self.letters = Some(Box::new(take));
+        self.draft.letters = Some(Box::new(take));
         self
     }
 
@@ -140,7 +130,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     ///
     /// Without it, results are dropped. Only the first call has an effect.
     pub fn on_retire(&mut self, take: impl Fn(R) + Send + Sync + 'static) -> &mut Self {
-        let _ = self.draft.sink.on_retire.set(Box::new(take));
+        let _ = self.sink.on_retire.set(Box::new(take));
         self
     }
 
@@ -148,28 +138,28 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
     /// Declares a resource with a number of tokens.
     pub fn tokens(&mut self, name: impl Into<String>, capacity: u64) -> Resource {
-        self.resource(name.into(), Supply::Tokens(capacity), false, false)
+        self.draft.resource(name.into(), Supply::Tokens(capacity), false, false)
     }
 
     /// Declares a resource whose tokens arrive at a rate and are spent.
     pub fn rate(&mut self, name: impl Into<String>, rate: Rate) -> Resource {
-        self.resource(name.into(), Supply::Rate(rate), false, false)
+        self.draft.resource(name.into(), Supply::Rate(rate), false, false)
     }
 
     /// Declares a resource with a number of tokens for each key. Keys are made on demand and forgotten when they have
     /// no users.
     pub fn keyed_tokens(&mut self, name: impl Into<String>, per_key: u64) -> Resource {
-        self.resource(name.into(), Supply::Tokens(per_key), true, false)
+        self.draft.resource(name.into(), Supply::Tokens(per_key), true, false)
     }
 
     /// Declares a resource with a rate for each key.
     pub fn keyed_rate(&mut self, name: impl Into<String>, per_key: Rate) -> Resource {
-        self.resource(name.into(), Supply::Rate(per_key), true, false)
+        self.draft.resource(name.into(), Supply::Rate(per_key), true, false)
     }
 
-    /// Sets the maximum number of keys of a keyed resource that may exist at once (default [`DEFAULT_MAX_KEYS`]); a
-    /// unit with a further key waits until one is forgotten. If all of them are in use without a pause, that unit waits
-    /// as long: choose more keys than are busy at once.
+    /// Sets the maximum number of keys of a keyed resource that may exist at once (default
+    /// [`DEFAULT_MAX_KEYS`](crate::DEFAULT_MAX_KEYS)); a unit with a further key waits until one is forgotten. If all of
+    /// them are in use without a pause, that unit waits as long: choose more keys than are busy at once.
     pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
         if let Some(spec) =
             self.draft.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.draft.id)
@@ -186,7 +176,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         objects: impl IntoIterator<Item = C>,
     ) -> Pool<C> {
         let objects: Vec<C> = objects.into_iter().collect();
-        let resource = self.resource(name.into(), Supply::Tokens(objects.len() as u64), false, true);
+        let resource = self.draft.resource(name.into(), Supply::Tokens(objects.len() as u64), false, true);
         Pool { resource, objects: Arc::new(Mutex::new(objects)), make: None }
     }
 
@@ -197,43 +187,19 @@ impl<R: Send + 'static> FlowBuilder<R> {
         most: u64,
         make: impl Fn() -> C + Send + Sync + 'static,
     ) -> Pool<C> {
-        let resource = self.resource(name.into(), Supply::Tokens(most), false, true);
+        let resource = self.draft.resource(name.into(), Supply::Tokens(most), false, true);
         Pool { resource, objects: Arc::new(Mutex::new(Vec::new())), make: Some(Arc::new(make)) }
-    }
-
-    fn resource(&mut self, name: String, supply: Supply, keyed: bool, pool: bool) -> Resource {
-        if self.draft.resources.iter().any(|spec| spec.name == name) {
-            self.draft.errors.push(BuildError::DuplicateResource { resource: name.clone() });
-        }
-        match supply {
-            Supply::Tokens(0) => self.draft.errors.push(BuildError::ZeroCapacity { resource: name.clone() }),
-            Supply::Rate(rate) if !rate.is_valid() => self.draft.errors.push(BuildError::BadRate {
-                resource: name.clone(),
-                per_second: rate.per_second,
-                burst: rate.burst,
-            }),
-            _ => {}
-        }
-        let index = self.draft.resources.len() as u16;
-        self.draft.resources.push(ResourceSpec { name, supply, keyed, pool, max_keys: DEFAULT_MAX_KEYS });
-        Resource { index, flow: self.draft.id }
     }
 
     // ---- stages ---------------------------------------------------------------------------------------
 
     /// Declares a stage that takes `T`: the way into it, before the stage is defined.
     pub fn inlet<T: Send + 'static>(&mut self, name: impl Into<String>) -> Inlet<T> {
-        let name = name.into();
-        if self.draft.names.contains(&name) {
-            self.draft.errors.push(BuildError::DuplicateStage { stage: name.clone() });
-        }
-        let index = self.draft.names.len() as u16;
-        let column = self.columns.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Arc::new(Column::<T>::new())));
+        let columns = &mut self.draft.columns;
+        let column = columns.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Arc::new(Column::<T>::new())));
         let column = column.downcast_ref::<Arc<Column<T>>>().expect("columns are kept by their type").clone();
-        let entry = Arc::new(Entry { index, column, needs: OnceLock::new() });
-        self.draft.names.push(name);
-        self.draft.stages.push(None);
-        self.draft.entries.push(Box::new(entry));
+        let index = self.draft.names.len() as u16;
+        self.draft.declare(name.into(), Box::new(Arc::new(Entry { index, column, needs: OnceLock::new() })));
         Inlet { index, flow: self.draft.id, takes: PhantomData }
     }
 
@@ -249,7 +215,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Out: Send + 'static,
         F: Fn(&mut In, &mut Cx<'_>) -> Result<Out, Failure> + Send + Sync + 'static,
     {
-        StageBuilder::new(&mut self.draft, inlet, Making(FnStage(code)))
+        StageBuilder::new(&mut self.draft, &self.sink, inlet, Making(FnStage(code)))
     }
 
     /// Defines a stage by a closure that changes its input in place; the unit goes on with the same payload.
@@ -261,7 +227,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         T: Send + 'static,
         F: Fn(&mut T, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync + 'static,
     {
-        StageBuilder::new(&mut self.draft, inlet, Updating(code))
+        StageBuilder::new(&mut self.draft, &self.sink, inlet, Updating(code))
     }
 
     /// Defines a stage by a type of its own.
@@ -274,7 +240,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         In: Send + 'static,
         S: Stage<In>,
     {
-        StageBuilder::new(&mut self.draft, inlet, Making(stage))
+        StageBuilder::new(&mut self.draft, &self.sink, inlet, Making(stage))
     }
 
     /// Defines a stage by a closure that opens its input as an iterator of other units, its children.
@@ -326,7 +292,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         I: IntoIterator<Item = Result<Out, Failure>, IntoIter: Send + 'static> + 'static,
         F: Fn(&mut In, &mut Cx<'_>) -> Result<I, Failure> + Send + Sync + 'static,
     {
-        StageBuilder::new(&mut self.draft, inlet, Splitting { open, makes: PhantomData })
+        StageBuilder::new(&mut self.draft, &self.sink, inlet, Splitting { open, makes: PhantomData })
     }
 
     /// Defines a stage that makes groups of its units, by the rules of `gather`; each group goes to the stage's exit as
@@ -385,6 +351,6 @@ impl<R: Send + 'static> FlowBuilder<R> {
         G: Send + 'static,
         K: Hash + Eq + Clone + Send + 'static,
     {
-        StageBuilder::new(&mut self.draft, inlet, gather)
+        StageBuilder::new(&mut self.draft, &self.sink, inlet, gather)
     }
 }

@@ -1,32 +1,66 @@
 //! A flow and its stages between their definition and the build, as the static checks see them.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use crate::check::error::BuildError;
 use crate::check::graph::{Asked, Node};
 use crate::engine::claims::{NO_STAGE, Want, Wants};
 use crate::engine::run::lane::Lane;
-use crate::engine::run::site::StageConfig;
+use crate::engine::run::site::{Letters, StageConfig};
 use crate::engine::settings::Workers;
 use crate::engine::stages::stage::StageSetup;
 use crate::engine::units::groups::GroupRules;
-use crate::limits::{DEFAULT_BLOCKING_WORKERS, MAX_FIBERS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS};
+use crate::limits::{DEFAULT_BLOCKING_WORKERS, DEFAULT_MAX_KEYS, MAX_FIBERS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS};
 use crate::need::Hold;
-use crate::policy::Batch;
-use crate::resource::{ResourceSpec, Supply};
-use crate::ticket::Sink;
+use crate::policy::{AfterFailure, Batch, Retry};
+use crate::resource::{Resource, ResourceSpec, Supply};
 
-/// The part of a flow that the definitions of its stages fill.
-pub(crate) struct FlowDraft<R> {
+/// A flow without the type of its results, so that its checks and its build compile once, not once for each type.
+pub(crate) struct FlowDraft {
     pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) inflight: u64,
+    pub(crate) memory: u64,
+    pub(crate) workers: usize,
+    pub(crate) fiber_threads: usize,
     pub(crate) resources: Vec<ResourceSpec>,
     pub(crate) names: Vec<String>,
     pub(crate) stages: Vec<Option<Draft>>,
     /// The entries of all stages, by index, each an `Arc<Entry<T>>`.
     pub(crate) entries: Vec<Box<dyn Any + Send>>,
-    pub(crate) sink: Arc<Sink<R>>,
+    pub(crate) columns: HashMap<TypeId, Box<dyn Any + Send>>,
+    pub(crate) letters: Option<Letters>,
+    /// The time of a flow that is simulated.
+    pub(crate) simulated: Option<Arc<AtomicU64>>,
     pub(crate) errors: Vec<BuildError>,
+}
+
+/// The settings of a stage.
+pub(crate) struct Policies {
+    pub(crate) retry: Retry,
+    pub(crate) after_failure: AfterFailure,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) idempotent: bool,
+    pub(crate) workers: Option<(usize, usize)>,
+    pub(crate) blocking: bool,
+    pub(crate) fibers: bool,
+    pub(crate) stack: Option<usize>,
+    pub(crate) batch: Batch,
+    pub(crate) queue: Option<u64>,
+}
+
+/// A stage's code, the stages that it may lead to, and the traits of both.
+pub(crate) struct Wired {
+    pub(crate) lane: Box<dyn Lane>,
+    pub(crate) edges: Vec<u16>,
+    pub(crate) retires: bool,
+    pub(crate) splits: bool,
+    pub(crate) weighs: bool,
+    pub(crate) groups: Option<GroupRules>,
 }
 
 /// A stage as its [`StageBuilder`](crate::stage_builder::StageBuilder) leaves it.
@@ -60,6 +94,104 @@ pub(crate) struct NeedDraft {
     pub(crate) amount: Option<u64>,
     pub(crate) keyed: bool,
     pub(crate) hold: Hold,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Policies {
+            retry: Retry::never(),
+            after_failure: AfterFailure::DeadLetter,
+            timeout: None,
+            idempotent: false,
+            workers: None,
+            blocking: false,
+            fibers: false,
+            stack: None,
+            batch: Batch::auto(),
+            queue: None,
+        }
+    }
+}
+
+impl FlowDraft {
+    /// Declares a resource.
+    pub(crate) fn resource(&mut self, name: String, supply: Supply, keyed: bool, pool: bool) -> Resource {
+        if self.resources.iter().any(|spec| spec.name == name) {
+            self.errors.push(BuildError::DuplicateResource { resource: name.clone() });
+        }
+        match supply {
+            Supply::Tokens(0) => self.errors.push(BuildError::ZeroCapacity { resource: name.clone() }),
+            Supply::Rate(rate) if !rate.is_valid() => self.errors.push(BuildError::BadRate {
+                resource: name.clone(),
+                per_second: rate.per_second,
+                burst: rate.burst,
+            }),
+            _ => {}
+        }
+        let index = self.resources.len() as u16;
+        self.resources.push(ResourceSpec { name, supply, keyed, pool, max_keys: DEFAULT_MAX_KEYS });
+        Resource { index, flow: self.id }
+    }
+
+    /// Declares the next stage, with its `Arc<Entry<T>>`.
+    pub(crate) fn declare(&mut self, name: String, entry: Box<dyn Any + Send>) {
+        if self.names.contains(&name) {
+            self.errors.push(BuildError::DuplicateStage { stage: name.clone() });
+        }
+        self.names.push(name);
+        self.stages.push(None);
+        self.entries.push(entry);
+    }
+
+    fn stage_name(&self, stage: usize) -> &str {
+        self.names.get(stage).map_or("?", String::as_str)
+    }
+
+    /// Notes that a stage's inlet, exit or needs belong to another flow.
+    pub(crate) fn refuse_foreign(&mut self, stage: usize) {
+        let stage = self.stage_name(stage).to_owned();
+        self.errors.push(BuildError::Foreign { stage });
+    }
+
+    /// Notes that a stage has a definition already.
+    pub(crate) fn refuse_second(&mut self, stage: usize) {
+        let stage = self.stage_name(stage).to_owned();
+        self.errors.push(BuildError::DefinedTwice { stage });
+    }
+
+    /// Takes the definition of a stage.
+    pub(crate) fn define(&mut self, stage: usize, wired: Wired, needs: Vec<NeedDraft>, policies: Policies) {
+        let Wired { lane, mut edges, retires, splits, weighs, groups } = wired;
+        edges.sort_unstable();
+        edges.dedup();
+        let is_pool = |need: &NeedDraft| self.resources[usize::from(need.resource)].pool;
+        let objects = needs.iter().filter(|need| need.hold == Hold::Batch || is_pool(need));
+        let config = StageConfig {
+            name: self.stage_name(stage).into(),
+            retry: policies.retry,
+            after_failure: policies.after_failure,
+            timeout: policies.timeout,
+            idempotent: policies.idempotent,
+            objects: objects.map(|need| need.resource).collect(),
+        };
+        let Policies { workers, blocking, fibers, stack, batch, queue, .. } = policies;
+        self.stages[stage] = Some(Draft {
+            lane,
+            config,
+            needs,
+            edges,
+            retires,
+            splits,
+            weighs,
+            groups,
+            workers,
+            blocking,
+            fibers,
+            stack,
+            batch: if fibers { batch.or_of(1) } else { batch },
+            queue,
+        });
+    }
 }
 
 impl NeedDraft {

@@ -4,37 +4,28 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::check::error::BuildError;
-use crate::draft::{Draft, FlowDraft, NeedDraft};
+use crate::draft::{FlowDraft, Policies, Wired};
 use crate::engine::run::front::Front;
 use crate::engine::run::lane::Code;
-use crate::engine::run::site::StageConfig;
 use crate::entry::{BytesFn, Entry, EntryNeeds};
 use crate::exit::{Exit, Wiring};
 use crate::inlet::Inlet;
-use crate::need::{Hold, Need};
+use crate::need::Need;
 use crate::policy::{AfterFailure, Batch, Retry};
+use crate::ticket::Sink;
 
 /// Defines one stage: its needs and policies, and where its units go.
 ///
 /// The definition takes effect with [`to`](Self::to).
 #[must_use = "a stage is defined by its exit: end with `.to(…)`"]
 pub struct StageBuilder<'b, R, In, B> {
-    flow: &'b mut FlowDraft<R>,
+    flow: &'b mut FlowDraft,
+    sink: &'b Arc<Sink<R>>,
     inlet: Inlet<In>,
     body: B,
     needs: Vec<Need<In>>,
     bytes: Option<BytesFn<In>>,
-    retry: Retry,
-    after_failure: AfterFailure,
-    timeout: Option<Duration>,
-    idempotent: bool,
-    workers: Option<(usize, usize)>,
-    blocking: bool,
-    fibers: bool,
-    stack: Option<usize>,
-    batch: Batch,
-    queue: Option<u64>,
+    policies: Policies,
 }
 
 impl<R, In, B> std::fmt::Debug for StageBuilder<'_, R, In, B> {
@@ -49,24 +40,8 @@ where
     In: Send + 'static,
     B: Code<In>,
 {
-    pub(crate) fn new(flow: &'b mut FlowDraft<R>, inlet: Inlet<In>, body: B) -> Self {
-        StageBuilder {
-            flow,
-            inlet,
-            body,
-            needs: Vec::new(),
-            bytes: None,
-            retry: Retry::never(),
-            after_failure: AfterFailure::DeadLetter,
-            timeout: None,
-            idempotent: false,
-            workers: None,
-            blocking: false,
-            fibers: false,
-            stack: None,
-            batch: Batch::auto(),
-            queue: None,
-        }
+    pub(crate) fn new(flow: &'b mut FlowDraft, sink: &'b Arc<Sink<R>>, inlet: Inlet<In>, body: B) -> Self {
+        StageBuilder { flow, sink, inlet, body, needs: Vec::new(), bytes: None, policies: Policies::default() }
     }
 }
 
@@ -91,14 +66,14 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
     /// objects and permits allow, up to [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS), and
     /// [`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS) where it has no such need.
     pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {
-        self.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));
+        self.policies.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));
         self
     }
 
     /// Declares that the stage's code waits rather than computes: the stage gets threads of its own, up to its ceiling
     /// of workers, and takes no place of the shared ones.
     pub fn blocking(mut self) -> Self {
-        self.blocking = true;
+        self.policies.blocking = true;
         self
     }
 
@@ -136,52 +111,52 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
     /// stage and the unit.
     #[cfg(feature = "fibers")]
     pub fn stack(mut self, bytes: usize) -> Self {
-        self.stack = Some(bytes);
+        self.policies.stack = Some(bytes);
         self
     }
 
     /// Makes the stage's workers fibers.
     #[cfg(any(feature = "fibers", feature = "trace"))]
     pub(crate) fn on_fibers(mut self) -> Self {
-        self.blocking = true;
-        self.fibers = true;
+        self.policies.blocking = true;
+        self.policies.fibers = true;
         self
     }
 
     /// Sets the number of units that a worker takes at once.
     pub fn batch(mut self, batch: Batch) -> Self {
-        self.batch = batch;
+        self.policies.batch = batch;
         self
     }
 
     /// Declares that running the stage again on the same input does no harm, so that a unit may be cancelled and queued
     /// again when the byte budget is exceeded.
     pub fn idempotent(mut self) -> Self {
-        self.idempotent = true;
+        self.policies.idempotent = true;
         self
     }
 
     /// Limits the time of one attempt. See [`Cx::cancelled`](crate::Cx::cancelled).
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = Some(limit);
+        self.policies.timeout = Some(limit);
         self
     }
 
     /// Limits the number of units in the stage, waiting or running (default: the cap on units in flight).
     pub fn queue(mut self, units: u64) -> Self {
-        self.queue = Some(units);
+        self.policies.queue = Some(units);
         self
     }
 
     /// Sets how often and how soon a failed unit is retried (default: never).
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
+        self.policies.retry = retry;
         self
     }
 
     /// Sets the end of a unit whose last attempt has failed (default: a dead letter).
     pub fn after_failure(mut self, policy: AfterFailure) -> Self {
-        self.after_failure = policy;
+        self.policies.after_failure = policy;
         self
     }
 }
@@ -201,69 +176,32 @@ where
     /// flow.stage(length, |text: &mut String, _| Ok(text.len())).to(shout); // a usize into a stage for String
     /// ```
     pub fn to<X: Exit<B::Out>>(self, exit: X) {
-        let flow = self.flow;
-        let index = usize::from(self.inlet.index);
+        let StageBuilder { flow, sink, inlet, body, needs, bytes, policies } = self;
+        let index = usize::from(inlet.index);
         let mut wiring = Wiring {
             flow: flow.id,
             entries: &flow.entries,
-            sink: &flow.sink,
+            sink,
             edges: Vec::new(),
             retires: false,
-            foreign: self.inlet.flow != flow.id,
+            foreign: inlet.flow != flow.id,
         };
         let exit = exit.wire(&mut wiring);
-        let Wiring { mut edges, retires, mut foreign, .. } = wiring;
-        edges.sort_unstable();
-        edges.dedup();
-        foreign |= self.needs.iter().any(|need| need.resource.flow != flow.id || need.foreign_until(flow.id));
-        let name: Arc<str> = flow.names.get(index).map_or("?", String::as_str).into();
-        let entry = flow.entries.get(index).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
-        let Some(entry) = entry.filter(|_| !foreign) else {
-            flow.errors.push(BuildError::Foreign { stage: name.to_string() });
-            return;
-        };
-        let needs = self.needs.iter().map(|need| NeedDraft {
-            place: false,
-            resource: need.resource.index,
-            amount: need.amount_with.is_none().then_some(need.amount),
-            keyed: need.key.is_some(),
-            hold: need.hold,
-        });
-        let needs: Vec<NeedDraft> = needs.collect();
-        let dynamic: Vec<Need<In>> = self.needs.into_iter().filter(Need::is_dynamic).collect();
+        let Wiring { edges, retires, foreign, .. } = wiring;
+        let is_foreign =
+            foreign || needs.iter().any(|need| need.resource.flow != flow.id || need.foreign_until(flow.id));
+        let entry = flow.entries.get(index).and_then(|entry| entry.downcast_ref::<Arc<Entry<In>>>());
+        let Some(entry) = entry.filter(|_| !is_foreign).cloned() else { return flow.refuse_foreign(index) };
+        let drafts = needs.iter().map(Need::draft).collect();
+        let dynamic: Vec<Need<In>> = needs.into_iter().filter(Need::is_dynamic).collect();
         let resources = dynamic.iter().map(|need| flow.resources[usize::from(need.resource.index)].name.clone());
         let resources = resources.collect();
-        let weighs = self.bytes.is_some();
-        if entry.needs.set(EntryNeeds { dynamic, resources, bytes: self.bytes }).is_err() {
-            flow.errors.push(BuildError::DefinedTwice { stage: name.to_string() });
-            return;
+        let weighs = bytes.is_some();
+        if entry.needs.set(EntryNeeds { dynamic, resources, bytes }).is_err() {
+            return flow.refuse_second(index);
         }
-        let objects = needs.iter().filter(|n| n.hold == Hold::Batch || flow.resources[usize::from(n.resource)].pool);
-        let config = StageConfig {
-            name,
-            retry: self.retry,
-            after_failure: self.after_failure,
-            timeout: self.timeout,
-            idempotent: self.idempotent,
-            objects: objects.map(|n| n.resource).collect(),
-        };
-        let front = Front { entry: entry.clone(), tickets: flow.sink.clone() };
-        let groups = self.body.groups();
-        flow.stages[index] = Some(Draft {
-            lane: self.body.lane(front, exit),
-            config,
-            needs,
-            edges,
-            retires,
-            splits: B::SPLITS,
-            weighs,
-            groups,
-            workers: self.workers,
-            blocking: self.blocking,
-            fibers: self.fibers,
-            stack: self.stack,
-            batch: if self.fibers { self.batch.or_of(1) } else { self.batch },
-            queue: self.queue,
-        });
+        let groups = body.groups();
+        let lane = body.lane(Front { entry, tickets: sink.clone() }, exit);
+        flow.define(index, Wired { lane, edges, retires, splits: B::SPLITS, weighs, groups }, drafts, policies);
     }
 }

@@ -6,9 +6,10 @@ use super::FlowBuilder;
 use crate::check::error::BuildError;
 use crate::check::graph::Graph;
 use crate::check::proof::Proof;
-use crate::draft::{Draft, NeedDraft};
+use crate::draft::{Draft, FlowDraft, NeedDraft};
 use crate::engine::intake::gate::TypedGate;
-use crate::engine::run::site::Site;
+use crate::engine::run::lane::Lane;
+use crate::engine::run::site::{Letters, Site};
 use crate::engine::settings::{LiveSettings, Settings, Workers};
 use crate::engine::state::State;
 #[cfg(feature = "fibers")]
@@ -17,6 +18,7 @@ use crate::engine::threads::shared::Shared;
 use crate::engine::threads::spawn::start_worker;
 use crate::engine::units::column::Column;
 use crate::entry::Entry;
+use crate::failure::DeadLetter;
 use crate::flow::Flow;
 use crate::inlet::Inlet;
 #[cfg(feature = "fibers")]
@@ -38,36 +40,77 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// # Errors
     /// The first fault of the flow, see [`BuildError`]. A flow that passes shows the results of the checks in its
     /// [`plan`](Flow::plan).
-    pub fn build<In: Send + 'static>(mut self, entry: Inlet<In>) -> Result<Flow<In, R>, BuildError> {
-        if let Some(error) = self.draft.errors.drain(..).next() {
+    pub fn build<In: Send + 'static>(self, entry: Inlet<In>) -> Result<Flow<In, R>, BuildError> {
+        let FlowBuilder { mut draft, sink } = self;
+        if let Some(error) = draft.errors.drain(..).next() {
             return Err(error);
         }
-        let entry_handle =
-            self.draft.entries.get(usize::from(entry.index)).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
-        let Some(entry_handle) = entry_handle.filter(|_| entry.flow == self.draft.id).cloned() else {
+        let handle = draft.entries.get(usize::from(entry.index)).and_then(|e| e.downcast_ref::<Arc<Entry<In>>>());
+        let Some(handle) = handle.filter(|_| entry.flow == draft.id).cloned() else {
             return Err(BuildError::Foreign { stage: "the entry".into() });
         };
+        let parts = draft.check(entry.index)?;
+        let gate = Arc::new(TypedGate::new(handle, parts.settings.clone()));
+        Ok(Flow {
+            shared: Shared::new(
+                parts.site,
+                parts.settings,
+                parts.lanes,
+                gate.clone(),
+                parts.state,
+                start_worker,
+                #[cfg(feature = "fibers")]
+                parts.fibers,
+            ),
+            gate,
+            sink,
+            kept: parts.kept,
+            plan: parts.plan,
+            #[cfg(feature = "trace")]
+            built: parts.built,
+            #[cfg(feature = "trace")]
+            tape: std::sync::OnceLock::new(),
+        })
+    }
+}
+
+/// The parts of a flow that has passed its checks, all but those that depend on the types of its units and results.
+struct Parts {
+    settings: Arc<LiveSettings>,
+    site: Site,
+    lanes: Vec<Box<dyn Lane>>,
+    state: State,
+    plan: Plan,
+    kept: Arc<Mutex<Vec<DeadLetter>>>,
+    #[cfg(feature = "fibers")]
+    fibers: FiberSeats,
+    #[cfg(feature = "trace")]
+    built: Arc<Built>,
+}
+
+impl FlowDraft {
+    fn check(mut self, entry: u16) -> Result<Parts, BuildError> {
         self.check_limits()?;
-        let mut drafts = Vec::with_capacity(self.draft.stages.len());
-        for (draft, name) in std::mem::take(&mut self.draft.stages).into_iter().zip(&self.draft.names) {
+        let mut drafts = Vec::with_capacity(self.stages.len());
+        for (draft, name) in std::mem::take(&mut self.stages).into_iter().zip(&self.names) {
             drafts.push(draft.ok_or_else(|| BuildError::UndefinedStage { stage: name.clone() })?);
         }
         for draft in &drafts {
             self.check_needs(draft)?;
         }
         #[cfg(feature = "trace")]
-        let model = self.model(entry.index, &drafts);
+        let model = self.model(entry, &drafts);
         let places = self.add_queue_places(&mut drafts);
-        let entry_place = places.get(usize::from(entry.index)).copied().flatten();
+        let entry_place = places.get(usize::from(entry)).copied().flatten();
         let graph = Graph {
-            entry: entry.index,
+            entry,
             entry_place,
-            resources: self.draft.resources.iter().map(|spec| spec.name.clone()).collect(),
-            stages: drafts.iter().zip(&self.draft.names).map(|(draft, name)| draft.node(name)).collect(),
+            resources: self.resources.iter().map(|spec| spec.name.clone()).collect(),
+            stages: drafts.iter().zip(&self.names).map(|(draft, name)| draft.node(name)).collect(),
         };
         let proof = graph.check()?;
 
-        let n = self.draft.resources.len();
+        let n = self.resources.len();
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
         let mut nth = vec![None; drafts.len()];
@@ -81,50 +124,30 @@ impl<R: Send + 'static> FlowBuilder<R> {
             inflight: self.inflight,
             memory: self.memory,
             shared_workers: self.workers,
-            workers: drafts.iter().map(|draft| draft.workers(self.workers, &self.draft.resources)).collect(),
+            workers: drafts.iter().map(|draft| draft.workers(self.workers, &self.resources)).collect(),
         }));
-        let state = State::new(&settings.get(), setups, &self.draft.resources, &ranks, order, entry.index, entry_place);
-
-        let kept = Arc::new(Mutex::new(Vec::new()));
-        let letters = self.letters.take().unwrap_or_else(|| {
-            let kept = kept.clone();
-            Box::new(move |letter| {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() < Report::DEAD_LETTERS_KEPT {
-                    kept.push(letter);
-                }
-            })
-        });
+        let state = State::new(&settings.get(), setups, &self.resources, &ranks, order, entry, entry_place);
+        let (kept, letters) = keep_letters(self.letters);
         #[cfg(feature = "fibers")]
         let fibers = fiber_seats(&drafts, self.fiber_threads);
         let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
-        let gate = Arc::new(TypedGate::new(entry_handle, settings.clone()));
-        let mut site = Site::new(self.name, self.draft.id, configs, state.columns(), letters);
+        let mut site = Site::new(self.name, self.id, configs, state.columns(), letters);
         if let Some(now) = self.simulated {
             site.simulate(now);
         }
         #[cfg(feature = "trace")]
         let built = Arc::new(Built { model, workers: settings.get().workers.clone() });
-        let shared = Shared::new(
-            site,
+        Ok(Parts {
             settings,
+            site,
             lanes,
-            gate.clone(),
             state,
-            start_worker,
+            plan,
+            kept,
             #[cfg(feature = "fibers")]
             fibers,
-        );
-        Ok(Flow {
-            shared,
-            gate,
-            sink: self.draft.sink,
-            kept,
-            plan,
             #[cfg(feature = "trace")]
             built,
-            #[cfg(feature = "trace")]
-            tape: std::sync::OnceLock::new(),
         })
     }
 
@@ -138,7 +161,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
             workers: self.workers,
             entry,
             stages: drafts.iter().map(ModelStage::of).collect(),
-            resources: self.draft.resources.iter().map(ModelResource::of).collect(),
+            resources: self.resources.iter().map(ModelResource::of).collect(),
         }
     }
 
@@ -168,15 +191,15 @@ impl<R: Send + 'static> FlowBuilder<R> {
             return Err(BuildError::TooMany { what: "workers", count: self.workers, most: MAX_WORKERS });
         }
         for (what, count, most) in [
-            ("stages", self.draft.names.len(), MAX_STAGES),
-            ("resources", self.draft.resources.len(), MAX_RESOURCES),
+            ("stages", self.names.len(), MAX_STAGES),
+            ("resources", self.resources.len(), MAX_RESOURCES),
             ("units in flight", usize::try_from(self.inflight).unwrap_or(usize::MAX), Column::<u8>::MAX_ROWS),
         ] {
             if count > most {
                 return Err(BuildError::TooMany { what, count, most });
             }
         }
-        match self.draft.resources.iter().find(|spec| spec.max_keys == 0) {
+        match self.resources.iter().find(|spec| spec.max_keys == 0) {
             Some(spec) => Err(BuildError::ZeroKeys { resource: spec.name.clone() }),
             None => Ok(()),
         }
@@ -185,7 +208,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     fn check_needs(&self, draft: &Draft) -> Result<(), BuildError> {
         let stage = || draft.config.name.to_string();
         for need in &draft.needs {
-            let spec = &self.draft.resources[usize::from(need.resource)];
+            let spec = &self.resources[usize::from(need.resource)];
             let resource = spec.name.clone();
             let capacity = match spec.supply {
                 Supply::Tokens(tokens) => tokens,
@@ -254,9 +277,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
                 places.push(None);
                 continue;
             };
-            let index = self.draft.resources.len() as u16;
-            self.draft.resources.push(ResourceSpec {
-                name: format!("queue of {}", self.draft.names[s]),
+            let index = self.resources.len() as u16;
+            self.resources.push(ResourceSpec {
+                name: format!("queue of {}", self.names[s]),
                 supply: Supply::Tokens(bound),
                 keyed: false,
                 pool: false,
@@ -274,12 +297,11 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     fn plan(&self, drafts: &[Draft], proof: Proof, places: &[Option<u16>]) -> Plan {
-        let mut order: Vec<usize> = (0..self.draft.resources.len()).collect();
+        let mut order: Vec<usize> = (0..self.resources.len()).collect();
         order.sort_by_key(|&r| proof.ranks[r]);
-        let name_of = |s: &u16| self.draft.names[usize::from(*s)].clone();
-        let stages = drafts.iter().zip(&self.draft.names).zip(places).map(|((draft, name), place)| {
-            let Workers { floor: workers_min, ceiling: workers_max, .. } =
-                draft.workers(self.workers, &self.draft.resources);
+        let name_of = |s: &u16| self.names[usize::from(*s)].clone();
+        let stages = drafts.iter().zip(&self.names).zip(places).map(|((draft, name), place)| {
+            let Workers { floor: workers_min, ceiling: workers_max, .. } = draft.workers(self.workers, &self.resources);
             PlanStage {
                 name: name.clone(),
                 queue_bound: place.map_or(self.inflight, |_| draft.queue.unwrap_or(self.inflight)),
@@ -296,7 +318,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
                     .needs
                     .iter()
                     .map(|need| PlanNeed {
-                        resource: self.draft.resources[usize::from(need.resource)].name.clone(),
+                        resource: self.resources[usize::from(need.resource)].name.clone(),
                         amount: need.amount,
                         keyed: need.keyed,
                         per_batch: need.hold == Hold::Batch,
@@ -313,11 +335,24 @@ impl<R: Send + 'static> FlowBuilder<R> {
             memory: self.memory,
             workers: self.workers as u64,
             stages: stages.collect(),
-            resources: self.draft.resources.iter().map(PlanResource::of).collect(),
-            order: order.into_iter().map(|r| self.draft.resources[r].name.clone()).collect(),
+            resources: self.resources.iter().map(PlanResource::of).collect(),
+            order: order.into_iter().map(|r| self.resources[r].name.clone()).collect(),
             pairs: proof.pairs,
         }
     }
+}
+
+/// The listener for dead letters without a ticket, and the letters that it keeps if the program has set none.
+fn keep_letters(listener: Option<Letters>) -> (Arc<Mutex<Vec<DeadLetter>>>, Letters) {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let ours = kept.clone();
+    let keep = move |letter| {
+        let mut kept = ours.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < Report::DEAD_LETTERS_KEPT {
+            kept.push(letter);
+        }
+    };
+    (kept, listener.unwrap_or_else(|| Box::new(keep)))
 }
 
 /// The stages whose workers are fibers, with stacks for the one that needs the largest.
