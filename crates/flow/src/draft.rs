@@ -15,7 +15,7 @@ use crate::engine::settings::Workers;
 use crate::engine::stages::stage::StageSetup;
 use crate::engine::units::groups::GroupRules;
 use crate::limits::{DEFAULT_BLOCKING_WORKERS, DEFAULT_MAX_KEYS, MAX_FIBERS, MAX_WORKERS, MAX_WORKERS_BY_NEEDS};
-use crate::need::Hold;
+use crate::need::{Hold, Need};
 use crate::policy::{AfterFailure, Batch, Retry};
 use crate::resource::{Resource, ResourceSpec, Supply};
 
@@ -191,6 +191,18 @@ impl FlowDraft {
             batch: if fibers { batch.or_of(1) } else { batch },
             queue,
         });
+    }
+}
+
+impl<T> From<&Need<T>> for NeedDraft {
+    fn from(need: &Need<T>) -> Self {
+        NeedDraft {
+            place: false,
+            resource: need.resource.index,
+            amount: need.amount_with.is_none().then_some(need.amount),
+            keyed: need.key.is_some(),
+            hold: need.hold,
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::draft::NeedDraft;
 use crate::inlet::Inlet;
 use crate::resource::{Pool, Resource};
 
@@ -112,17 +111,6 @@ impl<T> Need<T> {
 
     pub(crate) fn foreign_until(&self, flow: u64) -> bool {
         self.until_flow.is_some_and(|theirs| theirs != flow)
-    }
-
-    /// The need without its payload type.
-    pub(crate) fn draft(&self) -> NeedDraft {
-        NeedDraft {
-            place: false,
-            resource: self.resource.index,
-            amount: self.amount_with.is_none().then_some(self.amount),
-            keyed: self.key.is_some(),
-            hold: self.hold,
-        }
     }
 
     /// Whether the need differs from unit to unit.

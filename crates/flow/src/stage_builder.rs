@@ -192,7 +192,7 @@ where
             foreign || needs.iter().any(|need| need.resource.flow != flow.id || need.foreign_until(flow.id));
         let entry = flow.entries.get(index).and_then(|entry| entry.downcast_ref::<Arc<Entry<In>>>());
         let Some(entry) = entry.filter(|_| !is_foreign).cloned() else { return flow.refuse_foreign(index) };
-        let drafts = needs.iter().map(Need::draft).collect();
+        let drafts = needs.iter().map(Into::into).collect();
         let dynamic: Vec<Need<In>> = needs.into_iter().filter(Need::is_dynamic).collect();
         let resources = dynamic.iter().map(|need| flow.resources[usize::from(need.resource.index)].name.clone());
         let resources = resources.collect();
