@@ -10,8 +10,9 @@ use crate::{Chain, Program, Stream};
 
 use super::MAX_KEYS;
 use super::formula::Formula;
-use super::input::{Form, Inputs, Place, Source, check_record};
+use super::input::{Form, Inputs, Source, check_record};
 use super::parser::{Expr, Kind, Written};
+use super::place::Place;
 use super::problem::Problem;
 use super::value::Value;
 
@@ -287,7 +288,7 @@ impl<'a> Compiler<'a> {
                 .help("give the program a file, or use `spill(x, \"FOLDER\")` instead of `reread(x)`"));
         }
         self.places.insert(call.span.start, place.clone());
-        let mut source = Source::new(place, form);
+        let mut source = Source::new(place, form, self.inputs.before_wait());
         let chain = self.program.read(&self.label(&call.span), move |value: &mut Value| source.read(value));
         Ok(Flow::Chain(chain.boxed()))
     }

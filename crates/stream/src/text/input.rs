@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use memchr::memchr;
 
 use super::json;
+use super::place::{BeforeWait, OpenContent, Place};
 use super::value::Value;
 
 /// The maximum length of a line or record, in bytes.
@@ -18,24 +18,23 @@ const MAX_RECORD: u64 = 64 << 20;
 /// The number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Opens a content from its start.
-type OpenContent = Rc<dyn Fn() -> io::Result<Box<dyn Read>>>;
-
 /// The inputs for sources without a file, in the order of the text.
 #[derive(Clone, Default)]
 pub struct Inputs {
     files: Vec<PathBuf>,
     standard: bool,
     content: Option<OpenContent>,
+    before_wait: Option<BeforeWait>,
 }
 
 impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { files, standard, content } = self;
+        let Self { files, standard, content, before_wait } = self;
         f.debug_struct("Inputs")
             .field("files", files)
             .field("standard", standard)
             .field("content", &content.is_some())
+            .field("before_wait", &before_wait.is_some())
             .finish()
     }
 }
@@ -67,6 +66,19 @@ impl Inputs {
         Self { content: Some(Rc::new(open)), ..Self::default() }
     }
 
+    /// Calls `before` whenever the program is about to wait for standard input or a file: before it opens a file, and
+    /// before a read when the input has nothing at once. So a caller that gathers output can write it before the wait.
+    ///
+    /// An error of `before` is the error of that read.
+    #[must_use]
+    pub fn before_waits(self, before: impl Fn() -> io::Result<()> + 'static) -> Self {
+        Self { before_wait: Some(Rc::new(before)), ..self }
+    }
+
+    pub(super) fn before_wait(&self) -> Option<BeforeWait> {
+        self.before_wait.clone()
+    }
+
     pub(super) fn place(&self, number: usize) -> Option<Place> {
         match (self.files.get(number), &self.content) {
             (Some(file), _) => Some(Place::File(file.clone())),
@@ -90,14 +102,6 @@ impl Inputs {
     }
 }
 
-/// The input that a source reads.
-#[derive(Clone)]
-pub(super) enum Place {
-    Standard,
-    File(PathBuf),
-    Content(OpenContent),
-}
-
 /// The form of a source's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -107,30 +111,10 @@ pub(super) enum Form {
     Records(u64),
 }
 
-impl Place {
-    pub(super) fn can_be_read_again(&self) -> bool {
-        match self {
-            Self::Standard => false,
-            Self::Content(_) => true,
-            // A missing file is not read at all.
-            Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
-        }
-    }
-
-    fn open(&self) -> io::Result<Box<dyn Read>> {
-        match self {
-            Self::Standard => Ok(Box::new(io::stdin().lock())),
-            Self::Content(open) => open(),
-            Self::File(path) => File::open(path)
-                .map(|file| -> Box<dyn Read> { Box::new(file) })
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
-        }
-    }
-}
-
 /// A source, which opens its input for its first value.
 pub(super) struct Source {
     place: Place,
+    before_wait: Option<BeforeWait>,
     form: Form,
     open: Option<Open>,
     number: u64,
@@ -142,8 +126,8 @@ enum Open {
 }
 
 impl Source {
-    pub(super) fn new(place: Place, form: Form) -> Self {
-        Self { place, form, open: None, number: 0 }
+    pub(super) fn new(place: Place, form: Form, before_wait: Option<BeforeWait>) -> Self {
+        Self { place, before_wait, form, open: None, number: 0 }
     }
 
     /// Reads the next value in place of another. Returns `false` at the end.
@@ -171,7 +155,7 @@ impl Source {
     }
 
     fn opened(&self) -> io::Result<Open> {
-        let reader = self.place.open()?;
+        let reader = self.place.open(self.before_wait.as_ref())?;
         if self.form != Form::Csv {
             return Ok(Open::Bytes(BufReader::with_capacity(READ_BYTES, reader), Vec::new()));
         }
@@ -252,10 +236,4 @@ fn read_row(
 
 pub(super) fn check_record(bytes: i64) -> Option<u64> {
     u64::try_from(bytes).ok().filter(|bytes| (1..=MAX_RECORD).contains(bytes))
-}
-
-impl Place {
-    pub(super) fn of(path: &str) -> Self {
-        Self::File(Path::new(path).to_owned())
-    }
 }

@@ -39,6 +39,7 @@ mod input;
 mod json;
 mod lexer;
 mod parser;
+mod place;
 mod problem;
 mod program;
 mod value;
