@@ -1,5 +1,6 @@
 //! The inputs of a text program, and its sources.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -117,7 +118,20 @@ pub(super) struct Source {
     before_wait: Option<BeforeWait>,
     form: Form,
     open: Option<Open>,
-    number: u64,
+    position: Position,
+}
+
+/// The last value that a source has read, by its number in the input.
+#[derive(Clone)]
+pub(super) struct Position {
+    unit: &'static str,
+    number: Rc<Cell<u64>>,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.unit, self.number.get())
+    }
 }
 
 enum Open {
@@ -127,7 +141,17 @@ enum Open {
 
 impl Source {
     pub(super) fn new(place: Place, form: Form, before_wait: Option<BeforeWait>) -> Self {
-        Self { place, before_wait, form, open: None, number: 0 }
+        let unit = match form {
+            Form::Records(_) => "record",
+            Form::Csv => "row",
+            Form::Lines | Form::Json => "line",
+        };
+        Self { place, before_wait, form, open: None, position: Position { unit, number: Rc::default() } }
+    }
+
+    /// Returns the position of the source, which moves as the source reads.
+    pub(super) fn position(&self) -> Position {
+        self.position.clone()
     }
 
     /// Reads the next value in place of another. Returns `false` at the end.
@@ -135,7 +159,7 @@ impl Source {
         if self.open.is_none() {
             self.open = Some(self.opened().map_err(|error| error.to_string())?);
         }
-        self.number += 1;
+        self.position.number.set(self.position.number.get() + 1);
         let read = match self.open.as_mut().expect("it was opened") {
             Open::Csv(reader, row, header) => read_row(reader, row, header, value),
             Open::Bytes(reader, line) => match self.form {
@@ -144,14 +168,7 @@ impl Source {
                 _ => read_line(reader, value.text()),
             },
         };
-        read.map_err(|error| {
-            let unit = match self.form {
-                Form::Records(_) => "record",
-                Form::Csv => "row",
-                Form::Lines | Form::Json => "line",
-            };
-            format!("{unit} {}: {error}", self.number)
-        })
+        read.map_err(|error| format!("{}: {error}", self.position))
     }
 
     fn opened(&self) -> io::Result<Open> {
@@ -203,7 +220,7 @@ fn read_json(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>, value: &mut 
     if !read_line(reader, line)? {
         return Ok(false);
     }
-    json::read(line, value).map_err(|error| format!("not JSON: {error}"))?;
+    json::read(line, value)?;
     Ok(true)
 }
 
@@ -221,7 +238,7 @@ fn read_row(
     header: &[String],
     value: &mut Value,
 ) -> Result<bool, String> {
-    if !reader.read_byte_record(row).map_err(|error| error.to_string())? {
+    if !reader.read_byte_record(row).map_err(|error| not_a_row(&error))? {
         return Ok(false);
     }
     if !matches!(value, Value::Fields(_)) {
@@ -232,6 +249,17 @@ fn read_row(
         value.text().extend_from_slice(field);
     }
     Ok(true)
+}
+
+/// Returns the message of an error, without the numbers of the row that the reader counts.
+#[cold]
+fn not_a_row(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("found {len} field(s); expected {expected_len}, as in the header")
+        }
+        _ => error.to_string(),
+    }
 }
 
 pub(super) fn check_record(bytes: i64) -> Option<u64> {
