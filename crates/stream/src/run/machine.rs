@@ -4,12 +4,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::check::{Bound, Guarantee, Proof};
 use crate::fuse::Stop;
-use crate::graph::Graph;
-use crate::net::{Driven, Elastic, Kind, Net, Stuck, Tokens, View};
+use crate::net::{Driven, Kind, Stuck, Tokens};
 
 use super::error::RunError;
+use super::plan::Parts;
 use super::queue::Inlet;
 use super::schedule::{Firing, Schedule};
 
@@ -58,14 +57,12 @@ enum Code {
 
 /// See the [module](self).
 pub(crate) struct Machine {
+    parts: Arc<Parts>,
     tokens: Tokens,
     works: Works,
-    /// The firings of a period; `None` if the data decide, or a source is at its end. While there is a schedule,
+    /// The place in the record; `None` if the data decide, or a source is at its end. While there is a schedule,
     /// `tokens` is the state before its first firing.
     schedule: Option<Schedule>,
-    elastic: Vec<Option<Elastic>>,
-    labels: Vec<String>,
-    sink: usize,
 }
 
 /// The code of a net.
@@ -81,11 +78,10 @@ struct Works {
 
 impl Machine {
     /// Puts each node's code into its place in the net.
-    pub(crate) fn new(graph: &Graph, net: &Net, proof: &Proof, works: Vec<Work>, moment: &Rc<Cell<u64>>) -> Self {
-        let room = |bound: &Bound| if bound.guarantee == Guarantee::Spill { u64::MAX } else { bound.values };
-        let caps: Vec<u64> = proof.edges().iter().map(room).collect();
+    pub(crate) fn new(parts: &Arc<Parts>, works: Vec<Work>, moment: &Rc<Cell<u64>>) -> Self {
+        let (net, tokens) = (&parts.net, parts.start.clone());
         let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
-        let mut take = |node: usize| works[node].take().expect("each node has one place");
+        let mut take = |node: usize| works[parts.nodes[node]].take().expect("each node has one place");
         let mut actors = Vec::new();
         let mut trees: Vec<Vec<Option<Step>>> = Vec::new();
         let mut queues: Vec<Option<Inlet>> = net.edges.iter().map(|_| None).collect();
@@ -94,7 +90,7 @@ impl Machine {
                 Work::Source(begin) => Code::Source(begin()),
                 Work::Actor(work, inputs) => {
                     for (edge, queue) in actor.inputs.iter().zip(inputs) {
-                        queue.borrow_mut().reserve(caps[*edge], net.edges[*edge].elastic.is_none());
+                        queue.borrow_mut().reserve(tokens.caps[*edge], net.edges[*edge].elastic.is_none());
                         queues[*edge] = Some(queue);
                     }
                     Code::Actor(work)
@@ -108,19 +104,11 @@ impl Machine {
             });
             trees.push(tree.collect());
         }
-        let tokens = Tokens::new(Arc::new(View::whole(net)), caps);
-        let sink = net.actors.iter().position(|actor| actor.kind == Kind::Sink).expect("a program has a sink");
-        let mut schedule = Schedule::of(&tokens, sink);
-        if let Some(schedule) = &mut schedule {
-            schedule.keep(|actor, branch| trees[actor][branch].is_some(), |edge| queues[edge].is_some());
-        }
         Self {
-            schedule,
+            schedule: parts.record.clone().map(Schedule::new),
             tokens,
             works: Works { actors, trees, queues, moment: Rc::clone(moment) },
-            elastic: net.edges.iter().map(|edge| edge.elastic).collect(),
-            labels: net.actors.iter().map(|actor| graph.nodes()[actor.node].label.clone()).collect(),
-            sink,
+            parts: Arc::clone(parts),
         }
     }
 
@@ -135,7 +123,7 @@ impl Machine {
             self.schedule = None;
         }
         let works = &mut self.works;
-        let driven = self.tokens.drive(self.sink, |tokens, actor, gives| works.fire(tokens, actor, gives, steps));
+        let driven = self.tokens.drive(self.parts.sink, |tokens, actor, gives| works.fire(tokens, actor, gives, steps));
         match driven {
             Ok(Ok(Driven::Fired)) => Stop::Value,
             Ok(Ok(Driven::Ended)) => Stop::End,
@@ -145,8 +133,8 @@ impl Machine {
     }
 
     fn stuck(&self, circle: &[(usize, bool)]) -> RunError {
-        let reader = |edge: usize| self.labels[self.tokens.view.ends[edge].1].clone();
-        let full = circle.iter().find(|(edge, room)| *room && self.elastic[*edge].is_some());
+        let reader = |edge: usize| self.parts.labels[self.tokens.view.ends[edge].1].clone();
+        let full = circle.iter().find(|(edge, room)| *room && self.parts.net.edges[*edge].elastic.is_some());
         match full {
             Some((edge, _)) => RunError::BufferFull { label: reader(*edge), values: self.tokens.caps[*edge] },
             None => RunError::Stuck { label: circle.first().map_or(String::new(), |(edge, _)| reader(*edge)) },

@@ -11,6 +11,7 @@
 mod chains;
 mod error;
 mod machine;
+mod plan;
 mod queue;
 mod running;
 mod schedule;
@@ -20,7 +21,7 @@ pub use self::error::RunError;
 pub use self::running::{Part, Report, Running, Values};
 pub use self::spill::Stored;
 
-pub(crate) use self::chains::without_chains;
 pub(crate) use self::machine::{Draw, Machine, Turn, Work};
+pub(crate) use self::plan::Plan;
 pub(crate) use self::queue::{Inlet, MakeDisk, Queue, Shared, assign};
 pub(crate) use self::spill::{Disk, SpillQueue};

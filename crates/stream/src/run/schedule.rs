@@ -35,19 +35,15 @@ pub(crate) struct Firing {
     pub(crate) is_last: bool,
 }
 
-/// See the [module](self).
+/// The firings of a period, with those before it.
 #[derive(Debug)]
-pub(crate) struct Schedule {
+pub(crate) struct Record {
     firings: Vec<Firing>,
     /// The firing that follows the last one.
     cycle: usize,
-    /// The next firing.
-    at: usize,
-    /// The number of times that the run has been at the end of the record.
-    turns: u64,
 }
 
-impl Schedule {
+impl Record {
     /// Records the firings of a net in this state; `None` if the data decide, or the period is too long.
     pub(crate) fn of(start: &Tokens, sink: usize) -> Option<Self> {
         let view = Arc::clone(&start.view);
@@ -82,7 +78,7 @@ impl Schedule {
                 Ok(Err(Some(cycle))) => {
                     let takes = |edge: usize| firings[cycle..].iter().any(|firing| firing.actor == view.ends[edge].1);
                     let is_closed = (0..grows.len()).all(|edge| !grows[edge] || !takes(edge));
-                    return is_closed.then_some(Self { firings, cycle, at: 0, turns: 0 });
+                    return is_closed.then_some(Self { firings, cycle });
                 }
                 _ => return None,
             }
@@ -96,35 +92,51 @@ impl Schedule {
             firing.edges.retain(|edge| has_queue(*edge));
         }
     }
+}
+
+/// The place of a run in its record.
+pub(crate) struct Schedule {
+    record: Arc<Record>,
+    /// The next firing.
+    at: usize,
+    /// The number of times that the run has been at the end of the record.
+    turns: u64,
+}
+
+impl Schedule {
+    pub(crate) fn new(record: Arc<Record>) -> Self {
+        Self { record, at: 0, turns: 0 }
+    }
 
     /// Returns the next firing.
     pub(crate) fn next(&self) -> &Firing {
-        &self.firings[self.at]
+        &self.record.firings[self.at]
     }
 
     /// Moves on to the next firing.
     pub(crate) fn advance(&mut self) {
         self.at += 1;
-        if self.at == self.firings.len() {
-            self.at = self.cycle;
+        if self.at == self.record.firings.len() {
+            self.at = self.record.cycle;
             self.turns += 1;
         }
     }
 
     /// Returns the state before the next firing. `start` is the state before the first.
     pub(crate) fn state(&self, start: &Tokens) -> Tokens {
+        let Record { firings: recorded, cycle } = &*self.record;
         let mut tokens = start.clone();
         let mut fire = |firings: &[Firing]| {
             firings.iter().for_each(|firing| tokens.fire(firing.actor, firing.turn.gives));
             tokens.counts.clone()
         };
         if self.turns == 0 {
-            fire(&self.firings[..self.at]);
+            fire(&recorded[..self.at]);
             return tokens;
         }
-        let before = fire(&self.firings[..self.cycle]);
-        let after = fire(&self.firings[self.cycle..]);
-        fire(&self.firings[self.cycle..self.at]);
+        let before = fire(&recorded[..*cycle]);
+        let after = fire(&recorded[*cycle..]);
+        fire(&recorded[*cycle..self.at]);
         for (edge, (before, after)) in before.into_iter().zip(after).enumerate() {
             // Only a queue on disk has grown.
             let grown = (after - before).saturating_mul(self.turns - 1);

@@ -47,7 +47,7 @@ mod ways;
 
 pub use self::input::Inputs;
 pub use self::problem::Problem;
-pub use self::program::{TextProgram, parse};
+pub use self::program::{Checked, TextProgram, parse};
 pub use self::value::Value;
 
 /// The maximum length of a program's text, in bytes.
