@@ -68,7 +68,8 @@ impl<T: Clone + 'static> Stream<T> {
         let (from, into) = (Rc::clone(&self.place), Rc::clone(&place));
         let step = Box::new(move || {
             let from = from.borrow();
-            compute(from.as_ref().expect("a value was given"), &mut into.borrow_mut()).map(|()| true)
+            compute(from.as_ref().expect("a value was given"), &mut into.borrow_mut())?;
+            Ok(true)
         });
         let node = self.program.add(Operator::Each, &[self.node], label, size, Work::Branch(step));
         Stream::new(&self.program, node, place)
@@ -131,7 +132,8 @@ impl<T: Clone + 'static> Stream<T> {
     pub fn try_filter(&self, label: &str, mut keep: impl FnMut(&T) -> Result<bool, String> + 'static) -> Self {
         let (from, name) = (Rc::clone(&self.place), label.to_owned());
         let step = move || {
-            keep(from.borrow().as_ref().expect("a value was given")).map_err(|message| result_of(&name, message))
+            keep(from.borrow().as_ref().expect("a value was given"))
+                .map_err(|message| Box::new(result_of(&name, message)))
         };
         self.through(Operator::Pass(Pass::Data), label, Work::Branch(Box::new(step)))
     }

@@ -25,13 +25,13 @@ pub(crate) struct Turn {
 }
 
 /// The code of an actor. It takes values from its queues, and leaves the value that it gives in its place.
-pub(crate) type Actor = Box<dyn FnMut(&Turn) -> Result<(), RunError>>;
+pub(crate) type Actor = Box<dyn FnMut(&Turn) -> Result<(), Box<RunError>>>;
 
 /// The loop of a chain, which leaves its next value in its place. It subtracts the values of its source from the steps.
 pub(crate) type Draw = Box<dyn FnMut(&mut u64) -> Stop>;
 
 /// The code of an operator of a tree, which returns whether the value passes.
-pub(crate) type Step = Box<dyn FnMut() -> Result<bool, RunError>>;
+pub(crate) type Step = Box<dyn FnMut() -> Result<bool, Box<RunError>>>;
 
 /// The code of a node.
 pub(crate) enum Work {

@@ -41,7 +41,7 @@ pub(crate) trait AnyQueue {
     fn reserve(&self, values: u64, proven: bool);
 
     /// Takes in the value from the place in front of the queue.
-    fn enter(&self) -> Result<(), RunError>;
+    fn enter(&self) -> Result<(), Box<RunError>>;
 }
 
 impl<T: Clone> Queue<T> {
@@ -92,16 +92,14 @@ impl<T: Clone> AnyQueue for RefCell<Queue<T>> {
         }
     }
 
-    fn enter(&self) -> Result<(), RunError> {
+    fn enter(&self) -> Result<(), Box<RunError>> {
         let Queue { from, values, disk } = &mut *self.borrow_mut();
         let from = from.borrow();
         let value = from.as_ref().expect("a value was given");
         match disk {
-            Some(disk) => disk.enter(value),
-            None => {
-                values.enter(value);
-                Ok(())
-            }
+            Some(disk) => disk.enter(value)?,
+            None => values.enter(value),
         }
+        Ok(())
     }
 }
