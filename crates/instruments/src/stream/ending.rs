@@ -2,7 +2,7 @@
 //!
 //! - While the program holds output, a signal is noted, and the program ends itself after it has written its lines.
 //! - While it holds none, as in a wait for an input, a signal ends the process where it is.
-//! - A second signal ends the process anywhere, for example in a write to a pipe without a reader's attention.
+//! - A second signal ends the process anywhere, for example in a write to a pipe that is not read.
 //!
 //! Each way, the process ends by the signal, so its parent sees the usual status.
 
