@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use millstream_stream::text::{Inputs, parse};
-use millstream_stream::{Chain, Fused, Program};
+use millstream_stream::{Chain, Fused, Program, Stream};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -62,6 +62,18 @@ fn main() -> Outcome<()> {
         }
         ["fork", values] => {
             black_box(fork(values.parse()?));
+            Ok(())
+        }
+        ["filtered", values] => {
+            black_box(filtered(values.parse()?));
+            Ok(())
+        }
+        ["held", values] => {
+            black_box(held(values.parse()?));
+            Ok(())
+        }
+        ["merged", values] => {
+            black_box(merged(values.parse()?));
             Ok(())
         }
         ["spilled", values] => {
@@ -154,9 +166,30 @@ fn by_hand(values: u64) -> u64 {
 /// The sum of the differences of neighbours: a fork whose branches join again.
 fn fork(values: u64) -> u64 {
     let x = Program::new().iter("x", 0..values).share();
-    let steps = x.skip(1).zip_with(&x, |next, this| next - this);
+    summed(&x.skip(1).zip_with(&x, |next, this| next - this))
+}
+
+/// The same for the values of a filter.
+fn filtered(values: u64) -> u64 {
+    let x = Program::new().iter("x", 0..values).share().filter(|n| n % 4 != 0);
+    summed(&x.skip(1).zip_with(&x, |next, this| next - this))
+}
+
+/// The sum of the differences between each value and the last one that a filter let through.
+fn held(values: u64) -> u64 {
+    let x = Program::new().iter("x", 0..values).share();
+    summed(&x.filter(|n| n % 4 == 0).hold(&x, 0).zip_with(&x, |held, this| this - held))
+}
+
+/// The sum of a filter's values, and of those two later, by turns.
+fn merged(values: u64) -> u64 {
+    let x = Program::new().iter("x", 0..values).share().filter(|n| n % 4 != 0);
+    summed(&x.skip(2).merge(&x))
+}
+
+fn summed(stream: &Stream<u64>) -> u64 {
     let mut sum = 0_u64;
-    steps.run().expect("it has bounds").for_each(|step| sum += step).expect("it runs");
+    stream.run().expect("it has bounds").for_each(|value| sum = sum.wrapping_add(*value)).expect("it runs");
     sum
 }
 

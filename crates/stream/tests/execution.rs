@@ -372,3 +372,28 @@ fn no_value_costs_an_allocation_once_the_queues_are_full() {
     // The end of a stream may allocate; its values may not.
     assert!(ALLOCATIONS.get() - before < 100, "{} allocations for {values} values", ALLOCATIONS.get() - before);
 }
+
+#[test]
+fn a_run_meets_more_states_and_decisions_than_it_keeps() {
+    // Each value decides at 13 filters, in most of the 2^13 ways.
+    let mixed = || (0..20_000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
+    let x = Program::new().iter("x", mixed()).share();
+    let held: Vec<Stream<u64>> = (0..13).map(|bit| x.filter(move |n| n >> bit & 1 == 1).hold(&x, 0)).collect();
+    let fold = |all: u64, part: u64| all.wrapping_mul(31).wrapping_add(part);
+    let all = Stream::zip_all(&held, move |_, part, out: &mut u64| *out = fold(*out, *part));
+    let (mut last, mut out) = ([0; 13], 0);
+    let expected: Vec<u64> = mixed()
+        .map(|n| {
+            (0..13).filter(|bit| n >> bit & 1 == 1).for_each(|bit| last[bit] = n);
+            out = last.into_iter().fold(out, fold);
+            out
+        })
+        .collect();
+    assert_eq!(all.run().unwrap().values().collect::<Result<Vec<_>, _>>().unwrap(), expected);
+
+    // The buffer holds three more values after every four.
+    let x = Program::new().iter("x", 0..20_000_u64).share();
+    let pairs = x.filter(|n| n % 4 == 0).zip(&x.buffer(100_000));
+    let pairs: Vec<_> = pairs.run().unwrap().values().map(Result::unwrap).collect();
+    assert_eq!(pairs, (0..5000).map(|n| (4 * n, n)).collect::<Vec<_>>());
+}

@@ -47,6 +47,7 @@ fn each_function_gives_its_values() {
             &["true"],
         ),
         ("map(numbers(1, 1), number(\"7\") + number(\" 2.5\"))", &["9.5"]),
+        ("map(numbers(-1, -1), (0 - 9223372036854775807 + it) % it)", &["0"]),
     ] {
         assert_eq!(values(text), expected, "{text}");
     }
@@ -83,7 +84,12 @@ fn problems_are_reported_with_their_spans() {
 #[test]
 fn values_that_cannot_be_computed_are_reported_with_the_reason() {
     for (text, message) in [
-        ("map(numbers(1, 2), it / 0)", "division by zero"),
+        ("map(numbers(1, 2), it / 0)", "`map(numbers(1, 2), it / 0)`: 1 / 0: division by zero"),
+        ("map(numbers(-1, -1), it % (it + 1))", "-1 % 0: division by zero"),
+        (
+            "map(numbers(-1, -1), (0 - 9223372036854775807 + it) / it)",
+            "`: -9223372036854775808 / -1 does not fit into 64 bits",
+        ),
         ("map(numbers(9223372036854775807, 9223372036854775807), it + 1)", "does not fit into 64 bits"),
         ("filter(numbers(1, 2), it)", "expected true or false, found a number"),
         ("map(numbers(1, 2), it.a)", "a number has no field `a`"),
@@ -95,6 +101,46 @@ fn values_that_cannot_be_computed_are_reported_with_the_reason() {
         let error = error(text);
         assert!(error.contains(message), "{text}: {error}");
     }
+}
+
+#[test]
+fn errors_of_an_input_name_its_line_once() {
+    for (text, input, expected) in [
+        (
+            "json()",
+            &b"{\"a\": 1}\n{\"a\": x}\n"[..],
+            "cannot read `json()`: line 2: not JSON at column 7: expected value; expected one JSON value in each line",
+        ),
+        ("json()", b"[1\n", "`json()`: line 1: not JSON at column 2: EOF while parsing a list; expected one"),
+        (
+            "map(lines(), number(it))",
+            b"1\n2\n12\xE94\n",
+            "`map(lines(), number(it))`: line 3: byte 3 of `12\u{FFFD}4` is 0xE9, which is not UTF-8; expected a number such as `7` \
+             or `-2.5`; `iconv -t UTF-8` converts",
+        ),
+        (
+            "x = filter(lines(), it != \"-\"); zip(x, map(skip(x, 1), number(it)))",
+            b"1\n-\n2\n\xFF\n",
+            ": line 4: byte 1 of ",
+        ),
+        ("reduce(lines(), 0, acc + number(it))", b"1\ntwo\n", ": line 2: `two` is not a number"),
+        ("map(csv(), number(it.n))", b"n\n1\n\n \n", ": row 2: an empty text is not a number"),
+        ("map(records(2), number(it))", b"12ab", ": record 2: `ab` is not a number"),
+        ("csv()", b"a,b\n1,2\n3\n", "`csv()`: row 2: found 1 field(s); expected 2, as in the header"),
+        // The source may be ahead of a value that has waited.
+        (
+            "x = lines(); map(zip(skip(x, 1), x), number(it[1]))",
+            b"one\ntwo\n",
+            "number(it[1]))`: `one` is not a number",
+        ),
+    ] {
+        let inputs = Inputs::content(move || Ok(Box::new(input)));
+        let running = parse(text, &inputs).and_then(TextProgram::run).unwrap_or_else(|p| panic!("{text}: {p}"));
+        let error = running.values().find_map(Result::err).expect("an error").to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    let long = error(&format!("map(numbers(1, 1), number(\"{}\"))", "é".repeat(10_000)));
+    assert!(long.len() < 300, "{long}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use millstream_flow::{Cx, Failure};
-use millstream_stream::text::{Inputs, Problem, TextProgram, Value, parse};
+use millstream_stream::text::{Checked, Problem, Value};
 use millstream_stream::{Part, RunError, Running};
 
 use super::{Op, growing};
@@ -23,7 +23,7 @@ const FIRST: u64 = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Stream {
-    expression: String,
+    program: Checked,
     max_bytes: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Stream {
 /// # Errors
 /// The text is no program, or one without bounds.
 pub(crate) fn check(expression: &str) -> Result<(), Problem> {
-    parse(expression, &Inputs::content(|| Ok(Box::new(io::empty()))))?.check().map(drop)
+    Checked::new(expression).map(drop)
 }
 
 /// The error at which a reading of the payload has stopped.
@@ -55,16 +55,15 @@ impl<R: Read> Read for Watched<R> {
 }
 
 impl Stream {
+    /// Compiles a program that has been checked with the flow file.
     pub(super) fn new(expression: &str, max_bytes: u64) -> Self {
-        Self { expression: expression.to_owned(), max_bytes }
+        let program = Checked::new(expression).expect("the flow file's check accepts the program");
+        Self { program, max_bytes }
     }
 
-    fn program(&self, payload: &payload::Stream, unread: &Unread) -> Result<TextProgram, Problem> {
+    fn over(&self, payload: &payload::Stream, unread: &Unread) -> Running<Value> {
         let (payload, unread) = (payload.clone(), Rc::clone(unread));
-        let open = move || -> io::Result<Box<dyn Read>> {
-            Ok(Box::new(Watched { reader: payload.reader()?, unread: Rc::clone(&unread) }))
-        };
-        parse(&self.expression, &Inputs::content(open))
+        self.program.run(move || Ok(Box::new(Watched { reader: payload.reader()?, unread: Rc::clone(&unread) })))
     }
 
     /// Runs the program to its end; its values, each on a line. `held` is what the unit holds meanwhile.
@@ -107,8 +106,7 @@ impl Op for Stream {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let payload = record.payload.share();
         let unread = Unread::default();
-        let program = self.program(&payload, &unread);
-        let running = program.and_then(TextProgram::run).map_err(|problem| Failure::permanent(problem.message))?;
+        let running = self.over(&payload, &unread);
         let held = record.held().saturating_add(running.proof().bytes());
         let failure = |error: RunError| match unread.borrow_mut().take() {
             Some(unread) => payload.failure(&unread),

@@ -1,8 +1,14 @@
 //! `millstream stream`.
 
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 
-use crate::support::Room;
+use crate::support::{PATIENCE, Room, end_of, signal, until};
 
 fn run(room: &Room, args: &[&str]) -> (i32, String, String) {
     let output = room.command(args).output().expect("the command runs");
@@ -122,4 +128,93 @@ fn a_reader_that_goes_away_ends_the_program() {
     let script = "\"$0\" stream 'numbers(1, 9000000000000000000)' | head -2; echo ${PIPESTATUS[0]}";
     room.at_home(head.args(["-c", script, env!("CARGO_BIN_EXE_millstream")]));
     assert_eq!(String::from_utf8_lossy(&head.output().expect("bash runs").stdout), "1\n2\n0\n");
+}
+
+/// A program whose input stays open, and its lines as they come.
+fn filter(room: &Room, text: &str, input: &str) -> (Child, PipeWriter, Receiver<String>) {
+    let (reader, mut writer) = pipe().expect("a pipe");
+    writer.write_all(input.as_bytes()).expect("it has room");
+    let mut child = room.command(&["stream", text]);
+    let mut child = child.stdin(reader).stdout(Stdio::piped()).spawn().expect("it starts");
+    let (send, lines) = channel();
+    let stdout = BufReader::new(child.stdout.take().expect("piped"));
+    thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    (child, writer, lines)
+}
+
+/// The bytes in a pipe.
+fn waiting_in(pipe: &impl AsRawFd) -> i32 {
+    let mut bytes = 0;
+    // SAFETY: the call writes one number, and the descriptor is open.
+    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+    bytes
+}
+
+#[test]
+fn each_value_is_out_before_the_program_waits_for_more_input() {
+    let room = Room::new("");
+    for (text, input, expected) in [
+        ("lines()", "a\nb\n", "a\nb\n"),
+        ("x = lines(); zip(skip(x, 1), x)", "a\nb\nc\n", "b\ta\nc\tb\n"),
+        ("map(csv(), it.n)", "n\n1\n2\n", "1\n2\n"),
+        ("map(json(), it)", "7\n8\n", "7\n8\n"),
+        ("records(2)", "abcd", "ab\ncd\n"),
+    ] {
+        let (mut child, mut input_of, lines) = filter(&room, text, input);
+        for line in expected.lines() {
+            assert_eq!(lines.recv_timeout(PATIENCE).as_deref(), Ok(line), "{text}");
+        }
+        input_of.write_all(input.as_bytes()).expect("it reads");
+        assert!(lines.recv_timeout(PATIENCE).is_ok(), "{text}");
+        // It waits, and holds nothing.
+        signal(&child, libc::SIGTERM);
+        assert_eq!(end_of(&mut child).signal(), Some(libc::SIGTERM), "{text}");
+    }
+}
+
+#[test]
+fn a_program_that_is_asked_to_end_leaves_all_its_lines_whole() {
+    let room = Room::new("");
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        // One line is printed, and then the search for another takes forever.
+        let endless = "merge(lines(), filter(numbers(1, 9000000000000000000), it < 0))";
+        let (mut child, input, lines) = filter(&room, endless, "first\n");
+        until("the line is read", || waiting_in(&input) == 0);
+        signal(&child, number);
+        assert_eq!(lines.recv_timeout(PATIENCE).as_deref(), Ok("first"));
+        assert_eq!(end_of(&mut child).signal(), Some(number));
+
+        let mut many = room.command(&["stream", "numbers(1, 9000000000000000000)"]);
+        let mut many = many.stdout(File::create(room.path("many")).expect("a file")).spawn().expect("it starts");
+        until("a buffer is written", || room.path("many").metadata().is_ok_and(|file| file.len() > 0));
+        signal(&many, number);
+        assert_eq!(end_of(&mut many).signal(), Some(number));
+        let many = room.read("many");
+        assert!(many.ends_with('\n') && many.lines().enumerate().all(|(n, line)| line == (n + 1).to_string()));
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_program_whose_output_is_not_read() {
+    let room = Room::new("");
+    let (unread, output): (PipeReader, PipeWriter) = pipe().expect("a pipe");
+    let mut child = room.command(&["stream", "numbers(1, 9000000000000000000)"]);
+    let mut child = child.stdout(output).spawn().expect("it starts");
+    // The pipe has the size of the buffer, so the next write does not end.
+    until("a buffer is written", || waiting_in(&unread) > 60_000);
+    signal(&child, libc::SIGINT);
+    signal(&child, libc::SIGTERM);
+    assert!([Some(libc::SIGINT), Some(libc::SIGTERM)].contains(&end_of(&mut child).signal()));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_a_program_before_it_waits_for_more_input() {
+    let room = Room::new("");
+    let (reader, mut writer) = pipe().expect("a pipe");
+    let mut child = room.command(&["stream", "lines()"]);
+    let mut child = child.stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    writer.write_all(b"a line\n").expect("it is there");
+    assert_eq!(end_of(&mut child).code(), Some(0));
+    assert_eq!(std::io::read_to_string(child.stderr.take().expect("piped")).expect("UTF-8"), "");
 }

@@ -37,7 +37,10 @@ starts(v, v).
 A stream that is used twice and joined again needs room for the values that wait. The program runs in constant space, with the room that \
 `--explain` shows, or it is refused: then the message shows the two paths, how fast the gap between them grows, and what to write instead.
 
-Exit status:
+Output into a pipe or a file is written when the input has nothing more at once, so `tail -f LOG | millstream stream … | …` shows each \
+line as it comes. A signal that ends the program (SIGINT, SIGTERM) leaves whole lines, all that were computed; a second one ends it at once.
+
+Exit status, unless a signal ends it:
   0  every value was printed
   1  the run ended early: an input is wrong, a buffer was too small, or a disk was full; the values printed before are right
   2  the program was refused, or the arguments are wrong

@@ -2,20 +2,26 @@
 //!
 //! - [`args`]: the command line;
 //! - `picture`: a mistake, shown in the text;
-//! - `explain`: the table of clocks and bounds.
+//! - `explain`: the table of clocks and bounds;
+//! - `output`: the values, in whole lines;
+//! - `ending`: the signals that end the program.
 
 pub(crate) mod args;
+mod ending;
 mod explain;
+mod output;
 mod picture;
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use millstream_command::screen::out;
-use millstream_stream::Running;
 use millstream_stream::text::{Inputs, Problem, Value, parse};
+use millstream_stream::{Part, Running};
 
 use self::args::StreamArgs;
+use self::output::Output;
 
 /// The run ended early.
 const ENDED_EARLY: u8 = 1;
@@ -24,8 +30,8 @@ const REFUSED: u8 = 2;
 /// Standard output could not be written.
 const NOT_WRITTEN: u8 = 4;
 
-/// The bytes of output that are written at once.
-const WRITE_BYTES: usize = 64 << 10;
+/// Steps of the program between two looks for a signal, while it prints nothing.
+const STEPS: u64 = 4096;
 
 /// `millstream stream`.
 pub(crate) fn stream(args: &StreamArgs) -> ExitCode {
@@ -37,40 +43,49 @@ pub(crate) fn stream(args: &StreamArgs) -> ExitCode {
 
 fn run(args: &StreamArgs) -> Result<u8, Problem> {
     let inputs = if args.file.is_empty() { Inputs::standard() } else { Inputs::files(args.file.clone()) };
-    let program = parse(&args.program, &inputs)?;
     if args.explain {
+        let program = parse(&args.program, &inputs)?;
         let proof = program.check()?;
         return Ok(match out::print(&explain::table(&program.graph(), &proof)) {
             Ok(()) => 0,
             Err(error) => not_written(&error),
         });
     }
-    Ok(print_values(program.run()?))
+    let output = match Output::new() {
+        Ok(output) => Rc::new(output),
+        Err(error) => {
+            out::complain(format_args!("error: cannot heed signals: {error}"));
+            return Ok(ENDED_EARLY);
+        }
+    };
+    let before = Rc::clone(&output);
+    let program = parse(&args.program, &inputs.before_waits(move || before.before_wait()))?;
+    Ok(print_values(program.run()?, &output))
 }
 
 /// Prints every value on a line.
-#[expect(clippy::disallowed_methods, reason = "the values are the user's own data and go out as they are")]
-fn print_values(mut running: Running<Value>) -> u8 {
-    let stdout = io::stdout().lock();
-    let at_once = stdout.is_terminal();
-    let mut out = BufWriter::with_capacity(WRITE_BYTES, stdout);
+fn print_values(mut running: Running<Value>, output: &Output) -> u8 {
     let mut line = Vec::new();
     loop {
-        let value = match running.next() {
-            Ok(Some(value)) => value,
-            Ok(None) => return written(out.flush(), 0),
+        match running.next_within(STEPS) {
+            Ok(Part::Value(value)) => {
+                line.clear();
+                value.print(&mut line);
+                line.push(b'\n');
+                if let Err(error) = output.line(&line) {
+                    return written(Err(error), 0);
+                }
+            }
+            Ok(Part::Pause) => output.obey(),
+            Ok(Part::End) => return written(output.flush(), 0),
             Err(error) => {
-                let status = written(out.flush(), ENDED_EARLY);
+                if let Some(unwritten) = output.failed() {
+                    return written(Err(unwritten), 0);
+                }
+                let status = written(output.flush(), ENDED_EARLY);
                 out::complain(format!("error: {error}"));
                 return status;
             }
-        };
-        line.clear();
-        value.print(&mut line);
-        line.push(b'\n');
-        let wrote = out.write_all(&line).and_then(|()| if at_once { out.flush() } else { Ok(()) });
-        if wrote.is_err() {
-            return written(wrote, 0);
         }
     }
 }

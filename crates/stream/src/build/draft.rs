@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::check::{CheckError, Proof, check, solve};
+use crate::check::{CheckError, Proof, check};
 use crate::graph::{Graph, Node, NodeId, Operator};
-use crate::run::{Inlet, Machine, Queue, RunError, Running, Shared, Work, without_chains};
+use crate::run::{Inlet, Machine, Plan, Queue, RunError, Running, Shared, Work};
 
 use super::stream::Stream;
 
@@ -139,8 +139,21 @@ impl<T: Clone + 'static> Stream<T> {
     /// # Errors
     /// [`Error::Check`] for a program without bounds, and [`Error::RanBefore`].
     pub fn run(&self) -> Result<Running<T>, Error> {
+        if self.program.draft.borrow().ran {
+            return Err(Error::RanBefore);
+        }
+        let plan = self.plan()?;
+        self.run_as(&plan)
+    }
+
+    /// Checks the program and plans its run.
+    pub(crate) fn plan(&self) -> Result<Plan, CheckError> {
         let graph = self.graph();
-        let (net, proof) = solve(&graph)?;
+        Plan::of(&graph, &self.program.draft.borrow().works, self.whole.strong_count() > 0)
+    }
+
+    /// Prepares a run by the plan of a program with the same graph.
+    pub(crate) fn run_as(&self, plan: &Plan) -> Result<Running<T>, Error> {
         let mut works = {
             let mut draft = self.program.draft.borrow_mut();
             if std::mem::replace(&mut draft.ran, true) {
@@ -148,19 +161,14 @@ impl<T: Clone + 'static> Stream<T> {
             }
             std::mem::take(&mut draft.works)
         };
-        if let Some(whole) = self.whole.upgrade().and_then(|held| held.take()) {
-            return Ok(Running::whole(whole, proof));
-        }
-        let in_chain = |work: Option<&Work>| matches!(work, Some(Work::Fused | Work::Source(_)));
-        let in_chain = proof.edges().iter().map(|edge| in_chain(works.get(edge.to))).collect();
-        works.push(Work::Sink);
-        let machine = match without_chains(&graph, works) {
-            (None, works) => Machine::new(&graph, &net, &proof, works, &self.program.moment),
-            (Some(graph), works) => {
-                let (net, proof) = solve(&graph)?;
-                Machine::new(&graph, &net, &proof, works, &self.program.moment)
+        match (self.whole.upgrade().and_then(|held| held.take()), &plan.parts) {
+            (Some(whole), _) => Ok(Running::whole(whole, plan.proof.clone())),
+            (None, Some(parts)) => {
+                works.push(Work::Sink);
+                let machine = Machine::new(parts, works, &self.program.moment);
+                Ok(Running::net(machine, Rc::clone(&self.place), plan.proof.clone(), plan.in_chain.clone()))
             }
-        };
-        Ok(Running::net(machine, Rc::clone(&self.place), proof, in_chain))
+            (None, None) => unreachable!("the program is one chain"),
+        }
     }
 }

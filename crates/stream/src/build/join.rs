@@ -26,7 +26,7 @@ impl<T: Clone + 'static> Stream<T> {
         let ((left, any_left), (right, any_right)) = (queue(self), queue(other));
         let place: Shared<V> = Rc::new(RefCell::new(None));
         let into = Rc::clone(&place);
-        let actor = Box::new(move |_: Turn| {
+        let actor = Box::new(move |_: &Turn| {
             let (mut left, mut right) = (left.borrow_mut(), right.borrow_mut());
             *into.borrow_mut() = Some(join(left.front(), right.front()));
             left.leave()?;
@@ -50,7 +50,7 @@ impl<T: Clone + 'static> Stream<T> {
         let (program, inputs, queues, any) = inputs(streams);
         let place: Shared<U> = Rc::new(RefCell::new(None));
         let into = Rc::clone(&place);
-        let actor = Box::new(move |_: Turn| {
+        let actor = Box::new(move |_: &Turn| {
             let mut into = into.borrow_mut();
             let into = into.get_or_insert_with(U::default);
             for (input, queue) in queues.iter().enumerate() {
@@ -83,7 +83,7 @@ impl<T: Clone + 'static> Stream<T> {
         let (program, inputs, queues, any) = inputs(streams);
         let place: Shared<T> = Rc::new(RefCell::new(None));
         let into = Rc::clone(&place);
-        let actor = Box::new(move |turn: Turn| {
+        let actor = Box::new(move |turn: &Turn| {
             let port = turn.port.expect("a merge takes from one input at a time");
             take(&mut queues[port].borrow_mut(), &into)?;
             Ok(())

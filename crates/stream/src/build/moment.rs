@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::graph::Operator;
-use crate::run::{Shared, Work, assign};
+use crate::run::{RunError, Shared, Work, assign};
 
 use super::stream::Stream;
 
@@ -59,7 +59,7 @@ impl<T: Clone + 'static> Stream<T> {
         operator: Operator,
         label: &str,
         place: Shared<U>,
-        step: impl FnMut() -> Result<bool, crate::run::RunError> + 'static,
+        step: impl FnMut() -> Result<bool, Box<RunError>> + 'static,
     ) -> Stream<U> {
         assert!(self.program.is(&clock.program), "streams of two programs have no moments in common");
         let work = Work::Branch(Box::new(step));

@@ -68,7 +68,8 @@ impl<T: Clone + 'static> Stream<T> {
         let (from, into) = (Rc::clone(&self.place), Rc::clone(&place));
         let step = Box::new(move || {
             let from = from.borrow();
-            compute(from.as_ref().expect("a value was given"), &mut into.borrow_mut()).map(|()| true)
+            compute(from.as_ref().expect("a value was given"), &mut into.borrow_mut())?;
+            Ok(true)
         });
         let node = self.program.add(Operator::Each, &[self.node], label, size, Work::Branch(step));
         Stream::new(&self.program, node, place)
@@ -131,7 +132,8 @@ impl<T: Clone + 'static> Stream<T> {
     pub fn try_filter(&self, label: &str, mut keep: impl FnMut(&T) -> Result<bool, String> + 'static) -> Self {
         let (from, name) = (Rc::clone(&self.place), label.to_owned());
         let step = move || {
-            keep(from.borrow().as_ref().expect("a value was given")).map_err(|message| result_of(&name, message))
+            keep(from.borrow().as_ref().expect("a value was given"))
+                .map_err(|message| Box::new(result_of(&name, message)))
         };
         self.through(Operator::Pass(Pass::Data), label, Work::Branch(Box::new(step)))
     }
@@ -177,7 +179,7 @@ impl<T: Clone + 'static> Stream<T> {
         let (input, any) = queue(self);
         let place: Shared<T> = Rc::new(RefCell::new(None));
         let into = Rc::clone(&place);
-        let actor = Box::new(move |turn: Turn| {
+        let actor = Box::new(move |turn: &Turn| {
             if turn.phase == 0 {
                 take(&mut input.borrow_mut(), &into)?;
             }
@@ -194,7 +196,7 @@ impl<T: Clone + 'static> Stream<T> {
         let (input, any) = queue(self);
         let place: Shared<T> = Rc::new(RefCell::new(None));
         let (into, count) = (Rc::clone(&place), values.len() as u64);
-        let actor = Box::new(move |turn: Turn| {
+        let actor = Box::new(move |turn: &Turn| {
             match values.get(turn.phase as usize) {
                 Some(value) => assign(&mut into.borrow_mut(), value),
                 None => take(&mut input.borrow_mut(), &into)?,
@@ -226,7 +228,7 @@ impl<T: Clone + 'static> Stream<T> {
         let (input, any) = queue(self);
         let place: Shared<S> = Rc::new(RefCell::new(Some(first)));
         let into = Rc::clone(&place);
-        let actor = Box::new(move |turn: Turn| {
+        let actor = Box::new(move |turn: &Turn| {
             if !turn.gives {
                 let mut input = input.borrow_mut();
                 let mut state = into.borrow_mut();
@@ -248,7 +250,7 @@ impl<T: Clone + 'static> Stream<T> {
     #[must_use]
     pub fn buffer(&self, values: u64) -> Self {
         let label = format!("buffer({values})");
-        self.through(Operator::Buffer(values), &label, Work::Branch(Box::new(|| Ok(true))))
+        self.through(Operator::Buffer(values), &label, Work::Pass)
     }
 
     /// Lets values wait in unnamed files in `folder` while the next join is behind.
@@ -261,7 +263,7 @@ impl<T: Clone + 'static> Stream<T> {
     {
         let folder = folder.into();
         let label = format!("spill({folder:?})");
-        let spilled = self.through(Operator::Spill, &label, Work::Branch(Box::new(|| Ok(true))));
+        let spilled = self.through(Operator::Spill, &label, Work::Pass);
         let make = move || -> Box<dyn Disk<T>> { Box::new(SpillQueue::<T>::new(&label, &folder)) };
         Self { spill: Some(Rc::new(make)), ..spilled }
     }

@@ -93,9 +93,9 @@ impl Block {
             for at in 0..self.targets.len() {
                 let (target, times) = self.targets[at];
                 while ahead[at] < times {
-                    let driven = tokens.drive(target, |tokens, actor, gives| {
+                    let driven = tokens.drive(target, |tokens, actor, fire| {
                         firings += 1;
-                        tokens.fire(actor, gives);
+                        tokens.fire(actor, fire);
                         if let Ok(at) = self.targets.binary_search_by_key(&actor, |(target, _)| *target) {
                             ahead[at] += 1;
                         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::clock::Pass;
-use crate::net::{EdgeId, Net, Stuck, Tokens, View};
+use crate::net::{EdgeId, Fire, Net, Stuck, Tokens, View};
 
 use super::circle::{Circle, Silent};
 
@@ -61,7 +61,7 @@ impl Gap {
             let mut watch = Watch::new(fork, grows);
             let mut tokens = Tokens::new(Arc::clone(&view), caps.clone());
             let stuck = loop {
-                match tokens.drive(join, |tokens, actor, gives| watch.fire(tokens, actor, gives)) {
+                match tokens.drive(join, |tokens, actor, fire| watch.fire(tokens, actor, fire)) {
                     Ok(Ok(_)) => {}
                     Ok(Err(Over)) => return watch.gap,
                     Err(stuck) => break stuck,
@@ -109,8 +109,8 @@ impl Watch {
         Self { fork, grows, firings: 0, given: 0, gap: Gap::default(), most: 0, saved: None, power: 1, fewest: 0 }
     }
 
-    fn fire(&mut self, tokens: &mut Tokens, actor: usize, gives: bool) -> Result<(), Over> {
-        tokens.fire(actor, gives);
+    fn fire(&mut self, tokens: &mut Tokens, actor: usize, fire: Fire) -> Result<(), Over> {
+        tokens.fire(actor, fire);
         self.firings += 1;
         self.given += u64::from(actor == self.fork);
         let held = tokens.counts[self.grows];

@@ -33,6 +33,13 @@ pub enum Stop {
     Failed(Box<RunError>),
 }
 
+impl From<Box<RunError>> for Stop {
+    #[cold]
+    fn from(error: Box<RunError>) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl From<RunError> for Stop {
     #[cold]
     fn from(error: RunError) -> Self {

@@ -14,5 +14,5 @@ mod tokens;
 mod view;
 
 pub(crate) use contract::{EdgeId, Elastic, Net};
-pub(crate) use tokens::{Driven, Stuck, Tokens};
-pub(crate) use view::{Kind, View};
+pub(crate) use tokens::{Driven, Fire, Stuck, Tokens};
+pub(crate) use view::{Kind, Takes, View};

@@ -8,13 +8,20 @@
 use std::sync::Arc;
 
 use super::contract::EdgeId;
-use super::view::{Kind, View};
+use super::view::{Kind, Takes, View};
+
+/// A firing: the inputs that it takes from, and whether it gives a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fire {
+    pub(crate) takes: Takes,
+    pub(crate) gives: bool,
+}
 
 /// The readiness of an actor to fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// The actor can fire. `gives` says whether it gives a value.
-    Yes { gives: bool },
+    /// The actor can fire.
+    Yes(Fire),
     /// The actor lacks a value in this queue.
     Input(EdgeId),
     /// The actor lacks room in this queue.
@@ -77,74 +84,53 @@ impl Tokens {
         }
     }
 
-    /// Returns the port that the actor takes from in its phase; `None` for none or all.
-    pub(crate) fn turn(&self, actor: usize) -> Option<usize> {
-        match &self.view.actors[actor].kind {
-            Kind::Merge(turns) => Some(turns[self.phases[actor] as usize]),
-            _ => None,
-        }
-    }
-
     pub(crate) fn phase(&self, actor: usize) -> u64 {
         self.phases[actor]
     }
 
-    /// Returns whether the actor takes values in its phase.
-    pub(crate) fn takes(&self, actor: usize) -> bool {
-        let phase = self.phases[actor];
-        match &self.view.actors[actor].kind {
-            Kind::Source => false,
-            Kind::Repeat(_) => phase == 0,
-            Kind::Prefix(values) => phase == *values,
-            Kind::Zip | Kind::Merge(_) | Kind::Reduce | Kind::Sink => true,
-        }
-    }
-
     /// Returns whether the actor can fire and, if not, the reason.
+    #[inline]
     pub(crate) fn ready(&mut self, actor: usize) -> Ready {
         if self.ended[actor] {
             return Ready::Ended;
         }
-        let gives = match self.lacking(actor) {
-            Some(edge) if self.ended[self.view.ends[edge].0] => match self.view.actors[actor].kind {
+        let shown = &self.view.actors[actor];
+        let takes = shown.kind.takes(self.phases[actor]);
+        // The first empty queue that the actor takes from.
+        let lacking = takes.of(&shown.inputs).iter().copied().flatten().find(|edge| self.counts[*edge] == 0);
+        let gives = match lacking {
+            Some(edge) if self.ended[self.view.ends[edge].0] => match shown.kind {
                 Kind::Reduce => true,
                 _ => return Ready::Ended,
             },
             Some(edge) => return Ready::Input(edge),
             // A reduce whose input is outside the view gives like a source.
-            None => match self.view.actors[actor].kind {
+            None => match shown.kind {
                 Kind::Sink => false,
-                Kind::Reduce => self.view.actors[actor].inputs[0].is_none(),
+                Kind::Reduce => shown.inputs[0].is_none(),
                 _ => true,
             },
         };
         if gives && let Some(edge) = self.full(actor) {
             return Ready::Room(edge);
         }
-        Ready::Yes { gives }
-    }
-
-    /// Returns the first empty queue that the actor takes from.
-    fn lacking(&self, actor: usize) -> Option<EdgeId> {
-        if !self.takes(actor) {
-            return None;
-        }
-        let inputs = &self.view.actors[actor].inputs;
-        let inputs = match self.turn(actor) {
-            Some(port) => &inputs[port..=port],
-            None => &inputs[..],
-        };
-        inputs.iter().copied().flatten().find(|edge| self.counts[*edge] == 0)
+        Ready::Yes(Fire { takes, gives })
     }
 
     /// Returns the first full queue that the next value may enter. A queue whose reader has ended takes everything.
+    #[inline]
     fn full(&mut self, actor: usize) -> Option<EdgeId> {
-        let shown = &self.view.actors[actor];
         let is_full = |edge: EdgeId| self.counts[edge] >= self.caps[edge] && !self.ended[self.view.ends[edge].1];
         // Mostly none is, and then the way of the value does not matter.
-        if !shown.outputs.iter().any(|(edge, _)| is_full(*edge)) {
+        if !self.view.actors[actor].outputs.iter().any(|(edge, _)| is_full(*edge)) {
             return None;
         }
+        self.full_on_the_way(actor)
+    }
+
+    fn full_on_the_way(&mut self, actor: usize) -> Option<EdgeId> {
+        let shown = &self.view.actors[actor];
+        let is_full = |edge: EdgeId| self.counts[edge] >= self.caps[edge] && !self.ended[self.view.ends[edge].1];
         for (at, (parent, pass)) in shown.tree.iter().enumerate() {
             self.reached[at] =
                 parent.is_none_or(|parent| self.reached[parent]) && pass.lets_through(self.passes[actor][at]);
@@ -154,20 +140,20 @@ impl Tokens {
     }
 
     /// Takes the values of the actor's phase out of its queues, and moves on to the next phase.
-    pub(crate) fn take(&mut self, actor: usize) {
-        if self.takes(actor) {
-            let turn = self.turn(actor);
-            for (port, edge) in self.view.actors[actor].inputs.iter().enumerate() {
-                if let Some(edge) = edge.filter(|_| turn.is_none_or(|turn| turn == port)) {
-                    self.counts[edge] = self.counts[edge].saturating_sub(1);
-                }
-            }
+    #[inline]
+    pub(crate) fn take(&mut self, actor: usize, takes: Takes) {
+        let shown = &self.view.actors[actor];
+        for edge in takes.of(&shown.inputs).iter().flatten() {
+            // The last firing of a reduce finds its input empty.
+            self.counts[*edge] = self.counts[*edge].saturating_sub(1);
         }
-        self.phases[actor] = self.view.actors[actor].kind.after(self.phases[actor]);
+        let phase = &mut self.phases[actor];
+        *phase = shown.kind.after(*phase);
     }
 
     /// Passes a value down the actor's tree and puts it into the queues. `step` does the work of each branch that the
     /// value reaches and returns the data decision there; `enter` does the work of each queue.
+    #[inline]
     pub(crate) fn give(&mut self, actor: usize, mut step: impl FnMut(usize) -> bool, mut enter: impl FnMut(EdgeId)) {
         let shown = &self.view.actors[actor];
         let reached = &mut self.reached[..shown.tree.len()];
@@ -189,9 +175,9 @@ impl Tokens {
     }
 
     /// Fires an actor in a net that carries no values.
-    pub(crate) fn fire(&mut self, actor: usize, gives: bool) {
-        self.take(actor);
-        if gives {
+    pub(crate) fn fire(&mut self, actor: usize, fire: Fire) {
+        self.take(actor, fire.takes);
+        if fire.gives {
             self.give(actor, |_| true, |_| {});
         }
     }
@@ -203,10 +189,12 @@ impl Tokens {
     pub(crate) fn drive<E>(
         &mut self,
         target: usize,
-        mut fire: impl FnMut(&mut Self, usize, bool) -> Result<(), E>,
+        mut fire: impl FnMut(&mut Self, usize, Fire) -> Result<(), E>,
     ) -> Result<Result<Driven, E>, Stuck> {
-        self.waits.fill(false);
-        self.waiting.clear();
+        // A demand that an error ended has left its actors here.
+        while let Some((actor, _)) = self.waiting.pop() {
+            self.waits[actor] = false;
+        }
         self.waiting.push((target, None));
         self.waits[target] = true;
         loop {
@@ -215,10 +203,10 @@ impl Tokens {
             let next = match ready {
                 Ready::Input(edge) => (self.view.ends[edge].0, (edge, false)),
                 Ready::Room(edge) => (self.view.ends[edge].1, (edge, true)),
-                Ready::Yes { .. } | Ready::Ended => {
+                Ready::Yes(_) | Ready::Ended => {
                     match ready {
-                        Ready::Yes { gives } => {
-                            if let Err(error) = fire(self, actor, gives) {
+                        Ready::Yes(firing) => {
+                            if let Err(error) = fire(self, actor, firing) {
                                 return Ok(Err(error));
                             }
                         }
@@ -263,6 +251,18 @@ impl Tokens {
             let (edge, room) = at.map_or((0, 0), |(edge, room)| (edge as u64 + 1, u64::from(room)));
             [*actor as u64, edge, room]
         })
+    }
+
+    /// Returns the state as words: the counts of the queues, then the phases. While no actor is at its end, all further
+    /// firings depend on them alone.
+    pub(crate) fn words(&self) -> Vec<u64> {
+        self.counts.iter().copied().chain(self.phases()).collect()
+    }
+
+    /// Returns to a state, given as its words. The peaks remain.
+    pub(crate) fn restore(&mut self, words: &[u64]) {
+        let places = self.counts.iter_mut().chain(&mut self.phases).chain(self.passes.iter_mut().flatten());
+        places.zip(words).for_each(|(place, word)| *place = *word);
     }
 
     /// Returns the phases of all actors and passes, without the queues.

@@ -23,7 +23,48 @@ pub(crate) enum Kind {
     Sink,
 }
 
+/// The inputs from which an actor takes a value in a firing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Nothing,
+    FromAll,
+    From(usize),
+}
+
+impl Takes {
+    /// Returns the input, if the inputs take turns.
+    pub(crate) fn port(self) -> Option<usize> {
+        match self {
+            Self::From(port) => Some(port),
+            Self::Nothing | Self::FromAll => None,
+        }
+    }
+
+    /// Returns these inputs.
+    #[inline]
+    pub(super) fn of(self, inputs: &[Option<EdgeId>]) -> &[Option<EdgeId>] {
+        match self {
+            Self::Nothing => &[],
+            Self::FromAll => inputs,
+            Self::From(port) => &inputs[port..=port],
+        }
+    }
+}
+
 impl Kind {
+    /// Returns the inputs from which the actor takes in this phase.
+    #[inline]
+    pub(super) fn takes(&self, phase: u64) -> Takes {
+        let all_if = |takes| if takes { Takes::FromAll } else { Takes::Nothing };
+        match self {
+            Self::Source => Takes::Nothing,
+            Self::Zip | Self::Reduce | Self::Sink => Takes::FromAll,
+            Self::Merge(turns) => Takes::From(turns[phase as usize]),
+            Self::Repeat(_) => all_if(phase == 0),
+            Self::Prefix(values) => all_if(phase == *values),
+        }
+    }
+
     pub(super) fn of(operator: &Operator) -> Self {
         match operator {
             Operator::Source => Self::Source,
@@ -38,10 +79,12 @@ impl Kind {
     }
 
     /// Returns the phase after this one.
+    #[inline]
     pub(super) fn after(&self, phase: u64) -> u64 {
         match self {
-            Self::Merge(turns) => (phase + 1) % turns.len() as u64,
-            Self::Repeat(copies) => (phase + 1) % copies,
+            Self::Merge(turns) if phase + 1 == turns.len() as u64 => 0,
+            Self::Repeat(copies) if phase + 1 == *copies => 0,
+            Self::Merge(_) | Self::Repeat(_) => phase + 1,
             Self::Prefix(values) => (phase + 1).min(*values),
             Self::Source | Self::Zip | Self::Reduce | Self::Sink => phase,
         }

@@ -4,14 +4,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::check::{Bound, Guarantee, Proof};
 use crate::fuse::Stop;
-use crate::graph::Graph;
-use crate::net::{Driven, Elastic, Kind, Net, Stuck, Tokens, View};
+use crate::net::{Driven, EdgeId, Fire, Kind, Stuck, Tokens};
 
 use super::error::RunError;
+use super::memo::Memo;
+use super::plan::Parts;
 use super::queue::Inlet;
-use super::schedule::{Firing, Schedule};
+use super::schedule::{Firing, Record, Schedule};
 
 /// One firing of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub(crate) struct Turn {
 }
 
 /// The code of an actor. It takes values from its queues, and leaves the value that it gives in its place.
-pub(crate) type Actor = Box<dyn FnMut(Turn) -> Result<(), RunError>>;
+pub(crate) type Actor = Box<dyn FnMut(&Turn) -> Result<(), Box<RunError>>>;
 
 /// The loop of a chain, which leaves its next value in its place. It subtracts the values of its source from the steps.
 pub(crate) type Draw = Box<dyn FnMut(&mut u64) -> Stop>;
 
 /// The code of an operator of a tree, which returns whether the value passes.
-pub(crate) type Step = Box<dyn FnMut() -> Result<bool, RunError>>;
+pub(crate) type Step = Box<dyn FnMut() -> Result<bool, Box<RunError>>>;
 
 /// The code of a node.
 pub(crate) enum Work {
@@ -43,7 +43,7 @@ pub(crate) enum Work {
     Actor(Actor, Vec<Inlet>),
     /// An operator of a tree.
     Branch(Step),
-    /// A pass by a clock, which the net handles.
+    /// A pass by a clock, or of all values, which the net handles.
     Pass,
     /// The sink, which has no code. Its values need no queue: each is taken before the next one is given.
     Sink,
@@ -58,20 +58,21 @@ enum Code {
 
 /// See the [module](self).
 pub(crate) struct Machine {
+    parts: Arc<Parts>,
     tokens: Tokens,
     works: Works,
-    /// The firings of a period; `None` if the data decide, or a source is at its end. While there is a schedule,
+    /// The place in the record; `None` if the data decide, or a source is at its end. While there is a schedule,
     /// `tokens` is the state before its first firing.
     schedule: Option<Schedule>,
-    elastic: Vec<Option<Elastic>>,
-    labels: Vec<String>,
-    sink: usize,
+    /// The firings so far, if the data decide; `None` if the rule goes on without them. While there is a memo, `tokens`
+    /// has the peaks, and the memo the rest of the state.
+    memo: Option<Memo>,
 }
 
 /// The code of a net.
-struct Works {
+pub(super) struct Works {
     actors: Vec<Code>,
-    /// The code of each actor's tree; `None` for a pass by a clock.
+    /// The code of each actor's tree; `None` where the net alone decides.
     trees: Vec<Vec<Option<Step>>>,
     /// The queue of each edge; `None` for that of the sink.
     queues: Vec<Option<Inlet>>,
@@ -81,11 +82,10 @@ struct Works {
 
 impl Machine {
     /// Puts each node's code into its place in the net.
-    pub(crate) fn new(graph: &Graph, net: &Net, proof: &Proof, works: Vec<Work>, moment: &Rc<Cell<u64>>) -> Self {
-        let room = |bound: &Bound| if bound.guarantee == Guarantee::Spill { u64::MAX } else { bound.values };
-        let caps: Vec<u64> = proof.edges().iter().map(room).collect();
+    pub(crate) fn new(parts: &Arc<Parts>, works: Vec<Work>, moment: &Rc<Cell<u64>>) -> Self {
+        let (net, tokens) = (&parts.net, parts.start.clone());
         let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
-        let mut take = |node: usize| works[node].take().expect("each node has one place");
+        let mut take = |node: usize| works[parts.nodes[node]].take().expect("each node has one place");
         let mut actors = Vec::new();
         let mut trees: Vec<Vec<Option<Step>>> = Vec::new();
         let mut queues: Vec<Option<Inlet>> = net.edges.iter().map(|_| None).collect();
@@ -94,7 +94,7 @@ impl Machine {
                 Work::Source(begin) => Code::Source(begin()),
                 Work::Actor(work, inputs) => {
                     for (edge, queue) in actor.inputs.iter().zip(inputs) {
-                        queue.borrow_mut().reserve(caps[*edge], net.edges[*edge].elastic.is_none());
+                        queue.reserve(tokens.caps[*edge], net.edges[*edge].elastic.is_none());
                         queues[*edge] = Some(queue);
                     }
                     Code::Actor(work)
@@ -108,19 +108,12 @@ impl Machine {
             });
             trees.push(tree.collect());
         }
-        let tokens = Tokens::new(Arc::new(View::whole(net)), caps);
-        let sink = net.actors.iter().position(|actor| actor.kind == Kind::Sink).expect("a program has a sink");
-        let mut schedule = Schedule::of(&tokens, sink);
-        if let Some(schedule) = &mut schedule {
-            schedule.keep(|actor, branch| trees[actor][branch].is_some(), |edge| queues[edge].is_some());
-        }
         Self {
-            schedule,
+            memo: if parts.record.is_none() { Memo::of(&tokens, parts.sink) } else { None },
+            schedule: parts.record.clone().map(Schedule::new),
             tokens,
             works: Works { actors, trees, queues, moment: Rc::clone(moment) },
-            elastic: net.edges.iter().map(|edge| edge.elastic).collect(),
-            labels: net.actors.iter().map(|actor| graph.nodes()[actor.node].label.clone()).collect(),
-            sink,
+            parts: Arc::clone(parts),
         }
     }
 
@@ -134,8 +127,17 @@ impl Machine {
             self.tokens.ended[schedule.next().actor] = true;
             self.schedule = None;
         }
+        if let Some(memo) = &mut self.memo {
+            let stop = memo.follow(&mut self.works, &mut self.tokens, steps);
+            if memo.is_over {
+                self.memo = None;
+            }
+            if let Some(stop) = stop {
+                return stop;
+            }
+        }
         let works = &mut self.works;
-        let driven = self.tokens.drive(self.sink, |tokens, actor, gives| works.fire(tokens, actor, gives, steps));
+        let driven = self.tokens.drive(self.parts.sink, |tokens, actor, fire| works.fire(tokens, actor, fire, steps));
         match driven {
             Ok(Ok(Driven::Fired)) => Stop::Value,
             Ok(Ok(Driven::Ended)) => Stop::End,
@@ -145,8 +147,8 @@ impl Machine {
     }
 
     fn stuck(&self, circle: &[(usize, bool)]) -> RunError {
-        let reader = |edge: usize| self.labels[self.tokens.view.ends[edge].1].clone();
-        let full = circle.iter().find(|(edge, room)| *room && self.elastic[*edge].is_some());
+        let reader = |edge: usize| self.parts.labels[self.tokens.view.ends[edge].1].clone();
+        let full = circle.iter().find(|(edge, room)| *room && self.parts.net.edges[*edge].elastic.is_some());
         match full {
             Some((edge, _)) => RunError::BufferFull { label: reader(*edge), values: self.tokens.caps[*edge] },
             None => RunError::Stuck { label: circle.first().map_or(String::new(), |(edge, _)| reader(*edge)) },
@@ -163,34 +165,62 @@ impl Machine {
 }
 
 impl Works {
-    /// Does the work of an actor, except for its tree. Returns `false` if the actor is a source at its end.
-    fn act(&mut self, actor: usize, turn: Turn, steps: &mut u64) -> Result<bool, Stop> {
+    /// Does the work of an actor, except for its tree. Returns the reason if it gives no value; that of a source at its
+    /// end is [`Stop::End`].
+    #[inline(always)]
+    pub(super) fn act(&mut self, actor: usize, turn: &Turn, steps: &mut u64) -> Option<Stop> {
         // The firings so far are whole: a pause loses nothing.
         if *steps == 0 {
-            return Err(Stop::Pause);
+            return Some(Stop::Pause);
         }
-        let gave = match &mut self.actors[actor] {
+        self.moment.set(self.moment.get() + 1);
+        match &mut self.actors[actor] {
             Code::Source(draw) => match draw(steps) {
-                Stop::Value => true,
-                Stop::End => false,
-                stop => return Err(stop),
+                Stop::Value => None,
+                stop => Some(stop),
             },
             Code::Actor(work) => {
                 *steps -= 1;
-                work(turn)?;
-                true
+                work(turn).err().map(Stop::from)
             }
-            Code::Sink => true,
-        };
-        self.moment.set(self.moment.get() + 1);
-        Ok(gave)
+            Code::Sink => None,
+        }
+    }
+
+    /// Returns whether a branch has code. Elsewhere the net alone decides.
+    pub(super) fn has_code(&self, actor: usize, branch: usize) -> bool {
+        self.trees[actor][branch].is_some()
+    }
+
+    /// Does the work of a branch. Returns whether the value passes.
+    #[inline(always)]
+    pub(super) fn step(&mut self, actor: usize, branch: usize) -> Result<bool, Stop> {
+        match &mut self.trees[actor][branch] {
+            Some(step) => step().map_err(Stop::from),
+            None => Ok(true),
+        }
+    }
+
+    /// Lets the value in front of a queue enter.
+    #[inline(always)]
+    pub(super) fn enter(&self, edge: EdgeId) -> Result<(), Stop> {
+        match &self.queues[edge] {
+            Some(queue) => queue.enter().map_err(Stop::from),
+            None => Ok(()),
+        }
     }
 
     /// Fires an actor that is ready.
-    fn fire(&mut self, tokens: &mut Tokens, actor: usize, gives: bool, steps: &mut u64) -> Result<(), Stop> {
-        let turn = Turn { port: tokens.turn(actor), phase: tokens.phase(actor), gives };
-        let gave = self.act(actor, turn, steps)?;
-        tokens.take(actor);
+    #[inline]
+    fn fire(&mut self, tokens: &mut Tokens, actor: usize, firing: Fire, steps: &mut u64) -> Result<(), Stop> {
+        let Fire { takes, gives } = firing;
+        let turn = Turn { port: takes.port(), phase: tokens.phase(actor), gives };
+        let gave = match self.act(actor, &turn, steps) {
+            None => true,
+            Some(Stop::End) => false,
+            Some(stop) => return Err(stop),
+        };
+        tokens.take(actor, takes);
         if !gives {
             return Ok(());
         }
@@ -199,7 +229,7 @@ impl Works {
             return Ok(());
         }
         let mut failed = None;
-        let (tree, queues) = (&mut self.trees[actor], &mut self.queues);
+        let (tree, queues) = (&mut self.trees[actor], &self.queues);
         let step = |branch: usize| match &mut tree[branch] {
             Some(step) if failed.is_none() => step().unwrap_or_else(|error| {
                 failed = Some(Stop::from(error));
@@ -211,7 +241,7 @@ impl Works {
         let mut not_entered = None;
         tokens.give(actor, step, |edge| {
             if let Some(queue) = &queues[edge]
-                && let Err(error) = queue.borrow_mut().enter()
+                && let Err(error) = queue.enter()
             {
                 not_entered.get_or_insert(Stop::from(error));
             }
@@ -222,7 +252,7 @@ impl Works {
         failed.or(not_entered).map_or(Ok(()), Err)
     }
 
-    /// Fires as recorded until the sink's queue has one more value.
+    /// Fires as recorded until the sink's queue has one more value, or a source is at its end.
     fn repeat(&mut self, schedule: &mut Schedule, steps: &mut u64) -> Stop {
         loop {
             let firing = schedule.next();
@@ -230,30 +260,25 @@ impl Works {
                 schedule.advance();
                 return Stop::Value;
             }
-            match self.fire_as_recorded(firing, steps) {
-                Ok(true) => schedule.advance(),
-                Ok(false) => return Stop::End,
-                Err(stop) => return stop,
+            if let Some(stop) = self.act(firing.actor, &firing.turn, steps) {
+                return stop;
             }
+            if let Err(stop) = self.pass_as_recorded(schedule.record(), firing) {
+                return stop;
+            }
+            schedule.advance();
         }
     }
 
-    /// Returns `false` if the actor is a source at its end.
-    fn fire_as_recorded(&mut self, firing: &Firing, steps: &mut u64) -> Result<bool, Stop> {
-        if !self.act(firing.actor, firing.turn, steps)? {
-            return Ok(false);
+    /// Passes the value of a firing down its tree and into the queues.
+    #[inline(always)]
+    fn pass_as_recorded(&mut self, record: &Record, firing: &Firing) -> Result<(), Stop> {
+        for branch in record.branches(firing) {
+            self.step(firing.actor, *branch)?;
         }
-        let tree = &mut self.trees[firing.actor];
-        for branch in &firing.branches {
-            if let Some(step) = &mut tree[*branch] {
-                step()?;
-            }
+        for edge in record.edges(firing) {
+            self.enter(*edge)?;
         }
-        for edge in &firing.edges {
-            if let Some(queue) = &self.queues[*edge] {
-                queue.borrow_mut().enter()?;
-            }
-        }
-        Ok(true)
+        Ok(())
     }
 }

@@ -3,14 +3,18 @@
 //! A program that is one chain runs as one loop; see [`fuse`](crate::fuse). Otherwise [`Running`] drives the sink on
 //! demand, by the same rule as the checker's runs. The queues therefore never need more than their proven capacities,
 //! which are allocated before the first value. Where the clocks alone decide which actor fires next, the firings of one
-//! period are recorded before the run, and the run repeats the record.
+//! period are recorded before the run, and the run repeats the record. Where the data decide, the firings are recorded
+//! during the run.
 //!
-//! A value that leaves a queue is kept, and the next value that enters is cloned into it. Values that clone without
+//! A value that leaves a queue is kept, and a later value that enters is cloned into it. Values that clone without
 //! allocating, such as a line into a line, then cost no allocation.
 
 mod chains;
 mod error;
+mod fifo;
 mod machine;
+mod memo;
+mod plan;
 mod queue;
 mod running;
 mod schedule;
@@ -20,7 +24,7 @@ pub use self::error::RunError;
 pub use self::running::{Part, Report, Running, Values};
 pub use self::spill::Stored;
 
-pub(crate) use self::chains::without_chains;
 pub(crate) use self::machine::{Draw, Machine, Turn, Work};
+pub(crate) use self::plan::Plan;
 pub(crate) use self::queue::{Inlet, MakeDisk, Queue, Shared, assign};
 pub(crate) use self::spill::{Disk, SpillQueue};

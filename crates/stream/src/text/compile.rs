@@ -5,13 +5,14 @@ use std::ops::Range;
 
 use crate::clock::WordError;
 use crate::fuse::Whole;
-use crate::graph::MAX_NODES;
+use crate::graph::{MAX_NODES, NodeId};
 use crate::{Chain, Program, Stream};
 
 use super::MAX_KEYS;
 use super::formula::Formula;
-use super::input::{Form, Inputs, Place, Source, check_record};
+use super::input::{Form, Inputs, Position, Source, check_record};
 use super::parser::{Expr, Kind, Written};
+use super::place::Place;
 use super::problem::Problem;
 use super::value::Value;
 
@@ -41,6 +42,9 @@ const FUNCTIONS: [(&str, &str); 23] = [
     ("window", "window(x, 10) or window(x, 10, 1)"),
     ("zip", "zip(x, y)"),
 ];
+
+/// The functions of one stream whose values are not those that its source has just read.
+const AWAY: [&str; 5] = ["buffer", "prefix", "reduce", "repeat", "spill"];
 
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 48;
@@ -95,6 +99,7 @@ pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<
         program: Program::new(),
         flows: HashMap::new(),
         places: HashMap::new(),
+        positions: HashMap::new(),
         taken: 0,
         rereading: false,
     };
@@ -125,6 +130,8 @@ struct Compiler<'a> {
     flows: HashMap<String, Option<Flow>>,
     /// The input of the source at each offset of the text.
     places: HashMap<usize, Place>,
+    /// The position of the source whose values pass a node as they are read.
+    positions: HashMap<NodeId, Position>,
     /// The number of inputs taken so far.
     taken: usize,
     /// Whether everything is read a second time.
@@ -136,7 +143,22 @@ struct Call<'a> {
     name: &'a str,
     usage: &'a str,
     span: Range<usize>,
+    label: String,
     arguments: &'a [Expr],
+}
+
+/// The place of an error: the position of the source, if the value is one that it has just read.
+#[derive(Clone)]
+struct At(Option<Position>);
+
+impl At {
+    #[cold]
+    fn error(&self, message: String) -> String {
+        match &self.0 {
+            Some(position) => format!("{position}: {message}"),
+            None => message,
+        }
+    }
 }
 
 impl<'a> Compiler<'a> {
@@ -164,10 +186,10 @@ impl<'a> Compiler<'a> {
                     return Err(Problem::new(message, expr.span.clone(), "one too many")
                         .help("each `reread(x)` counts everything that leads to `x` once more"));
                 }
-                let call = Call { name, usage, span: expr.span.clone(), arguments };
+                let call = Call { name, usage, span: expr.span.clone(), label: self.label(&expr.span), arguments };
                 let stream = self.call(&call)?;
                 let spans = arguments.iter().map(|argument| argument.span.clone()).collect();
-                self.program.describe(stream.node(), &self.label(&expr.span), expr.span.clone(), spans);
+                self.program.describe(stream.node(), &call.label, expr.span.clone(), spans);
                 Ok(stream)
             }
             _ => {
@@ -249,7 +271,17 @@ impl<'a> Compiler<'a> {
         }
         call.takes(1..=usize::MAX)?;
         let x = self.stream(&call.arguments[0])?;
-        call.on(x)
+        let position = self.positions.get(&x.node()).cloned();
+        let at = match (call.name, &x) {
+            // Values wait in front of this actor, while the source may go on.
+            ("reduce", Flow::Shared(_)) => At(None),
+            _ => At(position.clone()),
+        };
+        let flow = call.on(x, at)?;
+        if let (false, Some(position)) = (AWAY.contains(&call.name), position) {
+            self.positions.insert(flow.node(), position);
+        }
+        Ok(flow)
     }
 
     fn source(&mut self, call: &Call<'a>) -> Result<Flow, Problem> {
@@ -287,9 +319,11 @@ impl<'a> Compiler<'a> {
                 .help("give the program a file, or use `spill(x, \"FOLDER\")` instead of `reread(x)`"));
         }
         self.places.insert(call.span.start, place.clone());
-        let mut source = Source::new(place, form);
-        let chain = self.program.read(&self.label(&call.span), move |value: &mut Value| source.read(value));
-        Ok(Flow::Chain(chain.boxed()))
+        let mut source = Source::new(place, form, self.inputs.before_wait());
+        let position = source.position();
+        let chain = self.program.read(&call.label, move |value: &mut Value| source.read(value)).boxed();
+        self.positions.insert(chain.node(), position);
+        Ok(Flow::Chain(chain))
     }
 
     fn reread(&mut self, expr: &'a Expr) -> Result<Flow, Problem> {
@@ -366,17 +400,20 @@ impl Call<'_> {
     }
 
     /// Returns the stream of an operator with one input.
-    fn on(&self, x: Flow) -> Result<Flow, Problem> {
+    fn on(&self, x: Flow, at: At) -> Result<Flow, Problem> {
+        let label = &self.label;
         Ok(match self.name {
             "map" => {
                 self.takes(2..=2)?;
                 let formula = self.formula(1, false)?;
-                derived!(x, .map_into("map", move |it, into: &mut Value| formula.write(it, &Value::Empty, into)))
+                derived!(x, .map_into(label, move |it, into: &mut Value| {
+                    formula.write(it, &Value::Empty, into).map_err(|message| at.error(message))
+                }))
             }
             "filter" => {
                 self.takes(2..=2)?;
                 let formula = self.formula(1, false)?;
-                derived!(x, .try_filter("filter", move |it| formula.is_true(it)))
+                derived!(x, .try_filter(label, move |it| formula.is_true(it).map_err(|message| at.error(message))))
             }
             "every" => {
                 self.takes(2..=3)?;
@@ -418,8 +455,8 @@ impl Call<'_> {
             "scan" => {
                 self.takes(3..=3)?;
                 let (mut acc, mut next, formula) = (self.constant(1)?, Value::Empty, self.formula(2, true)?);
-                derived!(x, .map_into("scan", move |it, into: &mut Value| {
-                    formula.write(it, &acc, &mut next)?;
+                derived!(x, .map_into(label, move |it, into: &mut Value| {
+                    formula.write(it, &acc, &mut next).map_err(|message| at.error(message))?;
                     std::mem::swap(&mut acc, &mut next);
                     into.clone_from(&acc);
                     Ok(())
@@ -427,12 +464,13 @@ impl Call<'_> {
             }
             "reduce" => {
                 self.takes(3..=3)?;
-                reduce(x, self.constant(1)?, self.formula(2, true)?)
+                reduce(x, label, at, self.constant(1)?, self.formula(2, true)?)
             }
             "group" => {
                 self.takes(4..=5)?;
                 let keys = if self.arguments.len() == 5 { self.number(4, 1..=1 << 32)? as usize } else { MAX_KEYS };
-                group(x, self.formula(1, false)?, self.constant(2)?, self.formula(3, true)?, keys)
+                let mut step = group(self.formula(1, false)?, self.constant(2)?, self.formula(3, true)?, keys);
+                derived!(x, .map_into(label, move |it, into: &mut Value| step(it, into).map_err(|message| at.error(message))))
             }
             "buffer" => {
                 self.takes(2..=2)?;
@@ -476,9 +514,9 @@ fn align(x: &Stream<Value>, clock: &Stream<Value>) -> Stream<Value> {
     })
 }
 
-fn reduce(x: Flow, first: Value, formula: Formula) -> Flow {
+fn reduce(x: Flow, label: &str, at: At, first: Value, formula: Formula) -> Flow {
     let step = move |(acc, next): &mut (Value, Value), it: &Value| {
-        formula.write(it, acc, next)?;
+        formula.write(it, acc, next).map_err(|message| at.error(message))?;
         std::mem::swap(acc, next);
         Ok(())
     };
@@ -486,13 +524,19 @@ fn reduce(x: Flow, first: Value, formula: Formula) -> Flow {
         into.clone_from(acc);
         Ok(())
     };
-    derived!(x, .try_reduce("reduce", (first, Value::Empty), step).map_into("reduce", last))
+    derived!(x, .try_reduce(label, (first, Value::Empty), step).map_into(label, last))
 }
 
-fn group(x: Flow, key: Formula, first: Value, formula: Formula, max_keys: usize) -> Flow {
+/// Returns the code that computes the state of each value's key.
+fn group(
+    key: Formula,
+    first: Value,
+    formula: Formula,
+    max_keys: usize,
+) -> impl FnMut(&Value, &mut Value) -> Result<(), String> {
     let mut states: HashMap<Value, Value> = HashMap::new();
     let (mut own, mut next) = (Value::Empty, Value::Empty);
-    let step = move |it: &Value, into: &mut Value| {
+    move |it: &Value, into: &mut Value| {
         key.write(it, &Value::Empty, &mut own)?;
         own.unify()?;
         if !states.contains_key(&own) {
@@ -511,6 +555,5 @@ fn group(x: Flow, key: Formula, first: Value, formula: Formula, max_keys: usize)
         pair[0].clone_from(&own);
         pair[1].clone_from(state);
         Ok(())
-    };
-    derived!(x, .map_into("group", step))
+    }
 }

@@ -263,7 +263,8 @@ fn arithmetic(sign: Sign, left: &Value, right: &Value) -> Result<Value, String> 
                 Sign::Minus => left.checked_sub(*right),
                 Sign::Times => left.checked_mul(*right),
                 Sign::Over => left.checked_div(*right),
-                Sign::Modulo => left.checked_rem(*right),
+                // The one remainder whose division overflows is exact: it is 0.
+                Sign::Modulo => (*right != 0).then(|| left.wrapping_rem(*right)),
             };
             result.map(Value::Whole).ok_or_else(|| {
                 if *right == 0 && matches!(sign, Sign::Over | Sign::Modulo) {
@@ -347,13 +348,36 @@ fn number(text: &[u8]) -> Result<Value, String> {
     if (1..=DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
         return Ok(Value::Whole(text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))));
     }
-    let text = str::from_utf8(text).unwrap_or_default().trim();
+    let text = str::from_utf8(text).map_err(|error| not_utf8(text, error.valid_up_to()))?.trim();
     if let Ok(whole) = text.parse() {
         return Ok(Value::Whole(whole));
     }
     match text.parse() {
         // Words such as `inf` and `nan`, and numbers that no float holds, would go through every later sum.
         Ok(number) if f64::is_finite(number) => Ok(Value::Number(number)),
-        _ => Err(format!("`{text}` is not a number, or too large for one")),
+        _ if text.is_empty() => Err("an empty text is not a number".to_owned()),
+        _ => Err(format!("`{}` is not a number, or too large for one", shown(text))),
     }
+}
+
+/// The most characters of a text in a message.
+const MAX_SHOWN: usize = 48;
+
+#[cold]
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cold]
+fn not_utf8(text: &[u8], at: usize) -> String {
+    format!(
+        "byte {} of `{}` is 0x{:02X}, which is not UTF-8; expected a number such as `7` or `-2.5`; `iconv -t UTF-8` \
+         converts an input of another encoding",
+        at + 1,
+        shown(&String::from_utf8_lossy(text)),
+        text[at]
+    )
 }

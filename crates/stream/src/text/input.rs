@@ -1,15 +1,16 @@
 //! The inputs of a text program, and its sources.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use memchr::memchr;
 
 use super::json;
+use super::place::{BeforeWait, OpenContent, Place};
 use super::value::Value;
 
 /// The maximum length of a line or record, in bytes.
@@ -18,24 +19,23 @@ const MAX_RECORD: u64 = 64 << 20;
 /// The number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Opens a content from its start.
-type OpenContent = Rc<dyn Fn() -> io::Result<Box<dyn Read>>>;
-
 /// The inputs for sources without a file, in the order of the text.
 #[derive(Clone, Default)]
 pub struct Inputs {
     files: Vec<PathBuf>,
     standard: bool,
     content: Option<OpenContent>,
+    before_wait: Option<BeforeWait>,
 }
 
 impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { files, standard, content } = self;
+        let Self { files, standard, content, before_wait } = self;
         f.debug_struct("Inputs")
             .field("files", files)
             .field("standard", standard)
             .field("content", &content.is_some())
+            .field("before_wait", &before_wait.is_some())
             .finish()
     }
 }
@@ -67,6 +67,19 @@ impl Inputs {
         Self { content: Some(Rc::new(open)), ..Self::default() }
     }
 
+    /// Calls `before` whenever the program is about to wait for standard input or a file: before it opens a file, and
+    /// before a read when the input has nothing at once. So a caller that gathers output can write it before the wait.
+    ///
+    /// An error of `before` is the error of that read.
+    #[must_use]
+    pub fn before_waits(self, before: impl Fn() -> io::Result<()> + 'static) -> Self {
+        Self { before_wait: Some(Rc::new(before)), ..self }
+    }
+
+    pub(super) fn before_wait(&self) -> Option<BeforeWait> {
+        self.before_wait.clone()
+    }
+
     pub(super) fn place(&self, number: usize) -> Option<Place> {
         match (self.files.get(number), &self.content) {
             (Some(file), _) => Some(Place::File(file.clone())),
@@ -90,14 +103,6 @@ impl Inputs {
     }
 }
 
-/// The input that a source reads.
-#[derive(Clone)]
-pub(super) enum Place {
-    Standard,
-    File(PathBuf),
-    Content(OpenContent),
-}
-
 /// The form of a source's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
@@ -107,33 +112,26 @@ pub(super) enum Form {
     Records(u64),
 }
 
-impl Place {
-    pub(super) fn can_be_read_again(&self) -> bool {
-        match self {
-            Self::Standard => false,
-            Self::Content(_) => true,
-            // A missing file is not read at all.
-            Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
-        }
-    }
-
-    fn open(&self) -> io::Result<Box<dyn Read>> {
-        match self {
-            Self::Standard => Ok(Box::new(io::stdin().lock())),
-            Self::Content(open) => open(),
-            Self::File(path) => File::open(path)
-                .map(|file| -> Box<dyn Read> { Box::new(file) })
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
-        }
-    }
-}
-
 /// A source, which opens its input for its first value.
 pub(super) struct Source {
     place: Place,
+    before_wait: Option<BeforeWait>,
     form: Form,
     open: Option<Open>,
-    number: u64,
+    position: Position,
+}
+
+/// The last value that a source has read, by its number in the input.
+#[derive(Clone)]
+pub(super) struct Position {
+    unit: &'static str,
+    number: Rc<Cell<u64>>,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.unit, self.number.get())
+    }
 }
 
 enum Open {
@@ -142,8 +140,18 @@ enum Open {
 }
 
 impl Source {
-    pub(super) fn new(place: Place, form: Form) -> Self {
-        Self { place, form, open: None, number: 0 }
+    pub(super) fn new(place: Place, form: Form, before_wait: Option<BeforeWait>) -> Self {
+        let unit = match form {
+            Form::Records(_) => "record",
+            Form::Csv => "row",
+            Form::Lines | Form::Json => "line",
+        };
+        Self { place, before_wait, form, open: None, position: Position { unit, number: Rc::default() } }
+    }
+
+    /// Returns the position of the source, which moves as the source reads.
+    pub(super) fn position(&self) -> Position {
+        self.position.clone()
     }
 
     /// Reads the next value in place of another. Returns `false` at the end.
@@ -151,7 +159,7 @@ impl Source {
         if self.open.is_none() {
             self.open = Some(self.opened().map_err(|error| error.to_string())?);
         }
-        self.number += 1;
+        self.position.number.set(self.position.number.get() + 1);
         let read = match self.open.as_mut().expect("it was opened") {
             Open::Csv(reader, row, header) => read_row(reader, row, header, value),
             Open::Bytes(reader, line) => match self.form {
@@ -160,18 +168,11 @@ impl Source {
                 _ => read_line(reader, value.text()),
             },
         };
-        read.map_err(|error| {
-            let unit = match self.form {
-                Form::Records(_) => "record",
-                Form::Csv => "row",
-                Form::Lines | Form::Json => "line",
-            };
-            format!("{unit} {}: {error}", self.number)
-        })
+        read.map_err(|error| format!("{}: {error}", self.position))
     }
 
     fn opened(&self) -> io::Result<Open> {
-        let reader = self.place.open()?;
+        let reader = self.place.open(self.before_wait.as_ref())?;
         if self.form != Form::Csv {
             return Ok(Open::Bytes(BufReader::with_capacity(READ_BYTES, reader), Vec::new()));
         }
@@ -219,7 +220,7 @@ fn read_json(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>, value: &mut 
     if !read_line(reader, line)? {
         return Ok(false);
     }
-    json::read(line, value).map_err(|error| format!("not JSON: {error}"))?;
+    json::read(line, value)?;
     Ok(true)
 }
 
@@ -237,7 +238,7 @@ fn read_row(
     header: &[String],
     value: &mut Value,
 ) -> Result<bool, String> {
-    if !reader.read_byte_record(row).map_err(|error| error.to_string())? {
+    if !reader.read_byte_record(row).map_err(|error| not_a_row(&error))? {
         return Ok(false);
     }
     if !matches!(value, Value::Fields(_)) {
@@ -250,12 +251,17 @@ fn read_row(
     Ok(true)
 }
 
-pub(super) fn check_record(bytes: i64) -> Option<u64> {
-    u64::try_from(bytes).ok().filter(|bytes| (1..=MAX_RECORD).contains(bytes))
+/// Returns the message of an error, without the numbers of the row that the reader counts.
+#[cold]
+fn not_a_row(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("found {len} field(s); expected {expected_len}, as in the header")
+        }
+        _ => error.to_string(),
+    }
 }
 
-impl Place {
-    pub(super) fn of(path: &str) -> Self {
-        Self::File(Path::new(path).to_owned())
-    }
+pub(super) fn check_record(bytes: i64) -> Option<u64> {
+    u64::try_from(bytes).ok().filter(|bytes| (1..=MAX_RECORD).contains(bytes))
 }

@@ -6,11 +6,21 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use super::value::Value;
 
-/// Reads a JSON text in place of a value.
-pub(super) fn read(text: &[u8], value: &mut Value) -> serde_json::Result<()> {
+/// Reads a JSON text of one line in place of a value.
+pub(super) fn read(text: &[u8], value: &mut Value) -> Result<(), String> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    Into(value).deserialize(&mut reader)?;
-    reader.end()
+    Into(value).deserialize(&mut reader).and_then(|()| reader.end()).map_err(|error| not_json(&error))
+}
+
+/// Returns the message of an error, with its column alone: the line is that of the input.
+#[cold]
+fn not_json(error: &serde_json::Error) -> String {
+    let (message, column) = (error.to_string(), error.column());
+    let place = format!(" at line {} column {column}", error.line());
+    format!(
+        "not JSON at column {column}: {}; expected one JSON value in each line, as `jq -c .` writes them",
+        message.strip_suffix(&place).unwrap_or(&message)
+    )
 }
 
 /// A value to replace.

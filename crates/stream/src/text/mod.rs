@@ -39,6 +39,7 @@ mod input;
 mod json;
 mod lexer;
 mod parser;
+mod place;
 mod problem;
 mod program;
 mod value;
@@ -46,7 +47,7 @@ mod ways;
 
 pub use self::input::Inputs;
 pub use self::problem::Problem;
-pub use self::program::{TextProgram, parse};
+pub use self::program::{Checked, TextProgram, parse};
 pub use self::value::Value;
 
 /// The maximum length of a program's text, in bytes.

@@ -1,14 +1,16 @@
 //! A parsed program that is ready to be checked.
 
+use std::io::{self, Read};
 use std::ops::Range;
 
 use crate::check::{CheckError, Proof};
 use crate::graph::Graph;
+use crate::run::Plan;
 use crate::{Error, Running, Stream};
 
 use super::compile;
 use super::input::Inputs;
-use super::parser;
+use super::parser::{self, Written};
 use super::problem::Problem;
 use super::value::Value;
 use super::ways;
@@ -70,5 +72,47 @@ impl TextProgram {
                 Problem::new(error.to_string(), here, "here")
             }
         }
+    }
+}
+
+/// A checked program over one content, which runs any number of times, on any thread.
+///
+/// The text is parsed and its bounds are proven once. A run allocates its operators and queues, and proves nothing.
+///
+/// ```
+/// use millstream_stream::text::Checked;
+///
+/// let sum = Checked::new("reduce(lines(), 0, acc + number(it))")?;
+/// for (content, expected) in [("1\n2\n", "3"), ("", "0")] {
+///     let mut running = sum.run(move || Ok(Box::new(content.as_bytes())));
+///     assert_eq!(running.next()?.unwrap().to_string(), expected);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Checked {
+    text: String,
+    written: Written,
+    plan: Plan,
+}
+
+impl Checked {
+    /// Parses and checks a program for [`Inputs::content`].
+    ///
+    /// # Errors
+    /// Returns the errors of [`parse`] and [`TextProgram::check`].
+    pub fn new(text: &str) -> Result<Self, Problem> {
+        let inputs = Inputs::content(|| Ok(Box::new(io::empty())));
+        let written = parser::parse(text)?;
+        let (out, rereadable) = compile::compile(text, &written, &inputs)?;
+        let program = TextProgram { text: text.to_owned(), out, rereadable, spillable: false };
+        let plan = program.out.plan().map_err(|error| program.problem(&error))?;
+        Ok(Self { text: program.text, written, plan })
+    }
+
+    /// Prepares a run over a content. `open` opens it from its start, once for each reading.
+    pub fn run(&self, open: impl Fn() -> io::Result<Box<dyn Read>> + 'static) -> Running<Value> {
+        let (out, _) = compile::compile(&self.text, &self.written, &Inputs::content(open))
+            .expect("the text alone decides, and it has compiled before");
+        out.run_as(&self.plan).expect("a new program has not run")
     }
 }

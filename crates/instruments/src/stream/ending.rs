@@ -1,0 +1,72 @@
+//! The signals that end the program.
+//!
+//! - While the program holds output, a signal is noted, and the program ends itself after it has written its lines.
+//! - While it holds none, as in a wait for an input, a signal ends the process where it is.
+//! - A second signal ends the process anywhere, for example in a write to a pipe that is not read.
+//!
+//! Each way, the process ends by the signal, so its parent sees the usual status.
+
+use std::io;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use millstream_command::signals;
+use signal_hook::flag;
+use signal_hook::low_level::emulate_default_handler;
+
+/// Added to a signal's number, the exit status by which shells report it.
+const SHELL_STATUS: i32 = 128;
+
+/// See the [module](self).
+pub(super) struct Ending {
+    /// The signal that came; 0 for none.
+    came: Arc<AtomicUsize>,
+    holds_nothing: Arc<AtomicBool>,
+}
+
+impl Ending {
+    /// Begins to heed the signals.
+    pub(super) fn new() -> io::Result<Self> {
+        let this = Self { came: Arc::default(), holds_nothing: Arc::default() };
+        let is_second = Arc::new(AtomicBool::new(false));
+        for signal in signals::ending() {
+            // The actions of a signal run in this order.
+            flag::register_conditional_default(signal, Arc::clone(&is_second))?;
+            flag::register(signal, Arc::clone(&is_second))?;
+            flag::register_usize(signal, Arc::clone(&this.came), signal.unsigned_abs() as usize)?;
+            flag::register_conditional_default(signal, Arc::clone(&this.holds_nothing))?;
+        }
+        Ok(this)
+    }
+
+    /// Lets a signal end the process at once. The caller then looks for a signal that came before.
+    pub(super) fn hold_nothing(&self) {
+        // SeqCst: pairs with the handler, which stores `came` and then loads this flag. Either the handler finds the
+        // flag and ends the process, or the caller's next look finds the signal.
+        self.holds_nothing.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets a signal wait for the output from now on.
+    pub(super) fn hold_output(&self) {
+        // Relaxed: this thread alone changes the flag.
+        if self.holds_nothing.load(Ordering::Relaxed) {
+            // SeqCst: a handler that still finds the flag set ends the process before any output is held.
+            self.holds_nothing.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns the signal that came.
+    pub(super) fn signal(&self) -> Option<i32> {
+        // SeqCst: see `hold_nothing`.
+        let came = self.came.load(Ordering::SeqCst);
+        (came != 0).then_some(came as i32)
+    }
+
+    /// Ends the process by the signal.
+    pub(super) fn end_by(signal: i32) -> ! {
+        // The signals that end a command end it by default, so this call does not return.
+        let _ = emulate_default_handler(signal);
+        process::exit(SHELL_STATUS + signal)
+    }
+}

@@ -1,0 +1,75 @@
+//! Standard output, in whole lines.
+//!
+//! The lines are written when the buffer is full, before a wait for an input, and at the end, however it comes. On a
+//! terminal each line is written at once.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use super::ending::Ending;
+
+/// The bytes of output that are written at once.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// See the [module](self).
+pub(super) struct Output {
+    out: RefCell<BufWriter<StdoutLock<'static>>>,
+    on_terminal: bool,
+    ending: Ending,
+    /// The error of a write before a wait.
+    failed: Cell<Option<io::Error>>,
+}
+
+impl Output {
+    #[expect(clippy::disallowed_methods, reason = "the values are the user's own data and go out as they are")]
+    pub(super) fn new() -> io::Result<Self> {
+        let stdout = io::stdout().lock();
+        Ok(Self {
+            on_terminal: stdout.is_terminal(),
+            out: RefCell::new(BufWriter::with_capacity(WRITE_BYTES, stdout)),
+            ending: Ending::new()?,
+            failed: Cell::new(None),
+        })
+    }
+
+    /// Adds a line.
+    pub(super) fn line(&self, line: &[u8]) -> io::Result<()> {
+        self.ending.hold_output();
+        self.out.borrow_mut().write_all(line)?;
+        if self.on_terminal {
+            self.flush()?;
+        }
+        self.obey();
+        Ok(())
+    }
+
+    pub(super) fn flush(&self) -> io::Result<()> {
+        self.out.borrow_mut().flush()
+    }
+
+    /// Writes all lines before a wait for an input.
+    pub(super) fn before_wait(&self) -> io::Result<()> {
+        self.flush().map_err(|error| {
+            let told = io::Error::new(error.kind(), error.to_string());
+            self.failed.set(Some(error));
+            told
+        })?;
+        self.ending.hold_nothing();
+        self.obey();
+        Ok(())
+    }
+
+    /// Returns the error of a write before a wait, which has ended the wait.
+    pub(super) fn failed(&self) -> Option<io::Error> {
+        self.failed.take()
+    }
+
+    /// Ends the process if a signal has asked for that, after the lines so far.
+    pub(super) fn obey(&self) {
+        if let Some(signal) = self.ending.signal() {
+            // The signal is the message; a reader that has gone away changes nothing about it.
+            let _ = self.flush();
+            Ending::end_by(signal);
+        }
+    }
+}

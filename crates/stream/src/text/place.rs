@@ -1,0 +1,80 @@
+//! The places that sources read: standard input, a file, or a content of the caller's.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+
+/// Opens a content from its start.
+pub(super) type OpenContent = Rc<dyn Fn() -> io::Result<Box<dyn Read>>>;
+
+/// The caller's work before a wait for an input.
+pub(super) type BeforeWait = Rc<dyn Fn() -> io::Result<()>>;
+
+/// The input that a source reads.
+#[derive(Clone)]
+pub(super) enum Place {
+    Standard,
+    File(PathBuf),
+    Content(OpenContent),
+}
+
+impl Place {
+    pub(super) fn of(path: &str) -> Self {
+        Self::File(Path::new(path).to_owned())
+    }
+
+    pub(super) fn can_be_read_again(&self) -> bool {
+        match self {
+            Self::Standard => false,
+            Self::Content(_) => true,
+            // A missing file is not read at all.
+            Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
+        }
+    }
+
+    /// Opens the input. `before_wait` runs before each wait for standard input or a file.
+    pub(super) fn open(&self, before_wait: Option<&BeforeWait>) -> io::Result<Box<dyn Read>> {
+        let file = match self {
+            Self::Content(open) => return open(),
+            // The buffer of `io::stdin` would hide from `poll` what it holds.
+            Self::Standard => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+            Self::File(path) => {
+                // To open a named pipe is to wait for its writer.
+                before_wait.map_or(Ok(()), |before| before())?;
+                File::open(path)
+                    .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?
+            }
+        };
+        Ok(match before_wait {
+            Some(before_wait) => Box::new(Polled { file, before_wait: Rc::clone(before_wait) }),
+            None => Box::new(file),
+        })
+    }
+}
+
+/// A file with work to do before each read that would wait.
+struct Polled {
+    file: File,
+    before_wait: BeforeWait,
+}
+
+impl Read for Polled {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !is_ready(&self.file) {
+            (self.before_wait)()?;
+        }
+        self.file.read(buffer)
+    }
+}
+
+/// Returns whether a read of the file returns at once, with bytes, the end or an error.
+fn is_ready(file: &File) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut polled = [PollFd::new(file, PollFlags::IN)];
+    poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+}
