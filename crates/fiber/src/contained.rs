@@ -2,12 +2,31 @@
 
 use std::any::Any;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Drops a value. If its destructor panics, the panic hook has reported it, and the panic ends here.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         discard_payload(payload);
+    }
+}
+
+/// Drops values one after another. A panic of a destructor does not keep the others from running; the first one resumes
+/// at the end, unless the thread is panicking already. The panic hook has reported them all.
+pub(crate) fn drop_all<T>(values: impl IntoIterator<Item = T>) {
+    let mut first = None;
+    for value in values {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            match first {
+                None => first = Some(payload),
+                Some(_) => discard_payload(payload),
+            }
+        }
+    }
+    match first {
+        Some(payload) if std::thread::panicking() => discard_payload(payload),
+        Some(payload) => resume_unwind(payload),
+        None => {}
     }
 }
 

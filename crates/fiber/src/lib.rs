@@ -91,12 +91,13 @@
 //! Signal handlers installed without `SA_ONSTACK` run on the fiber's stack, which must have room for them.
 //!
 //! # Progress and cost
-//! Yields, parks and wake-ups take no lock and allocate only when a queue grows. Spawning takes two short locks. A
-//! wake-up makes a system call only if the other worker sleeps. Each fiber takes about 500 bytes and at least one page
-//! of stack. `examples/measure.rs` measures all of this on your machine.
+//! Yields, parks and wake-ups take no lock and allocate only when a queue grows. Spawning takes two short locks, sending
+//! or receiving a value one. A wake-up makes a system call only if the other worker sleeps. Each fiber takes about 500
+//! bytes and at least one page of stack. `examples/measure.rs` measures all of this on your machine.
 //!
 //! # How it is proven
-//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`). Every test of descriptors runs under
+//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`). Another test explores every order
+//! in which the ends of small channels make their calls. Every test of descriptors runs under
 //! all models of waiting, and so do faults: calls that are interrupted, late, short or failed. Cancellations race with data,
 //! and no byte and no descriptor is lost. Stress tests run random fibers, whose frames carry
 //! canaries, while threads lose their processor at any instruction; others race cancellations with wake-ups, and park

@@ -1,7 +1,7 @@
 //! Waits: the one place where a fiber suspends, and where a thread outside fibers blocks.
 //!
 //! Every wait of the crate registers a [`Waiter`] with the side that will wake it, checks its condition, and calls
-//! [`block`]. A wake-up before the call ends the wait at once. Wake-ups may be spurious, so callers loop.
+//! [`block`](Waiter::block). A wake-up before the call ends the wait at once. Wake-ups may be spurious, so callers loop.
 
 use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::{EventCount, SpinPolicy};
@@ -83,14 +82,6 @@ impl Waiter {
         }
     }
 
-    /// Returns the waiter as a `Waker`, for a future that it polls.
-    fn waker(&self) -> Waker {
-        match self {
-            Waiter::Fiber(fiber) => Waker::from(Arc::clone(fiber)),
-            Waiter::Thread(thread) => Waker::from(Arc::clone(thread)),
-        }
-    }
-
     /// Waits for [`wake`](Self::wake) or the deadline; may return spuriously. Only the waiter itself may call it.
     ///
     /// A cancelled fiber unwinds here, before or after the wait, unless it is masked or already unwinding.
@@ -99,32 +90,36 @@ impl Waiter {
         self.block_at(reason, deadline, Location::caller());
     }
 
+    /// The same; a dump shows `at` as the location of the wait.
     pub(crate) fn block_at(&self, reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
         match self {
             Waiter::Fiber(_) => suspend(reason, deadline, at),
             Waiter::Thread(thread) => thread.block(deadline),
         }
     }
-}
 
-// A task's waker is the waiter's own reference: a wait for a future allocates nothing.
-impl Wake for Core {
-    fn wake(self: Arc<Self>) {
-        self.end_wait();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.end_wait();
+    /// Returns the means to wait for a waiter that goes into a line. Only the waiter itself may call it.
+    pub(crate) fn seat(&self) -> Seat {
+        match self {
+            Waiter::Fiber(_) => Seat { thread: None },
+            Waiter::Thread(thread) => Seat { thread: Some(Arc::clone(thread)) },
+        }
     }
 }
 
-impl Wake for ThreadWaiter {
-    fn wake(self: Arc<Self>) {
-        self.end_wait();
-    }
+/// The means to wait for the calling fiber or thread. A fiber's holds no reference, so a wait makes only the one that is
+/// in the line.
+pub(crate) struct Seat {
+    thread: Option<Arc<ThreadWaiter>>,
+}
 
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.end_wait();
+impl Seat {
+    /// Waits as [`Waiter::block_at`] does.
+    pub(crate) fn block_at(&self, reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
+        match &self.thread {
+            None => suspend(reason, deadline, at),
+            Some(thread) => thread.block(deadline),
+        }
     }
 }
 
@@ -201,28 +196,6 @@ pub(crate) fn yield_fiber() -> bool {
         check_cancelled(fiber, is_unwinding);
     });
     inside.is_some()
-}
-
-/// Waits for a future, or until the deadline, and then returns `None`. A dump shows `at` as the location of the wait.
-pub(crate) fn wait_for<T>(
-    future: impl Future<Output = T>,
-    reason: Reason,
-    deadline: Option<Instant>,
-    at: &'static Location<'static>,
-) -> Option<T> {
-    let waiter = Waiter::current();
-    let waker = waiter.waker();
-    let mut context = Context::from_waker(&waker);
-    let mut future = std::pin::pin!(future);
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-            return Some(value);
-        }
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return None;
-        }
-        waiter.block_at(reason, deadline, at);
-    }
 }
 
 /// Returns whether the running fiber would unwind now if it was cancelled. `is_masked`: whether it has a mask other than the

@@ -268,6 +268,109 @@ fn races_of_cancels_with_wake_ups_and_ends_lose_nothing() {
     }
 }
 
+/// The fates of a channel's values: each list has their numbers.
+#[derive(Default)]
+struct Fates {
+    made: AtomicUsize,
+    sent: std::sync::Mutex<Vec<usize>>,
+    /// Dropped without being received, and after that.
+    dropped: [std::sync::Mutex<Vec<usize>>; 2],
+}
+
+struct Numbered {
+    number: usize,
+    is_received: bool,
+    fates: Arc<Fates>,
+}
+
+impl Numbered {
+    fn new(fates: &Arc<Fates>) -> Self {
+        Numbered { number: fates.made.fetch_add(1, SeqCst), is_received: false, fates: Arc::clone(fates) }
+    }
+
+    fn receive(mut self) {
+        self.is_received = true;
+    }
+}
+
+impl Drop for Numbered {
+    fn drop(&mut self) {
+        self.fates.dropped[usize::from(self.is_received)].lock().unwrap().push(self.number);
+    }
+}
+
+/// Calls `step` a few times, with and without a time limit, and waits now and then.
+fn some_steps(random: &mut Random, mut step: impl FnMut(Option<Duration>)) {
+    for _ in 0..random.below(12) {
+        match random.below(4) {
+            0 => step(Some(Duration::from_micros(random.below(200)))),
+            1 => yield_now(),
+            _ => step(None),
+        }
+    }
+}
+
+#[test]
+fn a_channel_whose_waiters_are_cancelled_loses_and_doubles_no_value() {
+    let mut random = Random::seeded();
+    for (threads, capacity) in MODES.into_iter().flat_map(|threads| [1, 2, 7].map(|capacity| (threads, capacity))) {
+        let runtime = Runtime::start(Options::new(threads).on_report(|_| {})).unwrap();
+        for _ in 0..10 * stress() {
+            let fates = Arc::new(Fates::default());
+            let (sender, receiver) = channel(capacity);
+            let mut fibers = Vec::new();
+            for _ in 0..4 {
+                let (sender, fates, mut steps) = (sender.clone(), Arc::clone(&fates), random.fork());
+                fibers.push(runtime.spawn(move || {
+                    some_steps(&mut steps, |limit| {
+                        let value = Numbered::new(&fates);
+                        let number = value.number;
+                        let is_sent = match limit {
+                            Some(limit) => sender.send_timeout(value, limit).is_ok(),
+                            None => sender.send(value).is_ok(),
+                        };
+                        if is_sent {
+                            fates.sent.lock().unwrap().push(number);
+                        }
+                    });
+                }));
+                let (receiver, mut steps) = (receiver.clone(), random.fork());
+                fibers.push(runtime.spawn(move || {
+                    some_steps(&mut steps, |limit| {
+                        let received = match limit {
+                            Some(limit) => receiver.recv_timeout(limit).ok(),
+                            None => receiver.recv().ok(),
+                        };
+                        received.into_iter().for_each(Numbered::receive);
+                    });
+                }));
+            }
+            for fiber in &fibers {
+                (0..random.below(3)).for_each(|_| thread::yield_now());
+                if random.below(2) == 0 {
+                    fiber.cancel();
+                }
+            }
+            drop(sender);
+            // Every third channel loses its receivers early.
+            let most = if random.below(3) == 0 { 3 } else { usize::MAX };
+            receiver.iter().take(most).for_each(Numbered::receive);
+            drop(receiver);
+            for fiber in fibers {
+                assert!(matches!(fiber.join(), Ok(()) | Err(JoinError::Cancelled)));
+            }
+            let [unreceived, received] = fates.dropped.each_ref().map(|list| list.lock().unwrap().clone());
+            let mut all = [&received[..], &unreceived].concat();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..fates.made.load(SeqCst)), "each value is dropped once");
+            if most == usize::MAX {
+                let sent = fates.sent.lock().unwrap();
+                assert!(sent.iter().all(|number| received.contains(number)), "a value that was sent is received");
+            }
+        }
+    }
+}
+
 #[test]
 fn dropping_the_runtime_cancels_everything() {
     for threads in MODES {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use millstream_fiber::sync::channel;
 use millstream_fiber::{Guards, Options, Runtime, Threads, current, park, sleep, spawn, yield_now};
 
 fn mappings() -> usize {
@@ -68,6 +69,7 @@ fn the_silent_child() {
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     let _fiber = runtime.spawn(move || {
         let first = current();
+        let ((sender, inbox), (outbox, receiver)) = (channel(1), channel(1));
         let second = spawn(move || {
             loop {
                 for _ in 0..1000 {
@@ -75,16 +77,24 @@ fn the_silent_child() {
                 }
                 first.unpark();
                 park();
+                outbox.send(inbox.recv().unwrap()).unwrap();
             }
         });
+        // Both fibers wait for a value.
+        let exchange = |value: u32| {
+            second.fiber().unpark();
+            yield_now();
+            sender.send(value).unwrap();
+            assert_eq!(receiver.recv(), Ok(value));
+        };
         yield_now();
         park();
-        second.fiber().unpark();
+        exchange(0);
         // SAFETY: from here on this thread may only read, write and exit.
         assert_eq!(unsafe { libc::prctl(libc::PR_SET_SECCOMP, 1) }, 0);
-        for _ in 0..200 {
+        for round in 0..200 {
             park();
-            second.fiber().unpark();
+            exchange(round);
             for _ in 0..1000 {
                 yield_now();
             }

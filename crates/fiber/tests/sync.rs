@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use millstream_fiber::sync::{Event, Mutex, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, channel};
-use millstream_fiber::{JoinError, Options, Runtime, Threads, blocking, yield_now};
+use millstream_fiber::sync::{
+    Event, Mutex, RecvTimeoutError, SendTimeoutError, Sender, TryRecvError, TrySendError, channel,
+};
+use millstream_fiber::{JoinError, Options, Runtime, Threads, blocking, spawn, yield_now};
 use modes::under_each;
 
 #[test]
@@ -161,6 +163,93 @@ fn a_channel_reports_its_ends_and_its_limits_in_time() {
         });
         fiber.join().unwrap();
     });
+}
+
+#[test]
+fn receivers_and_senders_of_a_channel_have_their_turns_in_order() {
+    let runtime = Runtime::start(Options::new(Threads::One).on_report(|_| {})).unwrap();
+    let fiber = runtime.spawn(|| {
+        let ((sender, receiver), started) = (channel(1), Arc::new(AtomicUsize::new(0)));
+        // On the one worker, a fiber that has started runs until it waits.
+        let wait_for = |fibers| {
+            while started.load(SeqCst) < fibers {
+                yield_now();
+            }
+        };
+        let receivers = [(); 4].map(|()| {
+            let (receiver, started) = (receiver.clone(), Arc::clone(&started));
+            spawn(move || {
+                started.fetch_add(1, SeqCst);
+                receiver.recv().unwrap()
+            })
+        });
+        wait_for(4);
+        sender.send(0).unwrap();
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "the value is the first receiver's");
+        (1..4).for_each(|n| sender.send(n).unwrap());
+        assert_eq!(receivers.map(|fiber| fiber.join().unwrap()), [0, 1, 2, 3]);
+
+        sender.send(0).unwrap();
+        let senders = [1, 2, 3].map(|n| {
+            let (sender, started) = (sender.clone(), Arc::clone(&started));
+            spawn(move || {
+                started.fetch_add(1, SeqCst);
+                sender.send(n).unwrap();
+            })
+        });
+        wait_for(7);
+        for n in 0..4 {
+            assert_eq!(receiver.recv(), Ok(n));
+            assert_eq!(sender.try_send(9).is_ok(), n == 3, "the room is the first sender's");
+        }
+        senders.into_iter().for_each(|fiber| fiber.join().unwrap());
+    });
+    fiber.join().unwrap();
+}
+
+/// A value whose destructor uses its channel, and may panic.
+struct Hostile {
+    channel: Sender<Hostile>,
+    drops: Arc<AtomicUsize>,
+    panics: bool,
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        // Takes the channel's lock.
+        drop(self.channel.clone());
+        let drops = self.drops.fetch_add(1, SeqCst);
+        if self.panics {
+            std::panic::resume_unwind(Box::new(drops));
+        }
+    }
+}
+
+#[test]
+fn the_last_receiver_drops_the_values_though_destructors_use_the_channel_and_panic() {
+    under_each(|runtime| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (sender, receiver) = channel(8);
+        let value = |panics| Hostile { channel: sender.clone(), drops: Arc::clone(&drops), panics };
+        for panics in [false, true, false, true, false] {
+            assert!(sender.send(value(panics)).is_ok());
+        }
+        let fiber = runtime.spawn(move || drop((receiver.clone(), receiver)));
+        let Err(JoinError::Panicked(payload)) = fiber.join() else { panic!("expected the destructor's panic") };
+        assert_eq!((payload.downcast_ref(), drops.load(SeqCst)), (Some(&1_usize), 5));
+        assert!(sender.try_send(value(false)).is_err());
+        assert_eq!(drops.load(SeqCst), 6, "a value that comes back is dropped by its owner");
+    });
+}
+
+#[test]
+fn a_channel_of_an_impossible_size_is_refused() {
+    for (capacity, text) in [(0, "between 1 and"), (usize::MAX, "between 1 and"), (1 << 30, "no memory for a channel")]
+    {
+        let refused = std::panic::catch_unwind(|| channel::<[u64; 1 << 26]>(capacity)).unwrap_err();
+        let refused = refused.downcast_ref::<String>().unwrap();
+        assert!(refused.contains(text), "{refused}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | to let one fiber at a time use a value, even across its waits | [`Mutex`] |
 //! | to wait for an event | [`Event`] |
-//! | to pass values on | [`channel`] |
+//! | to pass values on | [`channel()`] |
 //!
 //! Each also works outside fibers, where it blocks the thread, and between fibers and threads. The standard library's
 //! locks also work in fibers, but waiting for one blocks the worker. A fiber that waits while it holds one can deadlock
@@ -12,6 +12,7 @@
 
 mod channel;
 mod event;
+mod line;
 mod mutex;
 mod wait_list;
 

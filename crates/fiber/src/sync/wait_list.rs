@@ -1,46 +1,32 @@
 //! The line of waiters in front of a mutex or an event.
 
-use std::collections::VecDeque;
-
 use parking_lot::Mutex;
 
+use super::line::Line;
 use crate::waiter::Waiter;
 
 /// Waiters, the longest waiter first.
 pub(super) struct WaitList {
-    line: Mutex<Line>,
-}
-
-struct Line {
-    /// The waiters, in the order of their tickets.
-    waiters: VecDeque<(u64, Waiter)>,
-    tickets: u64,
-}
-
-impl Line {
-    /// Returns the position of a ticket, or the position where it would be.
-    fn position(&self, ticket: u64) -> Result<usize, usize> {
-        self.waiters.binary_search_by_key(&ticket, |(ticket, _)| *ticket)
-    }
+    line: Mutex<Line<Waiter>>,
 }
 
 impl WaitList {
     pub(super) const fn new() -> Self {
-        WaitList { line: Mutex::new(Line { waiters: VecDeque::new(), tickets: 0 }) }
+        WaitList { line: Mutex::new(Line::new()) }
     }
 
     /// Wakes the longest waiter and removes it.
     pub(super) fn wake_one(&self) {
-        let first = self.line.lock().waiters.pop_front();
-        if let Some((_, waiter)) = first {
+        let first = self.line.lock().pop_front();
+        if let Some(waiter) = first {
             waiter.wake();
         }
     }
 
     /// Wakes and removes all waiters.
     pub(super) fn wake_all(&self) {
-        let waiters = std::mem::take(&mut self.line.lock().waiters);
-        waiters.iter().for_each(|(_, waiter)| waiter.wake());
+        let waiters = self.line.lock().take();
+        waiters.for_each(|waiter| waiter.wake());
     }
 }
 
@@ -63,18 +49,13 @@ impl<'a> Place<'a> {
         let mut line = self.list.line.lock();
         if is_done() {
             // A woken waiter is no longer in the line.
-            if let Some(Ok(place)) = self.ticket.take().map(|ticket| line.position(ticket)) {
-                line.waiters.remove(place);
+            if let Some(ticket) = self.ticket.take() {
+                line.remove(ticket);
             }
             return true;
         }
-        let ticket = *self.ticket.get_or_insert_with(|| {
-            line.tickets += 1;
-            line.tickets
-        });
-        if let Err(place) = line.position(ticket) {
-            line.waiters.insert(place, (ticket, waiter.clone()));
-        }
+        let ticket = *self.ticket.get_or_insert_with(|| line.draw());
+        line.keep(ticket, || waiter.clone());
         false
     }
 }
@@ -82,14 +63,9 @@ impl<'a> Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
-        let mut line = self.list.line.lock();
-        let place = line.position(ticket);
-        if let Ok(place) = place {
-            line.waiters.remove(place);
-        }
-        drop(line);
+        let was_in_line = self.list.line.lock().remove(ticket).is_some();
         // The wake-up belongs to a waiter that will use it.
-        if place.is_err() {
+        if !was_in_line {
             self.list.wake_one();
         }
     }
