@@ -153,10 +153,11 @@ pub(crate) enum Command {
     /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first as it was, and refuses to
     /// answer if that misses the measured time by more than 5 %. Without SETTINGs it tells which ones would help.
     Whatif(WhatIfArgs),
-    /// Show a traced run on the page of `run --page`, with sliders for its settings.
+    /// Show a run that is over on the page of `run --page`, from its trace, events or report.
     ///
-    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, which tells what its units waited
-    /// for, and again with each move of a slider. The page is served on 127.0.0.1 until ^C.
+    /// The engine replays a trace (`millstream run --trace FILE`) in simulated time, which tells what its units waited for, and again with
+    /// each move of a slider. Events (`--events FILE`) show what ran when, and a report (`--report FILE.json`) its totals and failures. The
+    /// page is served on 127.0.0.1 until ^C.
     Page(PageArgs),
     /// A command that runs no flow.
     #[command(flatten)]

@@ -1,12 +1,15 @@
 //! File descriptors: the system limits their number in a process, and units share them like any other resource.
 //!
-//! A run takes as many as the system lets it have: it raises the limit as far as it may, unless the flow starts programs,
-//! which would inherit a limit that some of them cannot cope with. Where stages could still use more at once than there are,
-//! each unit needs those of its op before a worker is spent on it.
+//! A run that could use more than its soft limit, or starts no programs, raises that limit to the hard one. Programs get the soft limit
+//! that the run had, since some cannot cope with more. Where stages could still use more at once than there are, each unit needs those of its op before a worker
+//! is spent on it, and the plan and the start of the run say so.
 
 use std::fs;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use millstream_command::program::descriptors::raise;
+use millstream_command::screen::text;
+use millstream_flow::Plan;
+use rustix::process::{Resource, Rlimit, getrlimit};
 
 use crate::file::model::{FlowFile, OpSpec, ResourceKind, StageSpec};
 
@@ -32,33 +35,80 @@ const MAX_LISTS: u64 = 32;
 /// The most threads of a stage that blocks, where nothing else bounds them.
 const MAX_THREADS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
 
-/// How many may be open during the run of this flow.
-fn limit(file: &FlowFile) -> u64 {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let limit = if may_raise(file) { maximum } else { current };
-    limit.unwrap_or(u64::MAX)
+/// The limits on the descriptors of a process.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    soft: u64,
+    hard: u64,
 }
 
-fn may_raise(file: &FlowFile) -> bool {
-    !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)))
-}
-
-/// Raises the limit for the run of this flow.
-pub(crate) fn raise(file: &FlowFile) {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    if may_raise(file) {
-        // One that cannot be raised is what it was, and units wait for descriptors.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+impl Limits {
+    fn of_this_process() -> Self {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        Limits { soft: current.unwrap_or(u64::MAX), hard: maximum.unwrap_or(u64::MAX) }
     }
 }
 
-/// How many a unit has open at most while the op runs on it.
-pub(crate) fn needed(op: &OpSpec) -> u64 {
+/// The descriptors of a flow's units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// The run takes the hard limit, which is higher than its soft one.
+    raises: bool,
+    /// The number that its units could use at once.
+    wanted: u64,
+    /// The limit, and the number that it leaves for units if that is less than they could use.
+    limit: u64,
+    left: Option<u64>,
+}
+
+impl Share {
+    /// How many the units have to share, if they could use more at once than there are.
+    pub(crate) fn to_share(self) -> Option<u64> {
+        self.left
+    }
+
+    /// Raises the soft limit of this process if the run needs that.
+    pub(crate) fn raise(self) {
+        if self.raises {
+            // One that cannot be raised is what it was, and units whose descriptors are missing wait.
+            let _ = raise();
+        }
+    }
+
+    /// How many a unit has open at most while the op runs on it.
+    pub(crate) fn needed(self, op: &OpSpec) -> u64 {
+        needed(op, self.raises)
+    }
+
+    /// A sentence about a limit that is too small.
+    pub(crate) fn warning(self) -> Option<String> {
+        let left = self.left?;
+        let (limit, missing) = (self.limit, self.wanted.saturating_sub(left));
+        let enough = limit.saturating_add(missing);
+        Some(format!(
+            "the flow's units could use {} at once, and the hard limit of {} leaves {} for them, so some wait: raise it \
+             (`ulimit -Hn {enough}` as root, `LimitNOFILE={enough}` in a service), or give stages fewer `workers`.",
+            text::counted(self.wanted, "file descriptor"),
+            text::count(limit),
+            text::count(left),
+        ))
+    }
+}
+
+/// The [warning](Share::warning) about the flow of a plan.
+pub(crate) fn warning(file: &FlowFile, plan: &Plan) -> Option<String> {
+    let blocking: Vec<bool> = plan.stages.iter().map(|stage| stage.blocking).collect();
+    share(file, plan.workers as usize, &blocking).warning()
+}
+
+/// How many a unit has open at most while the op runs on it. `raised`: programs get another limit than this process has.
+fn needed(op: &OpSpec, raised: bool) -> u64 {
     match op {
         OpSpec::Read { .. } => 1,
         // The file and its folder; the connection and the resolver's.
         OpSpec::Write { .. } | OpSpec::Http(_) => 2,
-        // Three pipes with both their ends, while the program starts.
+        // Three pipes with both their ends while the program starts, and a fourth where it gets a limit of its own.
+        OpSpec::Exec(_) if raised => 8,
         OpSpec::Exec(_) => 6,
         // An `append` keeps its file open for the whole run, and what is printed has its printer.
         OpSpec::Append { .. }
@@ -81,7 +131,7 @@ pub(crate) fn needed(op: &OpSpec) -> u64 {
 pub(crate) fn open_lists(file: &FlowFile) -> usize {
     let stages = file.stages.iter().filter(|stage| has_many_lists(&stage.op)).count() as u64;
     // A quarter, since units, connections and programs need theirs too.
-    let share = limit(file).saturating_sub(USUALLY_OPEN + BESIDE) / 4 / stages.max(1);
+    let share = Limits::of_this_process().hard.saturating_sub(USUALLY_OPEN + BESIDE) / 4 / stages.max(1);
     share.clamp(1, MAX_LISTS) as usize
 }
 
@@ -101,32 +151,52 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
 /// How many idle connections an `http-get` stage may keep.
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
 pub(crate) fn idle_connections() -> usize {
-    let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (current / 8).clamp(1, MAX_IDLE) as usize
+    (Limits::of_this_process().hard / 8).clamp(1, MAX_IDLE) as usize
 }
 
-/// How many units may share, if they could use more at once than there are; `workers` is the number of shared workers, and
-/// `blocking` says of each stage whether it has threads of its own.
-pub(crate) fn to_share(file: &FlowFile, workers: usize, blocking: &[bool]) -> Option<u64> {
-    share(file, workers, blocking, limit(file), in_use())
+/// The descriptors of a flow with this number of shared workers; `blocking` says of each stage whether it has threads of its own.
+pub(crate) fn share(file: &FlowFile, workers: usize, blocking: &[bool]) -> Share {
+    Limits::of_this_process().share(file, workers, blocking, in_use())
 }
 
-fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use: u64) -> Option<u64> {
-    let uses = || file.stages.iter().zip(blocking).map(|(stage, blocks)| (stage, *blocks, needed(&stage.op)));
+impl Limits {
+    fn share(self, file: &FlowFile, workers: usize, blocking: &[bool], in_use: u64) -> Share {
+        let of = |limit, raised| {
+            let (wanted, left) = left(file, workers, blocking, limit, in_use, raised);
+            Share { raises: raised, wanted, limit, left }
+        };
+        let with_soft = of(self.soft, false);
+        // Without programs there is no reason to stay below, and a page may have many readers.
+        let starts_programs = file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)));
+        let raises = self.hard > self.soft && (with_soft.left.is_some() || !starts_programs);
+        if raises { of(self.hard, true) } else { with_soft }
+    }
+}
+
+/// The number that units could use at once, and the number that a limit leaves for them if that is less.
+fn left(
+    file: &FlowFile,
+    workers: usize,
+    blocking: &[bool],
+    limit: u64,
+    in_use: u64,
+    raised: bool,
+) -> (u64, Option<u64>) {
+    let uses = || file.stages.iter().zip(blocking).map(|(stage, blocks)| (stage, *blocks, needed(&stage.op, raised)));
     let shared = uses().filter(|(_, blocks, _)| !blocks).map(|(.., each)| each).max().unwrap_or(0) * workers as u64;
     let beside = uses().map(|(stage, blocks, each)| match blocks {
-        true => at_once(file, stage, workers) * each,
+        true => at_once(file, stage, workers).saturating_mul(each),
         false => stage.workers.map_or(0, |(floor, _)| floor.resolve(workers) as u64) * each,
     });
-    let wanted = shared + beside.sum::<u64>();
+    let wanted = beside.fold(shared, u64::saturating_add);
     let lists: u64 = file.stages.iter().map(|stage| lists(&stage.op, open_lists(file))).sum();
     let printer = u64::from(file.stages.iter().any(|stage| stage.op.prints()));
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Http(_))).count() as u64;
     let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);
     let fibers = if file.stages.iter().any(|stage| stage.fibers.is_some()) { OF_FIBERS } else { 0 };
     let left = limit.saturating_sub(in_use + BESIDE + fibers + 2 * (lists + printer) + idle);
-    let least = uses().map(|(.., each)| each).max()?;
-    (left < wanted).then_some(left.max(least))
+    let least = uses().map(|(.., each)| each).max().unwrap_or(0);
+    (wanted, (left < wanted).then_some(left.max(least)))
 }
 
 /// The most units that a stage with threads of its own runs at once.
@@ -150,13 +220,18 @@ fn in_use() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{needed, share};
+    use super::{Limits, Share, needed};
     use crate::file::model::FlowFile;
     use crate::file::parse::parse;
 
     fn flow(stages: &str) -> FlowFile {
         let text = format!("[resources]\nnet = 16\n[source]\nlines = \"-\"\n{stages}");
         parse("f.toml".as_ref(), &text, &[]).unwrap()
+    }
+
+    /// The number that units share under a limit that cannot be raised.
+    fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use: u64) -> Option<u64> {
+        Limits { soft: limit, hard: limit }.share(file, workers, blocking, in_use).to_share()
     }
 
     #[test]
@@ -179,6 +254,24 @@ mod tests {
         let flow = flow(
             "[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\n[[stage]]\nname = \"keep\"\nop = \"write\"\npath = \"out/{name}\"\n",
         );
-        assert_eq!(flow.stages.iter().map(|stage| needed(&stage.op)).collect::<Vec<_>>(), [6, 2]);
+        assert_eq!(flow.stages.iter().map(|stage| needed(&stage.op, false)).collect::<Vec<_>>(), [6, 2]);
+    }
+
+    #[test]
+    fn a_soft_limit_is_raised_where_it_is_too_small_and_a_hard_one_is_told_of() {
+        let run = flow("[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\nneeds = { net = 1 }\n");
+        let of = |soft, hard| Limits { soft, hard }.share(&run, 4, &[true], 10);
+        // 16 programs want 96 descriptors, or 128 with a limit of their own; 10 are open and 8 kept back.
+        assert_eq!(of(114, 1 << 20), Share { raises: false, wanted: 96, limit: 114, left: None });
+        assert_eq!(of(113, 1 << 20), Share { raises: true, wanted: 128, limit: 1 << 20, left: None });
+        let short = of(64, 118);
+        assert_eq!(short, Share { raises: true, wanted: 128, limit: 118, left: Some(100) });
+        let said = short.warning().unwrap();
+        for part in
+            ["128 file descriptors at once", "hard limit of 118 leaves 100", "`ulimit -Hn 146`", "LimitNOFILE=146"]
+        {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(of(113, 1 << 20).warning(), None);
     }
 }

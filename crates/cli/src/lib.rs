@@ -13,7 +13,7 @@
 //! - `retry`: `millstream retry`;
 //! - `cases`: `millstream test`;
 //! - `whatif`: `millstream whatif`, on the trace of a run;
-//! - `page`: `millstream page`, the page of a run from its trace;
+//! - `page`: `millstream page`, the page of a run from its trace, its events or its report;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
 //! - `metrics` and `serve`: the metrics of a run, in a file and over HTTP;
 //! - `top`: `millstream top`;
@@ -21,7 +21,8 @@
 //! - `descriptors`: the limit on open files, as a resource;
 //! - `leftovers`: the temporary files of a killed run;
 //! - `regular` and `web_url`: files and servers whose names come from data;
-//! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects.
+//! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects;
+//! - `filled`: structs of the flow, for what is shown without one.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -34,6 +35,7 @@ mod each;
 mod explain;
 mod families;
 mod file;
+mod filled;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod group;

@@ -15,7 +15,7 @@ use millstream_flow::{Plan, PlanResource, PlanStage};
 
 use crate::args::PlanArgs;
 use crate::file::model::{AfterFailure, FlowFile, Hold, LinesFrom, MachineSpec, NeedSpec, SourceSpec, StageSpec};
-use crate::{run, wire};
+use crate::{descriptors, run, wire};
 
 /// Columns of a line.
 const COLUMNS: usize = 80;
@@ -64,8 +64,15 @@ pub(crate) fn describe(file: &FlowFile, plan: &Plan) -> String {
     order(&mut page, plan);
     page.heading("largest memory in flight");
     memory(&mut page, file, plan);
-    warnings(&mut page, &surplus::warnings(file, plan));
+    warnings(&mut page, &told(file, plan));
     page.text
+}
+
+/// The warnings about a flow.
+fn told(file: &FlowFile, plan: &Plan) -> Vec<String> {
+    let mut warnings = surplus::warnings(file, plan);
+    warnings.extend(descriptors::warning(file, plan));
+    warnings
 }
 
 fn head(page: &mut Page, file: &FlowFile, plan: &Plan) {

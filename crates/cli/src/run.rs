@@ -43,7 +43,6 @@ use self::watch::{Event, Waits, print_out, watch};
 use crate::args::{OutputArgs, RunArgs};
 use crate::causes::Causes;
 use crate::dead_letters::{self, DeadLetters};
-use crate::descriptors;
 use crate::file::model::{GatherBy, LinesFrom, OpSpec, SourceSpec};
 use crate::file::{FlowError, FlowFile};
 use crate::leftovers;
@@ -175,7 +174,6 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let marks = Arc::new(Marks::default());
     let identity = Identity::new(&name, &file, args);
     let causes = Arc::new(Causes::default());
-    descriptors::raise(&file);
     let left_out = Arc::new(LeftOut::default());
     let [died, retired] = [(); 2].map(|()| {
         let marks = Arc::clone(&marks);
@@ -188,6 +186,10 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let missing = again.map(Letters::missing);
     let missed = move |letter| missing.iter().for_each(|missing| missing(letter));
     let wired = wire(&file, take(letters.clone(), causes.clone(), halt.clone(), died, missed), on_retire, halt.word())?;
+    if let Some(warning) = wired.descriptors.warning() {
+        screen.say(&warning);
+    }
+    wired.descriptors.raise();
     let source = match again {
         None => source::open(&file, &args.input, &left_out)?,
         Some(again) => {

@@ -36,6 +36,8 @@ pub(crate) struct Wired {
     pub printer: Arc<Printer>,
     /// Lets programs start.
     pub machine: Arc<Machine>,
+    /// The file descriptors of its units.
+    pub descriptors: descriptors::Share,
 }
 
 /// The ops of a flow's stages, which outlive it: some have something to finish when the last unit has left.
@@ -120,16 +122,16 @@ fn wire_with(
     let resources: Vec<Resource> = file.resources.iter().map(|spec| declare(&mut builder, spec)).collect();
     let threads = file.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let blocking: Vec<bool> = file.stages.iter().zip(&ops.stages).map(|(spec, (_, op))| blocks(spec, &**op)).collect();
-    let descriptors =
-        descriptors::to_share(file, threads, &blocking).map(|most| builder.tokens(descriptors::NAME, most));
+    let share = descriptors::share(file, threads, &blocking);
+    let descriptors = share.to_share().map(|most| builder.tokens(descriptors::NAME, most));
     let inlets: Vec<Inlet<Record>> = file.stages.iter().map(|stage| builder.inlet(stage.name.clone())).collect();
-    let mut wiring = Wiring { file, builder, threads, blocking, resources, descriptors, inlets, halted };
+    let mut wiring = Wiring { file, builder, threads, blocking, resources, share, descriptors, inlets, halted };
     for (index, (_, op)) in ops.stages.iter().enumerate() {
         wiring.define(index, Arc::clone(op));
     }
     let Wiring { builder, inlets, .. } = wiring;
     let flow = builder.build(inlets[0]).map_err(|error| refuse(vec![build_problem(file, &error)]))?;
-    Ok(Wired { flow, ops, printer, machine })
+    Ok(Wired { flow, ops, printer, machine, descriptors: share })
 }
 
 /// The stages' ops, or all reasons why some cannot run.
@@ -192,6 +194,7 @@ struct Wiring<'a> {
     /// Which stages have threads of their own.
     blocking: Vec<bool>,
     resources: Vec<Resource>,
+    share: descriptors::Share,
     /// The file descriptors, where they may run out.
     descriptors: Option<Resource>,
     inlets: Vec<Inlet<Record>>,
@@ -208,7 +211,7 @@ impl Wiring<'_> {
     fn define(&mut self, index: usize, op: Arc<dyn Op>) {
         let spec = &self.file.stages[index];
         let mut needs: Vec<Need<Record>> = spec.needs.iter().map(|need| self.need(need)).collect();
-        if let (Some(resource), amount @ 1..) = (self.descriptors, descriptors::needed(&spec.op)) {
+        if let (Some(resource), amount @ 1..) = (self.descriptors, self.share.needed(&spec.op)) {
             needs.push(Need::tokens(resource, amount));
         }
         let next = spec.next.as_deref().map(|name| self.inlet(name));

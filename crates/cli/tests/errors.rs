@@ -593,6 +593,27 @@ fn a_parser_without_a_named_group_or_an_expression_is_refused() {
 }
 
 #[test]
+fn a_field_that_no_expression_has_a_group_for_is_refused_with_the_nearest_one() {
+    let text = |expression: &str, field: &str| {
+        let parse = format!("op = \"parse\"\nformat = \"regex\"\nexpression = '{expression}'");
+        flow("", "", &format!("{parse}\n[[stage]]\nname = \"two\"\nop = \"set\"\npayload = \"{{{field}}}\""))
+    };
+    let host = r"^(?<host>\S+) (?<status>\d+)";
+    says(&text(host, "json.hots"), &["`{json.hots}` has no value here", "before `two`", "did you mean `{json.host}`?"]);
+    says(&text(host, "json.size"), &["the groups are host, status", "f.toml:"]);
+    says(&text(host, "json.host.name"), &["no group has this name"]);
+    // Members of JSON are not known before.
+    let json = "[[stage]]\nname = \"json\"\nop = \"parse\"\n[[stage]]\nname = \"two\"";
+    let of_json = text(host, "json.size").replace("[[stage]]\nname = \"two\"", json);
+    for right in [text(host, "json.status"), of_json] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("f.toml"), &right).unwrap();
+        let output = plan(folder.path(), &["f.toml"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn wrong_requests_are_refused_where_they_stand() {
     let http = |rest: &str| flow("", "", &format!("op = \"http\"\nurl = \"{{line}}\"\n{rest}"));
     says(&http(""), &["has no `method`", "add `method = \"POST\"`"]);

@@ -125,3 +125,38 @@ fn the_page_of_a_trace_has_the_run_over_time_and_sliders() {
         part(&dom, "sliders").contains("resource.slot") && part(&dom, "graph").matches("class=\"node\"").count() == 1
     );
 }
+
+#[test]
+fn the_page_of_events_has_lanes_and_that_of_a_report_has_no_empty_parts() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let flow = "name = 'two <ways>'\n[source]\nlines = \"{input}\"\n\
+        [[stage]]\nname = 'nap <i>'\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"sleep 0.01; test $0 != 7\", \"{line}\"]\n";
+    fs::write(folder.path().join("flow.toml"), flow).unwrap();
+    fs::write(folder.path().join("in"), (0..20).map(|n| format!("{n}\n")).collect::<String>()).unwrap();
+    let command = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+        command.args(args).current_dir(folder.path()).env("XDG_RUNTIME_DIR", folder.path()).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let ran = command(&["run", "flow.toml", "in", "--events", "events.json", "--report", "run.json", "--quiet"]);
+    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+    let dom = |file: &str| {
+        let written = command(&["page", file, "--report", "page.html"]);
+        assert!(written.status.success(), "{written:?}");
+        opened(browser, &folder.path().join("profile"), &folder.path().join("page.html"), "")
+    };
+    let events = dom("events.json");
+    let lanes = part(&events, "timeline");
+    assert!(lanes.contains("<span>nap &lt;i&gt;</span>") && lanes.contains("<span>20× · "), "{lanes}");
+    assert!(part(&events, "timeline").contains("1 failed") && part(&events, "threads").contains("worker "));
+    assert!(!events.contains("id=\"timeline-section\" hidden") && events.contains("id=\"graph-section\" hidden"));
+    let report = dom("run.json");
+    assert!(
+        part(&report, "tiles").contains("<dt>units retired</dt><dd class=\"\">19</dd>"),
+        "{}",
+        part(&report, "tiles")
+    );
+    assert!(report.contains("id=\"graph-section\" hidden") && report.contains("class=\"no-curves\""));
+    assert!(part(&report, "causes").contains("status 1") && part(&report, "retry").contains("millstream retry"));
+}

@@ -5,7 +5,7 @@ use crate::snapshot::{Quantiles, Snapshot, WaitedFor};
 
 /// The way in which a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Outcome {
     /// The source ended, or the service was drained; every unit left.
     Complete,
@@ -19,7 +19,7 @@ pub enum Outcome {
 
 /// The report of one stage.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct StageReport {
     /// The stage's name.
@@ -54,7 +54,7 @@ pub struct StageReport {
 
 /// The use of one resource.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ResourceReport {
     /// The resource's name.
@@ -71,7 +71,7 @@ pub struct ResourceReport {
 
 /// The report of a flow. Always: `admitted + split = retired + dead_lettered + gathered + left`.
 #[derive(Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Report {
     /// The flow's name.
@@ -102,7 +102,8 @@ pub struct Report {
     pub oversize: u64,
     /// The cap on units in flight, as it was at the end.
     pub inflight_cap: u64,
-    /// The cap on payload bytes, as it was at the end; `u64::MAX` if there is none.
+    /// The cap on payload bytes, as it was at the end; `u64::MAX` if there is none (or null, where a report is read).
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "cap_or_null"))]
     pub memory_cap: u64,
     /// Shared workers.
     pub workers: u64,
@@ -118,6 +119,13 @@ pub struct Report {
     /// [`on_dead_letter`](crate::FlowBuilder::on_dead_letter) took them.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub dead_letters: Vec<DeadLetter>,
+}
+
+/// Reads a cap, or null where there is none.
+#[cfg(feature = "serde")]
+fn cap_or_null<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let cap: Option<u64> = serde::Deserialize::deserialize(from)?;
+    Ok(cap.unwrap_or(u64::MAX))
 }
 
 impl Report {

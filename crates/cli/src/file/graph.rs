@@ -6,9 +6,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use regex::bytes::Regex;
+
 use super::error::Problem;
-use super::model::{CheckField, Condition, GatherBy, NeedSpec, OpSpec, Reduce, SourceSpec, SplitBy};
+use super::model::{CheckField, Condition, GatherBy, NeedSpec, OpSpec, ParseFormat, Reduce, SourceSpec, SplitBy};
 use super::parse::HTTP;
+use super::suggest;
 use super::template::Field;
 
 /// The facts about a stage that the graph's checks need.
@@ -198,6 +201,10 @@ impl<'a> Graph<'a> {
                 {
                     continue;
                 }
+                Field::Json(ref name) if self.groups_before(index).is_some() => {
+                    problems.extend(self.never_matched(index, name, span));
+                    continue;
+                }
                 Field::Json(_) => "parse",
                 Field::Part | Field::Parent(_) if self.splits_before(index, |_| true) => continue,
                 Field::Part | Field::Parent(_) => "split",
@@ -291,6 +298,42 @@ impl Graph<'_> {
         }
         let help = "gather the copies before it: `op = \"gather\"` with `by = \"parent\"`";
         Some(problem.at(span, "the copies are still apart").help(help))
+    }
+
+    /// The named groups of the expressions of all `parse` stages before this one; `None` if there is no such stage, or one of them reads
+    /// JSON, whose members are not known.
+    fn groups_before(&self, index: usize) -> Option<Vec<String>> {
+        let before =
+            (0..self.nodes.len()).filter(|earlier| self.after[*earlier][index]).map(|earlier| &self.nodes[earlier]);
+        let mut expressions = Vec::new();
+        for node in before.filter(|node| node.may_be("parse")) {
+            match node.op {
+                Some(OpSpec::Parse { format: ParseFormat::Regex(expression) }) => expressions.push(expression),
+                _ => return None,
+            }
+        }
+        if expressions.is_empty() {
+            return None;
+        }
+        let expressions = expressions.into_iter().filter_map(|expression| Regex::new(expression).ok());
+        let names = |expression: Regex| expression.capture_names().flatten().map(str::to_owned).collect::<Vec<_>>();
+        Some(expressions.flat_map(names).collect())
+    }
+
+    /// The problem that no `parse` stage before this one has a group of this name.
+    fn never_matched(&self, index: usize, name: &str, span: Range<usize>) -> Option<Problem> {
+        let groups = self.groups_before(index)?;
+        if groups.iter().any(|group| group == name) {
+            return None;
+        }
+        let stage = self.nodes[index].name;
+        let message =
+            format!("`{{json.{name}}}` has no value here: no `parse` stage before `{stage}` names such a group");
+        let help = match suggest::closest(name, groups.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{{json.{near}}}`?"),
+            None => format!("the groups are {}", groups.join(", ")),
+        };
+        Some(Problem::new(message).at(span, "no group has this name").help(help))
     }
 
     /// The problem that no stage before this one sets the field.

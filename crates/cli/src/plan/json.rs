@@ -8,7 +8,7 @@ use millstream_flow::{HoldAndAsk, Plan, PlanStage};
 use serde::Serialize;
 
 use super::joins::{self, Gathering};
-use super::{most_workers, surplus};
+use super::most_workers;
 use crate::file::model::{AfterFailure, FlowFile, Hold, NeedSpec, ResourceSpec, StageSpec};
 
 /// The plan of `file` as pretty-printed JSON with a newline at its end.
@@ -32,7 +32,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         joins: joins::gatherings(file, plan),
         order: &plan.order,
         pairs: plan.pairs.iter().map(Pair::of).collect(),
-        warnings: surplus::warnings(file, plan),
+        warnings: super::told(file, plan),
     };
     serde_json::to_string_pretty(&page).expect("a plan has only string keys and plain values") + "\n"
 }

@@ -146,13 +146,13 @@ impl Round {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Facts {
     /// Letters in the file.
-    letters: u64,
+    pub(crate) letters: u64,
     /// Letters that were run again.
-    again: u64,
+    pub(crate) again: u64,
     /// The command that runs them again when the run is over.
-    command: String,
+    pub(crate) command: String,
     /// The reason why they cannot be run again before.
-    refused: Option<String>,
+    pub(crate) refused: Option<String>,
 }
 
 /// The fate of the letters that were run again.

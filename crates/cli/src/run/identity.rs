@@ -5,14 +5,14 @@ use std::env;
 use std::path::absolute;
 use std::time::SystemTime;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::RunArgs;
 use crate::file::FlowFile;
 use crate::web_url;
 
 /// Which run a report is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// The name by which `millstream status` reached it: flow and process id.
     pub name: String,

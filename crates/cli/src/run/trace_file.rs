@@ -78,8 +78,10 @@ impl TraceFile {
                 let trace = BufReader::new(File::open(&self.path)?);
                 write_events(trace, create(events)?).map_err(io::Error::other)
             };
-            lines
-                .push(format!("events {}: a viewer of trace events shows them, such as Perfetto", shown::path(events)));
+            lines.push(format!(
+                "events {path}: `millstream page {path}` shows them, and so do viewers such as Perfetto",
+                path = shown::path(events)
+            ));
             write().map_err(|source| not_written(events, source, help))
         });
         if self.is_temporary {

@@ -12,8 +12,14 @@ use crate::serve::page;
 
 /// The page.
 pub(crate) fn html(run: &RunReport<'_>) -> String {
-    let data = format!("{{{},\"report\":{}}}", run.page, report(run));
-    page::frozen(&shown::json(&data), &plain(run.report))
+    let gathered = run.gathered.iter().map(|(stage, file)| format!("{stage}: {file}"));
+    page::frozen(&data(run, gathered), &plain(run.report))
+}
+
+/// The data of the page, as JSON. `gathered` tells of the stages' gathered files.
+pub(crate) fn data(run: &RunReport<'_>, gathered: impl Iterator<Item = String>) -> String {
+    let data = format!("{{{},\"report\":{}}}", run.page, report(run, gathered));
+    shown::json(&data).into_owned()
 }
 
 /// The markup of a report for a reader without scripts.
@@ -22,11 +28,10 @@ pub(crate) fn plain(report: &Report) -> String {
 }
 
 /// The facts that the state of a page does not have. What a command line may have any number of is cut.
-fn report(run: &RunReport<'_>) -> Value {
+fn report(run: &RunReport<'_>, gathered: impl Iterator<Item = String>) -> Value {
     let report = run.report;
     let told = ["oversize", "latency", "skipped", "groups"];
     let facts = facts(report).into_iter().filter(|(name, _)| told.contains(name));
-    let gathered = run.gathered.iter().map(|(stage, file)| format!("{stage}: {file}"));
     let ran_again = (run.ran_again.ran() > 0)
         .then(|| format!("dead letters that were run again: {}", text::count(run.ran_again.ran())));
     let lost = run.metrics_lost.map(|lost| format!("metrics: {lost}"));

@@ -11,15 +11,7 @@ use crate::retry::live::RanAgain;
 use crate::run::identity::Identity;
 use crate::steer::facts::{Change, Steered};
 
-/// A struct of the flow's with these fields; its default has the others.
-macro_rules! filled {
-    ($struct:ident { $($field:ident: $value:expr),+ $(,)? }) => {{
-        let mut filled = $struct::default();
-        $(filled.$field = $value;)+
-        filled
-    }};
-}
-pub(crate) use filled;
+pub(crate) use crate::filled::filled;
 
 /// The facts of a run beside the flow's own report.
 pub(crate) struct RunSample {

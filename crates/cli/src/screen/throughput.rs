@@ -1,6 +1,6 @@
 //! How many units left a flow, over its time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::thinned::{Thinned, Timed};
 
@@ -8,7 +8,7 @@ use super::thinned::{Thinned, Timed};
 const MAX_SAMPLES: usize = 480;
 
 /// Totals at one moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// Seconds since the start.
     pub at_s: f64,

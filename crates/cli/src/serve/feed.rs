@@ -14,11 +14,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::history::History;
-use crate::causes::Causes;
+use crate::causes::{Causes, Group, Groups, Newest};
 use crate::file::FlowFile;
-use crate::retry::live::Readmission;
+use crate::retry::live::{Facts as Retry, Readmission};
 use crate::screen::meter::{Meter, Pace};
-use crate::steer::facts::Audit;
+use crate::screen::throughput::Sample;
+use crate::steer::facts::{Audit, Steered};
 
 /// The minimum time between two states.
 const EVERY_NS: u64 = 500_000_000;
@@ -194,25 +195,15 @@ impl Feed {
                 inner.lanes.pop_front();
             }
         }
-        let mut causes = self.causes.groups().groups;
-        causes.truncate(MAX_CAUSES);
-        causes.iter_mut().for_each(|group| shorten(&mut group.example));
-        let changes = self.audit.steered().changes;
-        let changes: Vec<_> = changes.iter().rev().take(MAX_CHANGES).collect();
-        inner.state = vec![
-            ("totals", render(&totals(now, pace)).into()),
-            ("stages", render(&now.stages.iter().zip(&pace.stages_per_s).map(stage).collect::<Vec<_>>()).into()),
-            ("waits", render(&waits(now)).into()),
-            ("resources", render(&resources(now)).into()),
-            ("history", render(&inner.history.over_time()).into()),
-            ("causes", render(&causes).into()),
-            ("letters", render(&self.causes.newest()).into()),
-            (
-                "retry",
-                render(&self.readmission.as_ref().map(|again| again.facts(now.phase)).unwrap_or_default()).into(),
-            ),
-            ("changes", render(&changes).into()),
-        ];
+        inner.state = state(&Parts {
+            now,
+            pace,
+            history: &inner.history.over_time(),
+            causes: &self.causes.groups(),
+            letters: &self.causes.newest(),
+            retry: &self.readmission.as_ref().map(|again| again.facts(now.phase)).unwrap_or_default(),
+            steered: &self.audit.steered(),
+        });
         inner.version += 1;
         self.changed.notify_all();
     }
@@ -220,6 +211,69 @@ impl Feed {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A run that is over and of which there is a report alone.
+pub(crate) struct Reported<'a> {
+    /// The state in which it ended, with the names of its stages.
+    pub(crate) now: &'a Snapshot,
+    /// Its name.
+    pub(crate) run: &'a str,
+    pub(crate) samples: &'a [Sample],
+    pub(crate) causes: &'a Groups,
+    pub(crate) steered: &'a Steered,
+    pub(crate) retry: Retry,
+}
+
+/// The facts and the last state of a run as [`Feed::frozen`] has them, as far as its report tells. The ways between stages and their
+/// lanes are missing.
+pub(crate) fn reported(run: &Reported<'_>) -> String {
+    let stages: Vec<Value> = run.now.stages.iter().map(|stage| json!({ "name": stage.name })).collect();
+    let flow = facts(&run.now.flow, Names { run: run.run, reach: None }, &stages, run.now);
+    let none = Sample::default();
+    let samples = [&none].into_iter().chain(run.samples);
+    let moments: Vec<_> =
+        samples.map(|sample| json!([sample.at_s, sample.retired, sample.dead_lettered, []])).collect();
+    let state = state(&Parts {
+        now: run.now,
+        pace: &Meter::default().read(run.now, Some(run.now.admitted)),
+        history: &json!({ "names": [], "moments": moments }),
+        causes: run.causes,
+        letters: &[],
+        retry: &run.retry,
+        steered: run.steered,
+    });
+    let state: Vec<String> = state.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("\"flow\":{{{flow},\"steerable\":false,\"lanes\":[]}},\"state\":{{{}}}", state.join(","))
+}
+
+/// The parts of a state.
+struct Parts<'a> {
+    now: &'a Snapshot,
+    pace: &'a Pace,
+    history: &'a Value,
+    causes: &'a Groups,
+    letters: &'a [Newest],
+    retry: &'a Retry,
+    steered: &'a Steered,
+}
+
+fn state(parts: &Parts<'_>) -> State {
+    let Parts { now, pace, .. } = parts;
+    let mut causes: Vec<Group> = parts.causes.groups.iter().take(MAX_CAUSES).cloned().collect();
+    causes.iter_mut().for_each(|group| shorten(&mut group.example));
+    let changes: Vec<_> = parts.steered.changes.iter().rev().take(MAX_CHANGES).collect();
+    vec![
+        ("totals", render(&totals(now, pace)).into()),
+        ("stages", render(&now.stages.iter().zip(&pace.stages_per_s).map(stage).collect::<Vec<_>>()).into()),
+        ("waits", render(&waits(now)).into()),
+        ("resources", render(&resources(now)).into()),
+        ("history", render(parts.history).into()),
+        ("causes", render(&causes).into()),
+        ("letters", render(&parts.letters).into()),
+        ("retry", render(parts.retry).into()),
+        ("changes", render(&changes).into()),
+    ]
 }
 
 /// The constant facts about a flow as JSON, without the surrounding braces.

@@ -1,4 +1,4 @@
-//! Serves the page of a run that is over, from its trace: frozen, apart from the sliders of its what-if. It has nothing to change, and
+//! Serves the page of a run that is over: frozen, apart from the sliders of its what-if, which a trace has. It has nothing to change, and
 //! listens on loopback alone.
 
 use std::io;
@@ -17,16 +17,17 @@ use crate::whatif::Answer;
 #[derive(Debug)]
 struct Recorded {
     html: String,
-    what_ifs: WhatIfs,
+    what_ifs: Option<WhatIfs>,
 }
 
 /// Serves a page with these data, as JSON, at a port of loopback; 0: any free one. `plain` is its markup for readers without scripts.
-/// The sliders answer from `trace`, whose replay with its own settings came to `as_it_was`.
+/// The sliders, if there are any, answer from a trace, whose replay with its own settings came to the answer beside it.
 ///
 /// # Errors
 /// The port is not free, or the system gives no thread.
-pub(crate) fn serve(port: u16, data: &str, plain: &str, trace: Trace, as_it_was: Answer) -> io::Result<Server> {
-    let recorded = Recorded { html: page::with_data(data, plain), what_ifs: WhatIfs::of(trace, as_it_was)? };
+pub(crate) fn serve(port: u16, data: &str, plain: &str, sliders: Option<(Trace, Answer)>) -> io::Result<Server> {
+    let what_ifs = sliders.map(|(trace, as_it_was)| WhatIfs::of(trace, as_it_was)).transpose()?;
+    let recorded = Recorded { html: page::with_data(data, plain), what_ifs };
     Server::start(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), recorded)
 }
 
@@ -39,12 +40,12 @@ impl Resources for Recorded {
 impl Recorded {
     fn response(&self, request: &Request) -> Response {
         let path = request.path.as_str();
-        match (request.method, path) {
-            (Method::Post, "/whatif") => self.what_ifs.answer(request),
-            (Method::Post, _) => Response::refusal(405, "expected GET or HEAD").header("Allow", "GET, HEAD"),
-            (_, "/whatif") => Response::refusal(405, "expected POST").header("Allow", "POST"),
-            (_, "/") => Response::page(self.html.clone()),
-            _ => page::part(path).unwrap_or_else(|| Response::refusal(404, "there is /, the page of a trace")),
+        match (request.method, path, &self.what_ifs) {
+            (Method::Post, "/whatif", Some(what_ifs)) => what_ifs.answer(request),
+            (Method::Post, ..) => Response::refusal(405, "expected GET or HEAD").header("Allow", "GET, HEAD"),
+            (_, "/whatif", Some(_)) => Response::refusal(405, "expected POST").header("Allow", "POST"),
+            (_, "/", _) => Response::page(self.html.clone()),
+            _ => page::part(path).unwrap_or_else(|| Response::refusal(404, "there is /, the page of a run")),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A question changes nothing and needs no token, so the answers are bounded instead: one thread gives them, one after the
 //! other; a client has one question at a time, and few wait. Beside a run, a replay is of as many of the newest units as take about
-//! [`REPLAY`], and all of them together get a quarter of a core, after the first second of it. Of a trace, a replay is of all units.
+//! [`REPLAY`], and all of them together get a quarter of a core, after the first second of it. Of a trace, a replay is of all its units,
+//! and of a long one the page has a sample.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -277,6 +278,8 @@ impl Replays {
         let answer = json!({
             "ok": true,
             "units": window.trace.units(),
+            // Those that they stand for.
+            "of": (window.trace.units() as f64 * window.trace.weight()).round() as u64,
             "miss": window.miss,
             "before": window.before,
             "after": after,

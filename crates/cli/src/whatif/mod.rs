@@ -36,7 +36,7 @@ pub(crate) use self::answer::Answer;
 pub(crate) use self::doubt::Doubt;
 pub(crate) use self::goal::Goal;
 pub(crate) use self::page::{itself, part};
-pub(crate) use self::reading::{NotRead, read};
+pub(crate) use self::reading::{NotRead, kind_by_begin, read, sample};
 use self::replays::{NoReplay, Replays};
 use self::setting::SettingError;
 pub(crate) use self::setting::changes;

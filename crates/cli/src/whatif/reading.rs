@@ -39,29 +39,49 @@ impl NotRead {
 /// # Errors
 /// The file cannot be read, or is no trace, or a damaged one.
 pub(crate) fn read(path: &Path) -> Result<Trace, NotRead> {
+    read_with(path, Trace::read_or_sample)
+}
+
+/// Reads a sample of the trace of a file, with about as many runs of units in stages as this; all of one that has at most twice as many.
+///
+/// # Errors
+/// See [`read`].
+pub(crate) fn sample(path: &Path, visits: usize) -> Result<Trace, NotRead> {
+    read_with(path, |file| Trace::sample(file, visits.saturating_mul(2)))
+}
+
+fn read_with(
+    path: &Path,
+    read: impl FnOnce(BufReader<Reading>) -> Result<Trace, TraceError>,
+) -> Result<Trace, NotRead> {
     let not_read = |error: TraceError| {
         let what = matches!(error, TraceError::NotATrace(_)).then(|| kind(path)).flatten();
         NotRead { path: shown::path(path).to_string(), error, what }
     };
     let file = Reading::open(path).map_err(|error| not_read(error.into()))?;
-    Trace::read_or_sample(BufReader::new(file)).map_err(not_read)
+    read(BufReader::new(file)).map_err(not_read)
 }
 
 /// Another file of a run, and what to do with it.
 fn kind(path: &Path) -> Option<&'static str> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(LOOK).read_to_end(&mut begin).ok()?;
-    let begin = String::from_utf8_lossy(&begin);
+    kind_by_begin(&begin)
+}
+
+/// The same by the beginning of the file.
+pub(crate) fn kind_by_begin(begin: &[u8]) -> Option<&'static str> {
+    let begin = String::from_utf8_lossy(begin);
     if begin.starts_with(r#"{"displayTimeUnit""#) {
         return Some(
-            "these are the events of a run, for trace viewers: `run --trace FILE` beside `--events` writes the trace",
+            "these are the events of a run, for `millstream page` and trace viewers: `run --trace FILE` beside `--events` writes the trace",
         );
     }
     if begin.starts_with("<!DOCTYPE html>") {
         return Some("this is a page: a browser opens it");
     }
     (begin.starts_with('{') && begin.contains("\"admitted\"")).then_some(
-        "this is a report: `run --trace FILE` beside `--report` writes the trace, and `--report FILE.html` the page",
+        "this is a report, which `millstream page` shows: `run --trace FILE` beside `--report` writes the trace",
     )
 }
 

@@ -54,7 +54,7 @@ fn units_wait_for_descriptors_where_there_are_few() {
 }
 
 #[test]
-fn a_soft_limit_is_raised_unless_programs_would_inherit_it() {
+fn a_soft_limit_is_raised_and_programs_get_the_one_that_there_was() {
     let address = server();
     let urls: String = (0..100).map(|page| format!("http://{address}/{page}\n")).collect();
     let room = Room::new(&FETCH.replace("\"host:*\" = 2 ", "\"host:*\" = 16 "));
@@ -69,6 +69,16 @@ fn a_soft_limit_is_raised_unless_programs_would_inherit_it() {
     );
     room.write("lines", (0..200).map(|line| format!("{line}\n")).collect::<String>());
     ended(&limited(&room, "ulimit -Sn 64", "run flow.toml lines --report report.json"), 0);
+    assert_eq!(room.read("out/7"), "64\n");
+    let resources = room.json("report.json")["resources"].to_string();
+    assert!(!resources.contains("file descriptors"), "{resources}");
+
+    let (plan, _) = ended(&limited(&room, "ulimit -n 64", "plan flow.toml"), 0);
+    let plan = plan.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(plan.contains("the hard limit of 64 leaves") && plan.contains("(`ulimit -Hn"), "{plan}");
+    std::fs::remove_dir_all(room.path("out")).unwrap();
+    let (_, err) = ended(&limited(&room, "ulimit -n 64", "run flow.toml lines --report report.json"), 0);
+    assert!(err.contains("file descriptors at once, and the hard limit of 64 leaves"), "{err}");
     assert_eq!(room.read("out/7"), "64\n");
     let resources = room.json("report.json")["resources"].to_string();
     assert!(resources.contains("file descriptors"), "{resources}");

@@ -216,7 +216,7 @@ fn programs_on_fibers_have_their_outputs_failures_and_time_limits() {
         letters.iter().filter(is_it).count()
     };
     assert_eq!(with("error", "exited with status 7; standard error: wrong"), 10, "{letters:?}");
-    assert_eq!(with("timeout", "all it started were killed; standard error: begun"), 3, "{letters:?}");
+    assert_eq!(with("timeout", "its process group were killed; standard error: begun"), 3, "{letters:?}");
     assert_eq!(letters.len(), 13);
 }
 

@@ -19,6 +19,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 
 use super::LOOK;
 use super::account::Account;
+use super::descriptors;
 use super::live;
 
 /// How often a waiter checks before it sleeps. It has often just seen the program's output end, which happens
@@ -46,6 +47,7 @@ impl Group {
     /// Starts the command as the leader of a new group; returns the group, and this side of the pipes that were asked
     /// for.
     pub fn spawn(command: &mut Command) -> io::Result<(Self, Pipes)> {
+        descriptors::give_back(command);
         let (leader, child) = live::start(|| {
             let child = command.process_group(0).spawn()?;
             Ok((Pid::from_child(&child), child))

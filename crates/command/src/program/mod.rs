@@ -1,6 +1,7 @@
 //! Programs that a command starts: found, run in a group of their own, listened to, and ended with the command.
 
 mod account;
+pub mod descriptors;
 mod group;
 pub mod live;
 mod search;

@@ -106,8 +106,12 @@ impl Trace {
         Self::sample(input, sample::WHOLE_VISITS)
     }
 
-    /// [`read_or_sample`](Self::read_or_sample) with another number of runs from which on a trace is sampled.
-    pub(super) fn sample(input: impl BufRead + Seek, most_visits: usize) -> Result<Self, TraceError> {
+    /// [`read_or_sample`](Self::read_or_sample) with another number of runs from which on a trace is sampled: a sample has about half as
+    /// many, so that its replays take a time that is known before.
+    ///
+    /// # Errors
+    /// See [`TraceError`].
+    pub fn sample(input: impl BufRead + Seek, most_visits: usize) -> Result<Self, TraceError> {
         let (header, measured, draft) = sample::read(input, most_visits)?;
         Self::of(header, measured, draft)
     }

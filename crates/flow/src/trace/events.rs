@@ -10,6 +10,9 @@ use super::run::{End, Record};
 /// Writes a trace as JSON trace events, which Perfetto and the trace viewers of browsers open. The viewer shows one row
 /// for each worker, with the units it ran, stage by stage.
 ///
+/// The member `otherData` has `millstream_events`, the version of the spans' `args`: `unit`, the unit's number, and `end`, how its run in
+/// the stage ended; of the source's spans, `units`.
+///
 /// Units that were not timed one by one share the time of their batch evenly. The function streams: it holds one chunk
 /// of the trace at a time.
 ///
@@ -17,7 +20,8 @@ use super::run::{End, Record};
 /// Returns errors of reading the trace (see [`TraceError`]) and of writing.
 pub fn write_events(input: impl BufRead, out: impl Write) -> Result<(), TraceError> {
     let mut out = BufWriter::new(out);
-    out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n")?;
+    // Viewers keep `otherData` beside the events; it tells whose events they are.
+    out.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"millstream_events\":1},\"traceEvents\":[\n")?;
     let mut first = true;
     let mut named = Vec::new();
     let (header, _) = read_trace(input, |header, worker, record| {

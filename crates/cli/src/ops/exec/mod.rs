@@ -384,9 +384,9 @@ fn judge(name: &OsString, ending: &Ending, stderr: &Tail) -> Result<(), Failure>
     match ending {
         Ending::Exited(status) if status.success() => Ok(()),
         Ending::Exited(status) => Err(Failure::msg(format!("`{name}` {}{stderr}", how(*status)))),
-        Ending::TimedOut => Err(Failure::timeout(format!("`{name}` and all it started were killed{stderr}"))),
+        Ending::TimedOut => Err(Failure::timeout(format!("`{name}` and its process group were killed{stderr}"))),
         Ending::Cancelled(failure) => {
-            Err(Failure::msg(format!("`{name}` and all it started were killed: {failure}{stderr}")).to_permanent())
+            Err(Failure::msg(format!("`{name}` and its process group were killed: {failure}{stderr}")).to_permanent())
         }
     }
 }

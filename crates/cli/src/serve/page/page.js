@@ -151,7 +151,7 @@ function layers() {
 
 function drawGraph() {
   const room = byId('graph').clientWidth;
-  if (!flow || room === drawnFor) return;
+  if (!flow || byId('graph-section').hidden || room === drawnFor) return;
   drawnFor = room;
   const columns = Math.max(1, Math.floor((room + NODE.gapX - 24) / (NODE.width + NODE.gapX)));
   const layer = layers();
@@ -337,6 +337,39 @@ function showHistory() {
     nodes.push(legend(named.map((k, i) => ['p' + i, 'for ' + names[k]]).concat(rest.length ? [['p' + (COLOURS - 1), 'for something else']] : [])));
   }
   byId('history').replaceChildren(...nodes);
+}
+
+// ---- The lanes of a file of events ----
+
+/** A strip of a lane: steps as high as what ran at once, on its own scale, with the part that failed in front. */
+function strip(lane) {
+  const most = Math.max(1e-9, ...lane.strip);
+  const wide = 1000 / lane.strip.length;
+  const path = (values) => 'M0 30' + values.map((n, i) => `V${(30 - (30 * n) / most).toFixed(1)}H${((i + 1) * wide).toFixed(1)}`).join('') + 'V30Z';
+  const picture = svg('svg', { viewBox: '0 0 1000 30', preserveAspectRatio: 'none', role: 'img', 'aria-label': lane.name + ': ' + laneWords(lane) },
+    svg('path', { class: 'part', d: path(lane.strip) }));
+  if (lane.failed) picture.append(svg('path', { class: 'dead', d: path(lane.failed_strip) }));
+  return picture;
+}
+const laneWords = (lane) => `${count(lane.spans)}× · ${span(lane.busy_s)} · up to ${count(lane.most)} at once${lane.failed ? ` · ${count(lane.failed)} failed` : ''}`;
+
+function showTimeline(timeline) {
+  for (const section of document.querySelectorAll('main > section')) section.hidden = section.id !== 'timeline-section';
+  for (const id of ['tiles', 'balance']) byId(id).hidden = true;
+  say(byId('flow'), timeline.name);
+  say(byId('run'), `${timeline.file}: ${count(timeline.spans)} spans in ${span(timeline.wall_s)}`);
+  say(byId('phase'), timeline.is_ours ? 'events of a run' : 'events of another program');
+  byId('phase').className = 'phase';
+  document.title = timeline.name + ' – millstream events';
+  const busiest = timeline.stages.reduce((most, lane) => (lane.busy_s > (most ? most.busy_s : 0) ? lane : most), null);
+  byId('limit').replaceChildren(...(busiest ? ['Most time in ', el('b', {}, busiest.name), `: ${span(busiest.busy_s)} in all.`] : ['Nothing ran.']));
+  byId('facts').replaceChildren(...timeline.facts.map((fact) => el('li', {}, ...prose(fact))));
+  if (!timeline.is_ours) say(byId('h-threads'), 'By thread');
+  for (const [id, lanes] of [['timeline', timeline.stages], ['threads', timeline.threads]]) {
+    const rows = lanes.flatMap((lane) => [el('span', {}, lane.name), strip(lane), el('span', {}, laneWords(lane))]);
+    const axis = [el('span'), el('p', { class: 'axis faint' }, el('span', {}, '0'), el('span', {}, span(timeline.wall_s))), el('span')];
+    byId(id).replaceChildren(el('div', { class: 'bars' }, ...rows, ...axis));
+  }
 }
 
 // ---- Tables ----
@@ -647,7 +680,8 @@ function showAnswer(answer, settings) {
   if (!answer.ok) return say(byId('whatif-said'), 'No answer: ' + answer.error.trim() + '.');
   const miss = Math.abs(answer.miss) * 100;
   const doubt = miss > 5 ? ` The replay misses the ${frozen ? 'time' : 'pace'} that was measured by ${miss.toFixed(0)} %: this is a guess.` : '';
-  say(byId('whatif-said'), `A replay of the ${frozen ? 'trace:' : 'newest'} ${count(answer.units)} units, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt}`);
+  const units = answer.of > answer.units ? `a sample, ${count(answer.units)} of the ${count(answer.of)} traced units` : `the ${frozen ? 'trace:' : 'newest'} ${count(answer.units)} units`;
+  say(byId('whatif-said'), `A replay of ${units}, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt}`);
   const lines = [...(frozen ? [['time in all', 'wall_s', span]] : []), ['throughput', 'throughput', rate], ['latency p50', 'p50_s', span], ['latency p99', 'p99_s', span], ['limited by', 'limit', String]];
   const row = ([name, member, words]) => {
     const [before, after] = [answer.before[member], answer.after[member]];
@@ -800,6 +834,10 @@ function begin(facts) {
   say(byId('flow'), flow.flow);
   say(byId('run'), flow.run);
   byId('steer-section').hidden = !flow.steerable;
+  // A report has neither the ways between stages nor their curves.
+  byId('graph-section').hidden = flow.stages.some((stage) => !stage.next);
+  byId('stages').classList.toggle('no-curves', Boolean(frozen) && !lanes.length);
+  byId('curves').hidden = Boolean(frozen) && !lanes.length;
   sliders = [];
   buildTables();
   drawGraph();
@@ -838,6 +876,8 @@ if (events) {
     say(byId('phase'), 'no connection');
     byId('phase').className = 'phase lost';
   });
+} else if (frozen.timeline) {
+  showTimeline(frozen.timeline);
 } else {
   begin(frozen.flow);
   receive(frozen.state);

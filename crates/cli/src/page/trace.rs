@@ -1,83 +1,48 @@
-//! `millstream page`: a traced run on the page that `run --page` shows.
+//! The page of a trace.
 //!
 //! A trace tells how long each unit was in each stage. What units waited for, and how much was in use when, is the engine's to tell: it
 //! replays the trace, and the [feed](crate::serve::feed) of the page takes the snapshots of the replay as it takes those of a run.
+//!
+//! A slider is answered within [`ANSWER`]: of a trace whose replays take longer, the sliders have a sample.
 
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use millstream_command::screen::out::complain;
 use millstream_command::screen::shown;
-use millstream_command::writable::NotWritable;
-use millstream_flow::{ReplayError, Report, Trace, WhatIf};
+use millstream_flow::{Report, Trace, WhatIf};
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
-use crate::args::PageArgs;
-use crate::run::{NOT_WRITTEN, WRONG};
+use super::{PageError, Shown};
 use crate::screen::html;
-use crate::screen::report_file::{self, ReportFileError};
 use crate::screen::run_report::outcome;
 use crate::serve::feed::Feed;
-use crate::serve::{page, recorded};
 use crate::shell_word::quoted;
-use crate::whatif::{self, Answer, Doubt, NotRead};
+use crate::whatif::{self, Answer, Doubt};
 
 /// The number of moments of a run that are looked at: twice as many as the page keeps.
 const LOOKS: u32 = 240;
 
-/// Why there is no page.
-#[derive(Debug, thiserror::Error)]
-enum PageError {
-    #[error(transparent)]
-    Trace(#[from] NotRead),
-    #[error("{0}: {1}")]
-    Replay(String, ReplayError),
-    #[error(transparent)]
-    Report(#[from] ReportFileError),
-    #[error(transparent)]
-    NotWritten(#[from] NotWritable),
-    #[error("--port {port}: {error}; choose another port, or 0 for any free one")]
-    Port { port: u16, error: io::Error },
-    #[error("cannot start: {0}")]
-    System(io::Error),
+/// The time that a replay for a slider may take.
+const ANSWER: Duration = Duration::from_millis(150);
+/// A smaller sample tells too little.
+const FEWEST_VISITS: usize = 5_000;
+
+/// Reads and replays a trace.
+pub(super) fn shown(path: &Path, is_served: bool) -> Result<Shown, PageError> {
+    let replay = Replay::of(path)?;
+    let command = || json!({ "command": format!("millstream whatif {}", quoted(path.as_os_str().as_bytes())) });
+    let what_if = if is_served { command() } else { Value::Null };
+    let (data, plain) = (replay.data(&what_if), html::plain(&replay.report));
+    let sliders = if is_served { Some(replay.sliders()?) } else { None };
+    Ok(Shown { data, plain, sliders })
 }
 
-/// Shows a trace on a page, and gives the exit status.
-pub(crate) fn page(args: &PageArgs) -> ExitCode {
-    let shown = match &args.report {
-        Some(path) => write(&args.trace, path),
-        None => serve(&args.trace, args.port),
-    };
-    let Err(error) = shown else { return ExitCode::SUCCESS };
-    complain(format!("error: {error}"));
-    ExitCode::from(if matches!(error, PageError::NotWritten(_)) { NOT_WRITTEN } else { WRONG })
-}
-
-/// Writes the page of a trace to a file.
-fn write(trace: &Path, path: &Path) -> Result<(), PageError> {
-    let file = report_file::Html::check(path)?;
-    let replay = Replay::of(trace)?;
-    file.write(&page::frozen(&replay.data(&Value::Null), &html::plain(&replay.report)))?;
-    Ok(())
-}
-
-/// Serves the page of a trace until a signal ends that.
-fn serve(trace: &Path, port: u16) -> Result<(), PageError> {
-    let replay = Replay::of(trace)?;
-    let command = format!("millstream whatif {}", quoted(trace.as_os_str().as_bytes()));
-    let (data, plain) = (replay.data(&json!({ "command": command })), html::plain(&replay.report));
-    // Heeded before the address is told.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(PageError::System)?;
-    let server = recorded::serve(port, &data, &plain, replay.trace, replay.as_it_was);
-    let server = server.map_err(|error| PageError::Port { port, error })?;
-    complain(format!("page at http://{}/ until ^C", server.address()));
-    signals.forever().next();
-    Ok(())
+/// How many runs of units in stages are replayed within [`ANSWER`], if a replay of all takes longer.
+fn sample_size(visits: usize, took: Duration) -> Option<usize> {
+    let share = ANSWER.as_secs_f64() / took.as_secs_f64().max(1e-9);
+    let fit = ((visits as f64 * share) as usize).max(FEWEST_VISITS);
+    (share < 1.0 && fit < visits).then_some(fit)
 }
 
 /// A traced run, replayed with its own settings.
@@ -88,6 +53,8 @@ struct Replay {
     as_it_was: Answer,
     /// The facts and the last state of its page.
     feed: String,
+    /// The time that the replay took.
+    took: Duration,
 }
 
 impl Replay {
@@ -99,18 +66,35 @@ impl Replay {
         let total = trace.units() as u64;
         let mut seen: Option<(Feed, _)> = None;
         let every = trace.measured().wall.div_f64(trace.weight()) / LOOKS;
+        let began = Instant::now();
         let replayed = trace.replay_watched(&none, every.max(Duration::from_micros(1)), |now| {
             let (feed, last) = seen.get_or_insert_with(|| (Feed::recorded(&plan, now), now.clone()));
             feed.note(now, Some(total));
             last.clone_from(now);
         });
-        let replayed = replayed.map_err(not_replayed)?;
+        let (replayed, took) = (replayed.map_err(not_replayed)?, began.elapsed());
         let feed = seen.map(|(feed, last)| {
             feed.end(&last);
             feed.frozen()
         });
         let as_it_was = Answer::of(&trace, &replayed);
-        Ok(Replay { path: path.to_owned(), report: replayed.report, as_it_was, feed: feed.unwrap_or_default(), trace })
+        Ok(Replay {
+            path: path.to_owned(),
+            report: replayed.report,
+            as_it_was,
+            feed: feed.unwrap_or_default(),
+            trace,
+            took,
+        })
+    }
+
+    /// The trace that the sliders replay, and what it came to.
+    fn sliders(self) -> Result<(Trace, Answer), PageError> {
+        let Some(visits) = sample_size(self.trace.visits(), self.took) else { return Ok((self.trace, self.as_it_was)) };
+        let trace = whatif::sample(&self.path, visits)?;
+        let not_replayed = |error| PageError::Replay(shown::path(&self.path).to_string(), error);
+        let as_it_was = Answer::to(&trace, &WhatIf::default()).map_err(not_replayed)?;
+        Ok((trace, as_it_was))
     }
 
     /// The data of its page, as JSON. `what_if` is for its sliders; null: it has none.
@@ -129,5 +113,20 @@ impl Replay {
             lines.lines().map(str::to_owned).chain(doubt.reasons.iter().map(|reason| format!("perhaps {reason}")));
         report["facts"] = facts.collect::<Vec<_>>().into();
         shown::json(&format!("{{{},\"report\":{report},\"whatif\":{what_if}}}", self.feed)).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sliders_of_a_long_trace_have_a_sample_that_is_replayed_in_time() {
+        let tenth = sample_size(300_000, Duration::from_millis(1500)).unwrap();
+        assert!(tenth.abs_diff(30_000) <= 1, "{tenth}");
+        assert_eq!(sample_size(300_000, Duration::from_millis(150)), None);
+        assert_eq!(sample_size(20_000, Duration::from_secs(60)), Some(FEWEST_VISITS));
+        assert_eq!(sample_size(4_000, Duration::from_secs(60)), None);
+        assert_eq!(sample_size(0, Duration::ZERO), None);
     }
 }
