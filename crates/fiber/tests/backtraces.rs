@@ -17,7 +17,7 @@ use millstream_fiber::{
 use millstream_verify_random::{Random, seed};
 use modes::under_each;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn waits(fiber: &FiberReport) -> bool {
     matches!(fiber.state, State::Waiting { .. })

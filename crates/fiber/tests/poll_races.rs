@@ -60,7 +60,7 @@ fn pass_token_through_cancellations(runtime: &Runtime, random: &mut Random, roun
         assert!(matches!(cancelled.join(), Err(JoinError::Cancelled)));
         let (before, began) = (taken.load(SeqCst), Instant::now());
         while taken.load(SeqCst) == before {
-            assert!(began.elapsed() < Duration::from_secs(30), "the token is lost");
+            assert!(began.elapsed() < Duration::from_secs(120), "the token is lost");
             thread::yield_now();
         }
     }

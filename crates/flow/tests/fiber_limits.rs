@@ -122,7 +122,7 @@ fn few_stacks() {
     assert!(trouble.refused > 0, "the limit has no effect: the test tests nothing");
     let reason = trouble.latest_refusal.unwrap();
     assert!(reason.contains("fiber `wait` never ran") && reason.contains("address space"), "{reason}");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -149,12 +149,12 @@ fn a_drained_service_closes_its_groups_although_its_source_is_blocked() {
     let run = std::thread::spawn(move || flow.run(source));
     let began = Instant::now();
     while control.snapshot().gathered < 2 {
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", control.snapshot());
+        assert!(began.elapsed() < Duration::from_secs(120), "{:?}", control.snapshot());
         std::thread::yield_now();
     }
     control.stop();
     while groups.lock().unwrap().is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(30), "the group stays open");
+        assert!(began.elapsed() < Duration::from_secs(120), "the group stays open");
         std::thread::yield_now();
     }
     drop(go);
@@ -185,7 +185,7 @@ fn a_group_waits_no_longer_than_it_may() {
     (0..3).for_each(|n| service.send(n).unwrap());
     let began = Instant::now();
     while groups.lock().unwrap().is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(30), "the group stays open");
+        assert!(began.elapsed() < Duration::from_secs(120), "the group stays open");
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(began.elapsed() >= Duration::from_millis(15));
@@ -214,7 +214,7 @@ fn an_open_group_shows_and_a_drained_service_closes_it() {
     };
     let began = Instant::now();
     while shows(&control) != (1, 1, 1) {
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", shows(&control));
+        assert!(began.elapsed() < Duration::from_secs(120), "{:?}", shows(&control));
         std::thread::yield_now();
     }
     let report = service.drain();
@@ -601,7 +601,7 @@ fn nothing_is_lost_in_random_groups() {
             storm(seed);
             tell.send(()).ok();
         });
-        match ended.recv_timeout(Duration::from_secs(60)) {
+        match ended.recv_timeout(Duration::from_secs(120)) {
             Ok(()) => storm.join().unwrap(),
             Err(RecvTimeoutError::Timeout) => panic!("seed {seed} hangs"),
             Err(RecvTimeoutError::Disconnected) => panic!("seed {seed}: {:?}", storm.join().map_err(|_| "panicked")),

@@ -129,7 +129,7 @@ fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
     .batch(Batch::of(1))
     .to(done);
     let stop = served.clone();
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let report = flow
         .build(work)
         .unwrap()
@@ -194,7 +194,7 @@ fn rates_by_key_do_not_share_tokens_and_idle_keys_are_forgotten() {
     // At most 8 of the 50 keys exist at once: the others wait until the tokens of an idle one are back.
     let report = flow.run(0..200);
     assert_eq!(report.retired, 200);
-    assert!(started.elapsed() < Duration::from_secs(60));
+    assert!(started.elapsed() < Duration::from_secs(120));
     assert!(control.snapshot().resources[0].keys <= 8);
 }
 

@@ -562,7 +562,7 @@ fn run(plan: &FlowPlan) -> Option<Result<(Report, Snapshot), Box<Snapshot>>> {
         // After a hang was reported the channel has no receiver.
         let _ = over.send(flow.run((0..units).map(|n| Walker { n, steps: 0 })));
     });
-    Some(match is_over.recv_timeout(Duration::from_secs(30)) {
+    Some(match is_over.recv_timeout(Duration::from_secs(120)) {
         Ok(report) => Ok((report, control.snapshot())),
         Err(_) => Err(Box::new(control.snapshot())),
     })

@@ -12,7 +12,7 @@ fn window_of(live: &LiveTrace, units: usize) -> Trace {
         if trace.units() >= units {
             return trace;
         }
-        assert!(began.elapsed() < Duration::from_secs(20), "{} units", trace.units());
+        assert!(began.elapsed() < Duration::from_secs(120), "{} units", trace.units());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

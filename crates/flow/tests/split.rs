@@ -444,7 +444,7 @@ fn nothing_is_lost_in_random_trees() {
             storm(seed);
             tell.send(()).ok();
         });
-        match ended.recv_timeout(Duration::from_secs(60)) {
+        match ended.recv_timeout(Duration::from_secs(120)) {
             Ok(()) => storm.join().unwrap(),
             Err(RecvTimeoutError::Timeout) => panic!("seed {seed} hangs"),
             Err(RecvTimeoutError::Disconnected) => panic!("seed {seed}: {:?}", storm.join().map_err(|_| "panicked")),

@@ -158,6 +158,6 @@ mod tests {
         let began = Instant::now();
         let error = write_within(&stream, &vec![0; 64 << 20], Duration::from_millis(200)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
     }
 }

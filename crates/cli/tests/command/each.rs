@@ -345,7 +345,7 @@ fn a_program_that_takes_too_long_is_killed() {
     let room = Room::new("");
     let began = Instant::now();
     let (_, err) = ended(&room.run(&["each", "--timeout", "100ms", "sleep", ":::", "600"]), 1);
-    assert!(began.elapsed() < Duration::from_secs(30), "{err}");
+    assert!(began.elapsed() < Duration::from_secs(120), "{err}");
     assert_eq!(room.json_lines("sleep.dead-letters.jsonl")[0]["cause"], "timeout");
 }
 

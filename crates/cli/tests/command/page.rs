@@ -191,7 +191,7 @@ fn fifty_clients_of_which_many_do_not_read_delay_neither_the_run_nor_each_other(
     });
     let began = Instant::now();
     stop(&room, running, 0);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
     for mut reader in readers {
         let mut names = Vec::new();
         while let Some((name, _)) = reader.next() {
@@ -437,7 +437,7 @@ fn fifty_clients_that_ask_get_their_share_and_no_more() {
     });
     assert!(statuses.contains(&200), "{statuses:?}");
     assert!(statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
     assert_eq!(get(server, "/healthz", "").status, 200);
     let_end(&room, running);
 }
