@@ -70,7 +70,9 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         .then_cargo(["clippy", "--package=millstream-history", "--no-default-features", "--", "-D", "warnings"])
         .then_cargo(["check", "--package=millstream", "--no-default-features"])
         .then_cargo(["clippy", "--package=millstream-cli", "--no-default-features", "--", "-D", "warnings"])
-        .then_cargo(["test", "--package=millstream-cli", "--no-default-features", "--test=without_http"]),
+        .then_cargo(["test", "--package=millstream-cli", "--no-default-features", "--test=without_http"])
+        // This command is built for one test of a second.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
         Step::partial("bare", "hazard pointers build and hold without the standard library", bare::check),
         unit(scope).narrowed().fast(),
     ];

@@ -1,5 +1,7 @@
 //! Tests of text programs: their values, and their problems with spans.
 
+use std::io::Read;
+
 use millstream_stream::text::{Inputs, Problem, TextProgram, parse};
 
 fn values(text: &str) -> Vec<String> {
@@ -97,10 +99,19 @@ fn values_that_cannot_be_computed_are_reported_with_the_reason() {
         ("map(numbers(1, 2), it < \"a\")", "converts a text to a number"),
         ("reduce(numbers(1, 2), 0, acc + \"a\")", "expects numbers"),
         ("group(numbers(1, 3), it, 0, acc, 2)", "more than 2 keys"),
+        ("reduce(numbers(1, 40), \"x\", acc + acc)", "a text of 134217728 bytes; the longest has 67108864"),
     ] {
         let error = error(text);
         assert!(error.contains(message), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_row_has_a_limit_where_a_quote_is_never_closed() {
+    let endless = || Ok(Box::new(b"a\n1\n\"".chain(std::io::repeat(b'x'))) as Box<dyn Read>);
+    let program = parse("csv()", &Inputs::content(endless)).unwrap();
+    let error = program.run().unwrap().values().find_map(Result::err).unwrap().to_string();
+    assert_eq!(error, "cannot read `csv()`: row 2: longer than 67108864 bytes; is a quote not closed?");
 }
 
 #[test]
@@ -127,6 +138,7 @@ fn errors_of_an_input_name_its_line_once() {
         ("map(csv(), number(it.n))", b"n\n1\n\n \n", ": row 2: an empty text is not a number"),
         ("map(records(2), number(it))", b"12ab", ": record 2: `ab` is not a number"),
         ("csv()", b"a,b\n1,2\n3\n", "`csv()`: row 2: found 1 field(s); expected 2, as in the header"),
+        ("map(window(lines(), 2, 1), number(it[0]))", b"1\none\n2\n", "number(it[0]))`: `one` is not a number"),
         // The source may be ahead of a value that has waited.
         (
             "x = lines(); map(zip(skip(x, 1), x), number(it[1]))",

@@ -1,12 +1,13 @@
 //! `millstream stream`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
-use std::os::fd::AsRawFd;
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::Duration;
 
 use crate::support::{PATIENCE, Room, end_of, signal, until};
 
@@ -192,6 +193,47 @@ fn a_program_that_is_asked_to_end_leaves_all_its_lines_whole() {
         let many = room.read("many");
         assert!(many.ends_with('\n') && many.lines().enumerate().all(|(n, line)| line == (n + 1).to_string()));
     }
+}
+
+#[test]
+fn a_signal_ends_a_program_whose_output_is_not_read_a_moment_later() {
+    let room = Room::new("");
+    let (unread, output): (PipeReader, PipeWriter) = pipe().expect("a pipe");
+    let mut child = room.command(&["stream", "numbers(1, 9000000000000000000)"]);
+    let mut child = child.stdout(output).spawn().expect("it starts");
+    until("a buffer is written", || waiting_in(&unread) > 60_000);
+    signal(&child, libc::SIGTERM);
+    assert_eq!(end_of(&mut child).signal(), Some(libc::SIGTERM));
+}
+
+#[test]
+fn descriptors_that_do_not_block_are_waited_for() {
+    let room = Room::new("");
+    let ((input, mut writer), (mut reader, output)) = (pipe().expect("a pipe"), pipe().expect("a pipe"));
+    for end in [input.as_fd(), output.as_fd()] {
+        rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).expect("a pipe");
+    }
+    let mut child = room.command(&["stream", "lines()"]).stdin(input).stdout(output).spawn().expect("it starts");
+    let line = format!("{}\n", "x".repeat(99));
+    let lines = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        (0..5000).for_each(|_| writer.write_all(line.as_bytes()).expect("it is read"));
+    });
+    thread::sleep(Duration::from_millis(200));
+    let mut out = Vec::new();
+    reader.read_to_end(&mut out).expect("a pipe");
+    lines.join().expect("it writes");
+    assert_eq!((out.len(), end_of(&mut child).code()), (500_000, Some(0)));
+}
+
+#[test]
+fn standard_input_by_two_names_is_refused() {
+    let room = Room::new("");
+    let mut child = room.command(&["stream", "zip(lines(), lines(\"/dev/stdin\"))"]);
+    let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    assert_eq!(end_of(&mut child).code(), Some(2));
+    let told = std::io::read_to_string(child.stderr.take().expect("piped")).expect("UTF-8");
+    assert!(told.contains("standard input is read by one source"), "{told}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ A stream that is used twice and joined again needs room for the values that wait
 `--explain` shows, or it is refused: then the message shows the two paths, how fast the gap between them grows, and what to write instead.
 
 Output into a pipe or a file is written when the input has nothing more at once, so `tail -f LOG | millstream stream … | …` shows each \
-line as it comes. A signal that ends the program (SIGINT, SIGTERM) leaves whole lines, all that were computed; a second one ends it at once.
+line as it comes. A signal that ends the program (SIGINT, SIGTERM) leaves whole lines, all that were computed, if their reader takes them within two seconds; a second one ends it at once.
 
 Exit status, unless a signal ends it:
   0  every value was printed

@@ -2,7 +2,8 @@
 //!
 //! - While the program holds output, a signal is noted, and the program ends itself after it has written its lines.
 //! - While it holds none, as in a wait for an input, a signal ends the process where it is.
-//! - A second signal ends the process anywhere, for example in a write to a pipe that is not read.
+//! - A second signal ends the process anywhere, for example in a write to a pipe that is not read; so does an alarm,
+//!   two seconds after the first.
 //!
 //! Each way, the process ends by the signal, so its parent sees the usual status.
 
@@ -11,12 +12,16 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use libc::SIGALRM;
 use millstream_command::signals;
 use signal_hook::flag;
-use signal_hook::low_level::emulate_default_handler;
+use signal_hook::low_level::{emulate_default_handler, register};
 
 /// Added to a signal's number, the exit status by which shells report it.
 const SHELL_STATUS: i32 = 128;
+
+/// The time that a write or a computation may still take after a signal, in seconds.
+const GRACE: libc::c_uint = 2;
 
 /// See the [module](self).
 pub(super) struct Ending {
@@ -30,12 +35,23 @@ impl Ending {
     pub(super) fn new() -> io::Result<Self> {
         let this = Self { came: Arc::default(), holds_nothing: Arc::default() };
         let is_second = Arc::new(AtomicBool::new(false));
+        let came = Arc::clone(&this.came);
+        let end = move || {
+            // Relaxed: the alarm was set by the handler that stored the number, on this thread or before it.
+            let signal = came.load(Ordering::Relaxed) as i32;
+            // An alarm that comes from elsewhere ends the process as it would without this handler.
+            let _ = emulate_default_handler(if signal == 0 { SIGALRM } else { signal });
+        };
+        // SAFETY: the action loads an atomic number and emulates the default handler; both are allowed in a handler.
+        unsafe { register(SIGALRM, end) }?;
         for signal in signals::ending() {
             // The actions of a signal run in this order.
             flag::register_conditional_default(signal, Arc::clone(&is_second))?;
             flag::register(signal, Arc::clone(&is_second))?;
             flag::register_usize(signal, Arc::clone(&this.came), signal.unsigned_abs() as usize)?;
             flag::register_conditional_default(signal, Arc::clone(&this.holds_nothing))?;
+            // SAFETY: POSIX allows `alarm` in a handler, and the action does nothing else.
+            unsafe { register(signal, || _ = libc::alarm(GRACE)) }?;
         }
         Ok(this)
     }

@@ -4,7 +4,11 @@
 //! terminal each line is written at once.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ending::Ending;
 
@@ -13,7 +17,7 @@ const WRITE_BYTES: usize = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Output {
-    out: RefCell<BufWriter<StdoutLock<'static>>>,
+    out: RefCell<BufWriter<Patient>>,
     on_terminal: bool,
     ending: Ending,
     /// The error of a write before a wait.
@@ -23,10 +27,10 @@ pub(super) struct Output {
 impl Output {
     #[expect(clippy::disallowed_methods, reason = "the values are the user's own data and go out as they are")]
     pub(super) fn new() -> io::Result<Self> {
-        let stdout = io::stdout().lock();
+        let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         Ok(Self {
             on_terminal: stdout.is_terminal(),
-            out: RefCell::new(BufWriter::with_capacity(WRITE_BYTES, stdout)),
+            out: RefCell::new(BufWriter::with_capacity(WRITE_BYTES, Patient(stdout))),
             ending: Ending::new()?,
             failed: Cell::new(None),
         })
@@ -71,5 +75,25 @@ impl Output {
             let _ = self.flush();
             Ending::end_by(signal);
         }
+    }
+}
+
+/// A descriptor that another process may have made non-blocking: its writes wait all the same.
+struct Patient(File);
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.write(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None)?;
+                }
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

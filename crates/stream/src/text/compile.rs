@@ -44,7 +44,7 @@ const FUNCTIONS: [(&str, &str); 23] = [
 ];
 
 /// The functions of one stream whose values are not those that its source has just read.
-const AWAY: [&str; 5] = ["buffer", "prefix", "reduce", "repeat", "spill"];
+const AWAY: [&str; 6] = ["buffer", "prefix", "reduce", "repeat", "spill", "window"];
 
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 48;
@@ -317,6 +317,11 @@ impl<'a> Compiler<'a> {
             let message = "an input that is not a file cannot be read a second time";
             return Err(Problem::new(message, call.span.clone(), "read twice")
                 .help("give the program a file, or use `spill(x, \"FOLDER\")` instead of `reread(x)`"));
+        }
+        if place.is_standard() && self.places.iter().any(|(&at, other)| at != call.span.start && other.is_standard()) {
+            let message = "standard input is read by one source";
+            return Err(Problem::new(message, call.span.clone(), "would take values of the other source")
+                .help("read it once, and use its name twice: `x = lines(); zip(x, x)`"));
         }
         self.places.insert(call.span.start, place.clone());
         let mut source = Source::new(place, form, self.inputs.before_wait());

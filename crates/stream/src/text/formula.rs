@@ -8,7 +8,7 @@ use memchr::memmem::{self, Finder};
 
 use super::parser::{Expr, Kind};
 use super::problem::Problem;
-use super::value::Value;
+use super::value::{MAX_TEXT, Value};
 
 /// A formula with resolved names and functions.
 #[derive(Debug, Clone)]
@@ -256,7 +256,13 @@ impl fmt::Display for Comparison {
 
 fn arithmetic(sign: Sign, left: &Value, right: &Value) -> Result<Value, String> {
     match (left, right) {
-        (Value::Text(left), Value::Text(right)) if sign == Sign::Plus => Ok(Value::Text([&left[..], right].concat())),
+        (Value::Text(left), Value::Text(right)) if sign == Sign::Plus => {
+            let bytes = left.len() + right.len();
+            if bytes > MAX_TEXT {
+                return Err(format!("a text of {bytes} bytes; the longest has {MAX_TEXT}"));
+            }
+            Ok(Value::Text([&left[..], right].concat()))
+        }
         (Value::Whole(left), Value::Whole(right)) => {
             let result = match sign {
                 Sign::Plus => left.checked_add(*right),

@@ -11,10 +11,10 @@ use memchr::memchr;
 
 use super::json;
 use super::place::{BeforeWait, OpenContent, Place};
-use super::value::Value;
+use super::value::{MAX_TEXT, Value};
 
-/// The maximum length of a line or record, in bytes.
-const MAX_RECORD: u64 = 64 << 20;
+/// The maximum length of a line, row or record, in bytes.
+const MAX_RECORD: u64 = MAX_TEXT as u64;
 
 /// The number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -136,7 +136,33 @@ impl fmt::Display for Position {
 
 enum Open {
     Bytes(BufReader<Box<dyn Read>>, Vec<u8>),
-    Csv(Box<csv::Reader<Box<dyn Read>>>, csv::ByteRecord, Vec<String>),
+    Csv(Box<csv::Reader<Rationed>>, csv::ByteRecord, Vec<String>),
+}
+
+/// An input that is read row by row, none of which may be much longer than [`MAX_RECORD`]: a quote that is never closed
+/// would make one row of the rest.
+struct Rationed {
+    input: Box<dyn Read>,
+    /// The bytes that may be read before the next row.
+    left: u64,
+}
+
+impl Rationed {
+    /// Allows for a row, and for what its reader takes ahead.
+    const RATION: u64 = MAX_RECORD + READ_BYTES as u64;
+}
+
+impl Read for Rationed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !buffer.is_empty() {
+            let message = format!("longer than {MAX_RECORD} bytes; is a quote not closed?");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.input.read(&mut buffer[..most])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
 }
 
 impl Source {
@@ -168,7 +194,10 @@ impl Source {
                 _ => read_line(reader, value.text()),
             },
         };
-        read.map_err(|error| format!("{}: {error}", self.position))
+        read.map_err(|error| match &self.place {
+            Place::File(path) => format!("{}: {}: {error}", path.display(), self.position),
+            _ => format!("{}: {error}", self.position),
+        })
     }
 
     fn opened(&self) -> io::Result<Open> {
@@ -176,7 +205,9 @@ impl Source {
         if self.form != Form::Csv {
             return Ok(Open::Bytes(BufReader::with_capacity(READ_BYTES, reader), Vec::new()));
         }
-        let mut reader = csv::ReaderBuilder::new().buffer_capacity(READ_BYTES).from_reader(reader);
+        let mut reader = csv::ReaderBuilder::new()
+            .buffer_capacity(READ_BYTES)
+            .from_reader(Rationed { input: reader, left: Rationed::RATION });
         let header = names_of(reader.byte_headers().map_err(io::Error::other)?).map_err(io::Error::other)?;
         Ok(Open::Csv(Box::new(reader), csv::ByteRecord::new(), header))
     }
@@ -233,11 +264,12 @@ fn read_record(reader: &mut impl BufRead, bytes: u64, record: &mut Vec<u8>) -> R
 }
 
 fn read_row(
-    reader: &mut csv::Reader<Box<dyn Read>>,
+    reader: &mut csv::Reader<Rationed>,
     row: &mut csv::ByteRecord,
     header: &[String],
     value: &mut Value,
 ) -> Result<bool, String> {
+    reader.get_mut().left = Rationed::RATION;
     if !reader.read_byte_record(row).map_err(|error| not_a_row(&error))? {
         return Ok(false);
     }

@@ -28,6 +28,17 @@ impl Place {
         Self::File(Path::new(path).to_owned())
     }
 
+    /// Returns whether a read of this place takes bytes of standard input.
+    pub(super) fn is_standard(&self) -> bool {
+        const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+        match self {
+            Self::Standard => true,
+            // A file at standard input is opened once more, and has its own position.
+            Self::File(path) => NAMES.iter().any(|name| path == Path::new(name)) && !self.can_be_read_again(),
+            Self::Content(_) => false,
+        }
+    }
+
     pub(super) fn can_be_read_again(&self) -> bool {
         match self {
             Self::Standard => false,
@@ -68,7 +79,15 @@ impl Read for Polled {
         if !is_ready(&self.file) {
             (self.before_wait)()?;
         }
-        self.file.read(buffer)
+        loop {
+            match self.file.read(buffer) {
+                // Another process may have made the descriptor non-blocking.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let _ = poll(&mut [PollFd::new(&self.file, PollFlags::IN)], None);
+                }
+                read => return read,
+            }
+        }
     }
 }
 

@@ -5,6 +5,9 @@ use std::hash::{Hash, Hasher};
 
 use crate::Stored;
 
+/// The maximum length of a text, in bytes.
+pub(super) const MAX_TEXT: usize = 64 << 20;
+
 /// A value of a text program. Cloning it into a value of the same kind reuses that value's memory.
 #[derive(Debug, Default, PartialEq)]
 pub enum Value {
