@@ -68,7 +68,8 @@ impl Backtrace {
         let first = frames.iter().position(|frame| !frame.is_of_wait()).unwrap_or(frames.len());
         frames.drain(..first);
         let root = frames.iter().position(Frame::is_of_root).unwrap_or(frames.len());
-        let last = frames[..root].iter().rposition(|frame| !frame.is_of_std());
+        // The functions between the root and the body are of this crate and of the standard library.
+        let last = frames[..root].iter().rposition(|frame| !frame.is_of_wait());
         frames.truncate(last.map_or(0, |last| last + 1));
         frames
     }
@@ -95,7 +96,8 @@ impl Frame {
         crates.iter().any(|known| name.starts_with(known)) || folders.iter().any(|known| place.contains(known))
     }
 
-    /// At the inner end of each stack: the code that takes the backtrace and suspends the fiber.
+    /// At the inner end of each stack: the code that takes the backtrace and suspends the fiber. At the outer end, code of
+    /// the same crates calls the body.
     fn is_of_wait(&self) -> bool {
         self.is_of(&["backtrace::", "millstream_fiber::"], &["/backtrace-0.", SOURCES]) || self.is_of_std()
     }
