@@ -56,15 +56,24 @@ pub(crate) struct Share {
     raises: bool,
     /// The number that its units could use at once.
     wanted: u64,
-    /// The limit, and the number that it leaves for units if that is less than they could use.
+    /// The limit, and the number that it leaves for units.
     limit: u64,
-    left: Option<u64>,
+    left: u64,
+    /// The most that one unit has open.
+    each: u64,
+    /// The least limit that would leave what they could use.
+    enough: u64,
 }
 
 impl Share {
     /// How many the units have to share, if they could use more at once than there are.
     pub(crate) fn to_share(self) -> Option<u64> {
-        self.left
+        // One unit at a time always gets its own.
+        self.is_short().then_some(self.left.max(self.each))
+    }
+
+    fn is_short(self) -> bool {
+        self.left < self.wanted
     }
 
     /// Raises the soft limit of this process if the run needs that.
@@ -82,16 +91,21 @@ impl Share {
 
     /// A sentence about a limit that is too small.
     pub(crate) fn warning(self) -> Option<String> {
-        let left = self.left?;
-        let (limit, missing) = (self.limit, self.wanted.saturating_sub(left));
-        let enough = limit.saturating_add(missing);
-        Some(format!(
-            "the flow's units could use {} at once, and the hard limit of {} leaves {} for them, so some wait: raise it \
-             (`ulimit -Hn {enough}` as root, `LimitNOFILE={enough}` in a service), or give stages fewer `workers`.",
-            text::counted(self.wanted, "file descriptor"),
-            text::count(limit),
-            text::count(left),
-        ))
+        let Share { wanted, limit, left, each, enough, .. } = self;
+        let then = if left < each {
+            format!("fewer than the {} that one unit takes, so units may fail", text::count(each))
+        } else {
+            "so some wait".to_owned()
+        };
+        self.is_short().then(|| {
+            format!(
+                "the flow's units could use {} at once, and the hard limit of {} leaves {} for them, {then}: raise it \
+                 (`ulimit -Hn {enough}` as root, `LimitNOFILE={enough}` in a service), or give stages fewer `workers`.",
+                text::counted(wanted, "file descriptor"),
+                text::count(limit),
+                text::count(left),
+            )
+        })
     }
 }
 
@@ -151,7 +165,13 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
 /// How many idle connections an `http-get` stage may keep.
 #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
 pub(crate) fn idle_connections() -> usize {
-    (Limits::of_this_process().hard / 8).clamp(1, MAX_IDLE) as usize
+    // The soft limit, which a run raises first if it raises it: more would be in the way of the units.
+    idle_under(Limits::of_this_process().soft) as usize
+}
+
+/// How many idle connections a stage may keep under a limit.
+fn idle_under(limit: u64) -> u64 {
+    (limit / 8).clamp(1, MAX_IDLE)
 }
 
 /// The descriptors of a flow with this number of shared workers; `blocking` says of each stage whether it has threads of its own.
@@ -161,27 +181,23 @@ pub(crate) fn share(file: &FlowFile, workers: usize, blocking: &[bool]) -> Share
 
 impl Limits {
     fn share(self, file: &FlowFile, workers: usize, blocking: &[bool], in_use: u64) -> Share {
-        let of = |limit, raised| {
-            let (wanted, left) = left(file, workers, blocking, limit, in_use, raised);
-            Share { raises: raised, wanted, limit, left }
-        };
+        let of = |limit, raised| share_of(file, workers, blocking, limit, in_use, raised);
         let with_soft = of(self.soft, false);
         // Without programs there is no reason to stay below, and a page may have many readers.
         let starts_programs = file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)));
-        let raises = self.hard > self.soft && (with_soft.left.is_some() || !starts_programs);
-        if raises { of(self.hard, true) } else { with_soft }
+        let raises = self.hard > self.soft && (with_soft.is_short() || !starts_programs);
+        let share = if raises { of(self.hard, true) } else { with_soft };
+        // A higher limit leaves more, though not all of the difference, since connections have a share.
+        let mut larger = of(share.limit, true);
+        while larger.is_short() {
+            larger = of(larger.limit.saturating_add(larger.wanted - larger.left), true);
+        }
+        Share { enough: larger.limit, ..share }
     }
 }
 
-/// The number that units could use at once, and the number that a limit leaves for them if that is less.
-fn left(
-    file: &FlowFile,
-    workers: usize,
-    blocking: &[bool],
-    limit: u64,
-    in_use: u64,
-    raised: bool,
-) -> (u64, Option<u64>) {
+/// The descriptors of a flow under a limit.
+fn share_of(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use: u64, raised: bool) -> Share {
     let uses = || file.stages.iter().zip(blocking).map(|(stage, blocks)| (stage, *blocks, needed(&stage.op, raised)));
     let shared = uses().filter(|(_, blocks, _)| !blocks).map(|(.., each)| each).max().unwrap_or(0) * workers as u64;
     let beside = uses().map(|(stage, blocks, each)| match blocks {
@@ -192,11 +208,11 @@ fn left(
     let lists: u64 = file.stages.iter().map(|stage| lists(&stage.op, open_lists(file))).sum();
     let printer = u64::from(file.stages.iter().any(|stage| stage.op.prints()));
     let fetches = file.stages.iter().filter(|stage| matches!(stage.op, OpSpec::Http(_))).count() as u64;
-    let idle = fetches * (limit / 8).clamp(1, MAX_IDLE);
+    let idle = fetches * idle_under(limit);
     let fibers = if file.stages.iter().any(|stage| stage.fibers.is_some()) { OF_FIBERS } else { 0 };
     let left = limit.saturating_sub(in_use + BESIDE + fibers + 2 * (lists + printer) + idle);
-    let least = uses().map(|(.., each)| each).max().unwrap_or(0);
-    (wanted, (left < wanted).then_some(left.max(least)))
+    let each = uses().map(|(.., each)| each).max().unwrap_or(0);
+    Share { raises: raised, wanted, limit, left, each, enough: limit }
 }
 
 /// The most units that a stage with threads of its own runs at once.
@@ -262,10 +278,11 @@ mod tests {
         let run = flow("[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\nneeds = { net = 1 }\n");
         let of = |soft, hard| Limits { soft, hard }.share(&run, 4, &[true], 10);
         // 16 programs want 96 descriptors, or 128 with a limit of their own; 10 are open and 8 kept back.
-        assert_eq!(of(114, 1 << 20), Share { raises: false, wanted: 96, limit: 114, left: None });
-        assert_eq!(of(113, 1 << 20), Share { raises: true, wanted: 128, limit: 1 << 20, left: None });
+        let facts = |share: Share| (share.raises, share.wanted, share.limit, share.to_share());
+        assert_eq!(facts(of(114, 1 << 20)), (false, 96, 114, None));
+        assert_eq!(facts(of(113, 1 << 20)), (true, 128, 1 << 20, None));
         let short = of(64, 118);
-        assert_eq!(short, Share { raises: true, wanted: 128, limit: 118, left: Some(100) });
+        assert_eq!(facts(short), (true, 128, 118, Some(100)));
         let said = short.warning().unwrap();
         for part in
             ["128 file descriptors at once", "hard limit of 118 leaves 100", "`ulimit -Hn 146`", "LimitNOFILE=146"]
@@ -273,5 +290,26 @@ mod tests {
             assert!(said.contains(part), "{said}");
         }
         assert_eq!(of(113, 1 << 20).warning(), None);
+        let tiny = of(16, 20);
+        assert_eq!(tiny.to_share(), Some(8));
+        let said = tiny.warning().unwrap();
+        assert!(said.contains("leaves 2 for them, fewer than the 8 that one unit takes, so units may fail"), "{said}");
+    }
+
+    #[test]
+    fn the_limit_that_is_advised_suffices() {
+        let run = "[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\nneeds = { net = 1 }\n";
+        let get = "[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\nneeds = { net = 1 }\n";
+        for stages in [run.to_owned(), get.to_owned(), format!("{get}{run}")] {
+            let flow = flow(&stages);
+            let blocking = vec![true; flow.stages.len()];
+            for (soft, hard) in [(20, 20), (64, 64), (40, 60), (64, 100)] {
+                let enough = Limits { soft, hard }.share(&flow, 4, &blocking, 10).enough;
+                for soft in [soft, enough] {
+                    let share = Limits { soft, hard: enough }.share(&flow, 4, &blocking, 10);
+                    assert_eq!(share.warning(), None, "{stages} {soft} of {enough}");
+                }
+            }
+        }
     }
 }

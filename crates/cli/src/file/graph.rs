@@ -300,14 +300,18 @@ impl Graph<'_> {
         Some(problem.at(span, "the copies are still apart").help(help))
     }
 
-    /// The named groups of the expressions of all `parse` stages before this one; `None` if there is no such stage, or one of them reads
-    /// JSON, whose members are not known.
+    /// The named groups of the expressions of the `parse` stages before this one whose fields a unit still has here; `None`
+    /// if there is no such stage, or one of them reads JSON, whose members are not known.
     fn groups_before(&self, index: usize) -> Option<Vec<String>> {
-        let before =
-            (0..self.nodes.len()).filter(|earlier| self.after[*earlier][index]).map(|earlier| &self.nodes[earlier]);
+        // A later parse replaces all fields. A gathered unit may have those of its parent, from before that parse.
+        let may_replace = !self.gathers_before(index);
+        let parses = |stage: usize| self.nodes[stage].may_be("parse");
         let mut expressions = Vec::new();
-        for node in before.filter(|node| node.may_be("parse")) {
-            match node.op {
+        for earlier in (0..self.nodes.len()).filter(|&earlier| parses(earlier) && self.after[earlier][index]) {
+            if may_replace && !self.leads_to(earlier, index, parses) {
+                continue;
+            }
+            match self.nodes[earlier].op {
                 Some(OpSpec::Parse { format: ParseFormat::Regex(expression) }) => expressions.push(expression),
                 _ => return None,
             }
@@ -318,6 +322,21 @@ impl Graph<'_> {
         let expressions = expressions.into_iter().filter_map(|expression| Regex::new(expression).ok());
         let names = |expression: Regex| expression.capture_names().flatten().map(str::to_owned).collect::<Vec<_>>();
         Some(expressions.flat_map(names).collect())
+    }
+
+    /// Whether a unit can come from one stage to another without a stage between them that is `barred`.
+    fn leads_to(&self, from: usize, to: usize, barred: impl Fn(usize) -> bool) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = self.exits[from].clone();
+        while let Some(stage) = open.pop() {
+            if stage == to {
+                return true;
+            }
+            if !barred(stage) && seen.insert(stage) {
+                open.extend(&self.exits[stage]);
+            }
+        }
+        false
     }
 
     /// The problem that no `parse` stage before this one has a group of this name.

@@ -48,6 +48,8 @@ pub(super) fn shown(path: &Path) -> Result<Shown, PageError> {
 struct Events {
     /// The version of Millstream's own events.
     format: Option<f64>,
+    /// The events are a member of an object, whose end says that they are whole.
+    in_object: bool,
     spans: Vec<Span>,
     names: Names,
     threads: Names,
@@ -93,8 +95,15 @@ impl Events {
     fn read(from: impl io::Read) -> Result<Self, serde_json::Error> {
         let mut events = Events::default();
         let mut from = serde_json::Deserializer::from_reader(from);
-        events.deserialize(&mut from)?;
-        from.end()?;
+        match events.deserialize(&mut from) {
+            // The end of an array of events may be missing: a program that was ended has not written it.
+            Err(error) if error.is_eof() && !events.in_object && !events.spans.is_empty() => {}
+            read => read.and_then(|()| from.end())?,
+        }
+        if !events.is_ours() {
+            // Their arguments mean something else.
+            events.spans.iter_mut().for_each(|span| span.failed = false);
+        }
         Ok(events)
     }
 
@@ -193,6 +202,7 @@ impl<'de> Visitor<'de> for &mut Events {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.in_object = true;
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
                 "traceEvents" => map.next_value_seed(&mut *self)?,
@@ -235,6 +245,14 @@ mod tests {
     }
 
     #[test]
+    fn an_array_of_another_program_may_lack_its_end_and_its_arguments_mean_nothing() {
+        let events =
+            read("[\n{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2,\"args\":{\"end\":\"failed to paint\"}},\n")
+                .unwrap();
+        assert_eq!((events.spans.len(), events.spans[0].failed), (1, false));
+    }
+
+    #[test]
     fn names_are_text_in_the_markup_for_readers_without_scripts() {
         let events = read(r#"[{"ph":"X","name":"<img src=x>","ts":0,"dur":1}]"#).unwrap();
         let (_, plain) = events.page("f<i>.json");
@@ -247,6 +265,7 @@ mod tests {
             ("[1]", "invalid type: integer `1`, expected struct Event at line 1"),
             ("{\"traceEvents\":7}", "expected an array of events"),
             ("[{\"ph\":\"X\"}", "EOF"),
+            ("{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":2}", "EOF"),
             ("[] []", "trailing characters"),
             ("[{\"ts\":1e999}]", "number out of range"),
         ] {

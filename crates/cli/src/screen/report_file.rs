@@ -24,7 +24,7 @@ pub(crate) enum ReportFileError {
         found: String,
     },
     /// A page is HTML.
-    #[error("--report {}: a trace is shown as a page, whose name ends in .html", shown::path(path))]
+    #[error("--report {}: the page is HTML, so its name ends in .html", shown::path(path))]
     NoPage {
         /// The file asked for.
         path: PathBuf,
@@ -61,7 +61,7 @@ impl Html {
     /// # Errors
     /// Those of the file system; the old file, if there was one, is as it was.
     pub(crate) fn write(&self, page: &str) -> Result<(), NotWritable> {
-        put(&self.0, page, "the trace is as it was")
+        put(&self.0, page, "the file that it shows is as it was")
     }
 }
 

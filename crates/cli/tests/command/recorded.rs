@@ -111,7 +111,7 @@ fn a_trace_becomes_one_file() {
     assert_eq!((&data["report"]["retired"], &data["whatif"]), (&24.into(), &Value::Null));
     assert!(page.len() < 150_000 && !page.contains("src=\"page.js\""), "{}", page.len());
     for (file, why) in [
-        ("run.json", "whose name ends in .html"),
+        ("run.json", "its name ends in .html"),
         ("run.txt", "expected .json or .html"),
         ("no/run.html", "make the folder"),
     ] {

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -30,6 +31,17 @@ name = "second-half"
 op = "exec"
 exec = ["sleep", "0.5"]
 "#;
+
+/// Lets a program have no terminal but the one that it is given: tests may run in one, whose size would count as well.
+pub(crate) fn leave_the_terminal_of_the_tests(command: &mut Command) {
+    // SAFETY: between fork and exec the closure only makes a system call.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            Ok(())
+        });
+    }
+}
 
 /// Both ends of a new terminal: the one that a screen has, and the one that programs have.
 pub(crate) fn terminal() -> (File, OwnedFd) {

@@ -12,7 +12,7 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, code, end_of, ended, heed_signals, signal, text, until};
-use crate::terminal::terminal;
+use crate::terminal::{leave_the_terminal_of_the_tests, terminal};
 
 /// The sequences by which the screen is given back.
 const GIVEN_BACK: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
@@ -34,6 +34,7 @@ impl Top {
         let mut command = room.command(&[&["top"], args].concat());
         command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm").env("LANG", "C.UTF-8");
         heed_signals(&mut command);
+        leave_the_terminal_of_the_tests(&mut command);
         let child = command.spawn().unwrap();
         drop(command);
         let shown = Arc::<Mutex<String>>::default();

@@ -10,12 +10,8 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limits before they were raised.
-static BEFORE: OnceLock<Limits> = OnceLock::new();
-
-/// The soft and the hard limit; `None`: there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limits(Option<u64>, Option<u64>);
+/// The soft limit before it was raised; `None` in it: there was none.
+static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 
 /// Raises the soft limit on the descriptors of this process to the hard one. Programs that are started from now on as
 /// [groups](super::Group) get the soft limit that it has now. Their start copies this process first (`fork`), and takes two descriptors
@@ -29,14 +25,19 @@ pub fn raise() -> io::Result<()> {
         return Ok(());
     }
     // Set first: a program that another thread starts meanwhile gets the limit that there is anyway.
-    BEFORE.get_or_init(|| Limits(current, maximum));
+    BEFORE.get_or_init(|| current);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
-/// Lets a program start with the soft limit that this process had.
+/// Lets a program start with the soft limit that this process had, or with the hard one if that has become lower.
 pub(super) fn give_back(command: &mut Command) {
-    let Some(&Limits(current, maximum)) = BEFORE.get() else { return };
-    let lower = move || Ok(setrlimit(Resource::Nofile, Rlimit { current, maximum })?);
-    // SAFETY: the closure makes one system call and allocates nothing, which a copy of a process with several threads may do.
+    let Some(&before) = BEFORE.get() else { return };
+    let lower = move || {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        let current = before.map_or(maximum, |soft| Some(maximum.map_or(soft, |hard| soft.min(hard))));
+        Ok(setrlimit(Resource::Nofile, Rlimit { current, maximum })?)
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing, which a copy of a process with several threads may
+    // do.
     unsafe { command.pre_exec(lower) };
 }

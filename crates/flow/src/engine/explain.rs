@@ -251,7 +251,8 @@ impl State {
                 let holds_up = |want: &&Want| Some(self.grants.resource_of(want.instance).into()) == resource;
                 if let Some(want) = state.wants().iter().find(holds_up) {
                     let (resource, amount) = (self.grants.resource_of(want.instance), want.amount);
-                    let ahead = state.in_lines() + ahead(before);
+                    // It will stand at the end of the line.
+                    let ahead = self.grants.sight_of(want.instance, 0).waiters + ahead(before);
                     return (None, Some(Stands { resource, key: None, amount, ahead, for_batch: false }));
                 }
                 self.worker(stage, Some(ahead(before)))

@@ -375,11 +375,6 @@ impl StageState {
         self.waiting.len() as u64
     }
 
-    /// The number of units in lines for resources.
-    pub(crate) fn in_lines(&self) -> u64 {
-        self.parked_units as u64
-    }
-
     /// Whether the stage itself stands in the line of a permit.
     pub(crate) fn awaits_permit(&self) -> bool {
         self.awaits_permit
