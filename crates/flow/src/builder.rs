@@ -298,7 +298,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// Defines a stage that makes groups of its units, by the rules of `gather`; each group goes to the stage's exit as
     /// one unit.
     ///
-    /// A unit that joins an open group leaves the flow, and counts as [gathered](Report::gathered). The group's unit is
+    /// A unit that joins an open group leaves the flow, and counts as [gathered](crate::Report::gathered). The group's unit is
     /// the first member: it keeps that member's number, and stays in flight until the group is closed, but the cap on
     /// units in flight does not count it meanwhile. A ticket for a member yields
     /// [`Unfinished::Gathered`](crate::Unfinished::Gathered).

@@ -51,7 +51,7 @@ impl Clone for Value {
     }
 }
 
-/// Floats in keys equal themselves: see [`Value::unify`].
+// Floats in keys equal themselves: see `Value::unify`.
 impl Eq for Value {}
 
 impl Hash for Value {
