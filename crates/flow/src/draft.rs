@@ -59,22 +59,17 @@ pub(crate) struct Wired {
     pub(crate) edges: Vec<u16>,
     pub(crate) retires: bool,
     pub(crate) splits: bool,
+    /// The stage weighs its units.
+    #[cfg_attr(not(feature = "trace"), expect(dead_code, reason = "traces are a feature"))]
     pub(crate) weighs: bool,
     pub(crate) groups: Option<GroupRules>,
 }
 
 /// A stage as its [`StageBuilder`](crate::stage_builder::StageBuilder) leaves it.
 pub(crate) struct Draft {
-    pub(crate) lane: Box<dyn Lane>,
+    pub(crate) wired: Wired,
     pub(crate) config: StageConfig,
     pub(crate) needs: Vec<NeedDraft>,
-    pub(crate) edges: Vec<u16>,
-    pub(crate) retires: bool,
-    pub(crate) splits: bool,
-    /// The stage weighs its units.
-    #[cfg_attr(not(feature = "trace"), expect(dead_code, reason = "traces are a feature"))]
-    pub(crate) weighs: bool,
-    pub(crate) groups: Option<GroupRules>,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
     /// The workers of the stage, which is a blocking one, are fibers.
@@ -160,10 +155,9 @@ impl FlowDraft {
     }
 
     /// Takes the definition of a stage.
-    pub(crate) fn define(&mut self, stage: usize, wired: Wired, needs: Vec<NeedDraft>, policies: Policies) {
-        let Wired { lane, mut edges, retires, splits, weighs, groups } = wired;
-        edges.sort_unstable();
-        edges.dedup();
+    pub(crate) fn define(&mut self, stage: usize, mut wired: Wired, needs: Vec<NeedDraft>, policies: Policies) {
+        wired.edges.sort_unstable();
+        wired.edges.dedup();
         let is_pool = |need: &NeedDraft| self.resources[usize::from(need.resource)].pool;
         let objects = needs.iter().filter(|need| need.hold == Hold::Batch || is_pool(need));
         let config = StageConfig {
@@ -176,14 +170,9 @@ impl FlowDraft {
         };
         let Policies { workers, blocking, fibers, stack, batch, queue, .. } = policies;
         self.stages[stage] = Some(Draft {
-            lane,
+            wired,
             config,
             needs,
-            edges,
-            retires,
-            splits,
-            weighs,
-            groups,
             workers,
             blocking,
             fibers,
@@ -240,10 +229,10 @@ impl Draft {
         });
         Node {
             name: name.into(),
-            next: self.edges.clone(),
-            retires: self.retires,
-            splits: self.splits,
-            gathers: self.groups.is_some(),
+            next: self.wired.edges.clone(),
+            retires: self.wired.retires,
+            splits: self.wired.splits,
+            gathers: self.wired.groups.is_some(),
             asks: asks.collect(),
         }
     }
@@ -276,7 +265,7 @@ impl Draft {
             permits,
             batch: self.batch,
             splits,
-            groups: self.groups.map(|rules| GroupRules { leads_to, ..rules }),
+            groups: self.wired.groups.map(|rules| GroupRules { leads_to, ..rules }),
             resources,
         }
     }

@@ -114,7 +114,7 @@ impl FlowDraft {
         let mut order: Vec<u16> = (0..drafts.len() as u16).collect();
         order.sort_by_key(|&s| (proof.distance[usize::from(s)], std::cmp::Reverse(s)));
         let mut nth = vec![None; drafts.len()];
-        let splitting = order.iter().rev().filter(|&&s| drafts[usize::from(s)].splits);
+        let splitting = order.iter().rev().filter(|&&s| drafts[usize::from(s)].wired.splits);
         (1..).zip(splitting).for_each(|(n, &s)| nth[usize::from(s)] = Some(n));
         let setups = drafts.iter().zip(nth).zip(&proof.leads_to);
         let setups = setups.map(|((draft, nth), &leads_to)| draft.setup(n, nth, leads_to)).collect();
@@ -130,7 +130,7 @@ impl FlowDraft {
         let (kept, letters) = keep_letters(self.letters);
         #[cfg(feature = "fibers")]
         let fibers = fiber_seats(&drafts, self.fiber_threads);
-        let (lanes, configs) = drafts.into_iter().map(|draft| (draft.lane, draft.config)).unzip();
+        let (lanes, configs) = drafts.into_iter().map(|draft| (draft.wired.lane, draft.config)).unzip();
         let mut site = Site::new(self.name, self.id, configs, state.columns(), letters);
         if let Some(now) = self.simulated {
             site.simulate(now);
@@ -289,7 +289,7 @@ impl FlowDraft {
                 NeedDraft { place: true, resource: index, amount: Some(1), keyed: false, hold: Hold::Until(s as u16) };
             drafts
                 .iter_mut()
-                .filter(|draft| draft.edges.contains(&(s as u16)))
+                .filter(|draft| draft.wired.edges.contains(&(s as u16)))
                 .for_each(|draft| draft.needs.push(need));
             places.push(Some(index));
         }
@@ -325,8 +325,8 @@ impl FlowDraft {
                         until: if let Hold::Until(stage) = need.hold { Some(name_of(&stage)) } else { None },
                     })
                     .collect(),
-                next: draft.edges.iter().map(name_of).collect(),
-                retires: draft.retires,
+                next: draft.wired.edges.iter().map(name_of).collect(),
+                retires: draft.wired.retires,
             }
         });
         Plan {

@@ -180,9 +180,9 @@ impl ModelStage {
     pub(crate) fn of(draft: &Draft) -> Self {
         ModelStage {
             name: draft.config.name.to_string(),
-            kind: match draft.groups {
+            kind: match draft.wired.groups {
                 Some(rules) => Kind::gather(rules),
-                None if draft.splits => Kind::Split,
+                None if draft.wired.splits => Kind::Split,
                 None => Kind::Plain,
             },
             needs: draft
@@ -199,15 +199,15 @@ impl ModelStage {
                     },
                 })
                 .collect(),
-            next: draft.edges.clone(),
-            retires: draft.retires,
+            next: draft.wired.edges.clone(),
+            retires: draft.wired.retires,
             workers: draft.workers,
             blocking: draft.blocking,
             fibers: draft.fibers,
             batch: draft.batch.size,
             batch_wait_ns: crate::engine::pace::nanos(draft.batch.wait),
             queue: draft.queue,
-            weighs: draft.weighs,
+            weighs: draft.wired.weighs,
             retries: draft.config.retry.times,
             after_failure: match draft.config.after_failure {
                 AfterFailure::DeadLetter => After::DeadLetter,
