@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use millstream_flow::{Cx, Failure, Gather};
+use smallvec::SmallVec;
 
 use super::{Number, Op};
 use crate::file::model::{GatherBy, GatherSpec, Reduce};
@@ -23,11 +24,14 @@ impl Op for Gathers {
     }
 }
 
+/// The key of a group. A short one lies in the table of groups itself, where the key of each member is compared with it.
+type Key = SmallVec<[u8; 32]>;
+
 /// The rules of a stage that gathers as `spec` says; `may_join` says of a unit whether it may.
 pub(crate) fn rules(
     spec: &GatherSpec,
     may_join: impl Fn(&Record) -> Result<(), Failure> + Send + Sync + 'static,
-) -> Gather<Record, Record, Vec<u8>> {
+) -> Gather<Record, Record, Key> {
     let joining = spec.clone();
     let by = spec.by.clone();
     let mut gather = Gather::fold(Record::default, move |group: &mut Record, member: &mut Record, cx: &mut Cx<'_>| {
@@ -35,8 +39,8 @@ pub(crate) fn rules(
         join(group, member, &joining, cx)
     })
     .by_key(move |member: &Record| match &by {
-        GatherBy::Key(key) => key.render(member).unwrap_or_default(),
-        GatherBy::All | GatherBy::Parent => Vec::new(),
+        GatherBy::Key(key) => Key::from_slice(&key.render(member).unwrap_or_default()),
+        GatherBy::All | GatherBy::Parent => Key::new(),
     })
     .weigh(weight)
     .finish(finish);
