@@ -614,6 +614,54 @@ fn a_field_that_no_expression_has_a_group_for_is_refused_with_the_nearest_one() 
 }
 
 #[test]
+fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
+    let parse = "[[stage]]\nname = \"parse\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '^(?<host>\\S+)'\n";
+    let split = "[[stage]]\nname = \"split\"\nop = \"split\"\nby = \"lines\"\n";
+    let copy = "[[stage]]\nname = \"both\"\nop = \"copy\"\nto = [\"a\", \"b\"]\n\
+                [[stage]]\nname = \"a\"\nop = \"sha256\"\nnext = \"join\"\n\
+                [[stage]]\nname = \"b\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '(?<first>.)'\n\
+                [[stage]]\nname = \"join\"\nop = \"gather\"\nby = \"parent\"\nreduce = \"count\"\n";
+    let gather = "[[stage]]\nname = \"group\"\nop = \"gather\"\nby = \"{json.host}\"\nreduce = \"count\"\n";
+    let family = "[[stage]]\nname = \"whole\"\nop = \"gather\"\nby = \"parent\"\n";
+    let read = "[source]\nlines = \"-\"\n[[stage]]\nname = \"body\"\nop = \"set\"\npayload = \"{line}\"\n";
+    let file = |stages: &[&str], field: &str| {
+        format!("{read}{}[[stage]]\nname = \"last\"\nop = \"set\"\npayload = \"{{{field}}}\"\n", stages.concat())
+    };
+    for (stages, field, words) in [
+        (&[parse, split][..], "parent.json.hots", "did you mean `{parent.json.host}`?"),
+        (&[split], "parent.json.host", "has no value here"),
+        (&[split, parse], "parent.json.host", "no unit that comes to `last` has it"),
+        (&[copy], "copy.b.json.frist", "did you mean `{copy.b.json.first}`?"),
+        (&[copy], "copy.a.json.first", "has no value here"),
+        (&[copy], "copy.b.sha256", "has no value here"),
+        (&[parse, gather], "json.host", "a group of `group` has {key}, {count} and {items}"),
+        (&[parse, gather], "line", "a group of `group` has {key}, {count} and {items}"),
+        (&[split, parse, family], "json.host", "has no value here"),
+    ] {
+        says(&file(stages, field), &[&format!("`{{{field}}}`"), words, "f.toml:"]);
+    }
+    for (stages, field) in [
+        (&[parse, split][..], "parent.json.host"),
+        (&[parse, split], "json.host"),
+        (&[copy], "copy.b.json.first"),
+        (&[copy], "copy.a.sha256"),
+        (&[parse, copy], "copy.a.json.host"),
+        (&[copy], "line"),
+        (&[parse, gather], "key"),
+        (&[parse, split, family], "json.host"),
+        (&[parse, split, family], "line"),
+        (&[split, split], "parent.parent.line"),
+    ] {
+        let stages =
+            stages.iter().enumerate().map(|(at, stage)| stage.replacen("\"split\"", &format!("\"split{at}\""), 1));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("f.toml"), file(&[&stages.collect::<String>()], field)).unwrap();
+        let output = plan(folder.path(), &["f.toml"]);
+        assert!(output.status.success(), "{field}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn wrong_requests_are_refused_where_they_stand() {
     let http = |rest: &str| flow("", "", &format!("op = \"http\"\nurl = \"{{line}}\"\n{rest}"));
     says(&http(""), &["has no `method`", "add `method = \"POST\"`"]);

@@ -3,6 +3,8 @@
 //!
 //! A stage may be known in part only, in a file that is refused anyway. What is not known of it is taken to be right.
 
+mod known;
+
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -79,7 +81,16 @@ pub(super) fn check(
                 problems.push(problem.help("name a stage that comes later, or leave `until` out"));
             }
         }
-        problems.extend(graph.unknown_values(index, walks, source_span));
+        let unknown = graph.unknown_values(index, walks, source_span);
+        if source.is_some() && (graph.splits_before(index, |_| true) || graph.gathers_before(index)) {
+            let has_problem = |span: &Range<usize>| {
+                unknown.iter().any(|problem| problem.labels.iter().any(|(place, _)| place == span))
+            };
+            for (field, span) in stage.fields.iter().filter(|(_, span)| !has_problem(span)) {
+                problems.extend(graph.never_known(index, field, span, known::Search::new(&graph, source, grouped)));
+            }
+        }
+        problems.extend(unknown);
         if source.is_some() && !graph.splits_before(index, |_| true) && !graph.gathers_before(index) {
             problems.extend(of_groups(stage, grouped, source_span));
         }
@@ -353,6 +364,33 @@ impl Graph<'_> {
             None => format!("the groups are {}", groups.join(", ")),
         };
         Some(Problem::new(message).at(span, "no group has this name").help(help))
+    }
+
+    /// The problem that no unit which comes to this stage has the field, whatever its way.
+    fn never_known(
+        &self,
+        index: usize,
+        field: &Field,
+        span: &Range<usize>,
+        mut search: known::Search<'_, '_>,
+    ) -> Option<Problem> {
+        if search.finds(index, field) {
+            return None;
+        }
+        let stage = self.nodes[index].name;
+        let message = format!("`{{{field}}}` has no value here: no unit that comes to `{stage}` has it");
+        let problem = Problem::new(message).at(span.clone(), "never known here");
+        let near = field.member().and_then(|name| suggest::closest(name, search.near.iter().map(String::as_str)));
+        let names: Vec<&str> = search.near.iter().map(String::as_str).collect();
+        Some(problem.help(match (near, search.lost_in.first()) {
+            (Some(near), _) => format!("did you mean `{{{}}}`?", field.with_member(near)),
+            (None, _) if !names.is_empty() => format!("the names here are {}", names.join(", ")),
+            (None, Some(&gathers)) => format!(
+                "a group of `{}` has {{key}}, {{count}} and {{items}}, and none of the fields of its units",
+                self.nodes[gathers].name
+            ),
+            (None, None) => format!("add a stage before `{stage}` that gives the unit this field"),
+        }))
     }
 
     /// The problem that no stage before this one sets the field.

@@ -116,6 +116,26 @@ impl Field {
         self.is_of_one_item() && *self != Self::Mode
     }
 
+    /// The name of the member or set field that it is, or is in the end.
+    pub(crate) fn member(&self) -> Option<&str> {
+        match self {
+            Self::Json(name) | Self::Set(name) => Some(name),
+            Self::Parent(field) | Self::Copy(_, field) => field.member(),
+            _ => None,
+        }
+    }
+
+    /// The same field with another [name of a member](Self::member).
+    pub(crate) fn with_member(&self, name: &str) -> Self {
+        match self {
+            Self::Json(_) => Self::Json(name.to_owned()),
+            Self::Set(_) => Self::Set(name.to_owned()),
+            Self::Parent(field) => Self::Parent(Box::new(field.with_member(name))),
+            Self::Copy(stage, field) => Self::Copy(stage.clone(), Box::new(field.with_member(name))),
+            other => other.clone(),
+        }
+    }
+
     /// The field that `name` stands for.
     fn parse(name: &str) -> Result<Self, String> {
         if let Some((_, field)) = PLAIN.iter().find(|(plain, _)| *plain == name) {

@@ -1,0 +1,237 @@
+//! Which fields a unit can have a value for when it comes to a stage: the ways to the stage are followed back.
+//!
+//! A stage gives fields (`parse`, `set`, `sha256`), passes on those that a unit has, or makes another unit. A piece sees the fields of
+//! the unit that it is a piece of as `{parent.FIELD}`, so behind a `split` the question is whether that unit has FIELD. A group of
+//! pieces stands for their unit, so what it has are the fields that its pieces see as `{parent.FIELD}`. In other groups, the fields of
+//! a single unit are lost.
+//!
+//! The answer is "no" only where no way leads to a value: the members of a JSON object, for one, may have any name.
+
+use std::collections::{BTreeSet, HashSet};
+
+use regex::bytes::Regex;
+
+use super::Graph;
+use crate::file::model::{GatherBy, OpSpec, ParseFormat, SourceSpec, SplitBy};
+use crate::file::template::Field;
+
+/// The most `parent.` before a field that are followed back; a deeper one may have a value.
+const MAX_DEPTH: usize = 16;
+
+/// The question whether a unit that comes to a stage can have a value for a field. `copied_for`: the unit is, or comes from, the copy for
+/// that stage.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Question {
+    stage: usize,
+    field: Field,
+    copied_for: Option<String>,
+}
+
+/// The answer of one stage.
+enum Answer {
+    Yes,
+    No,
+    /// It depends on other questions, of which any may be answered with "yes".
+    Ask(Vec<Question>),
+}
+
+/// The search for a value.
+pub(super) struct Search<'g, 'a> {
+    graph: &'g Graph<'a>,
+    source: Option<&'g SourceSpec>,
+    grouped: bool,
+    /// The names of members, groups and set fields that a unit has in place of the one looked for.
+    pub(super) near: BTreeSet<String>,
+    /// Stages that gather units by a text, behind which their fields are lost.
+    pub(super) lost_in: BTreeSet<usize>,
+}
+
+impl<'g, 'a> Search<'g, 'a> {
+    pub(super) fn new(graph: &'g Graph<'a>, source: Option<&'g SourceSpec>, grouped: bool) -> Self {
+        Self { graph, source, grouped, near: BTreeSet::new(), lost_in: BTreeSet::new() }
+    }
+
+    /// Whether a unit that comes to the stage can have a value for the field.
+    pub(super) fn finds(&mut self, stage: usize, field: &Field) -> bool {
+        let first = Question { stage, field: field.clone(), copied_for: None };
+        let mut seen = HashSet::from([first.clone()]);
+        let mut open = vec![first];
+        while let Some(question) = open.pop() {
+            if question.stage == 0 && self.source_has(&question) {
+                return true;
+            }
+            for before in 0..self.graph.nodes.len() {
+                if !self.graph.exits[before].contains(&question.stage) || self.is_of_another_copy(before, &question) {
+                    continue;
+                }
+                match self.answer(before, &question) {
+                    Answer::Yes => return true,
+                    Answer::No => {}
+                    Answer::Ask(questions) if questions.iter().any(|asked| depth(&asked.field) > MAX_DEPTH) => {
+                        return true;
+                    }
+                    Answer::Ask(questions) => {
+                        open.extend(questions.into_iter().filter(|asked| seen.insert(asked.clone())))
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether the copy that the question is about never comes to this stage, which makes no copies itself.
+    fn is_of_another_copy(&self, stage: usize, question: &Question) -> bool {
+        let Some(copied) = &question.copied_for else { return false };
+        let copied = self.graph.index(copied);
+        let splits = matches!(self.graph.nodes[stage].op, Some(OpSpec::Split(_)));
+        !splits && stage != copied && !self.graph.after[copied][stage]
+    }
+
+    fn source_has(&self, question: &Question) -> bool {
+        let walks = matches!(self.source, Some(SourceSpec::Walk { .. }));
+        match &question.field {
+            _ if self.source.is_none() => true,
+            Field::Line | Field::Url | Field::Host => !walks && !self.grouped,
+            Field::Items => self.grouped,
+            field if field.is_of_one_item() => !self.grouped,
+            field => !is_found_later(field),
+        }
+    }
+
+    /// Whether a unit that leaves the stage for that of the question has a value.
+    fn answer(&mut self, stage: usize, question: &Question) -> Answer {
+        let Question { field, copied_for, .. } = question;
+        let ask = |field: Field| Question { stage, field, copied_for: copied_for.clone() };
+        let same = || Answer::Ask(vec![ask(field.clone())]);
+        let Some(op) = self.graph.nodes[stage].op else { return Answer::Yes };
+        match (op, field) {
+            (OpSpec::Split(spec), _) => self.of_piece(stage, &spec.by, question),
+            (OpSpec::Gather(spec), _) if spec.by == GatherBy::Parent => self.of_family(stage, question),
+            (OpSpec::Gather(spec), _) => self.of_group(stage, &spec.by, field),
+            (OpSpec::Blake3, Field::Blake3 | Field::Shard) | (OpSpec::Sha256, Field::Sha256) => Answer::Yes,
+            (OpSpec::Parse { format: ParseFormat::Json }, Field::Json(_)) => Answer::Yes,
+            (OpSpec::Parse { format: ParseFormat::Regex(expression) }, Field::Json(name)) => {
+                let Ok(expression) = Regex::new(expression) else { return Answer::Yes };
+                if expression.capture_names().flatten().any(|group| group == name) {
+                    return Answer::Yes;
+                }
+                self.near.extend(expression.capture_names().flatten().map(str::to_owned));
+                // Its fields replace the unit's own, and those of the unit that it is a piece of show through.
+                Answer::Ask(vec![ask(Field::Parent(Box::new(field.clone())))])
+            }
+            (OpSpec::Set { fields, .. }, Field::Set(name)) => self.sets(fields.iter().map(|(set, _)| set), name, same),
+            (OpSpec::Http(spec), Field::Set(name)) => self.sets(spec.fields.iter().map(|(set, _)| set), name, same),
+            _ => same(),
+        }
+    }
+
+    fn sets<'f>(&mut self, sets: impl Iterator<Item = &'f String>, name: &str, same: impl Fn() -> Answer) -> Answer {
+        let mut sets = sets.peekable();
+        let mut near = Vec::new();
+        while let Some(set) = sets.next() {
+            if set == name {
+                return Answer::Yes;
+            }
+            near.push(set.clone());
+        }
+        self.near.extend(near);
+        same()
+    }
+
+    /// Whether a piece that the stage makes has a value.
+    fn of_piece(&mut self, stage: usize, by: &SplitBy, question: &Question) -> Answer {
+        let Question { field, copied_for, stage: to } = question;
+        let of_unit = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
+        let is_copy = matches!(by, SplitBy::Copies(_));
+        // A piece of the copy is no copy any more.
+        if copied_for.as_ref().is_some_and(|copied| !is_copy || self.graph.nodes[*to].name != copied) {
+            return Answer::No;
+        }
+        match (field, by) {
+            (Field::Parent(field), _) => of_unit(field),
+            (Field::Part | Field::Size | Field::Mode | Field::Input | Field::Param(_), _) => Answer::Yes,
+            (Field::Json(_), SplitBy::Json | SplitBy::Table { header: true, .. }) => Answer::Yes,
+            (Field::Json(name), SplitBy::Table { header: false, .. }) if name.parse::<u64>().is_ok() => Answer::Yes,
+            (Field::Json(_) | Field::Set(_) | Field::Copy(..), _) => of_unit(field),
+            (Field::Blake3 | Field::Shard | Field::Sha256, _) if is_copy => of_unit(field),
+            (Field::Blake3 | Field::Shard | Field::Sha256 | Field::Count | Field::Key | Field::Items, _) => Answer::No,
+            (_, SplitBy::Lines | SplitBy::Nul) => Answer::Yes,
+            (Field::Line | Field::Url | Field::Host, SplitBy::Tar | SplitBy::Zip) => Answer::No,
+            (_, SplitBy::Tar | SplitBy::Zip) => Answer::Yes,
+            _ => of_unit(field),
+        }
+    }
+
+    /// Whether a group of pieces that the stage makes has a value. A unit that is no piece is a group of its own.
+    fn of_family(&self, stage: usize, question: &Question) -> Answer {
+        let field = &question.field;
+        let ask = |field: Field| Question { stage, field, copied_for: None };
+        match field {
+            Field::Count | Field::Size | Field::Mode | Field::Input | Field::Param(_) => Answer::Yes,
+            // The copy as it came here.
+            Field::Copy(copied, of_copy) => Answer::Ask(vec![
+                Question { stage, field: (**of_copy).clone(), copied_for: Some(copied.clone()) },
+                ask(Field::Parent(Box::new(field.clone()))),
+            ]),
+            Field::Json(_) => Answer::Ask(vec![ask(Field::Parent(Box::new(field.clone())))]),
+            _ => {
+                let of_unit = ask(Field::Parent(Box::new(field.clone())));
+                let may_be_whole = self.may_be_whole(stage);
+                Answer::Ask(std::iter::once(of_unit).chain(may_be_whole.then(|| ask(field.clone()))).collect())
+            }
+        }
+    }
+
+    /// Whether a unit that is no piece may come to the stage.
+    fn may_be_whole(&self, stage: usize) -> bool {
+        let joins = |node: usize| {
+            matches!(self.graph.nodes[node].op, Some(OpSpec::Gather(spec)) if spec.by == GatherBy::Parent)
+                && self.graph.after[node][stage]
+        };
+        let splits = |node: usize| matches!(self.graph.nodes[node].op, Some(OpSpec::Split(_)));
+        stage == 0 || (0..self.graph.nodes.len()).any(joins) || (!splits(0) && self.graph.leads_to(0, stage, splits))
+    }
+
+    /// Whether a group of other units that the stage makes has a value: it is a piece of the unit that its first one is a piece of.
+    fn of_group(&mut self, stage: usize, by: &GatherBy, field: &Field) -> Answer {
+        let ask = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
+        match field {
+            Field::Count | Field::Items | Field::Size | Field::Mode | Field::Input | Field::Param(_) => Answer::Yes,
+            Field::Key if matches!(by, GatherBy::Key(_)) => Answer::Yes,
+            Field::Part | Field::Parent(_) => ask(field),
+            Field::Json(_) | Field::Set(_) | Field::Copy(..) => {
+                self.lost_in.insert(stage);
+                ask(&Field::Parent(Box::new(field.clone())))
+            }
+            _ => {
+                self.lost_in.insert(stage);
+                Answer::No
+            }
+        }
+    }
+}
+
+/// Whether only a stage gives a unit the field.
+fn is_found_later(field: &Field) -> bool {
+    matches!(
+        field,
+        Field::Json(_)
+            | Field::Set(_)
+            | Field::Part
+            | Field::Parent(_)
+            | Field::Copy(..)
+            | Field::Count
+            | Field::Key
+            | Field::Blake3
+            | Field::Sha256
+            | Field::Shard
+    )
+}
+
+/// The number of fields within each other.
+fn depth(field: &Field) -> usize {
+    match field {
+        Field::Parent(inner) | Field::Copy(_, inner) => 1 + depth(inner),
+        _ => 0,
+    }
+}
