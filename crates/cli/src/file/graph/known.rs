@@ -71,7 +71,7 @@ impl<'g, 'a> Search<'g, 'a> {
                         return true;
                     }
                     Answer::Ask(questions) => {
-                        open.extend(questions.into_iter().filter(|asked| seen.insert(asked.clone())))
+                        open.extend(questions.into_iter().filter(|asked| seen.insert(asked.clone())));
                     }
                 }
             }
@@ -126,9 +126,8 @@ impl<'g, 'a> Search<'g, 'a> {
     }
 
     fn sets<'f>(&mut self, sets: impl Iterator<Item = &'f String>, name: &str, same: impl Fn() -> Answer) -> Answer {
-        let mut sets = sets.peekable();
         let mut near = Vec::new();
-        while let Some(set) = sets.next() {
+        for set in sets {
             if set == name {
                 return Answer::Yes;
             }
