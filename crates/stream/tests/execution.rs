@@ -138,9 +138,25 @@ fn a_buffer_lets_a_refused_program_run_until_it_is_full() {
             }
         };
         assert!(matches!(error, RunError::BufferFull { values, .. } if values == buffer), "{error}");
-        // A value is not pulled if there is no room for it.
-        assert_eq!(Some(pulled.get() + 1), refused.overflows_at(buffer), "{buffer}");
+        // The last value pulled is the first without room.
+        assert_eq!(Some(pulled.get()), refused.overflows_at(buffer), "{buffer}");
     }
+}
+
+#[test]
+fn a_buffer_of_as_many_values_as_wait_at_the_end_is_large_enough() {
+    let pairs = |values: u64, buffer: u64| {
+        let x = Program::new().iter("x", 1..=values).share();
+        x.reduce(0, |sum, n| *sum += n).zip(&x.buffer(buffer)).run().unwrap().values().next().unwrap()
+    };
+    for n in [1, 2, 7] {
+        assert_eq!(pairs(n, n).unwrap(), ((1..=n).sum(), 1));
+        assert!(matches!(pairs(n + 1, n), Err(RunError::BufferFull { values, .. }) if values == n));
+    }
+    // A value that a filter drops needs no room.
+    let x = Program::new().iter("x", 1..=100_u64).share();
+    let pair = x.reduce(0, |sum, n| *sum += n).zip(&x.filter(|n| n % 50 == 1).buffer(2));
+    assert_eq!(all(&pair), [(5050, 1)]);
 }
 
 #[test]

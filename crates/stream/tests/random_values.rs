@@ -31,9 +31,13 @@ fn word(pass: &Pass) -> String {
     pass.to_string()
 }
 
-/// Returns the program of a graph, and the number of values that its first source has given so far. A buffer may be
-/// larger than drawn.
-fn program(graph: &Graph, values: u64, buffer: u64) -> (Stream<u64>, Rc<Cell<u64>>) {
+/// Returns the program of a graph, and the number of values that its first source has given so far. `values` is the
+/// number of values of each source, and `room` that of each buffer.
+fn program(
+    graph: &Graph,
+    values: impl Fn(NodeId) -> u64,
+    room: impl Fn(NodeId) -> u64,
+) -> (Stream<u64>, Rc<Cell<u64>>) {
     let program = Program::new();
     let pulled = Rc::new(Cell::new(0));
     let mut streams: Vec<Stream<u64>> = Vec::new();
@@ -43,7 +47,7 @@ fn program(graph: &Graph, values: u64, buffer: u64) -> (Stream<u64>, Rc<Cell<u64
             Operator::Source => {
                 let count = Rc::clone(&pulled);
                 let counts = id == 0;
-                let values = source(id, values).inspect(move |_| count.set(count.get() + u64::from(counts)));
+                let values = source(id, values(id)).inspect(move |_| count.set(count.get() + u64::from(counts)));
                 program.iter("source", values).share()
             }
             Operator::Pass(Pass::Data) => input(0).filter(move |value| decides(id, *value)),
@@ -53,7 +57,8 @@ fn program(graph: &Graph, values: u64, buffer: u64) -> (Stream<u64>, Rc<Cell<u64
             Operator::Prefix(count) => input(0).prefix((0..*count).collect()),
             Operator::Merge(turns) => Stream::merge_by(&[input(0).clone(), input(1).clone()], turns),
             Operator::Zip => input(0).zip_with(input(1), |a, b| mix(*a, *b)),
-            Operator::Buffer(drawn) => input(0).buffer(buffer.max(*drawn)),
+            Operator::Buffer(_) => input(0).buffer(room(id)),
+            Operator::Reduce => input(0).reduce(0, |sum, value| *sum = mix(*sum, *value)),
             Operator::Sink => input(0).clone(),
             other => unreachable!("{other:?} is not drawn"),
         };
@@ -63,12 +68,12 @@ fn program(graph: &Graph, values: u64, buffer: u64) -> (Stream<u64>, Rc<Cell<u64
 }
 
 /// Returns the values of the sink, computed with lists: each operator maps whole streams to whole streams.
-fn by_lists(graph: &Graph, values: u64) -> Vec<u64> {
+fn by_lists(graph: &Graph, values: impl Fn(NodeId) -> u64) -> Vec<u64> {
     let mut lists: Vec<Vec<u64>> = Vec::new();
     for (id, node) in graph.nodes().iter().enumerate() {
         let input = |port: usize| lists[node.inputs[port]].iter().copied();
         let list: Vec<u64> = match &node.operator {
-            Operator::Source => source(id, values).collect(),
+            Operator::Source => source(id, values(id)).collect(),
             Operator::Pass(Pass::Data) => input(0).filter(|value| decides(id, *value)).collect(),
             Operator::Pass(Pass::Every { first, step }) => {
                 input(0).skip(*first as usize).step_by(*step as usize).collect()
@@ -84,6 +89,7 @@ fn by_lists(graph: &Graph, values: u64) -> Vec<u64> {
                 turns.iter().cycle().map_while(|turn| inputs[*turn].next()).collect()
             }
             Operator::Zip => input(0).zip(input(1)).map(|(a, b)| mix(a, b)).collect(),
+            Operator::Reduce => vec![input(0).fold(0, mix)],
             _ => input(0).collect(),
         };
         lists.push(list);
@@ -102,10 +108,10 @@ fn values_are_those_of_the_definition_whatever_the_buffers() {
             Err(CheckError::Refused(_)) => continue,
             Err(error) => panic!("seed {seed}: {error} in {graph:#?}"),
         }
-        for (values, buffer) in [(0, 1), (1, 1000), (37, 9), (37, 1000)] {
-            let expected = by_lists(&graph, values);
+        for (values, buffer) in [(0, 9), (1, 1000), (37, 9), (37, 1000)] {
+            let expected = by_lists(&graph, |_| values);
             let mut found = Vec::new();
-            let mut running = program(&graph, values, buffer).0.run().unwrap();
+            let mut running = program(&graph, |_| values, |_| buffer).0.run().unwrap();
             loop {
                 // A run that pauses often computes the same values.
                 match running.next_within(1 + seed % 5) {
@@ -163,7 +169,7 @@ fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
             let firm = proof.edges().iter().filter(|bound| bound.guarantee == Guarantee::Proven);
             let room: u128 = firm.map(|bound| u128::from(bound.values)).sum();
             let n = refusal.overflows_at(buffer).unwrap();
-            let (stream, pulled) = program(&with, u64::MAX >> 8, buffer);
+            let (stream, pulled) = program(&with, |_| u64::MAX >> 8, |_| buffer);
             let full = stream.run().unwrap().values().find_map(Result::err);
             // Queues elsewhere in the graph also hold values.
             assert!(matches!(full, Some(RunError::BufferFull { .. })), "seed {seed}: {full:?} in {graph:#?}");
@@ -177,4 +183,68 @@ fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
         }
     }
     assert!(replayed > 50, "{replayed}");
+}
+
+/// Returns the graph with its result joined to the end of one of its streams: all values of the result wait for it.
+fn with_an_end(graph: &Graph, of: NodeId) -> Graph {
+    let mut with = Graph::new();
+    for node in &graph.nodes()[..graph.nodes().len() - 1] {
+        with.add(node.operator.clone(), &node.inputs, "node");
+    }
+    let result = graph.nodes().last().expect("a sink").inputs[0];
+    let (end, waits) = (with.add(Operator::Reduce, &[of], "end"), with.add(Operator::Buffer(9), &[result], "buffer"));
+    let zip = with.add(Operator::Zip, &[end, waits], "zip");
+    with.add(Operator::Sink, &[zip], "out");
+    with
+}
+
+/// Returns the buffer whose size is that of a queue.
+fn buffer_of(graph: &Graph, through: NodeId) -> NodeId {
+    let mut above = std::iter::successors(Some(through), |node| graph.nodes()[*node].inputs.first().copied());
+    above.find(|node| matches!(graph.nodes()[*node].operator, Operator::Buffer(_))).expect("a buffer")
+}
+
+#[test]
+fn a_buffer_holds_as_many_values_as_it_says_wherever_the_inputs_end() {
+    let first = seed().wrapping_mul(1_000_000_093);
+    let (mut held, mut full) = (0, 0);
+    for seed in (0..300 * stress()).map(|seed| first.wrapping_add(seed)) {
+        let drawn = Draw::draw(seed, true, true);
+        let of = seed as usize % (drawn.nodes().len() - 1);
+        let graph = if seed % 3 == 0 { drawn } else { with_an_end(&drawn, of) };
+        let Ok(proof) = check(&graph) else { continue };
+        let values = |source: NodeId| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15 << (source % 7)) >> 58;
+        let run = |room: &dyn Fn(NodeId) -> u64| {
+            let mut running = program(&graph, values, room).0.run().unwrap();
+            let mut found = Vec::new();
+            let failed = loop {
+                match running.next() {
+                    Ok(Some(value)) => found.push(*value),
+                    Ok(None) => break false,
+                    Err(RunError::BufferFull { .. }) => break true,
+                    Err(error) => panic!("seed {seed}: {error} in {graph:#?}"),
+                }
+            };
+            let (peaks, bounds) = (running.report().peaks, running.proof().edges());
+            assert!(peaks.iter().zip(bounds).all(|(peak, bound)| *peak <= bound.values), "seed {seed}: {peaks:?}");
+            (found, failed, peaks)
+        };
+        let expected = by_lists(&graph, values);
+        let (found, failed, peaks) = run(&|_| 1 << 20);
+        assert!(found == expected && !failed, "seed {seed}: {found:?} in {graph:#?}");
+        let mut room = vec![1; graph.nodes().len()];
+        for (bound, peak) in proof.edges().iter().zip(peaks) {
+            if bound.guarantee == Guarantee::Buffer {
+                let room: &mut u64 = &mut room[buffer_of(&graph, bound.through)];
+                *room = (*room).max(peak);
+            }
+        }
+        let (found, failed, _) = run(&|buffer| room[buffer]);
+        assert!(found == expected && !failed, "seed {seed}: {found:?} with {room:?} in {graph:#?}");
+        held += room.iter().sum::<u64>() - room.len() as u64;
+        let (found, failed, _) = run(&|buffer| (room[buffer] - 1).max(1));
+        assert!(if failed { expected.starts_with(&found) } else { found == expected }, "seed {seed} in {graph:#?}");
+        full += u64::from(failed);
+    }
+    assert!(held > 200 && full > 20, "{held} {full}");
 }

@@ -139,6 +139,24 @@ impl Tokens {
         enters.map(|(edge, _)| *edge).find(|edge| is_full(*edge))
     }
 
+    /// Returns the firing of an actor that lacks nothing but room.
+    pub(crate) fn without_room(&self, actor: usize) -> Fire {
+        Fire { takes: self.view.actors[actor].kind.takes(self.phases[actor]), gives: true }
+    }
+
+    /// Takes the value of a firing without room out of the queues that are too full with it. Returns one of them.
+    pub(crate) fn take_back(&mut self, actor: usize) -> Option<EdgeId> {
+        let mut found = None;
+        for (edge, _) in &self.view.actors[actor].outputs {
+            if self.counts[*edge] > self.caps[*edge] {
+                self.counts[*edge] = self.caps[*edge];
+                self.peaks[*edge] = self.caps[*edge];
+                found = Some(*edge);
+            }
+        }
+        found
+    }
+
     /// Takes the values of the actor's phase out of its queues, and moves on to the next phase.
     #[inline]
     pub(crate) fn take(&mut self, actor: usize, takes: Takes) {

@@ -100,7 +100,8 @@ pub(crate) struct ActorView {
     /// The branches that lead to outputs of the view, parents first. Each has its parent's index in this list, and its
     /// pass.
     pub(crate) tree: Vec<(Option<usize>, Pass)>,
-    /// The outputs, each with the index of the branch that leads to it.
+    /// The outputs, each with the index of the branch that leads to it. Those with a buffer come last: an actor waits
+    /// for room in one only if all other queues have room.
     pub(crate) outputs: Vec<(EdgeId, Option<usize>)>,
 }
 
@@ -183,6 +184,7 @@ impl View {
                     shown.inputs[edge.port] = Some(number);
                 }
             }
+            shown.outputs.sort_by_key(|(number, _)| net.edges[edges[*number]].elastic.is_some());
             view.actors.push(shown);
         }
         view

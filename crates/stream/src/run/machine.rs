@@ -136,22 +136,39 @@ impl Machine {
                 return stop;
             }
         }
-        let works = &mut self.works;
-        let driven = self.tokens.drive(self.parts.sink, |tokens, actor, fire| works.fire(tokens, actor, fire, steps));
-        match driven {
-            Ok(Ok(Driven::Fired)) => Stop::Value,
-            Ok(Ok(Driven::Ended)) => Stop::End,
-            Ok(Err(stop)) => stop,
-            Err(Stuck(circle)) => self.stuck(&circle).into(),
+        loop {
+            let works = &mut self.works;
+            let driven =
+                self.tokens.drive(self.parts.sink, |tokens, actor, fire| works.fire(tokens, actor, fire, steps));
+            match driven {
+                Ok(Ok(Driven::Fired)) => return Stop::Value,
+                Ok(Ok(Driven::Ended)) => return Stop::End,
+                Ok(Err(stop)) => return stop,
+                Err(Stuck(circle)) => {
+                    if let Err(stop) = self.fire_without_room(&circle, steps) {
+                        return stop;
+                    }
+                }
+            }
         }
     }
 
-    fn stuck(&self, circle: &[(usize, bool)]) -> RunError {
-        let reader = |edge: usize| self.parts.labels[self.tokens.view.ends[edge].1].clone();
-        let full = circle.iter().find(|(edge, room)| *room && self.parts.net.edges[*edge].elastic.is_some());
-        match full {
-            Some((edge, _)) => RunError::BufferFull { label: reader(*edge), values: self.tokens.caps[*edge] },
-            None => RunError::Stuck { label: circle.first().map_or(String::new(), |(edge, _)| reader(*edge)) },
+    /// Fires the writer of a full buffer in a circle of waits, in which nothing else helps. A full buffer fails only at a value
+    /// that has to enter it: a writer may also be at its end, or drop the value on its way.
+    fn fire_without_room(&mut self, circle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
+        let (parts, view) = (&self.parts, Arc::clone(&self.tokens.view));
+        let reader = |edge: usize| parts.labels[view.ends[edge].1].clone();
+        let is_buffer = |edge: usize| parts.net.edges[edge].elastic.is_some();
+        let Some((edge, _)) = circle.iter().find(|(edge, room)| *room && is_buffer(*edge)) else {
+            let label = circle.first().map_or(String::new(), |(edge, _)| reader(*edge));
+            return Err(RunError::Stuck { label }.into());
+        };
+        let writer = view.ends[*edge].0;
+        let firing = self.tokens.without_room(writer);
+        self.works.fire(&mut self.tokens, writer, firing, steps)?;
+        match self.tokens.take_back(writer) {
+            Some(edge) => Err(RunError::BufferFull { label: reader(edge), values: self.tokens.caps[edge] }.into()),
+            None => Ok(()),
         }
     }
 
