@@ -153,8 +153,8 @@ impl Machine {
         }
     }
 
-    /// Fires the writer of a full buffer in a circle of waits, in which nothing else helps. A full buffer fails only at a value
-    /// that has to enter it: a writer may also be at its end, or drop the value on its way.
+    /// Fires the writer of a full buffer in a circle of waits, in which nothing else helps. A full buffer fails only
+    /// at a value that has to enter it: a writer may also be at its end, or drop the value on its way.
     fn fire_without_room(&mut self, circle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
         let (parts, view) = (&self.parts, Arc::clone(&self.tokens.view));
         let reader = |edge: usize| parts.labels[view.ends[edge].1].clone();
