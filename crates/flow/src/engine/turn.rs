@@ -138,11 +138,11 @@ impl<'a> Hands<'a> {
     /// Does the work of a turn, without the mutex.
     #[inline]
     pub(super) fn run(&mut self, task: Task) {
-        if let Some(track) = &mut self.track {
-            track.begins();
-        }
         match task {
             Task::Pull(order) => {
+                if let Some(track) = &mut self.track {
+                    track.begins(self.now);
+                }
                 let (first_id, room, began_ns) = (order.first.id(), self.rows.len(), self.now);
                 self.pulled = Some(self.shared.source().pull(order, &mut self.rows, &self.staging));
                 self.read_clock();
@@ -157,6 +157,10 @@ impl<'a> Hands<'a> {
     /// Runs the batches of a turn.
     fn run_batches(&mut self, lead: DispatchedBatch) {
         let mut now = self.shared.now();
+        if let Some(track) = &mut self.track {
+            track.begins(now);
+            now = self.shared.now();
+        }
         let mut next = Some(lead);
         while let Some(mut batch) = next {
             let mut settlement = self.settlements.pop().unwrap_or_default();

@@ -9,14 +9,17 @@
 //! | `sample` | a part of a trace that is too long |
 //! | `stand_in` | a flow whose stages do what the script says |
 //! | `replayed` | a trace that is replayed, and what comes of it |
+//! | `loss` | how far the machine was from sharing its cores perfectly |
 //! | `bound` | the least time that the work can take |
 //!
 //! The engine replays itself: the stand-in is a flow like any other, and its queues, lines, grants, batches and retries
-//! are the scheduler's own (see `engine/simulate`). A replay therefore follows every rule of the engine. Only two
-//! things are modelled: the machine's cores, and the time of each unit, which is assumed to be the recorded one.
+//! are the scheduler's own (see `engine/simulate`). A replay therefore follows every rule of the engine. Only the
+//! machine is modelled (its cores, its wake-ups, the engine's own work between runs), and the time of each unit, which is
+//! assumed to be the recorded one.
 
 pub(crate) mod bound;
 mod draft;
+mod loss;
 pub(crate) mod replayed;
 mod sample;
 pub(crate) mod script;

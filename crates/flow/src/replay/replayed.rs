@@ -1,10 +1,11 @@
 //! The replay of a trace, and its outcome.
 
 use std::io::{BufRead, Seek};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::draft::Draft;
+use super::loss::fit_loss;
 use super::script::Script;
 use super::stand_in::{Shade, build};
 use super::what_if::{ReplayError, WhatIf};
@@ -16,7 +17,7 @@ use crate::engine::simulate::meter::{Meter, Spent};
 use crate::plan::Plan;
 use crate::report::Report;
 use crate::snapshot::Snapshot;
-use crate::trace::file::{Header, Measured, TraceError, read_trace};
+use crate::trace::file::{Header, Machine, MeanTimes, Measured, TraceError, read_trace};
 use crate::trace::model::{Model, ModelResource, ModelStage};
 use crate::trace::run::Record;
 
@@ -31,6 +32,8 @@ pub struct Trace {
     script: Arc<Script>,
     /// The number of units of the run for each unit of the script.
     weight: f64,
+    /// See [`fit_loss`].
+    loss: OnceLock<f64>,
 }
 
 /// The measured numbers of a traced run.
@@ -131,7 +134,7 @@ impl Trace {
             )));
         }
         let weight = if is_sample { measured.admitted as f64 / units.max(1) as f64 } else { 1.0 };
-        Ok(Trace { header, measured, script: Arc::new(script), weight })
+        Ok(Trace { header, measured, script: Arc::new(script), weight, loss: OnceLock::new() })
     }
 
     /// The number of units of the run that each unit of a replay stands for: 1, unless the trace was
@@ -324,8 +327,21 @@ impl Trace {
         }
         let (mut model, mut machine) = (model.clone(), *machine);
         let factors = what_if.apply(&mut model, &mut machine)?;
-        let costs = Costs { cores: machine.cores, wake_ns: machine.wake_ns, start_ns: machine.start_ns };
+        let costs = Costs { cores: machine.cores, loss: self.loss(), ..self.costs() };
         play(&model, &factors, &self.script, order, costs, viewer)
+    }
+
+    /// The machine that the run was on, apart from the loss of crowded cores.
+    fn costs(&self) -> Costs {
+        let Machine { cores, wake_ns, start_ns } = self.header.machine;
+        let MeanTimes { between_ns, wake_delay_ns, fiber_start_ns } = self.measured.times;
+        let wake_ns = wake_ns.saturating_add(wake_delay_ns);
+        Costs { cores, wake_ns, start_ns, fiber_start_ns, between_ns, loss: 0.0 }
+    }
+
+    /// The loss of crowded cores, which the first replay determines.
+    fn loss(&self) -> f64 {
+        *self.loss.get_or_init(|| fit_loss(&self.header.model, &self.script, self.costs()))
     }
 }
 

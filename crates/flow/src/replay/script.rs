@@ -96,6 +96,21 @@ impl Script {
         &self.children[from as usize..to as usize]
     }
 
+    /// Returns the processor time and the waiting time of the roots at these places and of all that came of them, without
+    /// runs that were cancelled for memory.
+    pub(super) fn spent_by(&self, places: &[usize]) -> (u64, u64) {
+        let mut open: Vec<UnitIndex> = places.iter().map(|&place| self.roots[place]).collect();
+        let (mut cpu_ns, mut wait_ns) = (0u64, 0u64);
+        while let Some(unit) = open.pop() {
+            for visit in self.visits_of(unit).iter().filter(|visit| visit.end != End::AwaitMemory) {
+                cpu_ns = cpu_ns.saturating_add(visit.cpu_ns);
+                wait_ns = wait_ns.saturating_add(visit.wait_ns);
+            }
+            open.extend(self.children_of(unit));
+        }
+        (cpu_ns, wait_ns)
+    }
+
     /// Returns the needs of a visit that differ by unit.
     pub(crate) fn asks_of(&self, visit: &Visit) -> &[AskedFor] {
         &self.asks[visit.asks.0 as usize..visit.asks.1 as usize]

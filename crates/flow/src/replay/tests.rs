@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::loss::fit_loss;
 use super::replayed::play;
-use super::script::{Script, Visit};
+use super::script::{Account, Script, Visit};
 use crate::engine::simulate::drive::Costs;
 use crate::engine::simulate::meter::Spent;
 use crate::report::Report;
@@ -13,7 +14,7 @@ use crate::trace::run::End;
 const SECOND: f64 = 1e9;
 
 /// A machine whose wake-ups cost nothing.
-const IDEAL: Costs = Costs { cores: 1_000_000, wake_ns: 0, start_ns: 0 };
+const IDEAL: Costs = Costs { cores: 1_000_000, wake_ns: 0, start_ns: 0, fiber_start_ns: 0, between_ns: 0, loss: 0.0 };
 
 /// Pseudo-random numbers, the same in each run of the test.
 struct Random(u64);
@@ -236,6 +237,39 @@ fn computing_units_share_the_cores() {
     assert_near("four workers", service / SECOND, 2.0, 0.02);
     let report = run(&model, script(), Costs { cores: 8, ..IDEAL });
     assert_near("eight cores", report.wall_s, 10.0, 0.001);
+}
+
+#[test]
+fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
+    // Three workers on two cores, whose units compute and wait in turn.
+    let spent = |n: u64| Spent { cpu_ns: 1_000_000 + n % 7 * 300_000, wait_ns: n % 3 * 400_000 };
+    let script = || Script::of((0..300).map(|n| (waits(0), vec![Visit::new(0, End::Retire, spent(n))])));
+    let model = model(vec![stage("compute", None, &[], false)], &[], 64, 3);
+    let machine = Costs { cores: 2, ..IDEAL };
+    for loss in [0.02, 0.1, 0.3] {
+        let mut recorded = script();
+        let busy = run(&model, script(), Costs { loss, ..machine }).stages[0].busy_ns;
+        let (cpu_ns, wait_ns) = recorded.spent_by(&(0..300).collect::<Vec<_>>());
+        recorded.account = Account { cpu_ns, wait_ns, delayed_ns: busy - cpu_ns - wait_ns };
+        let found = fit_loss(&model, &Arc::new(recorded), machine);
+        assert!((found - loss).abs() < 0.005, "{found} instead of {loss}");
+    }
+    // Sharing alone explains this delay.
+    let mut recorded = script();
+    let busy = run(&model, script(), machine).stages[0].busy_ns;
+    let (cpu_ns, wait_ns) = recorded.spent_by(&(0..300).collect::<Vec<_>>());
+    recorded.account = Account { cpu_ns, wait_ns, delayed_ns: busy - cpu_ns - wait_ns };
+    assert_eq!(fit_loss(&model, &Arc::new(recorded), machine), 0.0);
+}
+
+#[test]
+fn the_engine_s_own_work_takes_a_core_and_is_no_part_of_a_stage() {
+    let computes = Spent { cpu_ns: 1_000_000, wait_ns: 0 };
+    let script = Script::of((0..100).map(|_| (waits(0), vec![Visit::new(0, End::Retire, computes)])));
+    let model = model(vec![stage("compute", None, &[], false)], &[], 64, 1);
+    let report = run(&model, script, Costs { between_ns: 250_000, ..IDEAL });
+    assert_near("seconds", report.wall_s, 0.125, 0.001);
+    assert_eq!(report.stages[0].busy_ns, 100_000_000);
 }
 
 #[test]

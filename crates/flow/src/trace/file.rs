@@ -56,6 +56,18 @@ pub(crate) struct Machine {
     pub(crate) start_ns: u64,
 }
 
+/// The engine's own times during the run, on average; 0 if unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct MeanTimes {
+    /// The engine's own work for a run of a batch in a stage.
+    pub(crate) between_ns: u64,
+    /// The time for which a woken worker waited for a processor.
+    pub(crate) wake_delay_ns: u64,
+    /// The time from the start of a fiber to its first instruction.
+    pub(crate) fiber_start_ns: u64,
+}
+
 /// The numbers that the run came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
@@ -71,6 +83,8 @@ pub(crate) struct Measured {
     pub(crate) latency_p99_ns: u64,
     pub(crate) latency_mean_ns: u64,
     pub(crate) bottleneck: String,
+    #[serde(flatten)]
+    pub(crate) times: MeanTimes,
     /// The settings at the end.
     pub(crate) workers: u64,
     pub(crate) inflight: u64,
@@ -78,8 +92,9 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn of(report: &Report) -> Self {
+    pub(crate) fn of(report: &Report, times: MeanTimes) -> Self {
         Measured {
+            times,
             complete: report.outcome == Outcome::Complete,
             wall_ns: (report.wall_s * 1e9) as u64,
             admitted: report.admitted,

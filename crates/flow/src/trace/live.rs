@@ -150,6 +150,7 @@ impl LiveTrace {
     fn summary(&self, model: &Model) -> Measured {
         let now = self.shared.snapshot();
         Measured {
+            times: self.tape.mean_times(),
             bottleneck: now.held_by(),
             workers: model.workers as u64,
             inflight: model.inflight,

@@ -112,8 +112,8 @@ impl Recording {
     /// Returns the first write error since the beginning; the trace is then useless.
     pub fn finish(self, report: &Report) -> io::Result<()> {
         let Some(out) = self.tape.finish() else { return Ok(()) };
-        let mut out = out?;
-        let summary = serde_json::to_vec(&Measured::of(report)).map_err(io::Error::other)?;
+        let (mut out, times) = (out?, self.tape.mean_times());
+        let summary = serde_json::to_vec(&Measured::of(report, times)).map_err(io::Error::other)?;
         contain(|| put_frame(&mut out, SUMMARY, &summary, checksum(&summary)).and_then(|()| out.flush()))
             .unwrap_or_else(|| Err(io::Error::other("the output of the trace panicked")))
     }

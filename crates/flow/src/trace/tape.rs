@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bytes::{checksum, put};
 use super::clocks::Clocks;
-use super::file::{CHUNK, put_frame};
+use super::file::{CHUNK, MeanTimes, put_frame};
 use super::ranges::Ranges;
 use super::run::{Context, Part, put_pull, put_run};
 use super::sampling;
@@ -39,6 +39,41 @@ pub(crate) struct Tape {
     /// The chunks of all workers that have a track. A chunk's lock is taken before the ring's.
     chunks: Mutex<Chunks>,
     ring: Mutex<Ring>,
+    /// The engine's times, as far as workers have handed them over.
+    times: Mutex<Times>,
+}
+
+/// The engine's own times.
+#[derive(Default)]
+struct Times {
+    /// Its work between runs of batches in stages.
+    between: Mean,
+    /// The wait of a woken worker for a processor.
+    wake_delay: Mean,
+    /// From the start of a fiber to its first instruction.
+    fiber_start: Mean,
+}
+
+/// A mean while it is taken.
+#[derive(Default)]
+struct Mean {
+    ns: u64,
+    count: u64,
+}
+
+impl Mean {
+    fn count(&mut self, ns: u64) {
+        self.add(&Mean { ns, count: 1 });
+    }
+
+    fn add(&mut self, other: &Mean) {
+        self.ns = self.ns.saturating_add(other.ns);
+        self.count += other.count;
+    }
+
+    fn ns(&self) -> u64 {
+        self.ns / self.count.max(1)
+    }
 }
 
 struct Output {
@@ -150,6 +185,16 @@ impl Tape {
         kept
     }
 
+    /// The engine's own times on average, as far as workers have handed them over.
+    pub(super) fn mean_times(&self) -> MeanTimes {
+        let times = lock(&self.times);
+        MeanTimes {
+            between_ns: times.between.ns(),
+            wake_delay_ns: times.wake_delay.ns(),
+            fiber_start_ns: times.fiber_start.ns(),
+        }
+    }
+
     /// Writes the rest of all chunks, and takes the output: its first error, if it has had one.
     pub(super) fn finish(&self) -> Option<Result<Box<dyn Write + Send>, io::Error>> {
         let open = lock(&self.chunks).open.clone();
@@ -162,6 +207,12 @@ impl Tape {
 
     /// Hands a chunk's records over.
     fn flush(&self, mut chunk: MutexGuard<'_, Chunk>) {
+        let times = std::mem::take(&mut chunk.times);
+        let mut all = lock(&self.times);
+        all.between.add(&times.between);
+        all.wake_delay.add(&times.wake_delay);
+        all.fiber_start.add(&times.fiber_start);
+        drop(all);
         let (bytes, most_id) = chunk.take();
         if bytes.is_empty() {
             return;
@@ -198,14 +249,14 @@ impl Ring {
 }
 
 impl Witness for Tape {
-    fn track(self: Arc<Self>) -> Box<dyn Track> {
+    fn track(self: Arc<Self>, of_fibers: bool) -> Box<dyn Track> {
         let chunk_bytes = if lock(&self.out).is_some() { CHUNK_BYTES } else { SMALL_CHUNK_BYTES };
         let mut chunks = lock(&self.chunks);
         let chunk = Arc::new(Mutex::new(Chunk::of(chunks.workers)));
         chunks.workers += 1;
         chunks.open.push(chunk.clone());
         drop(chunks);
-        let (clocks, ids) = (Clocks::new(), Ranges::default());
+        let (clocks, ids) = (Clocks::new(of_fibers), Ranges::default());
         Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks, ids, records: false, whole: 0 })
     }
 }
@@ -215,11 +266,12 @@ struct Chunk {
     worker: u64,
     bytes: Vec<u8>,
     context: Context,
+    times: Times,
 }
 
 impl Chunk {
     fn of(worker: u64) -> Self {
-        Chunk { worker, bytes: Vec::new(), context: Context::default() }
+        Chunk { worker, bytes: Vec::new(), context: Context::default(), times: Times::default() }
     }
 
     /// The bytes and the context for the next record. A chunk begins with the number of its worker.
@@ -252,8 +304,12 @@ struct WorkerTrack {
 }
 
 impl WorkerTrack {
-    fn note(&self, write: impl FnOnce(&mut Vec<u8>, &mut Context)) {
+    /// Writes a record, of a run after this work of the engine if that is known.
+    fn note(&self, between_ns: Option<u64>, write: impl FnOnce(&mut Vec<u8>, &mut Context)) {
         let mut chunk = lock(&self.chunk);
+        if let Some(ns) = between_ns {
+            chunk.times.between.count(ns);
+        }
         let (bytes, context) = chunk.parts();
         write(bytes, context);
         if bytes.len() >= self.chunk_bytes {
@@ -263,7 +319,13 @@ impl WorkerTrack {
 }
 
 impl Track for WorkerTrack {
-    fn begins(&mut self) {
+    fn fiber_began(&mut self, delay_ns: u64) {
+        if self.tape.is_on() {
+            lock(&self.chunk).times.fiber_start.count(delay_ns);
+        }
+    }
+
+    fn begins(&mut self, now: u64) {
         if !self.tape.is_on() {
             return;
         }
@@ -272,14 +334,18 @@ impl Track for WorkerTrack {
         }
         // Relaxed: see the stores.
         self.whole = self.tape.whole.load(Ordering::Relaxed);
-        self.clocks.begin();
+        self.clocks.begin(now);
     }
 
     fn ran(&mut self, ran: &Ran<'_>) {
         if !self.records {
             return;
         }
-        let cpu = self.clocks.end(ran.settlement.ended_ns.saturating_sub(ran.began_ns));
+        let between_ns = self.clocks.take_between();
+        if let Some(ns) = self.clocks.take_wake_delay() {
+            lock(&self.chunk).times.wake_delay.count(ns);
+        }
+        let cpu = self.clocks.end(ran.began_ns, ran.settlement.ended_ns);
         let id_of = |row: &Row| ran.site.stamps().id(row);
         if !ran.goes_on {
             self.ids.refill(ran.rows.iter().map(id_of));
@@ -290,10 +356,12 @@ impl Track for WorkerTrack {
             "a batch that goes on has its units"
         );
         match Part::of(ran, &self.ids, self.whole) {
-            Part::All => self.note(|out, context| put_run(out, context, ran, 0..ran.rows.len(), &self.ids, cpu)),
+            Part::All => {
+                self.note(between_ns, |out, context| put_run(out, context, ran, 0..ran.rows.len(), &self.ids, cpu))
+            }
             Part::Some(places) => {
                 let ids: Ranges = places.iter().map(|&place| id_of(&ran.rows[place])).collect();
-                self.note(|out, context| put_run(out, context, ran, places.iter().copied(), &ids, cpu));
+                self.note(between_ns, |out, context| put_run(out, context, ran, places.iter().copied(), &ids, cpu));
             }
             Part::None => {}
         }
@@ -301,9 +369,9 @@ impl Track for WorkerTrack {
 
     fn pulled(&mut self, first_id: u64, units: u64, began_ns: u64, ended_ns: u64) {
         if self.records {
-            self.clocks.end(ended_ns.saturating_sub(began_ns));
+            self.clocks.end(began_ns, ended_ns);
             if units > 0 && (self.whole == 0 || sampling::is_one_recorded(first_id, units, self.whole)) {
-                self.note(|out, context| put_pull(out, context, first_id, units, began_ns, ended_ns));
+                self.note(None, |out, context| put_pull(out, context, first_id, units, began_ns, ended_ns));
             }
         }
     }

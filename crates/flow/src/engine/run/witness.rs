@@ -14,14 +14,16 @@ use crate::engine::units::column::Row;
 
 /// A listener to the runs of a flow.
 pub(crate) trait Witness: Send + Sync {
-    /// A new track, for the worker that calls.
-    fn track(self: Arc<Self>) -> Box<dyn Track>;
+    /// A new track, for the worker that calls, or for all fibers.
+    fn track(self: Arc<Self>, of_fibers: bool) -> Box<dyn Track>;
 }
 
 /// One worker's handle to the witness.
 pub(crate) trait Track: Send {
-    /// The worker begins a turn, or a pull.
-    fn begins(&mut self);
+    /// A fiber has begun to run, this long after its start.
+    fn fiber_began(&mut self, delay_ns: u64);
+    /// The worker begins a turn, or a pull, at `now`.
+    fn begins(&mut self, now: u64);
     /// The worker has run a batch through a stage.
     fn ran(&mut self, ran: &Ran<'_>);
     /// The worker has pulled units from the source, numbered from `first_id` on.

@@ -1,7 +1,9 @@
 //! Cores: computing jobs share them evenly, like threads of one priority.
 //!
-//! With `n` jobs on `c` cores, each job runs at the speed `min(1, c / n)`. All jobs run at the same speed, so one
-//! counter of work done is enough: a job that needs `w` more ends when the counter has grown by `w`.
+//! With `n` jobs on `c` cores, each job runs at the speed `min(1, c / n)`, less a loss: an operating system does not move
+//! each job to an idle core at once, and others compute as well. A job alone loses nothing; the loss grows evenly with
+//! the number of jobs, and is whole when each core has one. All jobs run at the same speed, so one counter of work done
+//! is enough: a job that needs `w` more ends when the counter has grown by `w`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,6 +11,8 @@ use std::collections::BinaryHeap;
 /// The computing jobs.
 pub(crate) struct Cores {
     cores: f64,
+    /// The part of the speed that is lost when every core has a job.
+    loss: f64,
     /// The work, in nanoseconds, that a job running since the beginning would have done by `at_ns`.
     done: f64,
     at_ns: u64,
@@ -35,12 +39,14 @@ impl Ord for Work {
 }
 
 impl Cores {
-    pub(crate) fn new(cores: usize) -> Self {
-        Cores { cores: cores.max(1) as f64, done: 0.0, at_ns: 0, jobs: BinaryHeap::new() }
+    pub(crate) fn new(cores: usize, loss: f64) -> Self {
+        Cores { cores: cores.max(1) as f64, loss, done: 0.0, at_ns: 0, jobs: BinaryHeap::new() }
     }
 
     fn speed(&self) -> f64 {
-        (self.cores / self.jobs.len() as f64).min(1.0)
+        let jobs = self.jobs.len() as f64;
+        let busy = ((jobs - 1.0) / (self.cores - 1.0).max(1.0)).clamp(0.0, 1.0);
+        (self.cores / jobs).min(1.0) * (1.0 - self.loss * busy)
     }
 
     fn advance(&mut self, now: u64) {
@@ -77,7 +83,7 @@ mod tests {
 
     #[test]
     fn jobs_on_cores_of_their_own_take_their_time() {
-        let mut cores = Cores::new(2);
+        let mut cores = Cores::new(2, 0.0);
         cores.add(1, 100, 0);
         cores.add(2, 50, 10);
         assert_eq!(cores.next_end(), 60);
@@ -86,7 +92,7 @@ mod tests {
 
     #[test]
     fn more_jobs_than_cores_share_them_evenly() {
-        let mut cores = Cores::new(1);
+        let mut cores = Cores::new(1, 0.0);
         cores.add(1, 100, 0);
         cores.add(2, 100, 50);
         // The first job has 50 left, and both run at half speed: the first ends at 150 and the other, with 50 left, at
@@ -96,8 +102,20 @@ mod tests {
     }
 
     #[test]
+    fn jobs_lose_speed_to_each_other_as_cores_fill_up() {
+        let mut cores = Cores::new(3, 0.5);
+        cores.add(1, 100, 0);
+        assert_eq!(cores.next_end(), 100, "a job alone loses nothing");
+        cores.add(2, 100, 0);
+        // Three quarters of the speed.
+        assert_eq!(cores.next_end(), 134);
+        cores.add(3, 100, 0);
+        assert_eq!(cores.next_end(), 200);
+    }
+
+    #[test]
     fn the_work_done_equals_the_cores_times_the_time() {
-        let mut cores = Cores::new(3);
+        let mut cores = Cores::new(3, 0.0);
         (0..7).for_each(|job| cores.add(job, 300, 0));
         let mut ended = 0;
         while cores.next_end() != u64::MAX {

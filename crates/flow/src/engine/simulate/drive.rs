@@ -32,6 +32,12 @@ pub(crate) struct Costs {
     pub(crate) wake_ns: u64,
     /// The time from the start of a worker to its first instruction.
     pub(crate) start_ns: u64,
+    /// The same of a fiber.
+    pub(crate) fiber_start_ns: u64,
+    /// The engine's own work for a run of a batch in a stage.
+    pub(crate) between_ns: u64,
+    /// The part of the cores' speed that is lost while several jobs compute, from 0 to below 1 (see [`Cores`]).
+    pub(crate) loss: f64,
 }
 
 /// The source of a simulated run: the time that it takes to pull each unit.
@@ -105,7 +111,7 @@ pub(crate) fn simulate(
         meter,
         costs,
         pulls,
-        cores: Cores::new(costs.cores),
+        cores: Cores::new(costs.cores, costs.loss),
         now: 1,
         events: BinaryHeap::new(),
         sequence: 0,
@@ -266,12 +272,22 @@ impl Drive<'_, '_> {
                     let at = At::OnTheWay { was_asleep: false, polled: false };
                     let (rows, staging) = (Vec::new(), Arc::new(Staging::new()));
                     self.workers.push(Worker { post, at, task: None, rows, staging });
-                    self.schedule(self.costs.start_ns, Event::Begins { worker });
+                    self.schedule(self.start_ns(post), Event::Begins { worker });
                 }
                 Call::Wake { .. } => self.wake_one(post),
             }
         }
         self.over |= wakeups.over;
+    }
+
+    /// The time from the start of a worker of the post to its first instruction.
+    fn start_ns(&self, post: Post) -> u64 {
+        #[cfg(feature = "fibers")]
+        if self.shared.are_fibers(post) {
+            return self.costs.fiber_start_ns;
+        }
+        let _ = post;
+        self.costs.start_ns
     }
 
     /// Wakes a worker of the post: a polling one, or the one that fell asleep last.
@@ -370,6 +386,7 @@ impl Drive<'_, '_> {
         shared.lane(batch.stage).run(batch.rows.make_contiguous(), &mut run);
         self.meter.set_now(began_ns);
         let Spent { cpu_ns, wait_ns } = self.meter.take();
+        let cpu_ns = cpu_ns.saturating_add(self.costs.between_ns);
         self.start(worker, Task::Batch { batch, settlement, began_ns, wait_ns }, cpu_ns, wait_ns);
     }
 
@@ -400,7 +417,7 @@ impl Drive<'_, '_> {
         match self.workers[worker].task.take() {
             None => return,
             Some(Task::Batch { batch, mut settlement, began_ns, .. }) => {
-                stretch(&mut settlement, began_ns, self.now);
+                stretch(&mut settlement, began_ns, self.now.saturating_sub(self.costs.between_ns).max(began_ns));
                 state.settle(batch, &mut settlement, self.now);
                 self.settlements.push(settlement);
             }

@@ -122,11 +122,15 @@ impl FiberSeats {
 struct SharedTrack(Arc<Mutex<Box<dyn Track>>>);
 
 impl Track for SharedTrack {
-    fn begins(&mut self) {}
+    fn fiber_began(&mut self, delay_ns: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).fiber_began(delay_ns);
+    }
+
+    fn begins(&mut self, _: u64) {}
 
     fn ran(&mut self, ran: &Ran<'_>) {
         let mut track = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        track.begins();
+        track.begins(ran.began_ns);
         track.ran(ran);
     }
 

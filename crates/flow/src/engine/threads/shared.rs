@@ -124,10 +124,10 @@ impl Shared {
         let witness = self.witness.get()?;
         #[cfg(feature = "fibers")]
         if self.are_fibers(post) {
-            return Some(self.fibers.track(|| witness.clone().track()));
+            return Some(self.fibers.track(|| witness.clone().track(true)));
         }
         let _ = post;
-        Some(witness.clone().track())
+        Some(witness.clone().track(false))
     }
 
     /// The parts of the flow that running code may reach.

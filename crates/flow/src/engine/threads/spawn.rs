@@ -32,7 +32,7 @@ pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
     };
     #[cfg(feature = "fibers")]
     if shared.are_fibers(post) {
-        let seat = Seat { shared: shared.clone(), post, has_begun: false };
+        let seat = Seat { shared: shared.clone(), post, started_ns: shared.now(), has_begun: false };
         return shared.fibers().spawn(name.into(), move || seat.work());
     }
     let theirs = shared.clone();
@@ -49,6 +49,8 @@ pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
 struct Seat {
     shared: Arc<Shared>,
     post: Post,
+    /// The time at which the fiber was started.
+    started_ns: u64,
     has_begun: bool,
 }
 
@@ -57,6 +59,9 @@ impl Seat {
     fn work(mut self) {
         self.has_begun = true;
         identity::join(self.shared.site().flow_id());
+        if let Some(mut track) = self.shared.track(self.post) {
+            track.fiber_began(self.shared.now().saturating_sub(self.started_ns));
+        }
         work(&self.shared, self.post);
     }
 }

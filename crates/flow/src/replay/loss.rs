@@ -1,0 +1,59 @@
+//! The loss of crowded cores: how far the machine was from sharing its cores perfectly.
+//!
+//! The kernel accounts for the time that threads and programs were ready to run and had no processor. Where jobs share
+//! cores evenly and at once, as in a simulation, it is less: a real scheduler leaves a job behind another one while a core
+//! idles, and other programs compute too. The loss is the one with which a replay of the run comes to the delay that was
+//! recorded. It is fitted to that delay, never to the length of the run, which remains a prediction.
+
+use std::sync::Arc;
+
+use super::replayed::play;
+use super::script::Script;
+use super::what_if::ReplayError;
+use crate::engine::simulate::drive::Costs;
+use crate::trace::model::Model;
+
+/// The largest loss.
+const MAX_LOSS: f64 = 0.5;
+
+/// The number of replays that halve the interval of the loss, to a 128th of [`MAX_LOSS`].
+const HALVINGS: u32 = 7;
+
+/// A delay below one part in this many of the processor time is no loss.
+const WORTH_ONE_IN: u64 = 200;
+
+/// The most visits that are replayed each time: the loss of a long run is that of its beginning.
+const MAX_VISITS: usize = 100_000;
+
+/// Returns the loss of the machine during the run of the script.
+pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64 {
+    let account = script.account();
+    if account.delayed_ns <= account.cpu_ns / WORTH_ONE_IN {
+        return 0.0;
+    }
+    let recorded = account.delayed_ns as f64 / account.cpu_ns as f64;
+    let factors = vec![1.0; model.stages.len()];
+    let roots = script.roots().len();
+    let part = (roots as u128 * MAX_VISITS as u128 / script.visits().len().max(MAX_VISITS) as u128) as usize;
+    let order: Vec<usize> = (0..part).collect();
+    let delay = |loss: f64| -> Result<f64, ReplayError> {
+        let report = play(model, &factors, script, order.clone(), Costs { loss, ..costs }, None)?.report;
+        let busy: u64 = report.stages.iter().map(|stage| stage.busy_ns).sum();
+        let (cpu_ns, wait_ns) = script.spent_by(&order);
+        Ok(busy.saturating_sub(cpu_ns).saturating_sub(wait_ns) as f64 / cpu_ns.max(1) as f64)
+    };
+    let (mut low, mut high) = (0.0, MAX_LOSS);
+    // A replay that fails says so when it is asked for.
+    if delay(low).is_ok_and(|delay| delay < recorded) {
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            match delay(middle) {
+                Ok(delay) if delay < recorded => low = middle,
+                Ok(_) => high = middle,
+                Err(_) => return 0.0,
+            }
+        }
+        return (low + high) / 2.0;
+    }
+    0.0
+}
