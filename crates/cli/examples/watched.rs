@@ -139,7 +139,7 @@ fn fast(room: &Path, with_page: bool) -> Result<(f64, f64), Box<dyn Error>> {
 /// Scrapes a flow of many stages whose units wait for keys of which none is given out.
 fn scrapes(room: &Path) -> Result<(), Box<dyn Error>> {
     let mut flow = format!(
-        "name = \"keys\"\ninflight = {KEYS}\n[resources]\n\"key:*\" = {{ tokens = 1, max_keys = {KEYS} }}\n[source]\nlines = \"-\"\n"
+        "name = \"keys\"\ninflight = {KEYS}\n[resources]\n\"key:*\" = {{ capacity = 1, max_keys = {KEYS} }}\n[source]\nlines = \"-\"\n"
     );
     for stage in 0..STAGES {
         flow += &format!("[[stage]]\nname = \"stage {stage}\"\nop = \"set\"\nfields = {{ a = \"b\" }}\n");

@@ -19,6 +19,7 @@ use millstream_command::screen::{shown, text};
 use self::letters::{Letters, LettersError};
 use crate::args::{OutputArgs, RetryArgs, RunArgs};
 use crate::file::FlowError;
+use crate::file::model::OpSpec;
 use crate::run;
 use crate::serve::args::ServeArgs;
 use crate::shell_word::quoted;
@@ -128,7 +129,8 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         },
     };
     std::env::set_current_dir(&folder).map_err(|error| RetryError::Folder { folder: folder.clone(), error })?;
-    if !origin.is_of(&run.flow.load()?.text) && !args.changed {
+    let file = run.flow.load()?;
+    if !origin.is_of(&file.text) && !args.changed {
         return Err(RetryError::Changed(run.flow.flow));
     }
     let units = text::counted(letters.units() as u64, "unit");
@@ -136,6 +138,18 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         args,
         &format!("retrying {units} of {} in {}", text::printable(&letters.runs().join(", ")), shown::path(&folder)),
     );
+    for stage in
+        file.stages.iter().filter(|stage| matches!(&stage.op, OpSpec::Gather(spec) if spec.gathers_all_of_a_run()))
+    {
+        say(
+            args,
+            &format!(
+                "warning: stage `{}` gathers only what is retried: its groups are without the units that had gone through, and a file \
+                 that a group replaces holds these alone. Where that matters, run the flow again as a whole",
+                text::printable(&stage.name)
+            ),
+        );
+    }
     if letters.faults() > 0 {
         let letters = text::counted(letters.faults() as u64, "letter");
         say(

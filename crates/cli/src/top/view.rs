@@ -149,7 +149,7 @@ impl View {
             Overlay::Edit { key: setting, now: old, typed } => return self.edit(key, setting, old, typed),
             Overlay::Confirm(change) => {
                 return match key.code {
-                    KeyCode::Char('y' | 'Y') | KeyCode::Enter => Action::Change(change),
+                    KeyCode::Char('y' | 'Y') => Action::Change(change),
                     _ => self.say(Err("nothing was changed".to_owned())),
                 };
             }

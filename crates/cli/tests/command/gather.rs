@@ -352,6 +352,21 @@ fn a_count_that_fails_says_that_its_units_are_not_known_any_more() {
 }
 
 #[test]
+fn a_retry_says_which_groups_it_makes_of_the_retried_units_alone() {
+    let flow = lines_flow("item = \"{line}\"\nafter = \"\\n\"", "op = \"write\"\npath = \"out\"\noverwrite = true");
+    let check = "[[stage]]\nname = \"check\"\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"test -e mended || test $0 != b\", \"{line}\"]\n";
+    let room = Room::new(&flow.replacen("[[stage]]", &format!("{check}stdout = \"null\"\n[[stage]]"), 1));
+    room.write("in", "a\nb\n");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    room.write("mended", "");
+    let (_, err) = ended(&room.run(&["retry"]), 0);
+    assert!(
+        err.contains("` gathers only what is retried: its groups are without the units that had gone through"),
+        "{err}"
+    );
+}
+
+#[test]
 fn any_number_of_units_is_counted_in_little_memory() {
     let flow =
         lines_flow("by = \"{line}\"\nreduce = \"count\"", "op = \"append\"\npath = \"out\"\nline = \"{key} {count}\"");

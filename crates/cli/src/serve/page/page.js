@@ -671,6 +671,13 @@ async function ask() {
   }
 }
 
+/** A sentence for an answer whose replay of the run as it is comes to another pace than the run. */
+function doubt(answer) {
+  const miss = Math.abs(answer.miss) * 100;
+  if (miss <= 5) return '';
+  return ` The replay misses the ${frozen ? 'time' : 'pace'} that was measured by ${miss.toFixed(0)} %: this is a guess.`;
+}
+
 function showAnswer(answer, settings) {
   byId('whatif-answer').hidden = !answer.ok;
   byId('whatif-reset').hidden = false;
@@ -678,10 +685,8 @@ function showAnswer(answer, settings) {
   const command = frozen ? frozen.whatif.command : !unlocked() && flow.reach && 'millstream set ' + flow.reach;
   say(byId('whatif-command'), answer.ok && command ? [command, ...settings].join(' ') : '');
   if (!answer.ok) return say(byId('whatif-said'), 'No answer: ' + answer.error.trim() + '.');
-  const miss = Math.abs(answer.miss) * 100;
-  const doubt = miss > 5 ? ` The replay misses the ${frozen ? 'time' : 'pace'} that was measured by ${miss.toFixed(0)} %: this is a guess.` : '';
   const units = answer.of > answer.units ? `a sample, ${count(answer.units)} of the ${count(answer.of)} traced units` : `the ${frozen ? 'trace:' : 'newest'} ${count(answer.units)} units`;
-  say(byId('whatif-said'), `A replay of ${units}, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt}`);
+  say(byId('whatif-said'), `A replay of ${units}, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt(answer)}`);
   const lines = [...(frozen ? [['time in all', 'wall_s', span]] : []), ['throughput', 'throughput', rate], ['latency p50', 'p50_s', span], ['latency p99', 'p99_s', span], ['limited by', 'limit', String]];
   const row = ([name, member, words]) => {
     const [before, after] = [answer.before[member], answer.after[member]];
@@ -698,6 +703,7 @@ async function findHelp() {
   const found = [];
   let answered = 0;
   let refused = '';
+  let last = null;
   for (const [i, slider] of sliders.entries()) {
     if (!canAsk()) break;
     say(byId('helps-said'), `Tries ${slider.key}, ${i + 1} of ${count(sliders.length)}.`);
@@ -708,6 +714,7 @@ async function findHelp() {
       continue;
     }
     answered += 1;
+    last = answer;
     const gain = answer.after.throughput / answer.before.throughput - 1;
     if (gain >= 0.01) found.push({ slider, to, gain, answer });
   }
@@ -716,7 +723,7 @@ async function findHelp() {
   const none = 'Doubling any single setting gives nothing: change two at once, or make a stage faster.';
   const said = found.length ? 'Each alone, doubled:' : answered ? none : `No answer: ${refused || 'the run is over'}.`;
   const missing = answered && refused ? ` ${count(sliders.length - answered)} of ${count(sliders.length)} had no answer: ${refused}.` : '';
-  say(byId('helps-said'), said + missing);
+  say(byId('helps-said'), said + missing + (last ? doubt(last) : ''));
   byId('helps').hidden = found.length === 0;
   byId('helps').replaceChildren(...found.map(helpLine));
 }
