@@ -115,6 +115,59 @@ fn a_row_has_a_limit_where_a_quote_is_never_closed() {
 }
 
 #[test]
+fn a_quote_that_is_never_closed_is_an_error_at_its_line_and_no_other_end_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |content: &str| -> Result<Vec<String>, String> {
+        let path = folder.path().join("table.csv");
+        std::fs::write(&path, content).unwrap();
+        let running = parse("map(csv(), it.b)", &Inputs::files(vec![path])).unwrap().run().unwrap();
+        running.values().map(|value| value.map(|value| value.to_string()).map_err(|error| error.to_string())).collect()
+    };
+    let beyond_a_read = format!("a,b\n{}x,\"y\n", "1,2\r\n".repeat(20_000));
+    for (content, place) in [
+        ("a,b\n1,\"2\n", "row 1: a quote opens in line 2 "),
+        ("a,b\n1,\"2", "row 1: a quote opens in line 2 "),
+        ("a,b\n1,\"", "row 1: a quote opens in line 2 "),
+        ("a,b\n1,\"2\"\"", "row 1: a quote opens in line 2 "),
+        ("a,b\n\n1,\"2\n2\"\n3,\"4\r\n5,6\r\n\r\n", "row 2: a quote opens in line 5 "),
+        ("a,b\n1,2\n\"3,4\n5,6\n", "row 2: a quote opens in line 3 "),
+        ("a,b\n1,\"x\ny\",\"z\n", "row 1: a quote opens in line 3 "),
+        ("a,\"b\n1,2\n", "a quote opens in line 1 "),
+        ("\n\n\"", "a quote opens in line 3 "),
+        (&beyond_a_read, "row 20001: a quote opens in line 20002 "),
+    ] {
+        let error = run(content).unwrap_err();
+        let place =
+            format!("table.csv: {place}and is never closed; expected a quote at the end of its field, and each");
+        assert!(error.contains(&place), "{content:.50?}: {error}");
+    }
+    let long = format!("a,b\n1,\"{}\"", "x\n".repeat(40_000));
+    for (content, expected) in [
+        ("a,b\n1,2", &["2"][..]),
+        ("a,b\n1,2\n", &["2"]),
+        ("a,b\n1,2\r", &["2"]),
+        ("a,b\r\n1,2\r\n\r\n\n", &["2"]),
+        ("a,b\n1,", &[""]),
+        ("a,b\n1,\"2\"", &["2"]),
+        ("a,b\n1,\"2\"\"\"", &["2\""]),
+        ("a,b\n1,\"2\n\"\n", &["2\n"]),
+        ("a,b\n1,2\"\n3,4", &["2\"", "4"]),
+        ("a,\"b\"", &[]),
+        ("a,b\n", &[]),
+        ("\n\n", &[]),
+        ("\u{feff}", &[]),
+        ("", &[]),
+        (&long, &[&"x\n".repeat(40_000)]),
+    ] {
+        assert_eq!(
+            run(content).as_deref(),
+            Ok(&expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..]),
+            "{content:.50?}"
+        );
+    }
+}
+
+#[test]
 fn errors_of_an_input_name_its_line_once() {
     for (text, input, expected) in [
         (

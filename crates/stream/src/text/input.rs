@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use super::json;
 use super::place::{BeforeWait, OpenContent, Place};
@@ -141,26 +141,55 @@ enum Open {
 
 /// An input that is read row by row, none of which may be much longer than [`MAX_RECORD`]: a quote that is never closed
 /// would make one row of the rest.
+///
+/// The input ends with a newline, which ends its last row. A reader that asks for more within that row is in a quote.
 struct Rationed {
     input: Box<dyn Read>,
     /// The bytes that may be read before the next row.
     left: u64,
+    end: End,
+}
+
+/// The end of an input of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Ahead,
+    /// The last newline is read.
+    Reached,
+    /// The reader has asked for more.
+    Passed,
 }
 
 impl Rationed {
     /// Allows for a row, and for what its reader takes ahead.
     const RATION: u64 = MAX_RECORD + READ_BYTES as u64;
+
+    fn new(input: Box<dyn Read>) -> Self {
+        Self { input, left: Self::RATION, end: End::Ahead }
+    }
 }
 
 impl Read for Rationed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 && !buffer.is_empty() {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.end != End::Ahead {
+            self.end = End::Passed;
+            return Ok(0);
+        }
+        if self.left == 0 {
             let message = format!("longer than {MAX_RECORD} bytes; is a quote not closed?");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.input.read(&mut buffer[..most])?;
         self.left -= read as u64;
+        if read == 0 {
+            self.end = End::Reached;
+            buffer[0] = b'\n';
+            return Ok(1);
+        }
         Ok(read)
     }
 }
@@ -194,10 +223,16 @@ impl Source {
                 _ => read_line(reader, value.text()),
             },
         };
-        read.map_err(|error| match &self.place {
-            Place::File(path) => format!("{}: {}: {error}", path.display(), self.position),
-            _ => format!("{}: {error}", self.position),
-        })
+        read.map_err(|error| self.in_place(format!("{}: {error}", self.position)))
+    }
+
+    /// Returns an error with the file that has it.
+    #[cold]
+    fn in_place(&self, error: String) -> String {
+        match &self.place {
+            Place::File(path) => format!("{}: {error}", path.display()),
+            _ => error,
+        }
     }
 
     fn opened(&self) -> io::Result<Open> {
@@ -205,11 +240,29 @@ impl Source {
         if self.form != Form::Csv {
             return Ok(Open::Bytes(BufReader::with_capacity(READ_BYTES, reader), Vec::new()));
         }
-        let mut reader = csv::ReaderBuilder::new()
-            .buffer_capacity(READ_BYTES)
-            .from_reader(Rationed { input: reader, left: Rationed::RATION });
-        let header = names_of(reader.byte_headers().map_err(io::Error::other)?).map_err(io::Error::other)?;
+        let mut reader = csv::ReaderBuilder::new().buffer_capacity(READ_BYTES).from_reader(Rationed::new(reader));
+        let header = read_header(&mut reader).map_err(|error| io::Error::other(self.in_place(error)))?;
         Ok(Open::Csv(Box::new(reader), csv::ByteRecord::new(), header))
+    }
+}
+
+fn read_header(reader: &mut csv::Reader<Rationed>) -> Result<Vec<String>, String> {
+    let header = reader.byte_headers().map_err(|error| format!("the header: {error}"))?.clone();
+    no_quote_is_open(reader, &header)?;
+    names_of(&header)
+}
+
+/// Fails if the input has ended within a quote of the row.
+fn no_quote_is_open(reader: &csv::Reader<Rationed>, row: &csv::ByteRecord) -> Result<(), String> {
+    match row.iter().next_back() {
+        Some(quoted) if reader.get_ref().end == End::Passed => {
+            let line = reader.position().line() - memchr_iter(b'\n', quoted).count() as u64;
+            Err(format!(
+                "a quote opens in line {line} and is never closed; expected a quote at the end of its field, and each \
+                 quote of the field's text twice; `lines()` takes any text"
+            ))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -270,7 +323,9 @@ fn read_row(
     value: &mut Value,
 ) -> Result<bool, String> {
     reader.get_mut().left = Rationed::RATION;
-    if !reader.read_byte_record(row).map_err(|error| not_a_row(&error))? {
+    let read = reader.read_byte_record(row);
+    no_quote_is_open(reader, row)?;
+    if !read.map_err(|error| not_a_row(&error))? {
         return Ok(false);
     }
     if !matches!(value, Value::Fields(_)) {
