@@ -115,6 +115,22 @@ fn a_row_has_a_limit_where_a_quote_is_never_closed() {
 }
 
 #[test]
+fn a_line_of_json_has_a_limit_on_the_memory_of_its_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.json");
+    std::fs::write(&path, format!("{{\"a\": 1}}\n[{}0]\n", "{},".repeat(300_000))).unwrap();
+    let running = parse("json()", &Inputs::files(vec![path])).unwrap().run().unwrap();
+    let error = running.values().find_map(Result::err).unwrap().to_string();
+    for part in [
+        "rows.json: line 2: the values up to column 7864",
+        "take more than 67108864 bytes of memory: each takes 32, one with a name 56",
+        "`jq -c '.[]'` writes each value of a list in a line",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[test]
 fn a_quote_that_is_never_closed_is_an_error_at_its_line_and_no_other_end_is() {
     let folder = tempfile::tempdir().unwrap();
     let run = |content: &str| -> Result<Vec<String>, String> {

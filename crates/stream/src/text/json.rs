@@ -4,12 +4,63 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::value::Value;
+use super::value::{MAX_TEXT, Value};
 
 /// Reads a JSON text of one line in place of a value.
 pub(super) fn read(text: &[u8], value: &mut Value) -> Result<(), String> {
+    read_within(MAX_TEXT, text, value)
+}
+
+fn read_within(bytes: usize, text: &[u8], value: &mut Value) -> Result<(), String> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    Into(value).deserialize(&mut reader).and_then(|()| reader.end()).map_err(|error| not_json(&error))
+    let mut room = Room { bytes, is_exceeded: false };
+    let read = Into { value, room: &mut room }.deserialize(&mut reader).and_then(|()| reader.end());
+    read.map_err(|error| if room.is_exceeded { too_large(bytes, &error) } else { not_json(&error) })
+}
+
+/// The memory that is left for the values of a line: that of `[{},{},…` is eighty times as long.
+struct Room {
+    bytes: usize,
+    is_exceeded: bool,
+}
+
+impl Room {
+    /// The values for which the smallest list has memory.
+    const FIRST_VALUES: usize = 4;
+
+    fn take<E: Error>(&mut self, bytes: usize) -> Result<(), E> {
+        match self.bytes.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes = left;
+                Ok(())
+            }
+            None => {
+                self.is_exceeded = true;
+                Err(E::custom("too large"))
+            }
+        }
+    }
+
+    /// Takes the memory of a list's value, by its number in the list.
+    fn take_for_value<T, E: Error>(&mut self, number: usize) -> Result<(), E> {
+        match number {
+            0 => self.take(Self::FIRST_VALUES * size_of::<T>()),
+            1..Self::FIRST_VALUES => Ok(()),
+            _ => self.take(size_of::<T>()),
+        }
+    }
+}
+
+#[cold]
+fn too_large(bytes: usize, error: &serde_json::Error) -> String {
+    format!(
+        "the values up to column {} take more than {bytes} bytes of memory: each takes {}, one with a name {}, and \
+         texts and names their length; expected less in one line: `jq -c '.[]'` writes each value of a list in a line, and \
+         `jq -c '{{a, b}}'` some fields alone",
+        error.column(),
+        size_of::<Value>(),
+        size_of::<(String, Value)>()
+    )
 }
 
 /// Returns the message of an error, with its column alone: the line is that of the input.
@@ -24,7 +75,10 @@ fn not_json(error: &serde_json::Error) -> String {
 }
 
 /// A value to replace.
-struct Into<'a>(&'a mut Value);
+struct Into<'a> {
+    value: &'a mut Value,
+    room: &'a mut Room,
+}
 
 impl<'de> DeserializeSeed<'de> for Into<'_> {
     type Value = ();
@@ -42,43 +96,46 @@ impl<'de> Visitor<'de> for Into<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        *self.0 = Value::Empty;
+        *self.value = Value::Empty;
         Ok(())
     }
 
     fn visit_bool<E: Error>(self, truth: bool) -> Result<(), E> {
-        *self.0 = Value::Truth(truth);
+        *self.value = Value::Truth(truth);
         Ok(())
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
-        *self.0 = Value::Whole(number);
+        *self.value = Value::Whole(number);
         Ok(())
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
-        *self.0 = i64::try_from(number).map_or(Value::Number(number as f64), Value::Whole);
+        *self.value = i64::try_from(number).map_or(Value::Number(number as f64), Value::Whole);
         Ok(())
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        *self.0 = Value::Number(number);
+        *self.value = Value::Number(number);
         Ok(())
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.0.text().extend_from_slice(text.as_bytes());
+        self.room.take(text.len())?;
+        self.value.text().extend_from_slice(text.as_bytes());
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
-        let list = self.0.list();
+        let Self { value, room } = self;
+        let list = value.list();
         let mut length = 0;
         loop {
+            room.take_for_value::<Value, _>(length)?;
             if length == list.len() {
                 list.push(Value::Empty);
             }
-            if values.next_element_seed(Into(&mut list[length]))?.is_none() {
+            if values.next_element_seed(Into { value: &mut list[length], room })?.is_none() {
                 break;
             }
             length += 1;
@@ -88,17 +145,19 @@ impl<'de> Visitor<'de> for Into<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
-        let fields = self.0.fields();
+        let Self { value, room } = self;
+        let fields = value.fields();
         let mut length = 0;
         loop {
+            room.take_for_value::<(String, Value), _>(length)?;
             if length == fields.len() {
                 fields.push((String::new(), Value::Empty));
             }
             let (name, value) = &mut fields[length];
-            if values.next_key_seed(Name(name))?.is_none() {
+            if values.next_key_seed(Name { name, room })?.is_none() {
                 break;
             }
-            values.next_value_seed(Into(value))?;
+            values.next_value_seed(Into { value, room })?;
             length += 1;
         }
         fields.truncate(length);
@@ -108,7 +167,10 @@ impl<'de> Visitor<'de> for Into<'_> {
 }
 
 /// A name to replace.
-struct Name<'a>(&'a mut String);
+struct Name<'a> {
+    name: &'a mut String,
+    room: &'a mut Room,
+}
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = ();
@@ -126,7 +188,8 @@ impl<'de> Visitor<'de> for Name<'_> {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<(), E> {
-        name.clone_into(self.0);
+        self.room.take(name.len())?;
+        name.clone_into(self.name);
         Ok(())
     }
 }
@@ -176,6 +239,36 @@ mod tests {
         assert_eq!(value, Value::Fields(fields.map(|(name, value)| (name.to_owned(), value)).to_vec()));
         for wrong in ["", "{", "{\"a\":1} 2", "nul", "\"\\ud800\"", "{\"a\" 1}"] {
             assert!(read(wrong.as_bytes(), &mut value).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_memory_of_values_is_limited_whatever_the_line() {
+        let (slot, field) = (size_of::<Value>(), size_of::<(String, Value)>());
+        let list = |value: &str, count: usize| format!("[{}]", vec![value; count].join(","));
+        let fields = |count: usize| format!("{{{}}}", vec!["\"ab\":0"; count].join(","));
+        let long = "x".repeat(100);
+        // A list has memory for the value behind its last one.
+        for (text, bytes) in [
+            ("7".to_owned(), 0),
+            ("[]".to_owned(), 4 * slot),
+            (list("0", 3), 4 * slot),
+            (list("0", 4), 5 * slot),
+            (list("0", 900), 901 * slot),
+            (list("[]", 900), 901 * slot + 900 * 4 * slot),
+            (list("{}", 900), 901 * slot + 900 * 4 * field),
+            (list(&format!("\"{long}\""), 900), 901 * slot + 900 * 100),
+            (fields(900), 901 * field + 900 * 2),
+            (format!("{{\"{long}\":\"{long}\"}}"), 4 * field + 200),
+        ] {
+            let mut value = Value::Empty;
+            read_within(bytes, text.as_bytes(), &mut value).unwrap();
+            // The values of the line before are no part of the next line's.
+            read_within(bytes, text.as_bytes(), &mut value).unwrap();
+            if bytes > 0 {
+                let error = read_within(bytes - 1, text.as_bytes(), &mut value).unwrap_err();
+                assert!(error.contains(&format!("take more than {} bytes of memory", bytes - 1)), "{error}");
+            }
         }
     }
 }
