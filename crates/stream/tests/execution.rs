@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use millstream_stream::check::{Cause, CheckError, Guarantee, Way};
-use millstream_stream::{Error, Program, RunError, Stream};
+use millstream_stream::{Error, Part, Program, RunError, Stream};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -319,6 +319,46 @@ fn sources_are_read_no_further_than_needed() {
         assert_eq!(*running.next().unwrap().unwrap(), (n + 5, n));
         assert_eq!(pulled.get(), n + 6);
     }
+}
+
+#[test]
+fn a_window_takes_as_many_steps_as_it_has_values() {
+    const VALUES: u64 = 4000;
+    const WINDOW: usize = 1000;
+    for is_shared in [false, true] {
+        for (steps, most) in [(1, 5), (2500, 5), (5000, 6), (20_000, 25)] {
+            let pulled = Rc::new(Cell::new(0));
+            let count = Rc::clone(&pulled);
+            let x = Program::new().iter("x", (0..VALUES).inspect(move |_| count.set(count.get() + 1)));
+            let length = |values: &mut dyn ExactSizeIterator<Item = &u64>, into: &mut u64| *into = values.len() as u64;
+            let add = |sum: &mut u64, n: &u64| *sum += n;
+            let mut running = if is_shared {
+                x.share().window_with(WINDOW, 1, length).reduce(0, add).run()
+            } else {
+                x.window_with(WINDOW, 1, length).reduce(0, add).run()
+            }
+            .unwrap();
+            let (mut sums, mut windows) = (Vec::new(), 0);
+            loop {
+                let before = pulled.get().max(WINDOW as u64);
+                match running.next_within(&mut { steps }).unwrap() {
+                    Part::Value(sum) => sums.push(*sum),
+                    Part::Pause => windows = windows.max(pulled.get().saturating_sub(before)),
+                    Part::End => break,
+                }
+            }
+            assert_eq!(sums, [(VALUES - WINDOW as u64 + 1) * WINDOW as u64]);
+            assert!((1..=most).contains(&windows), "{windows} windows in {steps} steps, shared: {is_shared}");
+        }
+    }
+    // The steps of the values that are given count as well.
+    let mut running = Program::new().iter("x", 0..VALUES).windows(WINDOW, 1).run().unwrap();
+    let mut left = 5000;
+    let mut windows = 0;
+    while matches!(running.next_within(&mut left).unwrap(), Part::Value(_)) {
+        windows += 1;
+    }
+    assert_eq!((windows, left), (4, 0));
 }
 
 #[test]

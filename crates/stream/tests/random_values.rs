@@ -114,7 +114,7 @@ fn values_are_those_of_the_definition_whatever_the_buffers() {
             let mut running = program(&graph, |_| values, |_| buffer).0.run().unwrap();
             loop {
                 // A run that pauses often computes the same values.
-                match running.next_within(1 + seed % 5) {
+                match running.next_within(&mut (1 + seed % 5)) {
                     Ok(Part::Value(value)) => found.push(*value),
                     Ok(Part::Pause) => {}
                     Ok(Part::End) => break,

@@ -20,6 +20,7 @@ pub(crate) mod line_file;
 mod moment;
 mod number;
 mod once;
+mod pace;
 mod parse;
 pub(crate) mod patience;
 pub(crate) mod place;

@@ -11,12 +11,10 @@ use millstream_flow::{Cx, Failure};
 use millstream_stream::text::{Checked, Problem, Value};
 use millstream_stream::{Part, RunError, Running};
 
+use super::pace::Pace;
 use super::{Op, growing};
 use crate::payload;
 use crate::record::Record;
-
-/// Steps of the program between two looks at the time limit and at cancellation.
-const STEPS: u64 = 4096;
 
 /// The first memory that is granted to a result; it doubles from there.
 const FIRST: u64 = 64 << 10;
@@ -74,25 +72,28 @@ impl Stream {
         failure: impl Fn(RunError) -> Failure,
         cx: &mut Cx<'_>,
     ) -> Result<Vec<u8>, Failure> {
-        let (mut result, mut granted, mut values) = (Vec::new(), 0, 0);
+        let (mut result, mut granted) = (Vec::new(), 0);
+        let (mut pace, mut left) = (Pace::new(), 0);
         loop {
+            if left == 0 {
+                cx.check()?;
+                left = pace.next();
+            }
             if result.len() as u64 >= granted {
                 granted = (granted * 2).max(FIRST);
                 cx.reserve(held.saturating_add(granted))?;
                 growing::grow_to(&mut result, usize::try_from(granted).unwrap_or(usize::MAX))
                     .map_err(|error| Failure::msg(error.to_string()))?;
             }
-            match running.next_within(STEPS).map_err(&failure)? {
+            match running.next_within(&mut left).map_err(&failure)? {
                 Part::Value(value) => {
                     value.print(&mut result);
                     result.push(b'\n');
-                    values += 1;
+                    // Printing is a step, too.
+                    left = left.saturating_sub(1);
                 }
-                Part::Pause => cx.check()?,
+                Part::Pause => {}
                 Part::End => return Ok(result),
-            }
-            if values % STEPS == 0 {
-                cx.check()?;
             }
             if result.len() as u64 > self.max_bytes {
                 let message = format!("the result has more than `max_bytes`, {}", self.max_bytes);
@@ -127,7 +128,7 @@ impl Op for Stream {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::{Stream, check};
     use crate::ops::one_stage::{run, run_under, run_within};
@@ -182,6 +183,16 @@ mod tests {
             let error = run_within(endless, Record::holding("x"), Duration::from_millis(50)).unwrap_err();
             assert!(error.contains("time limit"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_program_with_long_steps_stops_near_its_time_limit() {
+        // Each step takes some milliseconds, after a million short ones; 4,096 of them take longer than the patience.
+        let long = Stream::new("reduce(window(numbers(1, 9000000000000000000), 1048576, 1), 0, acc)", MAX);
+        let began = Instant::now();
+        let error = run_within(long, Record::holding("x"), Duration::from_millis(50)).unwrap_err();
+        assert!(error.contains("time limit"), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
 
     #[test]

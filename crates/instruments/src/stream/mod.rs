@@ -67,7 +67,7 @@ fn run(args: &StreamArgs) -> Result<u8, Problem> {
 fn print_values(mut running: Running<Value>, output: &Output) -> u8 {
     let mut line = Vec::new();
     loop {
-        match running.next_within(STEPS) {
+        match running.next_within(&mut { STEPS }) {
             Ok(Part::Value(value)) => {
                 line.clear();
                 value.print(&mut line);

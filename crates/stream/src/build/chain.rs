@@ -381,7 +381,7 @@ mod tests {
     fn pulled(mut running: Running<u64>, steps: u64, pulled: &Cell<u64>) -> Vec<(u64, u64)> {
         let mut values = Vec::new();
         loop {
-            match running.next_within(steps).unwrap() {
+            match running.next_within(&mut { steps }).unwrap() {
                 Part::Value(value) => values.push((*value, pulled.get())),
                 Part::Pause => {}
                 Part::End => return values,

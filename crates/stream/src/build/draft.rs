@@ -31,6 +31,8 @@ pub struct Program {
     pub(super) draft: Rc<RefCell<Draft>>,
     /// The number of firings in the run so far.
     pub(super) moment: Rc<Cell<u64>>,
+    /// The steps of windows that the machine has not counted yet.
+    pub(super) steps: Rc<Cell<u64>>,
 }
 
 #[derive(Default)]
@@ -165,7 +167,7 @@ impl<T: Clone + 'static> Stream<T> {
             (Some(whole), _) => Ok(Running::whole(whole, plan.proof.clone())),
             (None, Some(parts)) => {
                 works.push(Work::Sink);
-                let machine = Machine::new(parts, works, &self.program.moment);
+                let machine = Machine::new(parts, works, &self.program.moment, &self.program.steps);
                 Ok(Running::net(machine, Rc::clone(&self.place), plan.proof.clone(), plan.in_chain.clone()))
             }
             (None, None) => unreachable!("the program is one chain"),

@@ -66,8 +66,10 @@ impl<T: Clone + 'static> Stream<T> {
         let pass = Operator::Pass(Pass::Every { first: n as u64 - 1, step: step as u64 });
         let gathered = self.through(Operator::Each, &label, Work::Branch(Box::new(gather)));
         let size = size_of::<U>() + n * size_of::<T>();
+        let steps = Rc::clone(&self.program.steps);
         gathered.through(pass, &label, Work::Pass).each(&label, size, move |_, into| {
             fold(&mut last.borrow().iter(), into.get_or_insert_with(U::default));
+            steps.set(steps.get().saturating_add(n as u64));
             Ok(())
         })
     }

@@ -25,7 +25,7 @@ pub(crate) use self::window::{ArrayWindows, Windows};
 pub enum Stop {
     /// The sink has its value.
     Value,
-    /// The steps are over.
+    /// The steps are over, or some are to be counted: the loop can go on.
     Pause,
     /// The source is at its end.
     End,
@@ -52,8 +52,8 @@ pub trait Fused: 'static {
     /// The type of the values that leave the loop.
     type Value: Clone + 'static;
 
-    /// Pushes values into `sink` until `sink` stops the loop, the source ends, or the source has given `steps` values.
-    /// Subtracts the values of the source from `steps`.
+    /// Pushes values into `sink` until `sink` stops the loop, the source ends, or the loop pauses: when the source has
+    /// given `steps` values, or sooner. Subtracts the steps from `steps`.
     #[doc(hidden)]
     fn push(&mut self, steps: &mut u64, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
 
@@ -86,14 +86,17 @@ impl<C: Fused> Whole<C::Value> for C {
 
     fn push_to_the_end(self: Box<Self>, sink: &mut dyn FnMut(&C::Value)) -> Result<(), RunError> {
         let mut code = *self;
-        let stop = code.push(&mut { u64::MAX }, |value| {
-            sink(value);
-            ControlFlow::Continue(())
-        });
-        match stop {
-            Stop::End => Ok(()),
-            Stop::Failed(error) => Err(*error),
-            Stop::Value | Stop::Pause => unreachable!("the sink goes on, and no run lasts for 2^64 values"),
+        loop {
+            let stop = code.push(&mut { u64::MAX }, |value| {
+                sink(value);
+                ControlFlow::Continue(())
+            });
+            match stop {
+                Stop::Pause => {}
+                Stop::End => return Ok(()),
+                Stop::Failed(error) => return Err(*error),
+                Stop::Value => unreachable!("the sink goes on"),
+            }
         }
     }
 

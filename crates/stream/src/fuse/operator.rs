@@ -11,6 +11,11 @@ pub(crate) trait Step<T>: 'static {
     type Out: Clone + 'static;
 
     fn step(&mut self, value: &T, sink: &mut impl FnMut(&Self::Out) -> ControlFlow<Stop>) -> ControlFlow<Stop>;
+
+    /// Returns the steps of work since the last call, without those of the source.
+    fn steps(&mut self) -> u64 {
+        0
+    }
 }
 
 /// A loop with one more operator.
@@ -25,7 +30,9 @@ impl<C: Fused, S: Step<C::Value>> Fused for Then<C, S> {
     #[inline(always)]
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&S::Out) -> ControlFlow<Stop>) -> Stop {
         let step = &mut self.step;
-        self.before.push(steps, |value| step.step(value, &mut sink))
+        let stop = self.before.push(steps, |value| step.step(value, &mut sink));
+        *steps = steps.saturating_sub(step.steps());
+        stop
     }
 }
 

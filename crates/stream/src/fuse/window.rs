@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use super::Stop;
 use super::operator::Step;
 
-/// Gathers windows of `n` values, each `step` values after the one before.
+/// The steps of windows after which a loop pauses, so that its caller can count them.
+const MAX_STEPS: u64 = 4096;
+
+/// Gathers windows of `n` values, each `step` values after the one before. A window takes `n` steps.
 pub(crate) struct Windows<T> {
     step: usize,
     /// The window. Its memory is used again: the values from `filled` on are old ones.
@@ -14,11 +17,13 @@ pub(crate) struct Windows<T> {
     filled: usize,
     /// The values to drop before the next window.
     dropping: usize,
+    /// The steps that are not counted yet.
+    steps: u64,
 }
 
 impl<T> Windows<T> {
     pub(crate) fn new(n: usize, step: usize) -> Self {
-        Self { step, values: Vec::with_capacity(n), n, filled: 0, dropping: 0 }
+        Self { step, values: Vec::with_capacity(n), n, filled: 0, dropping: 0, steps: 0 }
     }
 
     /// Drops the values of a full window that the next one does not have.
@@ -54,7 +59,17 @@ impl<T: Clone + 'static> Step<T> for Windows<T> {
             None => self.values.push(value.clone()),
         }
         self.filled += 1;
-        if self.filled == self.n { sink(&self.values) } else { ControlFlow::Continue(()) }
+        if self.filled < self.n {
+            return ControlFlow::Continue(());
+        }
+        self.steps += self.n as u64;
+        sink(&self.values)?;
+        if self.steps < MAX_STEPS { ControlFlow::Continue(()) } else { ControlFlow::Break(Stop::Pause) }
+    }
+
+    #[inline]
+    fn steps(&mut self) -> u64 {
+        std::mem::take(&mut self.steps)
     }
 }
 

@@ -78,11 +78,13 @@ pub(super) struct Works {
     queues: Vec<Option<Inlet>>,
     /// The number of firings so far.
     moment: Rc<Cell<u64>>,
+    /// The steps of branches that are not counted yet.
+    steps: Rc<Cell<u64>>,
 }
 
 impl Machine {
     /// Puts each node's code into its place in the net.
-    pub(crate) fn new(parts: &Arc<Parts>, works: Vec<Work>, moment: &Rc<Cell<u64>>) -> Self {
+    pub(crate) fn new(parts: &Arc<Parts>, works: Vec<Work>, moment: &Rc<Cell<u64>>, steps: &Rc<Cell<u64>>) -> Self {
         let (net, tokens) = (&parts.net, parts.start.clone());
         let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
         let mut take = |node: usize| works[parts.nodes[node]].take().expect("each node has one place");
@@ -112,7 +114,7 @@ impl Machine {
             memo: if parts.record.is_none() { Memo::of(&tokens, parts.sink) } else { None },
             schedule: parts.record.clone().map(Schedule::new),
             tokens,
-            works: Works { actors, trees, queues, moment: Rc::clone(moment) },
+            works: Works { actors, trees, queues, moment: Rc::clone(moment), steps: Rc::clone(steps) },
             parts: Arc::clone(parts),
         }
     }
@@ -186,6 +188,7 @@ impl Works {
     /// end is [`Stop::End`].
     #[inline(always)]
     pub(super) fn act(&mut self, actor: usize, turn: &Turn, steps: &mut u64) -> Option<Stop> {
+        *steps = steps.saturating_sub(self.steps.take());
         // The firings so far are whole: a pause loses nothing.
         if *steps == 0 {
             return Some(Stop::Pause);

@@ -77,14 +77,15 @@ impl<T: Clone> Running<T> {
     /// See [`RunError`].
     #[expect(clippy::should_implement_trait, reason = "the value is lent, which an iterator cannot do")]
     pub fn next(&mut self) -> Result<Option<&T>, RunError> {
-        Ok(match self.next_within(u64::MAX)? {
+        Ok(match self.next_within(&mut { u64::MAX })? {
             Part::Value(value) => Some(value),
             Part::Pause | Part::End => None,
         })
     }
 
-    /// Returns the next value, or a pause after `steps` steps of work without one: a caller that may have to give up, or
-    /// has other work, looks after that in the pause. A step computes at most one value of each stream.
+    /// Returns the next value, or a pause when `steps` is 0: a caller that may have to give up, or has other work, looks
+    /// after that in the pause. Subtracts the steps of the work from `steps`. A step computes at most one value of each
+    /// stream. A window takes as many steps as it has values; it is computed whole, and others up to 4,096 steps with it.
     ///
     /// ```
     /// use millstream_stream::{Part, Program};
@@ -92,7 +93,7 @@ impl<T: Clone> Running<T> {
     /// let sum = Program::new().iter("x", 0..1_000_000_u64).reduce(0, |sum, n| *sum += n);
     /// let mut running = sum.run()?;
     /// let mut pauses = 0;
-    /// while matches!(running.next_within(10_000)?, Part::Pause) {
+    /// while matches!(running.next_within(&mut 10_000)?, Part::Pause) {
     ///     pauses += 1;
     /// }
     /// assert!(pauses >= 100);
@@ -101,22 +102,25 @@ impl<T: Clone> Running<T> {
     ///
     /// # Errors
     /// See [`RunError`].
-    pub fn next_within(&mut self, mut steps: u64) -> Result<Part<'_, T>, RunError> {
+    pub fn next_within(&mut self, steps: &mut u64) -> Result<Part<'_, T>, RunError> {
         if self.over {
             return Ok(Part::End);
         }
         // This stays `true` if the program's own code panics.
         self.over = true;
-        let stop = match &mut self.engine {
-            Engine::Whole(whole) => (**whole).draw_one(&mut steps, &mut self.current),
-            Engine::Net { machine, out, .. } => match machine.drive(&mut steps) {
-                Stop::Value => {
-                    assign(&mut self.current, out.borrow().as_ref().expect("a value was given"));
-                    Stop::Value
-                }
-                stop => stop,
-            },
+        let stop = loop {
+            let stop = match &mut self.engine {
+                Engine::Whole(whole) => (**whole).draw_one(steps, &mut self.current),
+                Engine::Net { machine, .. } => machine.drive(steps),
+            };
+            match stop {
+                Stop::Pause if *steps > 0 => {}
+                stop => break stop,
+            }
         };
+        if let (Stop::Value, Engine::Net { out, .. }) = (&stop, &self.engine) {
+            assign(&mut self.current, out.borrow().as_ref().expect("a value was given"));
+        }
         match stop {
             Stop::Value => {
                 self.over = false;

@@ -1,0 +1,67 @@
+//! How much of a long work is done between two looks at the time limit and at cancellation.
+
+use std::time::{Duration, Instant};
+
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The most steps between two looks.
+const MAX_STEPS: u64 = 4096;
+
+/// Batches of steps, each as long as the one before suggests.
+///
+/// A batch has at most twice the steps of the one before, so a delay of another cause has no lasting effect, and cheap
+/// steps at first promise little.
+pub(super) struct Pace {
+    steps: u64,
+    began: Instant,
+}
+
+impl Pace {
+    /// Begins as after one step.
+    pub(super) fn new() -> Self {
+        Self { steps: 1, began: Instant::now() }
+    }
+
+    /// Ends a batch. Returns the steps of the next one.
+    pub(super) fn next(&mut self) -> u64 {
+        let now = Instant::now();
+        self.steps = after(self.steps, now - self.began);
+        self.began = now;
+        self.steps
+    }
+}
+
+/// Returns the steps after a batch of `steps` that took this time.
+fn after(steps: u64, took: Duration) -> u64 {
+    let fit = u128::from(steps) * LOOK.as_nanos() / took.as_nanos().max(1);
+    u64::try_from(fit).unwrap_or(MAX_STEPS).clamp(1, (2 * steps).min(MAX_STEPS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_takes_about_ten_milliseconds_whatever_a_step_costs() {
+        for (cost, expected) in [
+            (Duration::ZERO, MAX_STEPS),
+            (Duration::from_nanos(100), MAX_STEPS),
+            (Duration::from_micros(100), 100),
+            (Duration::from_millis(3), 3),
+            (Duration::from_secs(1), 1),
+            (Duration::MAX, 1),
+        ] {
+            for first in [1, 64, MAX_STEPS] {
+                let at = |steps: u64| cost.saturating_mul(u32::try_from(steps).unwrap());
+                let mut steps = first;
+                for _ in 0..12 {
+                    steps = after(steps, at(steps));
+                }
+                assert_eq!(steps, expected, "{cost:?} from {first}");
+            }
+        }
+        assert_eq!((after(1, Duration::ZERO), after(64, Duration::from_nanos(1))), (2, 128), "it grows step by step");
+        assert_eq!(after(MAX_STEPS, Duration::from_secs(10)), 4, "and shrinks at once");
+    }
+}
