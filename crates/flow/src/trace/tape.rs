@@ -357,7 +357,7 @@ impl Track for WorkerTrack {
         );
         match Part::of(ran, &self.ids, self.whole) {
             Part::All => {
-                self.note(between_ns, |out, context| put_run(out, context, ran, 0..ran.rows.len(), &self.ids, cpu))
+                self.note(between_ns, |out, context| put_run(out, context, ran, 0..ran.rows.len(), &self.ids, cpu));
             }
             Part::Some(places) => {
                 let ids: Ranges = places.iter().map(|&place| id_of(&ran.rows[place])).collect();
