@@ -115,7 +115,8 @@ pub use policy::{AfterFailure, Batch, Overload, Retry};
 pub use serde_json;
 
 #[cfg(feature = "trace")]
-pub use replay::replayed::{Replayed, Trace, TracedRun};
+pub use replay::play::Replayed;
+pub use replay::replayed::{Trace, TracedRun};
 #[cfg(feature = "trace")]
 pub use replay::what_if::{ReplayError, WhatIf};
 pub use report::{Outcome, Report, ResourceReport, StageReport};

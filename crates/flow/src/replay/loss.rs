@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::replayed::play;
+use super::play::play;
 use super::script::Script;
 use super::what_if::ReplayError;
 use crate::engine::simulate::drive::Costs;

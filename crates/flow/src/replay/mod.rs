@@ -8,7 +8,8 @@
 //! | `window` | the whole units of a live trace |
 //! | `sample` | a part of a trace that is too long |
 //! | `stand_in` | a flow whose stages do what the script says |
-//! | `replayed` | a trace that is replayed, and what comes of it |
+//! | `play` | the script as the stand-in performs it |
+//! | `replayed` | a trace, and its replays |
 //! | `loss` | how far the machine was from sharing its cores perfectly |
 //! | `bound` | the least time that the work can take |
 //!
@@ -20,6 +21,7 @@
 pub(crate) mod bound;
 mod draft;
 mod loss;
+pub(crate) mod play;
 pub(crate) mod replayed;
 mod sample;
 pub(crate) mod script;

@@ -1,4 +1,4 @@
-//! The replay of a trace, and its outcome.
+//! A trace, and its replays.
 
 use std::io::{BufRead, Seek};
 use std::sync::{Arc, OnceLock};
@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use super::draft::Draft;
 use super::loss::fit_loss;
+use super::play::{Replayed, play};
 use super::script::Script;
-use super::stand_in::{Shade, build};
+use super::stand_in::build;
 use super::what_if::{ReplayError, WhatIf};
-use super::window::{at_pace, steady_part};
 use super::{bound, sample};
 use crate::engine::run::front::mix;
-use crate::engine::simulate::drive::{Costs, NoEnd, Pulls, Simulated, Viewer, simulate};
-use crate::engine::simulate::meter::{Meter, Spent};
+use crate::engine::simulate::drive::{Costs, Viewer};
+use crate::engine::simulate::meter::Meter;
 use crate::plan::Plan;
-use crate::report::Report;
 use crate::snapshot::Snapshot;
 use crate::trace::file::{Header, Machine, MeanTimes, Measured, TraceError, read_trace};
-use crate::trace::model::{Model, ModelResource, ModelStage};
+use crate::trace::model::{ModelResource, ModelStage};
 use crate::trace::run::Record;
 
 /// The maximum number of runs of units in stages that are read from an input that cannot be read twice.
@@ -60,17 +59,6 @@ pub struct TracedRun {
     pub workers: u64,
     /// Whether settings were changed during the run.
     pub was_steered: bool,
-}
-
-/// The outcome of a replay.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Replayed {
-    /// The report of the simulated run. Of a [sample](Trace::read_or_sample) it is of the sample's units alone.
-    pub report: Report,
-    /// The time that its units take at the pace of the simulated run's steady part, between the departure of the first tenth of
-    /// them and that of the last.
-    pub steady_wall: Duration,
 }
 
 impl Trace {
@@ -342,50 +330,5 @@ impl Trace {
     /// The loss of crowded cores, which the first replay determines.
     fn loss(&self) -> f64 {
         *self.loss.get_or_init(|| fit_loss(&self.header.model, &self.script, self.costs()))
-    }
-}
-
-/// Plays a script on the stand-in of a model. `order` lists the indices of its roots.
-pub(super) fn play(
-    model: &Model,
-    factors: &[f64],
-    script: &Arc<Script>,
-    order: Vec<usize>,
-    costs: Costs,
-    viewer: Option<Viewer<'_>>,
-) -> Result<Replayed, ReplayError> {
-    let meter = Arc::new(Meter::default());
-    let flow = build(model, factors, script, &meter)?;
-    let roots: Vec<Shade> = order.iter().map(|&place| Shade::new(script.roots()[place])).collect();
-    flow.give_source(roots.into_iter());
-    let mut pulls = ScriptedPulls { script, order: order.into_iter() };
-    let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
-    let part = steady_part(script.units());
-    let marks = part.map(|nth| nth as u64);
-    let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, marks, max_events, viewer);
-    let Simulated { report, marks_ns: [first_ns, last_ns] } = simulated.map_err(|no_end| match no_end {
-        NoEnd::Stuck { left, held_by } => ReplayError::NoEnd { left, held_by },
-        NoEnd::TooManyEvents => {
-            ReplayError::NoEnd { left: 0, held_by: format!("it still runs after {max_events} events") }
-        }
-    })?;
-    let steady_ns = at_pace(script.units(), part, last_ns.saturating_sub(first_ns));
-    Ok(Replayed { report, steady_wall: Duration::from_nanos(steady_ns) })
-}
-
-struct ScriptedPulls<'a> {
-    script: &'a Script,
-    order: std::vec::IntoIter<usize>,
-}
-
-impl Pulls for ScriptedPulls<'_> {
-    fn next(&mut self, units: usize) -> Spent {
-        let mut spent = Spent::default();
-        for place in self.order.by_ref().take(units) {
-            let Spent { cpu_ns, wait_ns } = self.script.pull(place);
-            spent.cpu_ns += cpu_ns;
-            spent.wait_ns += wait_ns;
-        }
-        spent
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::loss::fit_loss;
-use super::replayed::play;
+use super::play::play;
 use super::script::{Account, Script, Visit};
 use crate::engine::simulate::drive::Costs;
 use crate::engine::simulate::meter::Spent;
