@@ -103,10 +103,23 @@ pub(super) fn check(trace: &Trace, settings: &[String], pairs: u32, predicted: f
     let mut walls = Paired::new(ERROR, 1.0).map_err(refuse)?;
     let mut changed = Vec::new();
     let alone = pairs <= 1 || settings.is_empty();
+    if !alone {
+        complain(format!(
+            "predicted: {predicted:.3} times as long with the settings; runs both in turns until it is certain which is faster, \
+             at most {pairs} times"
+        ));
+    }
     loop {
         let before = if alone { None } else { Some(run_again(trace, &[])?) };
         changed.push(run_again(trace, settings)?);
         let (Some(before), Some(after)) = (before, changed.last()) else { break };
+        let span = |answer: &Answer| text::span((answer.wall_s * 1e9) as u64);
+        complain(format!(
+            "pair {} of at most {pairs}: {} as it was, {} with the settings",
+            changed.len(),
+            span(&before),
+            span(after)
+        ));
         let verdict = walls.observe(before.wall_s.max(1e-9), after.wall_s.max(1e-9)).map_err(refuse)?;
         if verdict.is_some() || changed.len() >= pairs as usize {
             break;
@@ -142,6 +155,10 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     // The settings come before the other arguments, which may end the options.
     command.arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
     command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
+    // Its numbers come with the answer, and its files are gone by then.
+    if !rest.contains(&"--no-report") {
+        command.arg("--no-report");
+    }
     command.args(without_files(rest));
     // Standard output is reserved for the answer.
     let failed = |error: io::Error| WhatIfError::Check(error.to_string());

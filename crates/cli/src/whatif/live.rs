@@ -36,7 +36,7 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
     let began = Instant::now();
     let mut told = false;
     loop {
-        let trace = window(&run)?;
+        let trace = window(&run).map_err(|error| if told { ended(&run, error) } else { error })?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
         let (is_some, waited) = (trace.units() >= FEWEST, began.elapsed());
         // A window that began with an earlier question, or with the run, has had its time.
@@ -62,6 +62,16 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
 fn window(run: &Run) -> Result<Trace, WhatIfError> {
     let bytes = client::trace(run)?;
     Trace::read(&*bytes).map_err(|error| WhatIfError::Trace(NotRead::of_run(&run.name, error)))
+}
+
+/// The error of a run that was there and cannot be reached any more.
+fn ended(run: &Run, error: WhatIfError) -> WhatIfError {
+    match error {
+        WhatIfError::Run(client::SteerError::Unreachable { .. } | client::SteerError::Ended { .. }) => {
+            WhatIfError::RunEnded { run: text::printable(&run.name).into_owned() }
+        }
+        error => error,
+    }
 }
 
 fn too_few(run: &Run, trace: &Trace) -> WhatIfError {

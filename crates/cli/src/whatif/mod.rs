@@ -67,6 +67,10 @@ enum WhatIfError {
          keeping them, so ask again later"
     )]
     TooFew { run: String, units: String, fewest: usize },
+    #[error(
+        "{run} has ended before enough of its units had left: run the flow with `--trace FILE`, and ask `millstream whatif FILE`"
+    )]
+    RunEnded { run: String },
     #[error("--with {0}: {1}")]
     With(String, String),
     #[error("{0}")]

@@ -162,9 +162,9 @@ fn check(predicted: &Answer, checked: &Checked) -> String {
 fn verdict(judged: &Judged) -> String {
     let Judged { pairs, ratio, low, high, predicted, faster } = judged;
     let between = match (*low > 0.0, high) {
-        (true, Some(high)) => format!("({low:.2} … {high:.2})"),
-        (true, None) => format!("(at least {low:.2})"),
-        (false, Some(high)) => format!("(at most {high:.2})"),
+        (true, Some(high)) => format!("({low:.3} … {high:.3})"),
+        (true, None) => format!("(at least {low:.3})"),
+        (false, Some(high)) => format!("(at most {high:.3})"),
         (false, None) => "(too few pairs for an interval)".to_owned(),
     };
     let pairs = text::counted(*pairs, "pair");
@@ -173,13 +173,15 @@ fn verdict(judged: &Judged) -> String {
         None => "it is not certain which is faster: --check=PAIRS runs more".to_owned(),
     };
     let holds = match (judged.is_open(), judged.holds()) {
-        (true, _) => "",
-        (false, true) => ", within that interval",
-        (false, false) => ", outside of that interval",
+        (true, _) => String::new(),
+        (false, true) => ", within that interval".to_owned(),
+        (false, false) => {
+            format!(", outside of that interval ({} off what was measured)", signed(predicted / ratio - 1.0))
+        }
     };
     format!(
-        "\n{pairs} of runs, in turns: changed takes {ratio:.2} times as long {between}, and {certain}\n\
-         predicted were {predicted:.2} times{holds}\n"
+        "\n{pairs} of runs, in turns: changed takes {ratio:.3} times as long {between}, and {certain}\n\
+         predicted were {predicted:.3} times{holds}\n"
     )
 }
 
@@ -330,13 +332,13 @@ mod tests {
         for (judged, between, after) in [
             (
                 judged(0.4, Some(0.6), Some("changed")),
-                "(0.40 … 0.60), and it is certain",
+                "(0.400 … 0.600), and it is certain",
                 "times, within that interval",
             ),
-            (judged(0.6, Some(0.7), None), "(0.60 … 0.70), and it is not", "times, outside of that interval"),
-            (judged(0.3, None, None), "(at least 0.30)", "times, within that interval"),
-            (judged(0.0, Some(0.5), None), "(at most 0.50)", "times, outside of that interval"),
-            (judged(0.0, None, None), "(too few pairs for an interval)", "predicted were 0.52 times\n"),
+            (judged(0.6, Some(0.7), None), "(0.600 … 0.700), and it is not", "times, outside of that interval"),
+            (judged(0.3, None, None), "(at least 0.300)", "times, within that interval"),
+            (judged(0.0, Some(0.5), None), "(at most 0.500)", "times, outside of that interval"),
+            (judged(0.0, None, None), "(too few pairs for an interval)", "predicted were 0.520 times\n"),
         ] {
             let said = verdict(&judged);
             assert!(said.contains(between) && said.contains(after) && !said.contains("inf "), "{said}");
