@@ -116,6 +116,7 @@ pub use serde_json;
 
 #[cfg(feature = "trace")]
 pub use replay::play::Replayed;
+#[cfg(feature = "trace")]
 pub use replay::replayed::{Trace, TracedRun};
 #[cfg(feature = "trace")]
 pub use replay::what_if::{ReplayError, WhatIf};
