@@ -640,6 +640,8 @@ fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
     ] {
         says(&file(stages, field), &[&format!("`{{{field}}}`"), words, "f.toml:"]);
     }
+    // A stage that there is not is told where it is named.
+    says(&file(&[&copy.replace("[\"a\", \"b\"]", "[\"a\", \"bb\"]")], "copy.bb.line"), &["bb", "f.toml:"]);
     for (stages, field) in [
         (&[parse, split][..], "parent.json.host"),
         (&[parse, split], "json.host"),

@@ -19,7 +19,7 @@ use millstream_command::screen::{shown, text};
 use self::letters::{Letters, LettersError};
 use crate::args::{OutputArgs, RetryArgs, RunArgs};
 use crate::file::FlowError;
-use crate::file::model::OpSpec;
+use crate::file::model::{GatherBy, OpSpec};
 use crate::run;
 use crate::serve::args::ServeArgs;
 use crate::shell_word::quoted;
@@ -139,13 +139,13 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         &format!("retrying {units} of {} in {}", text::printable(&letters.runs().join(", ")), shown::path(&folder)),
     );
     for stage in
-        file.stages.iter().filter(|stage| matches!(&stage.op, OpSpec::Gather(spec) if spec.gathers_all_of_a_run()))
+        file.stages.iter().filter(|stage| matches!(&stage.op, OpSpec::Gather(spec) if spec.by != GatherBy::Parent))
     {
         say(
             args,
             &format!(
-                "warning: stage `{}` gathers only what is retried: its groups are without the units that had gone through, and a file \
-                 that a group replaces holds these alone. Where that matters, run the flow again as a whole",
+                "warning: stage `{}` gathers the retried units alone: a group of which other units had gone through is made without \
+                 these, and a file that it replaces loses them. Where that matters, run the flow again as a whole",
                 text::printable(&stage.name)
             ),
         );

@@ -432,7 +432,7 @@ mod tests {
         assert_eq!(view.overlay, Overlay::Confirm(expected));
         assert_eq!(press(&mut view, "y"), set("stage.zstd.workers", "1..4", "1..2"));
         assert_eq!(view.overlay, Overlay::None);
-        assert_eq!(press(&mut view, "\t+\n"), set("resource.disk", "2", "3"));
+        assert_eq!(press(&mut view, "\t+y"), set("resource.disk", "2", "3"));
         assert_eq!(press(&mut view, "j-y"), set("resource.api", "50/s", "49/s"));
         assert_eq!(press(&mut view, "i9\ny"), set("inflight", "256", "2569"));
         assert_eq!(press(&mut view, "kpy"), set("resource.disk", "2", "0"));

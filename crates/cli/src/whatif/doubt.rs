@@ -83,7 +83,7 @@ fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
     let each = (cpu + trace.waiting_time()).as_nanos() as u64 / (trace.visits().max(1) as u64);
     if each < 5_000 {
         reasons.push(format!(
-            "stages take only {} for a unit, so the engine's own time, which a replay leaves out, is most of the total",
+            "stages take only {} for a unit, so the engine's own time, of which a replay knows the average, is most of the total",
             text::span(each)
         ));
     }

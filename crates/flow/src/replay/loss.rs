@@ -28,14 +28,14 @@ const MAX_VISITS: usize = 100_000;
 /// Returns the loss of the machine during the run of the script.
 pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64 {
     let account = script.account();
-    if account.delayed_ns <= account.cpu_ns / WORTH_ONE_IN {
+    if account.cpu_ns == 0 || account.delayed_ns <= account.cpu_ns / WORTH_ONE_IN {
         return 0.0;
     }
     let recorded = account.delayed_ns as f64 / account.cpu_ns as f64;
     let factors = vec![1.0; model.stages.len()];
     let roots = script.roots().len();
     let part = (roots as u128 * MAX_VISITS as u128 / script.visits().len().max(MAX_VISITS) as u128) as usize;
-    let order: Vec<usize> = (0..part).collect();
+    let order: Vec<usize> = (0..part.max(1).min(roots)).collect();
     let delay = |loss: f64| -> Result<f64, ReplayError> {
         let report = play(model, &factors, script, order.clone(), Costs { loss, ..costs }, None)?.report;
         let busy: u64 = report.stages.iter().map(|stage| stage.busy_ns).sum();
@@ -43,17 +43,19 @@ pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64
         Ok(busy.saturating_sub(cpu_ns).saturating_sub(wait_ns) as f64 / cpu_ns.max(1) as f64)
     };
     let (mut low, mut high) = (0.0, MAX_LOSS);
-    // A replay that fails says so when it is asked for.
-    if delay(low).is_ok_and(|delay| delay < recorded) {
-        for _ in 0..HALVINGS {
-            let middle = (low + high) / 2.0;
-            match delay(middle) {
-                Ok(delay) if delay < recorded => low = middle,
-                Ok(_) => high = middle,
-                Err(_) => return 0.0,
-            }
-        }
-        return (low + high) / 2.0;
+    // A delay that sharing explains is no loss; one that no loss explains came from elsewhere, as that of a worker alone
+    // does. A replay that fails says so when it is asked for.
+    let (Ok(least), Ok(most)) = (delay(low), delay(high)) else { return 0.0 };
+    if recorded <= least || most < recorded {
+        return 0.0;
     }
-    0.0
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        match delay(middle) {
+            Ok(delay) if delay < recorded => low = middle,
+            Ok(_) => high = middle,
+            Err(_) => return 0.0,
+        }
+    }
+    (low + high) / 2.0
 }

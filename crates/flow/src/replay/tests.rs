@@ -260,6 +260,17 @@ fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
     let (cpu_ns, wait_ns) = recorded.spent_by(&(0..300).collect::<Vec<_>>());
     recorded.account = Account { cpu_ns, wait_ns, delayed_ns: busy - cpu_ns - wait_ns };
     assert_eq!(fit_loss(&model, &Arc::new(recorded), machine), 0.0);
+    // A worker alone is delayed by other programs, which no loss explains.
+    let mut recorded = script();
+    let alone = self::model(vec![stage("compute", None, &[], false)], &[], 64, 1);
+    recorded.account = Account { cpu_ns, wait_ns, delayed_ns: cpu_ns / 50 };
+    assert_eq!(fit_loss(&alone, &Arc::new(recorded), machine), 0.0);
+    // A single unit of the source that is more than the fit looks at is looked at all the same.
+    let long = (0..150_000).map(|_| Visit::new(0, End::Go(0), spent(1))).chain([Visit::new(0, End::Retire, spent(1))]);
+    let mut recorded = Script::of([(waits(0), long.collect())]);
+    recorded.account = Account { cpu_ns: 150_000_000_000, wait_ns: 0, delayed_ns: 3_000_000_000 };
+    let again = self::model(vec![ModelStage { retires: true, ..stage("compute", None, &[0], false) }], &[], 64, 3);
+    assert_eq!(fit_loss(&again, &Arc::new(recorded), machine), 0.0);
 }
 
 #[test]

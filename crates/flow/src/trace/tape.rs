@@ -319,6 +319,7 @@ impl WorkerTrack {
 }
 
 impl Track for WorkerTrack {
+    #[cfg(feature = "fibers")]
     fn fiber_began(&mut self, delay_ns: u64) {
         if self.tape.is_on() {
             lock(&self.chunk).times.fiber_start.count(delay_ns);

@@ -144,14 +144,15 @@ impl Tokens {
         Fire { takes: self.view.actors[actor].kind.takes(self.phases[actor]), gives: true }
     }
 
-    /// Takes the value of a firing without room out of the queues that are too full with it. Returns one of them.
-    pub(crate) fn take_back(&mut self, actor: usize) -> Option<EdgeId> {
+    /// Takes the value of a firing without room out of the queues that are too full with it. Returns one of them, and that
+    /// is `first` if it is too full.
+    pub(crate) fn take_back(&mut self, actor: usize, first: EdgeId) -> Option<EdgeId> {
         let mut found = None;
         for (edge, _) in &self.view.actors[actor].outputs {
             if self.counts[*edge] > self.caps[*edge] {
                 self.counts[*edge] = self.caps[*edge];
                 self.peaks[*edge] = self.caps[*edge];
-                found = Some(*edge);
+                found = found.filter(|found| *found == first).or(Some(*edge));
             }
         }
         found

@@ -168,7 +168,7 @@ impl Machine {
         let writer = view.ends[*edge].0;
         let firing = self.tokens.without_room(writer);
         self.works.fire(&mut self.tokens, writer, firing, steps)?;
-        match self.tokens.take_back(writer) {
+        match self.tokens.take_back(writer, *edge) {
             Some(edge) => Err(RunError::BufferFull { label: reader(edge), values: self.tokens.caps[edge] }.into()),
             None => Ok(()),
         }

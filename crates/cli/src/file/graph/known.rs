@@ -82,7 +82,8 @@ impl<'g, 'a> Search<'g, 'a> {
     /// Whether the copy that the question is about never comes to this stage, which makes no copies itself.
     fn is_of_another_copy(&self, stage: usize, question: &Question) -> bool {
         let Some(copied) = &question.copied_for else { return false };
-        let copied = self.graph.index(copied);
+        // A name that is no stage is reported where it is written.
+        let Some(&copied) = self.graph.index.get(copied.as_str()) else { return false };
         let splits = matches!(self.graph.nodes[stage].op, Some(OpSpec::Split(_)));
         !splits && stage != copied && !self.graph.after[copied][stage]
     }

@@ -75,13 +75,6 @@ pub(crate) struct GatherSpec {
     pub reduce: Reduce,
 }
 
-impl GatherSpec {
-    /// Whether a group has all units of a run that belong to it, rather than some of them or the pieces of one.
-    pub(crate) fn gathers_all_of_a_run(&self) -> bool {
-        self.by != GatherBy::Parent && self.units.is_none() && self.bytes.is_none() && self.wait.is_none()
-    }
-}
-
 /// The units that join one group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum GatherBy {

@@ -1,15 +1,15 @@
 //! The bottleneck of a flow, in words.
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, WaitedFor};
 
 /// A stage or the workers are the limit if they were busy for at least this part of the time.
 const BUSY: f64 = 0.8;
 
-/// A resource is the limit if this many units of a stage waited for it on average, or at least `FEW_WAITED`, and
-/// `WAITED_PER_RUN` of the time for which the stage's code ran.
+/// A resource is the limit if this many units of a stage waited for it on average, or at least `FEW_WAITED` while the
+/// stage's code used `MOST_USED` of its tokens.
 const MANY_WAITED: f64 = 0.5;
 const FEW_WAITED: f64 = 0.1;
-const WAITED_PER_RUN: f64 = 0.25;
+const MOST_USED: f64 = 0.6;
 
 /// Names the limit of the flow whose last snapshot is given; submitters and the source waited `admission_waited_ns` for
 /// admission.
@@ -51,11 +51,15 @@ pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
     let waits = flow.stages.iter().flat_map(|stage| stage.waited_for.iter().map(move |waited| (stage, waited)));
     let longest = waits.filter(|(_, waited)| waited.resource != "a worker").max_by_key(|(_, waited)| waited.total_ns);
     let average = |ns: u64| ns as f64 / wall;
-    let limits = |waited_ns: u64, busy_ns: u64| {
-        average(waited_ns) >= MANY_WAITED
-            || average(waited_ns) >= FEW_WAITED && waited_ns as f64 >= WAITED_PER_RUN * busy_ns as f64
+    let is_used = |name: &str, busy_ns: u64| {
+        let tokens = flow.resources.iter().find(|resource| resource.name == name && resource.kind == "tokens");
+        tokens.is_some_and(|tokens| average(busy_ns) >= MOST_USED * tokens.capacity as f64)
     };
-    if let Some((stage, waited)) = longest.filter(|(stage, waited)| limits(waited.total_ns, stage.busy_ns)) {
+    let limits = |waited: &WaitedFor, busy_ns: u64| {
+        average(waited.total_ns) >= MANY_WAITED
+            || average(waited.total_ns) >= FEW_WAITED && is_used(&waited.resource, busy_ns)
+    };
+    if let Some((stage, waited)) = longest.filter(|(stage, waited)| limits(waited, stage.busy_ns)) {
         return format!(
             "{}: on average {:.1} units of stage `{}` waited for it",
             waited.resource,
@@ -83,7 +87,7 @@ pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
         return format!("the source: workers were busy only {:.0} % of the time", percent(busy));
     }
     let ran_ns: u64 = flow.stages.iter().map(|stage| stage.busy_ns).sum();
-    format!("the source: on average {:.1} units at a time were in the code of stages", average(ran_ns))
+    format!("the source: stages worked on {:.1} batches at a time", average(ran_ns))
 }
 
 fn percent(part: f64) -> f64 {

@@ -21,6 +21,7 @@ pub(crate) trait Witness: Send + Sync {
 /// One worker's handle to the witness.
 pub(crate) trait Track: Send {
     /// A fiber has begun to run, this long after its start.
+    #[cfg(feature = "fibers")]
     fn fiber_began(&mut self, delay_ns: u64);
     /// The worker begins a turn, or a pull, at `now`.
     fn begins(&mut self, now: u64);

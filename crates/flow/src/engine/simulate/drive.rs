@@ -33,6 +33,7 @@ pub(crate) struct Costs {
     /// The time from the start of a worker to its first instruction.
     pub(crate) start_ns: u64,
     /// The same of a fiber.
+    #[cfg_attr(not(feature = "fibers"), allow(dead_code, reason = "fibers are a feature"))]
     pub(crate) fiber_start_ns: u64,
     /// The engine's own work for a run of a batch in a stage.
     pub(crate) between_ns: u64,
