@@ -6,10 +6,10 @@ use crate::snapshot::{Snapshot, WaitedFor};
 const BUSY: f64 = 0.8;
 
 /// A resource is the limit if this many units of a stage waited for it on average, or at least `FEW_WAITED` while the
-/// stage's code used `MOST_USED` of its tokens.
+/// stage's code used `WELL_USED` of its tokens.
 const MANY_WAITED: f64 = 0.5;
 const FEW_WAITED: f64 = 0.1;
-const MOST_USED: f64 = 0.6;
+const WELL_USED: f64 = 0.6;
 
 /// Names the limit of the flow whose last snapshot is given; submitters and the source waited `admission_waited_ns` for
 /// admission.
@@ -53,7 +53,7 @@ pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
     let average = |ns: u64| ns as f64 / wall;
     let is_used = |name: &str, busy_ns: u64| {
         let tokens = flow.resources.iter().find(|resource| resource.name == name && resource.kind == "tokens");
-        tokens.is_some_and(|tokens| average(busy_ns) >= MOST_USED * tokens.capacity as f64)
+        tokens.is_some_and(|tokens| average(busy_ns) >= WELL_USED * tokens.capacity as f64)
     };
     let limits = |waited: &WaitedFor, busy_ns: u64| {
         average(waited.total_ns) >= MANY_WAITED
