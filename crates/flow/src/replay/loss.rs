@@ -16,14 +16,14 @@ use crate::trace::model::Model;
 /// The largest loss.
 const MAX_LOSS: f64 = 0.5;
 
-/// The number of replays that halve the interval of the loss, to a 128th of [`MAX_LOSS`].
-const HALVINGS: u32 = 7;
+/// The number of replays that halve the interval of the loss, to a 64th of [`MAX_LOSS`].
+const HALVINGS: u32 = 6;
 
 /// A delay below one part in this many of the processor time is no loss.
 const WORTH_ONE_IN: u64 = 200;
 
 /// The most visits that are replayed each time: the loss of a long run is that of its beginning.
-const MAX_VISITS: usize = 100_000;
+const MAX_VISITS: usize = 20_000;
 
 /// Returns the loss of the machine during the run of the script.
 pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64 {

@@ -252,7 +252,7 @@ fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
         let (cpu_ns, wait_ns) = recorded.spent_by(&(0..300).collect::<Vec<_>>());
         recorded.account = Account { cpu_ns, wait_ns, delayed_ns: busy - cpu_ns - wait_ns };
         let found = fit_loss(&model, &Arc::new(recorded), machine);
-        assert!((found - loss).abs() < 0.005, "{found} instead of {loss}");
+        assert!((found - loss).abs() < 0.01, "{found} instead of {loss}");
     }
     // Sharing alone explains this delay.
     let mut recorded = script();
