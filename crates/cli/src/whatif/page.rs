@@ -255,7 +255,7 @@ fn assumes(found: &Found<'_>) -> String {
     };
     format!(
         "\nassumes  each unit takes the time that it took: {fast};\n\
-         {:9}what computes shares {cores}, and no more of other programs runs than before{steady}\n",
+         {:9}what computes shares {cores}, and other programs take no more of them than they did{steady}\n",
         ""
     )
 }
