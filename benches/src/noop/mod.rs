@@ -1,7 +1,8 @@
 //! Four stages that do nothing: the cost of the way itself.
 //!
 //! `n` numbers go through four no-op stages; the figure is the time of the whole way per number. In the first table
-//! every competitor's source runs on the calling thread; in the second, many threads send.
+//! every competitor's source runs on the calling thread; in the second, many threads send; in the third, the flow is
+//! recorded for a replay, with all of its units and, where there are more than a million, with a sample.
 //!
 //! The competitors differ in what they offer for that time. A thread per stage and the flow give every stage its own
 //! limits, queue and number of threads, and show which units wait where. Workers that call the four functions in a
@@ -34,6 +35,12 @@ const COMPETITORS: [(&str, Role, Pass); 7] = [
     ("tokio mpsc, a task per stage", Role::Peer, peers::tokio_mpsc),
     ("rayon task, no queues", Role::Reference, peers::rayon_tasks),
 ];
+
+/// How many numbers go through a flow that is recorded: all of the fewer are in the trace, and a sample of the more.
+const RECORDED_UNITS: [u64; 2] = [900_000, 10_000_000];
+
+const RECORDED: [(&str, Role, Pass); 2] =
+    [("millstream, recorded", Role::Ours, ours::recorded), ("millstream", Role::Reference, ours::flow)];
 
 /// Numbers of sending threads.
 const SENDERS: [u64; 5] = [1, 3, 16, 64, 256];
@@ -75,6 +82,13 @@ pub fn run(args: &Args) -> Result<(), Error> {
         let comparison = alternate("ns per unit", 1, args.rounds, competitors.into())?;
         println!("{}\n", comparison.render());
     }
+    println!("## noop: the same stages, recorded for a replay\n");
+    for n in RECORDED_UNITS.map(|units| if args.quick { units / 100 } else { units }) {
+        let of = |name: &str| format!("{name}, {n} units");
+        let competitors = RECORDED.map(|(name, role, pass)| per_unit(of(name), role, n, pass));
+        let comparison = alternate("ns per unit", 1, args.rounds, competitors.into())?;
+        println!("{}\n", comparison.render());
+    }
     Ok(())
 }
 
@@ -101,6 +115,7 @@ mod tests {
             for (name, _, pass) in COMPETITORS {
                 assert_eq!(pass(n).unwrap(), n, "{name}");
             }
+            assert_eq!(ours::recorded(n).unwrap(), n);
             for (name, _, pass) in SENT {
                 assert_eq!(pass(n, 7).unwrap(), n, "{name}, sent");
             }

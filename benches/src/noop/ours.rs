@@ -17,6 +17,18 @@ pub fn flow(n: u64) -> Result<u64, Error> {
     Ok(four_stages()?.run(0..n).retired)
 }
 
+/// Does the same while the flow's trace is recorded, into nothing.
+///
+/// # Errors
+/// Fails when the engine refuses the flow or the trace.
+pub fn recorded(n: u64) -> Result<u64, Error> {
+    let flow = four_stages()?;
+    let recording = flow.record(std::io::sink(), "noop".into()).map_err(untraced)?;
+    let report = flow.run(0..n);
+    recording.finish(&report).map_err(untraced)?;
+    Ok(report.retired)
+}
+
 /// Does the same from several sending threads.
 ///
 /// # Errors
@@ -34,6 +46,10 @@ pub fn sent(n: u64, senders: u64) -> Result<u64, Error> {
         }
     });
     Ok(service.drain().retired)
+}
+
+fn untraced(error: std::io::Error) -> Error {
+    Error::new(format!("the trace is not written: {error}"))
 }
 
 fn four_stages() -> Result<Flow<u64, u64>, Error> {

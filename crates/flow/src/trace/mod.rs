@@ -9,6 +9,7 @@
 //! | `recording` | a trace that is written while its flow runs |
 //! | `live` | the trace of the newest units of a flow that runs |
 //! | `sampling` | the choice of units that are recorded once a run is long |
+//! | `part` | the units of a batch that are recorded |
 //! | `clocks` | the processor time of a worker's runs |
 //! | `file` | the file's parts, and how they are read |
 //! | `run` | the record of a batch's run |
@@ -28,6 +29,7 @@ pub(crate) mod events;
 pub(crate) mod file;
 pub(crate) mod live;
 pub(crate) mod model;
+mod part;
 pub(crate) mod present;
 mod ranges;
 pub(crate) mod recording;

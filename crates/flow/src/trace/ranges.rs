@@ -1,6 +1,7 @@
 //! The numbers of the units of a batch, as ranges: units that came one after the other mostly stay together.
 
 use super::bytes::{put, put_difference};
+use super::sampling::end_of_block;
 
 /// Ranges of consecutive numbers, in the order of the units: the first number of each, and how many there are.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,19 @@ impl Ranges {
         }
     }
 
+    /// Calls `each` with the first number and the units of each part of a range that lies in one block of a sample.
+    #[inline]
+    pub(crate) fn each_block(&self, mut each: impl FnMut(u64, u64)) {
+        for &(mut first, length) in &self.0 {
+            let end = first + length;
+            while first < end {
+                let next = end_of_block(first).min(end);
+                each(first, next - first);
+                first = next;
+            }
+        }
+    }
+
     /// The highest number plus one; 0 if there is none.
     pub(crate) fn end(&self) -> u64 {
         self.0.iter().map(|(first, length)| first + length).max().unwrap_or(0)
@@ -26,6 +40,11 @@ impl Ranges {
 
     pub(crate) fn has(&self, id: u64) -> bool {
         self.0.iter().any(|&(first, length)| id.checked_sub(first).is_some_and(|place| place < length))
+    }
+
+    /// The numbers, in the order of the units.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().flat_map(|&(first, length)| first..first + length)
     }
 
     /// Writes each range, relative to the number `from`; returns the number after the last one.
@@ -51,6 +70,15 @@ impl FromIterator<u64> for Ranges {
 mod tests {
     use super::*;
     use crate::trace::bytes::Numbers;
+
+    #[test]
+    fn parts_of_ranges_end_at_blocks() {
+        let end = end_of_block(0);
+        let ranges: Ranges = (end - 2..end * 2 + 1).chain([7]).collect();
+        let mut parts = Vec::new();
+        ranges.each_block(|first, units| parts.push((first, units)));
+        assert_eq!(parts, [(end - 2, 2), (end, end), (end * 2, 1), (7, 1)]);
+    }
 
     #[test]
     fn consecutive_numbers_are_one_range_and_the_order_is_kept() {

@@ -58,7 +58,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         self.record_whole(out, note, sampling::WHOLE)
     }
 
-    /// [`record`](Self::record) with another number of units that are all recorded.
+    /// [`record`](Self::record) with another number of units that are all recorded, rounded up to whole blocks.
     pub(crate) fn record_whole(
         &self,
         mut out: impl Write + Send + 'static,
@@ -68,7 +68,8 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let tape = self.tape();
         // Settings may have changed since the build.
         let model = self.built.present(&self.shared);
-        let whole = Some(whole).filter(|_| model.tells_families());
+        let whole = Some(whole.checked_next_multiple_of(sampling::BLOCK).unwrap_or(u64::MAX))
+            .filter(|_| model.tells_families());
         let mut header = Header::new(model, costs::measure(), note);
         header.whole = whole;
         header.write_to(&mut out)?;

@@ -4,11 +4,9 @@
 
 use super::bytes::{Numbers, put, put_difference};
 use super::ranges::Ranges;
-use super::sampling;
 use crate::engine::claims::{Ask, GATHERED, NO_STAGE};
 use crate::engine::run::settlement::Verdict;
 use crate::engine::run::witness::Ran;
-use crate::engine::units::column::Row;
 use crate::engine::units::record::UnitRef;
 
 /// The maximum number of units in one record; this library never writes more.
@@ -206,41 +204,6 @@ impl Context {
     fn saw_below(&mut self, end: u64) {
         self.most_id = self.most_id.max(end.saturating_sub(1));
     }
-}
-
-/// The units of a batch that are recorded.
-pub(crate) enum Part {
-    All,
-    /// Those at these places, in ascending order.
-    Some(Vec<usize>),
-    None,
-}
-
-impl Part {
-    /// The part of a batch whose units have these numbers, in a recording of the first `whole` units and of a sample after
-    /// them; 0: of all units.
-    pub(crate) fn of(ran: &Ran<'_>, ids: &Ranges, whole: u64) -> Self {
-        if whole == 0 || ids.end() <= whole {
-            return Part::All;
-        }
-        let places: Vec<usize> =
-            (0..ran.rows.len()).filter(|&place| sampling::is_recorded(root_of(ran, &ran.rows[place]), whole)).collect();
-        match places.len() {
-            0 => Part::None,
-            all if all == ran.rows.len() => Part::All,
-            _ => Part::Some(places),
-        }
-    }
-}
-
-/// The number of a unit's parent, or that of the unit if it has none.
-fn root_of(ran: &Ran<'_>, row: &Row) -> u64 {
-    // The records of plain units hold nothing.
-    let parent = (!ran.plain)
-        // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
-        .then(|| unsafe { UnitRef::new(ran.site.records(), row) }.look().parent().map(|parent| parent.id))
-        .flatten();
-    parent.unwrap_or_else(|| ran.site.stamps().id(row))
 }
 
 /// Writes the record of a batch's run, with the units at these places, which have these numbers.

@@ -11,7 +11,7 @@ use crate::engine::run::front::mix;
 pub(crate) const WHOLE: u64 = 1 << 20;
 
 /// The units of a block, which have consecutive numbers: a sample has the same runs of equal keys as the whole.
-const BLOCK: u64 = 64;
+pub(crate) const BLOCK: u64 = 64;
 
 /// The number N of which one block in N is recorded around `id`, if the first `whole` units all are.
 pub(crate) fn one_in(id: u64, whole: u64) -> u64 {
@@ -23,9 +23,15 @@ pub(crate) fn draws(id: u64, one_in: u64) -> bool {
     one_in <= 1 || mix(id / BLOCK).is_multiple_of(one_in)
 }
 
-/// Whether a unit with this number is recorded.
+/// Whether a unit with this number is recorded, if the first `whole` units all are; `whole` is a multiple of
+/// [`BLOCK`], so a block is recorded as a whole.
 pub(crate) fn is_recorded(id: u64, whole: u64) -> bool {
     draws(id, one_in(id, whole))
+}
+
+/// The end of the block of a unit with this number.
+pub(crate) fn end_of_block(id: u64) -> u64 {
+    (id / BLOCK + 1).saturating_mul(BLOCK)
 }
 
 /// Whether one of these units is recorded.
@@ -36,7 +42,7 @@ pub(crate) fn is_one_recorded(first: u64, units: u64, whole: u64) -> bool {
         if is_recorded(id, whole) {
             return true;
         }
-        id = (id / BLOCK + 1).saturating_mul(BLOCK);
+        id = end_of_block(id);
     }
     false
 }
@@ -66,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_range_is_recorded_if_one_of_its_units_is() {
-        let whole = 100;
+        let whole = 2 * BLOCK;
         for (first, units) in [(0, 1), (4_000, 1), (4_000, 64), (4_063, 2), (5_000, 1_000), (9_999, 0)] {
             let expected = (first..first + units).any(|id| is_recorded(id, whole));
             assert_eq!(is_one_recorded(first, units, whole), expected, "{first} {units}");

@@ -14,12 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::bytes::{checksum, put};
 use super::clocks::Clocks;
 use super::file::{CHUNK, MeanTimes, put_frame};
-use super::ranges::Ranges;
-use super::run::{Context, Part, put_pull, put_run};
+use super::part::{Part, Places};
+use super::run::{Context, put_pull, put_run};
 use super::sampling;
 use crate::contain::contain;
 use crate::engine::run::witness::{Ran, Track, Witness};
-use crate::engine::units::column::Row;
 
 /// A worker hands its records over when it has this many bytes of them; the second is for a tape without a file, from
 /// which old records go by the chunk.
@@ -256,8 +255,8 @@ impl Witness for Tape {
         chunks.workers += 1;
         chunks.open.push(chunk.clone());
         drop(chunks);
-        let (clocks, ids) = (Clocks::new(of_fibers), Ranges::default());
-        Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks, ids, records: false, whole: 0 })
+        let (clocks, part) = (Clocks::new(of_fibers), Part::default());
+        Box::new(WorkerTrack { tape: self, chunk, chunk_bytes, clocks, part, records: false, whole: 0 })
     }
 }
 
@@ -295,8 +294,8 @@ struct WorkerTrack {
     chunk: Arc<Mutex<Chunk>>,
     chunk_bytes: usize,
     clocks: Clocks,
-    /// The numbers of the units of the latest batch: they are looked up once on its way through several stages.
-    ids: Ranges,
+    /// That of the latest batch.
+    part: Part,
     /// The tape was on when the turn began.
     records: bool,
     /// The number of units that were all recorded then; 0: every unit is.
@@ -347,24 +346,17 @@ impl Track for WorkerTrack {
             lock(&self.chunk).times.wake_delay.count(ns);
         }
         let cpu = self.clocks.end(ran.began_ns, ran.settlement.ended_ns);
-        let id_of = |row: &Row| ran.site.stamps().id(row);
         if !ran.goes_on {
-            self.ids.refill(ran.rows.iter().map(id_of));
+            self.part.choose(ran, self.whole);
         }
-        debug_assert_eq!(
-            self.ids,
-            ran.rows.iter().map(id_of).collect::<Ranges>(),
-            "a batch that goes on has its units"
-        );
-        match Part::of(ran, &self.ids, self.whole) {
-            Part::All => {
-                self.note(between_ns, |out, context| put_run(out, context, ran, 0..ran.rows.len(), &self.ids, cpu));
+        let (ids, rows) = (self.part.ids(), ran.rows.len());
+        debug_assert!(self.part.all().iter().eq(ran.rows.iter().map(|row| ran.site.stamps().id(row))), "other units");
+        match self.part.places() {
+            Places::All => self.note(between_ns, |out, context| put_run(out, context, ran, 0..rows, ids, cpu)),
+            Places::Some(places) => {
+                self.note(between_ns, |out, context| put_run(out, context, ran, places.iter().copied(), ids, cpu));
             }
-            Part::Some(places) => {
-                let ids: Ranges = places.iter().map(|&place| id_of(&ran.rows[place])).collect();
-                self.note(between_ns, |out, context| put_run(out, context, ran, places.iter().copied(), &ids, cpu));
-            }
-            Part::None => {}
+            Places::None => {}
         }
     }
 
