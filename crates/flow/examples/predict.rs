@@ -1,7 +1,7 @@
 //! How far predictions are off: runs flows, replays them under other settings, and runs those, too.
 //!
 //! ```sh
-//! cargo run --release -p millstream-flow --features trace --example predict
+//! cargo run --release -p millstream-flow --features trace --example predict [FLOW]…
 //! ```
 //!
 //! At the end, the replay stands beside mean value analysis, the bottleneck law and the rule of three.
@@ -288,7 +288,11 @@ fn main() {
     );
     let (mut by_kind, mut named, mut pairs) = ([[const { Vec::new() }; 3], [const { Vec::new() }; 3]], 0, 0);
     let (mut visits, mut spent) = (0, Duration::ZERO);
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
     for (name, computes, build, units, changes) in flows {
+        if !chosen.is_empty() && !chosen.iter().any(|chosen| chosen == name) {
+            continue;
+        }
         for change in changes {
             let (mut of_row, mut walls) = ([const { Vec::new() }; 3], (Vec::new(), Vec::new()));
             let mut right = 0;
@@ -320,7 +324,8 @@ fn main() {
             );
         }
     }
-    for (kind, errors) in ["waiting", "computing"].into_iter().zip(&by_kind) {
+    for (kind, errors) in ["waiting", "computing"].into_iter().zip(&by_kind).filter(|(_, errors)| !errors[0].is_empty())
+    {
         let [wall, p50, p99] = errors.each_ref().map(|errors| summary(errors));
         println!("{kind}: median / 90 % of the errors in percent: wall {wall}, p50 {p50}, p99 {p99}");
     }
@@ -328,5 +333,7 @@ fn main() {
         "bottleneck named rightly in {named} of {pairs}; {:.2} M unit-stages replayed a second",
         visits as f64 / spent.as_secs_f64() / 1e6
     );
-    beside_rules(loops);
+    if chosen.is_empty() {
+        beside_rules(loops);
+    }
 }

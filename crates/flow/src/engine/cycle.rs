@@ -49,6 +49,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
                 shared.unlock_and_wake(state);
                 return hands.end();
             }
+            hands.rest();
             let Some(woken) = sleep(shared, state, post, hands.now()) else { return hands.end() };
             state = woken;
             hands.lend_pocket(&mut state);

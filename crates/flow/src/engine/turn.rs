@@ -78,6 +78,13 @@ impl<'a> Hands<'a> {
         self.now = self.shared.now();
     }
 
+    /// Goes to sleep.
+    pub(super) fn rest(&mut self) {
+        if let Some(track) = &mut self.track {
+            track.rests();
+        }
+    }
+
     pub(super) fn turn(&self) -> Option<&Arc<TurnSlot>> {
         self.turn.as_ref()
     }

@@ -15,9 +15,12 @@ const WORTH_A_CLOCK_NS: u64 = 20_000;
 const WORTH_AN_ACCOUNT_NS: u64 = 200_000;
 const WAITED_ONE_IN: u64 = 32;
 
-/// The longest time between two runs that is the engine's own work. In a longer one the worker has slept, or another
-/// thread has had its processor.
+/// The longest time between two runs without a sleep that is the engine's own work. In a longer one another thread has had
+/// the processor.
 const MAX_BETWEEN_NS: u64 = 50_000;
+
+/// One sleep in this many is timed, by two looks at the kernel's account.
+const TIMED_ONE_IN: u32 = 4;
 
 /// A thread's clocks of processor time, and of waits for a processor.
 pub(super) struct Clocks {
@@ -34,8 +37,21 @@ pub(super) struct Clocks {
     /// The end of the last run, and the time from there to the beginning of the current one if it was short.
     ended_ns: u64,
     between_ns: Option<u64>,
-    /// The wait for a processor before the current run, if the worker may have slept.
+    rest: Rest,
+    /// The number of sleeps so far.
+    rests: u32,
+    /// The wait for a processor after the sleep before the current run, if that was timed.
     wake_delay_ns: Option<u64>,
+}
+
+/// What a worker has done since its last run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// It has not slept.
+    None,
+    Untimed,
+    /// It has slept, and looked at its account before.
+    Timed,
 }
 
 impl Clocks {
@@ -52,27 +68,49 @@ impl Clocks {
             long: true,
             ended_ns: 0,
             between_ns: None,
+            rest: Rest::None,
+            rests: 0,
             wake_delay_ns: None,
         };
         clocks.delayed_ns = clocks.delay_ns();
         clocks
     }
 
+    /// The thread goes to sleep until there is work.
+    pub(super) fn rest(&mut self) {
+        self.rest = if self.rests.is_multiple_of(TIMED_ONE_IN) && !self.of_fibers {
+            self.delayed_ns = self.delay_ns();
+            Rest::Timed
+        } else {
+            Rest::Untimed
+        };
+        self.rests = self.rests.wrapping_add(1);
+    }
+
     /// The thread begins a run at `now`. Its wait for a processor since the last one is not the run's.
     pub(super) fn begin(&mut self, now: u64) {
-        let between_ns = if self.of_fibers { u64::MAX } else { now.saturating_sub(self.ended_ns) };
-        self.between_ns = (between_ns <= MAX_BETWEEN_NS).then_some(between_ns);
-        match self.between_ns {
+        self.between_ns = None;
+        let between_ns = now.saturating_sub(self.ended_ns);
+        match std::mem::replace(&mut self.rest, Rest::None) {
+            _ if self.of_fibers => {}
             // All of it was the engine's work, so the clocks need no look.
-            Some(between_ns) => self.unread_ns += between_ns,
-            None if self.long && !self.of_fibers => {
-                (self.cpu_ns, self.unread_ns) = (thread_cpu_ns(), 0);
-                let total_ns = self.delay_ns();
-                let delay_ns = total_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, total_ns));
-                self.wake_delay_ns = (self.ended_ns > 0).then_some(delay_ns);
+            Rest::None if between_ns <= MAX_BETWEEN_NS => {
+                self.unread_ns += between_ns;
+                self.between_ns = Some(between_ns);
             }
-            None => {}
+            Rest::Timed => self.wake_delay_ns = Some(self.look()),
+            Rest::None | Rest::Untimed if self.long => {
+                self.look();
+            }
+            Rest::None | Rest::Untimed => {}
         }
+    }
+
+    /// Looks at the clocks. Returns the wait for a processor since the last look.
+    fn look(&mut self) -> u64 {
+        (self.cpu_ns, self.unread_ns) = (thread_cpu_ns(), 0);
+        let total_ns = self.delay_ns();
+        total_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, total_ns))
     }
 
     /// Takes the time that the engine has worked between the last run and the current one; `None` if the worker may have
@@ -83,7 +121,7 @@ impl Clocks {
     }
 
     /// Takes the time for which the worker, woken for the current run, waited for a processor; `None` if it was not woken, or
-    /// did not look.
+    /// was not timed.
     pub(super) fn take_wake_delay(&mut self) -> Option<u64> {
         self.wake_delay_ns.take()
     }
@@ -118,7 +156,7 @@ impl Clocks {
     /// Forgets all time before the next run.
     pub(super) fn forget(&mut self) {
         let _ = take_charged();
-        (self.long, self.ended_ns, self.wake_delay_ns) = (true, 0, None);
+        (self.long, self.ended_ns, self.rest, self.wake_delay_ns) = (true, 0, Rest::None, None);
     }
 
     /// The time that this thread has waited for a processor so far, by the kernel's account.
@@ -166,7 +204,12 @@ mod tests {
         assert_eq!(clocks.unread_ns, 5_000 + 2_000);
         clocks.end(1_007_000, 1_008_000);
         clocks.begin(1_008_001 + MAX_BETWEEN_NS);
-        assert_eq!(clocks.take_between(), None, "the worker may have slept");
+        assert_eq!((clocks.take_between(), clocks.take_wake_delay()), (None, None), "it was preempted");
+        clocks.end(1_058_001, 1_059_000);
+        clocks.rest();
+        clocks.begin(1_060_000);
+        assert_eq!(clocks.take_between(), None, "the worker has slept");
+        assert!(clocks.take_wake_delay().is_some_and(|ns| ns < 1_000_000_000), "the first sleep is timed");
         clocks.forget();
         clocks.begin(1_100_000);
         assert_eq!(clocks.take_between(), None);

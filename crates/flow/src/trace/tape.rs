@@ -325,6 +325,12 @@ impl Track for WorkerTrack {
         }
     }
 
+    fn rests(&mut self) {
+        if self.records {
+            self.clocks.rest();
+        }
+    }
+
     fn begins(&mut self, now: u64) {
         if !self.tape.is_on() {
             return;

@@ -23,6 +23,8 @@ pub(crate) trait Track: Send {
     /// A fiber has begun to run, this long after its start.
     #[cfg(feature = "fibers")]
     fn fiber_began(&mut self, delay_ns: u64);
+    /// The worker has no work, and goes to sleep until there may be some.
+    fn rests(&mut self);
     /// The worker begins a turn, or a pull, at `now`.
     fn begins(&mut self, now: u64);
     /// The worker has run a batch through a stage.

@@ -126,6 +126,10 @@ impl Track for SharedTrack {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).fiber_began(delay_ns);
     }
 
+    fn rests(&mut self) {
+        unreachable!("a fiber without work ends");
+    }
+
     fn begins(&mut self, _: u64) {}
 
     fn ran(&mut self, ran: &Ran<'_>) {
