@@ -6,6 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
+use super::alert::Alert;
 use super::core::{Core, Leave};
 use super::post::Post;
 use super::shared::Shared;
@@ -32,6 +33,7 @@ pub(crate) struct Local {
     /// The operations on descriptors since the fiber was resumed.
     pub(crate) operations: Cell<u32>,
     pub(super) stacks: RefCell<StackCache>,
+    pub(super) alert: Alert,
     pub(super) tick: Cell<u32>,
     /// The worker serves one fiber and leaves with it.
     pub(crate) is_sole: bool,
@@ -49,6 +51,7 @@ impl Local {
             poller: RefCell::new(None),
             operations: Cell::new(0),
             stacks: RefCell::default(),
+            alert: Alert::new(),
             tick: Cell::new(0),
             is_sole,
             is_done: Cell::new(false),

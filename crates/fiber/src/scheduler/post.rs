@@ -11,7 +11,7 @@ use super::inbox::Inbox;
 use crate::io::EventFd;
 
 /// The maximum number of unstarted fibers that a worker takes from another at once.
-const MAX_STOLEN: usize = 32;
+pub(super) const MAX_STOLEN: usize = 32;
 
 /// A worker's queues, its bell, and its current fiber.
 pub(crate) struct Post {

@@ -12,7 +12,7 @@ use millstream_sync::eventcount::EventCount;
 use super::core::{Body, Core};
 use super::idle::Idle;
 use super::local::Local;
-use super::post::Post;
+use super::post::{MAX_STOLEN, Post};
 use super::registry::Registry;
 use super::traces::Traces;
 use super::watch::{self, Clock};
@@ -44,6 +44,7 @@ pub(crate) struct Shared {
     emptied: EventCount,
     /// Set when the runtime's owner waits for its end.
     closing: AtomicBool,
+    /// The number of fibers so far that were spawned by other threads while no worker was idle.
     next_post: AtomicUsize,
 }
 
@@ -121,7 +122,9 @@ impl Shared {
             return Ok(());
         }
         let idle = self.idle.pop();
-        let index = idle.unwrap_or_else(|| self.next_post.fetch_add(1, Relaxed) % self.posts.len());
+        // Fibers that are spawned one after the other often talk to each other, which is dearer between workers.
+        let next = || self.next_post.fetch_add(1, Relaxed) / MAX_STOLEN % self.posts.len();
+        let index = idle.unwrap_or_else(next);
         self.posts[index].add_unstarted(Arc::clone(fiber));
         if idle.is_some() {
             self.posts[index].ring();

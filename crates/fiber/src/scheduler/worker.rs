@@ -169,6 +169,9 @@ impl Local {
         if !self.ready.borrow().is_empty() {
             return true;
         }
+        if self.alert.look(|| self.seems_to_have_work()) {
+            return true;
+        }
         let key = self.post.inbox.bell.snapshot();
         if self.is_sole {
             return self.rest_alone(key);
@@ -186,6 +189,11 @@ impl Local {
         }
         self.shared.idle.leave(self.post.index);
         true
+    }
+
+    /// Whether a look from outside finds work. The worker that looks takes no lock and makes no system call.
+    fn seems_to_have_work(&self) -> bool {
+        !self.post.inbox.is_empty() || self.shared.posts.iter().any(|post| post.seems_to_have_unstarted())
     }
 
     /// Sleeps until the one fiber of this worker is ready. Returns `false` if it has ended.
@@ -208,7 +216,9 @@ impl Local {
                 poller.poll(if has_rung { Some(Duration::ZERO) } else { until_timer });
             }),
             _ => {
-                let _ = bell.sleep(key, self.timers.next(), SpinPolicy::DEFAULT);
+                let began = Instant::now();
+                let _ = bell.sleep(key, self.timers.next(), SpinPolicy::NONE);
+                self.alert.slept(began.elapsed());
             }
         }
     }

@@ -1,0 +1,106 @@
+//! How long an idle worker looks for work before it sleeps.
+//!
+//! A worker that sleeps for a moment pays for it with the way into the kernel and back, and its waker pays as well. Looking
+//! is cheaper if work comes within that time, and wasted otherwise. The rule is competitive: a worker looks no longer than a
+//! sleep costs, so it never spends more than twice what the better choice would have cost. It takes the shortest of its
+//! recent sleeps for that cost: such a sleep had ended before it began. And it looks only while its waits are that short:
+//! each longer one halves the time.
+//!
+//! Source of the idea: A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor",
+//! 1991.
+
+use std::cell::Cell;
+use std::hint::spin_loop;
+use std::time::{Duration, Instant};
+
+/// A look at the queues, and the pauses after it.
+const PAUSES: u32 = 8;
+
+/// A worker that shares its core lets the others run after this many looks.
+const LOOKS_A_YIELD: u32 = 16;
+
+/// The part of a recent sleep's time that is forgotten with each further one.
+const FORGOTTEN: u32 = 16;
+
+/// A sleep that is as short as this many times its cost was not worth it.
+const SHORT: u32 = 2;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Alert {
+    /// What a sleep costs, as far as is known.
+    sleep: Cell<Duration>,
+    /// The time for which the worker looks.
+    look: Cell<Duration>,
+}
+
+impl Alert {
+    pub(super) fn new() -> Self {
+        Alert { sleep: Cell::new(Duration::MAX), look: Cell::new(Duration::ZERO) }
+    }
+
+    /// Looks for work, and returns whether there is some.
+    pub(super) fn look(&self, has_work: impl Fn() -> bool) -> bool {
+        let most = self.look.get();
+        if most.is_zero() {
+            return has_work();
+        }
+        let began = Instant::now();
+        for looks in 1u32.. {
+            if has_work() {
+                return true;
+            }
+            (0..PAUSES).for_each(|_| spin_loop());
+            if looks.is_multiple_of(LOOKS_A_YIELD) {
+                std::thread::yield_now();
+            }
+            if began.elapsed() >= most {
+                break;
+            }
+        }
+        has_work()
+    }
+
+    /// Learns from a sleep that has taken this long.
+    pub(super) fn slept(&self, took: Duration) {
+        let known = self.sleep.get();
+        let cost = known.saturating_add(known / FORGOTTEN).min(took);
+        self.sleep.set(cost);
+        let was_short = took <= cost.saturating_mul(SHORT);
+        self.look.set(if was_short { cost } else { self.look.get().min(cost) / 2 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORTEST: Duration = Duration::from_micros(5);
+
+    #[test]
+    fn a_worker_looks_as_long_as_its_shortest_sleep_while_sleeps_are_short() {
+        let alert = Alert::new();
+        alert.slept(SHORTEST * 3);
+        alert.slept(SHORTEST);
+        assert_eq!(alert.look.get(), SHORTEST);
+        alert.slept(SHORTEST * 3 / 2);
+        assert!((SHORTEST..SHORTEST * 2).contains(&alert.look.get()), "{:?}", alert.look);
+    }
+
+    #[test]
+    fn a_worker_that_sleeps_long_looks_no_more() {
+        let alert = Alert::new();
+        alert.slept(SHORTEST);
+        (0..40).for_each(|_| alert.slept(Duration::from_millis(10)));
+        assert_eq!(alert.look.get(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_look_sees_work_that_comes_meanwhile_and_ends_without() {
+        let looks = Cell::new(0);
+        let comes = || looks.replace(looks.get() + 1) == 40;
+        let looking_for = |most: Duration| Alert { sleep: Cell::new(most), look: Cell::new(most) };
+        assert!(looking_for(Duration::from_secs(60)).look(comes));
+        assert!(!looking_for(Duration::from_millis(1)).look(|| false));
+    }
+}
