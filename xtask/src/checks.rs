@@ -117,7 +117,7 @@ fn doc(scope: &Scope<'_>) -> Option<Step> {
     (!libraries.is_empty()).then_some(step)
 }
 
-/// The loom models of the scope, if it has some; they have their own target folder, as `--cfg loom` rebuilds everything.
+/// The loom models of the scope, if it has some.
 ///
 /// A model explores on one thread and maps a stack for each thread of each execution. Two models in one process keep
 /// interrupting each other's core for every stack that is unmapped, so each lane is a process with one model at a time.
@@ -127,9 +127,9 @@ fn loom(scope: &Scope<'_>) -> Option<Step> {
     let programs: Vec<String> =
         chosen.iter().flat_map(|models| models.tests).map(|test| format!("--test={test}")).collect();
     let test = |targets: &[String]| {
-        let args = ["test", "--profile=loom", "--target-dir=target/loom"].map(str::to_owned);
+        let args = models::TEST.map(str::to_owned);
         let invocation = Invocation::new(args.iter().chain(&packages).chain(targets).cloned());
-        invocation.env("RUSTFLAGS", "--cfg loom")
+        invocation.env("RUSTFLAGS", models::FLAGS)
     };
     let lane = |targets: &[String]| vec![test(targets).env("RUST_TEST_THREADS", "1")];
     let library = |words: &[&str]| ["--lib"].iter().chain(words).map(|word| (*word).to_owned()).collect::<Vec<_>>();

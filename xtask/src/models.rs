@@ -18,6 +18,12 @@ pub(crate) struct Models {
     pub(crate) tests: &'static [&'static str],
 }
 
+/// Cargo's arguments for models; they have their own target folder, as the flag rebuilds everything.
+pub(crate) const TEST: [&str; 3] = ["test", "--profile=loom", "--target-dir=target/loom"];
+
+/// The compiler's flags for models.
+pub(crate) const FLAGS: &str = "--cfg loom";
+
 /// Every package with models.
 pub(crate) const LOOM_PACKAGES: &[Models] = &[
     Models { package: "millstream-fiber", folder: "fiber", tests: &[] },

@@ -10,6 +10,7 @@
 //! | one generator for each thread | [`Random::fork`], or [`Random::new`] with numbers after [`seed`] |
 //! | properties of proptest | `#![proptest_config(cases(256))]`, with the feature `proptest` |
 //! | a loop that soaks longer than it tests | [`stress`] as a factor |
+//! | a loom model that soaks deeper than it tests | [`depth`] |
 
 use std::env;
 
@@ -34,6 +35,13 @@ pub fn seed() -> u64 {
 #[must_use]
 pub fn stress() -> u64 {
     variable("MILLSTREAM_STRESS").unwrap_or(1)
+}
+
+/// Returns how deep a model goes: `tested` in a usual run, and `soaked` in one with a [`stress`] above 1, such as
+/// `cargo xtask soak`.
+#[must_use]
+pub fn depth<T>(tested: T, soaked: T) -> T {
+    if stress() > 1 { soaked } else { tested }
 }
 
 fn variable(name: &str) -> Option<u64> {

@@ -1,9 +1,11 @@
 //! `cargo xtask soak`: searches that find more the longer they run, and checks that `cargo xtask test` leaves out:
-//! fresh seeds, planted mistakes, ThreadSanitizer, fuzz targets, every peer of the benchmarks, every Python, the oldest
-//! dependencies and toolchain, the archives that a registry would get, and the interfaces since the last release.
+//! fresh seeds, models at their whole depth, planted mistakes, ThreadSanitizer, fuzz targets, every peer of the
+//! benchmarks, every Python, the oldest dependencies and toolchain, the archives that a registry would get, and the
+//! interfaces since the last release.
 
 mod fuzz;
 mod minimal;
+mod models;
 mod mutants;
 mod oldest;
 mod package;
@@ -75,6 +77,7 @@ fn all(root: &Path) -> Result<Vec<Part>, String> {
     let mut parts = vec![
         randomised::part(root)?,
         sanitizer::part(),
+        models::part(),
         package::part(root)?,
         semver::part(root)?,
         python::part(root),

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use loom::cell::UnsafeCell;
 use loom::thread;
+use millstream_verify_random::depth;
 
 use super::{explore, options};
 use crate::channel::{self, Receiver, Sender};
@@ -39,10 +40,11 @@ fn two_producers_lose_and_repeat_nothing() {
     explore(1, || {
         let (sender, receiver) = channel::mpsc(options(2));
         let other = sender.clone();
-        let producers = [thread::spawn(move || send(sender, 0..1)), thread::spawn(move || send(other, 10..12))];
+        let end = depth(11, 12);
+        let producers = [thread::spawn(move || send(sender, 0..1)), thread::spawn(move || send(other, 10..end))];
         let received = drain(&receiver);
         let of = |first: u32| received.iter().copied().filter(|n| n / 10 == first / 10).collect::<Vec<_>>();
-        assert_eq!((of(0), of(10), received.len()), (vec![0], vec![10, 11], 3));
+        assert_eq!((of(0), of(10), received.len()), (vec![0], (10..end).collect(), of(10).len() + 1));
         producers.into_iter().for_each(|producer| producer.join().unwrap());
     });
 }
@@ -52,12 +54,13 @@ fn two_consumers_share_what_there_is() {
     explore(1, || {
         let (sender, receiver) = channel::spmc(options(1));
         let other = receiver.clone();
+        let end = depth(1, 2);
         let consumer = thread::spawn(move || drain(&other));
-        let producer = thread::spawn(move || send(sender, 0..2));
+        let producer = thread::spawn(move || send(sender, 0..end));
         let mut received = drain(&receiver);
         received.extend(consumer.join().unwrap());
         received.sort_unstable();
-        assert_eq!(received, [0, 1]);
+        assert_eq!(received, (0..end).collect::<Vec<_>>());
         producer.join().unwrap();
     });
 }
@@ -106,16 +109,17 @@ fn a_place_that_is_given_up_holds_no_receiver_up() {
     explore(1, || {
         let (mut sender, receiver) = channel::mpsc(options(2));
         let other = sender.clone();
+        let end = depth(0, 1);
         let producers = [
             thread::spawn(move || {
                 drop(sender.reserve().expect("the receiver stays"));
-                send(sender, 0..1);
+                send(sender, 0..end);
             }),
             thread::spawn(move || send(other, 10..11)),
         ];
         let mut received = drain(&receiver);
         received.sort_unstable();
-        assert_eq!(received, [0, 10]);
+        assert_eq!(received, (0..end).chain(10..11).collect::<Vec<_>>());
         producers.into_iter().for_each(|producer| producer.join().unwrap());
     });
 }

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use loom::sync::Arc;
 use loom::thread;
+use millstream_verify_random::depth;
 
 use super::{explore, options};
 use crate::graph::{Builder, Place, Polled, Poller, Producer};
@@ -57,7 +58,7 @@ fn a_follower_sees_the_changes_of_the_consumer_before() {
 
 #[test]
 fn all_see_all_and_the_producer_waits_for_the_slowest() {
-    explore(1, || {
+    explore(depth(0, 1), || {
         let (one, other) = (seen(), seen());
         let mut ring = Builder::single(options(1), || 0);
         ring.handle(&[], see(&one));
@@ -161,7 +162,7 @@ fn many_producers_write_in_place_and_a_dropped_claim_is_skipped() {
 
 #[test]
 fn producers_stop_waiting_for_a_consumer_that_leaves() {
-    explore(2, || {
+    explore(depth(1, 2), || {
         let mut ring = Builder::single(options(1), || 0);
         let (_, poller) = ring.poller(&[]);
         let stays = seen();
