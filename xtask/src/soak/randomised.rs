@@ -10,6 +10,9 @@ use crate::members;
 use crate::seeds;
 use crate::step::cargo;
 
+/// How many times as long a test is as in the test command.
+const STRESS: &str = "4";
+
 /// The tests of every package that draws from a seed, again and again until the time is over.
 pub(super) fn part(root: &Path) -> Result<Part, String> {
     let members = members::all(root)?.into_iter().filter(|member| member.depends_on(seeds::PACKAGE));
@@ -25,8 +28,11 @@ pub(super) fn part(root: &Path) -> Result<Part, String> {
                 let seed = fresh().to_string();
                 bench.say(&format!("   MILLSTREAM_SEED={seed}"));
                 let mut test = Command::new(cargo());
-                test.arg("test").args(&packages).arg("--tests").env("MILLSTREAM_SEED", &seed);
-                bench.run(&mut test).map_err(|reason| format!("{reason}; MILLSTREAM_SEED={seed} repeats it"))?;
+                test.arg("test").args(&packages).arg("--tests");
+                test.env("MILLSTREAM_SEED", &seed).env("MILLSTREAM_STRESS", STRESS);
+                bench.run(&mut test).map_err(|reason| {
+                    format!("{reason}; MILLSTREAM_SEED={seed} MILLSTREAM_STRESS={STRESS} repeats it")
+                })?;
                 if Instant::now() >= end {
                     return Ok(());
                 }

@@ -9,7 +9,7 @@ use crate::tracer::{Child, Moment, Point, Step, distinct, points, spread};
 use crate::workers::Job;
 
 /// The number of first deaths for each recovery, times the stress.
-const DEATHS: usize = 3;
+const DEATHS: usize = 1;
 
 /// All selected scenes, and all selected recoveries from them; the long ones first.
 pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
@@ -63,7 +63,7 @@ fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
 /// recovery leaves behind; returns the number of kills.
 fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
     let trace = trace(scene);
-    // A few points of the first death, and all states of the recovery from each.
+    // Points of the first death spread over the scene, and all states of the recovery from each.
     let deaths = spread(&points(&trace), DEATHS * stress() as usize);
     let (mut instructions, mut killed) = (0, 0);
     for Moment { point: death, .. } in deaths {

@@ -8,7 +8,8 @@ use millstream_verify_random::{Random, seed, stress};
 use crate::stage::{Death, Stage, Survivor, aftermath, contents};
 use crate::workers::fork;
 
-const KILLS: usize = 1500;
+/// The number of kills, times the stress.
+const KILLS: usize = 500;
 
 /// Forks one or two children that randomly allocate, free, publish, claim and pack parcels, and kills them after a
 /// while.

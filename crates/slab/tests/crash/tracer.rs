@@ -186,7 +186,8 @@ pub(crate) fn points(trace: &[Step]) -> Vec<Moment> {
 
 /// About `most` of them, evenly spread.
 pub(crate) fn spread(points: &[Moment], most: usize) -> Vec<Moment> {
-    points.iter().step_by(points.len().div_ceil(most).max(1)).copied().collect()
+    let part = points.len().div_ceil(most).max(1);
+    points.iter().skip(part / 2).step_by(part).copied().collect()
 }
 
 /// The first point in each state: a process killed at another one leaves the same behind.
