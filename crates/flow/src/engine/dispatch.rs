@@ -7,6 +7,7 @@ use super::claims::GrantList;
 use super::crew::notes::{BatchNote, UnitNote};
 use super::crew::post::Post;
 use super::crew::turn_slot::{DispatchedBatch, NoteId, TakenBack, TurnSlot};
+use super::pace::PATIENCE_NS;
 use super::stages::batch::TakenBatch;
 use super::state::State;
 use super::units::column::Row;
@@ -37,7 +38,13 @@ impl State {
         let taken = self.stages.busy_beyond_floors() + self.intake.pulls_in_place();
         let spare = taken < self.crew.shared_workers();
         let choice = self.stages.choose(spare, now);
-        let batch = choice.stage.map(Job::Batch);
+        // Like a source, a unit that is split is asked for more before the workers run out of work, unless a batch has waited
+        // for too long.
+        let has_priority = !spare || choice.below_floor || choice.passed_over_ns > PATIENCE_NS;
+        let has_room = |nth| self.intake.budget().is_half_free(nth);
+        let ahead = || self.stages.choose_split(self.crew.shared_workers(), has_room, now);
+        let stage = if has_priority { choice.stage } else { ahead().or(choice.stage) };
+        let batch = stage.map(Job::Batch);
         let Some(source) = self.intake.source().filter(|_| !choice.below_floor) else { return batch };
         let pull = Job::Pull { in_place: spare };
         // Without a spare place the source is pulled only if no worker has come by for a while: a source that waits for

@@ -131,6 +131,12 @@ impl Budget {
         self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }
 
+    /// Whether at least half of what the `nth` stage to split may fill is free, in units and bytes.
+    pub(crate) fn is_half_free(&self, nth: u64) -> bool {
+        self.room_for_children(nth) >= self.cap_of_split(nth).div_ceil(2)
+            && self.room_for_bytes() >= self.max_bytes.div_ceil(2)
+    }
+
     /// Takes room for children that a run may bring out.
     pub(crate) fn reserve(&mut self, units: u64, bytes: u64) {
         self.reserved.0 += units;
@@ -257,7 +263,9 @@ mod tests {
         assert_eq!((budget.room(), budget.room_for_children(1), budget.room_for_children(2)), (3, 6, 9));
         budget.add_units(3);
         assert!(!budget.has_room(0) && !budget.has_room_for_all(1, 0));
+        assert!(budget.is_half_free(1) && !budget.is_half_free(0));
         budget.reserve(2, 30);
+        assert!(!budget.is_half_free(1) && !budget.is_half_free(2));
         assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (1, 70));
         budget.unreserve(2, 30);
         assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (3, 100));

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::front::Front;
+use super::front::{Front, mix};
 use super::lane::{Code, Lane};
 use super::settlement::{Run, StageRun, Verdict};
 use crate::contain::{Contained, contain, drop_panic};
@@ -95,7 +95,7 @@ struct Key<K> {
     of: KeyKind<K>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 enum KeyKind<K> {
     All,
     /// The number of the parent.
@@ -297,7 +297,12 @@ where
             let mut unit = self.add(&mut group, row, cx, bytes)?;
             return Ok(Ended::As(self.go_on(group, row, &mut unit, run)));
         };
-        let hash = if matches!(of, KeyKind::All) { 0 } else { self.hasher.hash_one(&of) };
+        let hash = match &of {
+            KeyKind::All => 0,
+            // The flow gives these numbers out, so no input can make them collide.
+            KeyKind::Parent(id) => mix(*id),
+            KeyKind::Of(key) => self.hasher.hash_one(key),
+        };
         if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
             run.settlement.keys.push(hash);
         }

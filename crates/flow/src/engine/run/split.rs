@@ -134,6 +134,7 @@ where
         // The clock is read once for several children, unless each has a time limit.
         let (mut untimed, mut stride) = (0, 1);
         let before = brood.len();
+        let parent = self.parent_of(row, run);
         loop {
             if site.is_abandoned() {
                 self.close(row);
@@ -144,7 +145,7 @@ where
             if !brood.has_room() || (clock >= until_ns && brood.len() > before) {
                 return Verdict::Unfold { begun: self.has_begun(row) };
             }
-            let more = match catch_unwind(AssertUnwindSafe(|| self.bring_out(row, brood, clock, run))) {
+            let more = match catch_unwind(AssertUnwindSafe(|| self.bring_out(row, parent, brood, clock, run))) {
                 Ok(more) => more,
                 Err(panic) => {
                     let failure = Failure::panic(&*panic);
@@ -185,7 +186,14 @@ where
     }
 
     /// Brings out one child. Returns `false` if there was none. Runs user code.
-    fn bring_out(&self, row: &mut Row, brood: &mut Brood, clock: u64, run: &Run<'_>) -> Result<bool, Failure> {
+    fn bring_out(
+        &self,
+        row: &mut Row,
+        parent: Parent,
+        brood: &mut Brood,
+        clock: u64,
+        run: &Run<'_>,
+    ) -> Result<bool, Failure> {
         if self.cell(row).is_none() {
             let children = self.open(row, clock, run)?;
             *self.cell(row) = Some(Opened { children, begun: false });
@@ -193,7 +201,6 @@ where
         let opened = self.cell(row).as_mut().expect("the unit was opened above");
         let Some(value) = opened.children.next() else { return Ok(false) };
         let value = value?;
-        let parent = self.parent_of(row, run);
         let Some((child, stamp)) = brood.take_row() else { return Ok(true) };
         let mut cradle = Cradle { row: Some(child), stamp, brood, run };
         let child = cradle.row.as_mut().expect("the cradle was filled above");

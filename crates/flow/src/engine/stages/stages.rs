@@ -25,6 +25,8 @@ pub(crate) struct Stages {
     /// The stages by their distance to the exit, nearest first.
     order: Box<[u16]>,
     blocking: Arc<[u16]>,
+    /// The stages that split units and do not block, nearest to the exit first.
+    splitting: Box<[u16]>,
     /// Some stage lets its batches wait to fill up.
     has_batch_waits: bool,
     /// Stages whose queues may now be granted.
@@ -49,7 +51,12 @@ impl Stages {
     pub(crate) fn new(setups: Vec<StageSetup>, order: Vec<u16>, workers: &[Workers]) -> Self {
         let stages = (0..).zip(setups).zip(workers);
         let list: Vec<_> = stages.map(|((number, setup), &workers)| StageState::new(setup, number, workers)).collect();
+        let splits = |&stage: &u16| {
+            let state = &list[usize::from(stage)];
+            state.splits().is_some() && !state.is_blocking()
+        };
         Stages {
+            splitting: order.iter().copied().filter(splits).collect(),
             order: order.into(),
             blocking: (0..).zip(&list).filter(|(_, stage)| stage.is_blocking()).map(|(number, _)| number).collect(),
             has_batch_waits: list.iter().any(StageState::waits_for_batches),
@@ -218,16 +225,38 @@ impl Stages {
         self.list.iter().map(StageState::could_run).sum()
     }
 
+    /// Whether non-blocking stages have fewer batches that could run now than there are workers. A stage that splits
+    /// has work for one of them alone, so it does not count.
+    fn run_low(&self, workers: usize) -> bool {
+        let stages = self.list.iter().filter(|stage| !stage.is_blocking() && stage.splits().is_none());
+        stages.map(|stage| stage.could_run().div_ceil(stage.batch_target())).sum::<usize>() < workers
+    }
+
+    /// The stage that a worker should split a unit in before it runs what is nearer the exit, because the workers could run
+    /// out of work meanwhile. `has_room` says whether there is much room for children of the `nth` stage to split.
+    pub(crate) fn choose_split(&self, workers: usize, has_room: impl Fn(u64) -> bool, now: u64) -> Option<u16> {
+        let may_split = |&&stage: &&u16| {
+            let state = self.at(stage);
+            state.can_dispatch(now) && state.splits().is_some_and(&has_room)
+        };
+        self.splitting.iter().find(may_split).copied().filter(|_| self.run_low(workers))
+    }
+
     /// The time that one worker would need for all that could run now in non-blocking stages, and for one more unit
-    /// that goes through all of them.
+    /// that goes through all of them. A unit that is split counts with its next children, as they are expected.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
-        let (mut backlog, mut in_flow) = (0_u64, 0_u64);
+        let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);
         for stage in self.list.iter().filter(|stage| !stage.is_blocking()) {
-            let each = stage.unit_ns();
-            backlog = backlog.saturating_add(each.saturating_mul(stage.could_run() as u64));
+            let (each, could_run) = (stage.unit_ns(), stage.could_run() as u64);
+            backlog = backlog.saturating_add(each.saturating_mul(could_run));
             in_flow = in_flow.saturating_add(each);
+            if stage.splits().is_some() {
+                children = children.saturating_add(stage.next_brood().saturating_mul(could_run));
+                in_splits = in_splits.saturating_add(each);
+            }
         }
-        (backlog, in_flow)
+        let of_children = children.saturating_mul(in_flow - in_splits.min(in_flow));
+        (backlog.saturating_add(of_children), in_flow)
     }
 
     /// Moves the count of a worker and its units from one stage to another.
@@ -306,6 +335,11 @@ mod tests {
 
     /// Stages in a line, the last one nearest to the exit, with batches of two units.
     fn line(floors: &[usize]) -> Stages {
+        line_with_splits(floors, &[])
+    }
+
+    /// As [`line`]; the stages in `splits` split their units.
+    fn line_with_splits(floors: &[usize], splits: &[usize]) -> Stages {
         let setup = |number: usize| StageSetup {
             name: number.to_string().into(),
             blocking: false,
@@ -314,7 +348,7 @@ mod tests {
             permits: Wants::new(),
             places: [].into(),
             batch: Batch::of(2),
-            splits: None,
+            splits: splits.contains(&number).then_some(1),
             groups: None,
             resources: 0,
         };
@@ -381,6 +415,30 @@ mod tests {
         stages.at_mut(0).end_work(batch.rows.len());
         assert!(stages.seat_again(1) && stages.next_marked() == Some(0));
         assert!(!stages.seat_again(1), "the lack was noted once");
+    }
+
+    #[test]
+    fn a_unit_is_split_ahead_if_workers_run_low_and_there_is_room() {
+        let mut stages = line_with_splits(&[0, 0], &[0]);
+        grant(&mut stages, 0, 0..1, 0);
+        grant(&mut stages, 1, 1..3, 0);
+        assert_eq!(stages.choose(true, 1).stage, Some(1));
+        assert_eq!(stages.choose_split(1, |_| true, 1), None, "a batch for each worker is there");
+        assert_eq!(stages.choose_split(2, |nth| nth == 1, 1), Some(0));
+        assert_eq!(stages.choose_split(2, |_| false, 1), None);
+        stages.at_mut(0).take_batch(true, 1);
+        assert_eq!(stages.choose_split(2, |_| true, 1), None, "the unit is being split");
+    }
+
+    #[test]
+    fn a_unit_that_is_split_counts_with_its_next_children() {
+        let mut stages = line_with_splits(&[0, 0], &[0]);
+        stages.at_mut(0).count_service(7_000, 1);
+        stages.at_mut(1).count_service(1_000, 1);
+        stages.at_mut(0).size_brood(8, 8);
+        let (split, child) = (stages.at(0).unit_ns(), stages.at(1).unit_ns());
+        grant(&mut stages, 0, 0..1, 0);
+        assert_eq!(stages.backlog_ns(), (split + 16 * child, split + child));
     }
 
     #[test]
