@@ -17,6 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use millstream_flow::{Cx, Failure};
 use zstd::stream::read::{Decoder, Encoder};
 
@@ -34,6 +35,8 @@ const STEP: usize = 8 << 20;
 pub(crate) enum Payload {
     /// In memory.
     Bytes(Vec<u8>),
+    /// In memory, in a block that several units share.
+    Slice(Bytes),
     /// Made whenever it is wanted.
     Stream(Box<Stream>),
 }
@@ -100,6 +103,7 @@ impl Payload {
     pub(crate) fn weight(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Slice(bytes) => bytes.len() as u64,
             Self::Stream(stream) => stream.weight(),
         }
     }
@@ -108,6 +112,7 @@ impl Payload {
     pub(crate) fn known_len(&self) -> Option<u64> {
         match self {
             Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::Slice(bytes) => Some(bytes.len() as u64),
             Self::Stream(stream) => stream.len,
         }
     }
@@ -132,13 +137,25 @@ impl Payload {
         Ok(())
     }
 
-    /// The content as a stream, which this payload becomes as well: bytes in memory are shared and not copied.
+    /// The content as a stream, which this payload becomes as well: bytes in memory are shared and not copied, unless other
+    /// units have a part in their block.
     pub(crate) fn share(&mut self) -> Stream {
-        if let Self::Bytes(bytes) = self {
+        if let Some(bytes) = self.owned() {
             *self = Stream::of_bytes(std::mem::take(bytes), 0).into();
         }
         let Self::Stream(stream) = self else { unreachable!("it is a stream now") };
         (**stream).clone()
+    }
+
+    /// The bytes of a payload that is in memory, for a change in place: a slice of a block becomes bytes of its own.
+    pub(crate) fn owned(&mut self) -> Option<&mut Vec<u8>> {
+        if let Self::Slice(bytes) = self {
+            *self = Self::Bytes(bytes.to_vec());
+        }
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Slice(_) | Self::Stream(_) => None,
+        }
     }
 
     /// Whether there are no bytes at all.
@@ -152,18 +169,18 @@ impl Payload {
     /// Fails if `take` fails, if the stage's time is over, or if the content cannot be made: a file that cannot be read or has
     /// changed since it was first, or bytes that cannot be decompressed.
     pub(crate) fn each(&self, cx: &Cx<'_>, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<u64, Failure> {
-        match self {
-            Self::Bytes(bytes) => {
-                for step in bytes.chunks(STEP) {
-                    take(step)?;
-                    if bytes.len() > STEP {
-                        cx.check()?;
-                    }
-                }
-                Ok(bytes.len() as u64)
+        let bytes = match self {
+            Self::Bytes(bytes) => bytes.as_slice(),
+            Self::Slice(bytes) => bytes,
+            Self::Stream(stream) => return stream.each(cx, take),
+        };
+        for step in bytes.chunks(STEP) {
+            take(step)?;
+            if bytes.len() > STEP {
+                cx.check()?;
             }
-            Self::Stream(stream) => stream.each(cx, take),
         }
+        Ok(bytes.len() as u64)
     }
 
     /// The bytes that [`in_memory`](Self::in_memory) will make: none of a payload that is in memory.
@@ -172,7 +189,7 @@ impl Payload {
     /// As [`each`](Self::each), if the content has to be made to know it.
     pub(crate) fn to_make(&self, cx: &Cx<'_>) -> Result<u64, Failure> {
         match self {
-            Self::Bytes(_) => Ok(0),
+            Self::Bytes(_) | Self::Slice(_) => Ok(0),
             Self::Stream(_) => self.len(cx),
         }
     }
@@ -185,6 +202,7 @@ impl Payload {
     pub(crate) fn in_memory(&self, made: u64, cx: &Cx<'_>) -> Result<Cow<'_, [u8]>, Failure> {
         let stream = match self {
             Self::Bytes(bytes) => return Ok(Cow::Borrowed(bytes.as_slice())),
+            Self::Slice(bytes) => return Ok(Cow::Borrowed(bytes)),
             Self::Stream(stream) => stream,
         };
         let mut bytes = Vec::new();
@@ -201,6 +219,7 @@ impl Payload {
     pub(crate) fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
+            Self::Slice(bytes) => Some(bytes),
             Self::Stream(_) => None,
         }
     }
@@ -208,7 +227,7 @@ impl Payload {
     /// The bytes of a payload in memory.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> &Vec<u8> {
-        let Self::Bytes(bytes) = self else { panic!("the payload is in memory") };
+        let Self::Bytes(bytes) = self else { panic!("the payload has bytes of its own") };
         bytes
     }
 }
@@ -217,7 +236,7 @@ impl Payload {
 #[cfg(test)]
 impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Payload {
     fn eq(&self, other: &T) -> bool {
-        self.bytes() == other.as_ref()
+        self.as_bytes().expect("the payload is in memory") == other.as_ref()
     }
 }
 

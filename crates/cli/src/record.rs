@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rustix::fs::{AtFlags, Stat};
 
 pub(crate) use self::lineage::{PieceText, PiecesSoFar, Wanted, WantedPiece};
@@ -35,7 +36,7 @@ const UNCOUNTED: usize = 1 << 10;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Record {
     /// The file's path, the line, or the argument.
-    text: Vec<u8>,
+    text: Bytes,
     /// Where in `text` the part relative to the walk's root starts.
     rel_at: usize,
     /// The folder that the walk began in, if it followed no symbolic links: what lies below it is opened past none.
@@ -102,7 +103,7 @@ impl Record {
     /// When `rel_at` lies behind the path's end.
     pub(crate) fn file(path: Vec<u8>, rel_at: usize) -> Self {
         assert!(rel_at <= path.len(), "the relative part of a path lies within it");
-        Self { text: path, rel_at, ..Self::default() }
+        Self { text: path.into(), rel_at, ..Self::default() }
     }
 
     /// The same file, of a walk that began in the open folder `root` and follows no symbolic links.
@@ -135,12 +136,12 @@ impl Record {
 
     /// A line, without its ending.
     pub(crate) fn line(line: Vec<u8>) -> Self {
-        Self { text: line, origin: Origin::Line, ..Self::default() }
+        Self { text: line.into(), origin: Origin::Line, ..Self::default() }
     }
 
     /// An argument of the command line.
     pub(crate) fn argument(argument: Vec<u8>) -> Self {
-        Self { text: argument, origin: Origin::Argument, ..Self::default() }
+        Self { text: argument.into(), origin: Origin::Argument, ..Self::default() }
     }
 
     /// A record of a payload and nothing else.
@@ -168,7 +169,7 @@ impl Record {
 
     /// The line, when the unit is one (or an argument, which serves as one).
     pub(crate) fn line_text(&self) -> Option<&[u8]> {
-        matches!(self.origin, Origin::Line | Origin::Argument).then_some(&self.text)
+        matches!(self.origin, Origin::Line | Origin::Argument).then_some(&*self.text)
     }
 
     /// For a file of a walk: where in its path the part relative to the walk's root starts.

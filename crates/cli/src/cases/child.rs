@@ -21,7 +21,6 @@ use crate::file::model::MachineSpec;
 use crate::file::template::{Fields, Template};
 use crate::file::{self, FlowError, FlowFile};
 use crate::ops::RunEnd;
-use crate::payload::Payload;
 use crate::record::Record;
 use crate::run::{ALL_RETIRED, WRONG, with_places};
 use crate::source::{self, SourceError};
@@ -138,10 +137,10 @@ fn shown(record: &Record) -> String {
 
 /// The value of a field that an expectation has: a template's, or the payload.
 fn value(record: &Record, name: &str, template: Option<&Template>) -> Option<String> {
-    let bytes = match (template, &record.payload) {
-        (None, Payload::Bytes(bytes)) if name == "payload" => bytes.clone(),
-        (None, _) => return None,
-        (Some(template), _) => record.field(template.fields().next()?.0)?.into_owned(),
+    let bytes = match template {
+        None if name == "payload" => record.payload.as_bytes()?.to_vec(),
+        None => return None,
+        Some(template) => record.field(template.fields().next()?.0)?.into_owned(),
     };
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -13,6 +13,7 @@ impl Op for Blake3 {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let hash = match &record.payload {
             Payload::Bytes(bytes) => ::blake3::hash(bytes),
+            Payload::Slice(bytes) => ::blake3::hash(bytes),
             Payload::Stream(stream) => stream.blake3(cx)?,
         };
         record.rare.blake3 = Some(*hash.as_bytes());

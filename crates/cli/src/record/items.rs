@@ -5,23 +5,23 @@ use super::{Origin, Record};
 impl Record {
     /// Several items, with a zero byte between them.
     pub(crate) fn items_of(items: Vec<u8>) -> Self {
-        Self { text: items, origin: Origin::Group, ..Self::default() }
+        Self { text: items.into(), origin: Origin::Group, ..Self::default() }
     }
 
     /// Several lines with their ends, each of which is `ending`.
     pub(crate) fn block(lines: Vec<u8>, ending: u8) -> Self {
-        Self { text: lines, origin: Origin::Block(ending), ..Self::default() }
+        Self { text: lines.into(), origin: Origin::Block(ending), ..Self::default() }
     }
 
     /// The lines of a block as they were read, with their ends.
     pub(crate) fn block_bytes(&self) -> Option<&[u8]> {
-        matches!(self.origin, Origin::Block(_)).then_some(&self.text)
+        matches!(self.origin, Origin::Block(_)).then_some(&*self.text)
     }
 
     /// The items of a group that the source gave.
     fn source_items(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let (between, text) = match self.origin {
-            Origin::Group => (0, self.text.as_slice()),
+            Origin::Group => (0, &*self.text),
             Origin::Block(ending) => (ending, self.text.strip_suffix(&[ending]).unwrap_or(&self.text)),
             _ => return None,
         };

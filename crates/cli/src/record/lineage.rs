@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use bytes::Bytes;
+
 use super::rare::{Rare, RareFacts};
 use super::{Origin, Record};
 use crate::file::template::Field;
@@ -24,7 +26,7 @@ pub(crate) enum PieceText {
     /// None of its own.
     None,
     /// A line.
-    Line(Vec<u8>),
+    Line(Bytes),
     /// The path of a file in an archive.
     Member(Vec<u8>),
     /// That of the unit, of which it is a copy for this stage.
@@ -45,6 +47,11 @@ pub(crate) struct WantedPiece {
     pub passed: u64,
 }
 
+/// A copy that keeps no block of other units' lines in memory.
+fn own(text: &Bytes) -> Bytes {
+    Bytes::copy_from_slice(text)
+}
+
 impl Record {
     /// This unit without its payload, as its pieces know it.
     pub(crate) fn as_parent(&self) -> Arc<Self> {
@@ -59,7 +66,7 @@ impl Record {
     fn but_payload(&self) -> Self {
         let Self { text, rel_at, root, origin, size, mode, json, filtered, done_by, place, parent, .. } = self;
         Self {
-            text: text.clone(),
+            text: own(text),
             rel_at: *rel_at,
             root: root.clone(),
             origin: *origin,
@@ -84,10 +91,10 @@ impl Record {
     #[inline]
     pub(crate) fn piece(parent: &Arc<Self>, part: u64, text: PieceText) -> Self {
         let (text, origin, copy) = match text {
-            PieceText::None => (Vec::new(), Origin::Piece, None),
+            PieceText::None => (Bytes::new(), Origin::Piece, None),
             PieceText::Line(line) => (line, Origin::Line, None),
-            PieceText::Member(path) => (path, Origin::Member, None),
-            PieceText::Copy(stage) => (Vec::new(), Origin::Piece, Some(stage)),
+            PieceText::Member(path) => (path.into(), Origin::Member, None),
+            PieceText::Copy(stage) => (Bytes::new(), Origin::Piece, Some(stage)),
         };
         let mut rare = Rare::default();
         if copy.is_some() {
@@ -120,14 +127,14 @@ impl Record {
             let RareFacts { fault, pieces, passed, .. } = &*self.rare;
             (rare.fault, rare.pieces, rare.passed) = (fault.clone(), pieces.clone(), *passed);
         }
-        let (text, parent) = (self.text.clone(), self.parent.clone());
+        let (text, parent) = (own(&self.text), self.parent.clone());
         Self { text, rel_at, origin, parent, part, level, rare, ..Self::default() }
     }
 
     /// A group without members, for units of which `first` is one. If they are pieces `of_family`, it stands for the unit
     /// that they were split from.
     pub(crate) fn of_group(first: &Self, of_family: bool, key: Option<Vec<u8>>) -> Self {
-        let text = key.clone().unwrap_or_default();
+        let text = key.clone().unwrap_or_default().into();
         let group = |record: Self| {
             // A group of pieces of a group keeps the members of that one.
             let group = record.group.as_ref().map_or_else(|| Group::new(key), |whole| whole.of_pieces());

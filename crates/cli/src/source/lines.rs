@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use bytes::Bytes;
+
 use crate::record::Record;
 
 /// The longest line taken, in bytes.
@@ -16,6 +18,9 @@ pub(super) const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// Bytes asked of the operating system at once.
 const READ: usize = 64 << 10;
+
+/// The most bytes of lines that share a block of memory: a unit that is one of them keeps no more than this from being freed.
+const BLOCK: usize = 1 << 10;
 
 /// How much of a line that is too long its record shows.
 const SHOWN: usize = 64;
@@ -29,6 +34,8 @@ pub(crate) struct Lines<R> {
     longest: usize,
     number: u64,
     buffer: Vec<u8>,
+    /// Lines with their endings, which are the next ones.
+    block: Bytes,
     failed: bool,
 }
 
@@ -41,6 +48,7 @@ impl<R: Read> Lines<R> {
             longest: MAX_LINE_BYTES,
             number: 0,
             buffer: Vec::new(),
+            block: Bytes::new(),
             failed: false,
         }
     }
@@ -64,14 +72,8 @@ impl<R: Read> Lines<R> {
         }
         self.number += 1;
         let ended = self.buffer.last() == Some(&self.ending);
-        let mut line = self.buffer.as_slice();
-        if ended {
-            line = &line[..line.len() - 1];
-            if self.ending == b'\n' {
-                line = line.strip_suffix(b"\r").unwrap_or(line);
-            }
-        }
-        let length = line.len();
+        let length = if ended { self.length(&self.buffer) } else { self.buffer.len() };
+        let line = &self.buffer[..length];
         if length <= self.longest.min(READ) {
             return Ok(Some((line.to_vec(), None)));
         }
@@ -92,6 +94,53 @@ impl<R: Read> Lines<R> {
             self.number, self.name, self.longest
         );
         Ok(Some((shown, Some(fault))))
+    }
+
+    /// As [`try_next`](Self::try_next), and short lines that follow one another are parts of one block of memory. All lines are
+    /// to be read so.
+    ///
+    /// # Errors
+    /// As [`try_next`](Self::try_next).
+    pub(crate) fn try_next_in_block(&mut self) -> io::Result<Option<(Bytes, Option<String>)>> {
+        if self.block.is_empty() {
+            self.read_block()?;
+        }
+        let Some(end) = memchr::memchr(self.ending, &self.block) else {
+            return Ok(self.try_next()?.map(|(line, fault)| (line.into(), fault)));
+        };
+        self.number += 1;
+        let mut line = self.block.split_to(end + 1);
+        line.truncate(self.length(&line));
+        Ok(Some((line, None)))
+    }
+
+    /// Makes a block of the whole lines that have been read from the input and fit, if none of those could be too long.
+    fn read_block(&mut self) -> io::Result<()> {
+        if self.longest < BLOCK {
+            return Ok(());
+        }
+        let read = loop {
+            match self.reader.fill_buf() {
+                // Borrowed again below, because the borrow would last for the whole loop otherwise.
+                Ok(_) => break self.reader.buffer(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        };
+        if let Some(last) = memchr::memrchr(self.ending, &read[..read.len().min(BLOCK)]) {
+            self.block = Bytes::copy_from_slice(&read[..=last]);
+            self.reader.consume(last + 1);
+        }
+        Ok(())
+    }
+
+    /// The length of a line without its ending, which it has.
+    fn length(&self, line: &[u8]) -> usize {
+        let line = &line[..line.len() - 1];
+        match line {
+            [line @ .., b'\r'] if self.ending == b'\n' => line.len(),
+            line => line.len(),
+        }
     }
 }
 
@@ -153,6 +202,25 @@ mod tests {
         assert_eq!(texts(b"", false), [b""; 0]);
         assert_eq!(texts(b"\n", false), [b""]);
         assert_eq!(texts(b"\xFF\xFE\n", false), [b"\xFF\xFE"]);
+    }
+
+    #[test]
+    fn lines_in_blocks_are_the_same() {
+        let short: String = (0..300).map(|n| format!("{n}{}", if n % 3 == 0 { "\r\n" } else { "\n" })).collect();
+        let long = format!("{short}{}\n{short}{}\nlast", "x".repeat(2000), "y".repeat(100_000));
+        for text in ["", "\n", "a", "a\r\n\nb\0c\n", &short, &long] {
+            for (null, longest) in [(false, 1 << 20), (true, 1 << 20), (false, 50_000), (false, 2)] {
+                let lines = || Lines::new(text.as_bytes(), "test".to_owned(), null).up_to(longest);
+                let (mut single, mut in_blocks) = (lines(), lines());
+                loop {
+                    let (line, same) = (single.try_next().unwrap(), in_blocks.try_next_in_block().unwrap());
+                    assert_eq!(line, same.map(|(line, fault)| (line.to_vec(), fault)));
+                    if line.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
     }
 
     fn limited(input: &[u8]) -> Vec<Record> {

@@ -16,6 +16,7 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use millstream_flow::{Cx, Failure};
 use regex::bytes::Regex;
 
@@ -139,8 +140,8 @@ enum Kind {
     /// None.
     #[default]
     Nameless,
-    /// The piece is a line, and its content the text.
-    Line,
+    /// The piece is this line, which is both its text and its content.
+    Line(Bytes),
     /// The path of a file.
     Member(Vec<u8>),
     /// It is the unit itself, for this stage.
@@ -180,8 +181,8 @@ fn lines(
     most: usize,
 ) -> impl Iterator<Item = Result<Cut, Torn>> + Send {
     let mut lines = Lines::new(input, "the payload".to_owned(), null).up_to(most);
-    std::iter::from_fn(move || match lines.try_next() {
-        Ok(Some((content, fault))) => Some(Ok(Cut { kind: Kind::Line, content, fault, ..Cut::default() })),
+    std::iter::from_fn(move || match lines.try_next_in_block() {
+        Ok(Some((line, fault))) => Some(Ok(Cut { kind: Kind::Line(line), fault, ..Cut::default() })),
         Ok(None) => None,
         Err(error) => Some(Err(error.into())),
     })
@@ -270,16 +271,16 @@ impl Pieces {
 
     fn record(&self, cut: Cut, again: Again) -> Record {
         let Cut { kind, content, members, fault } = cut;
-        let text = match kind {
-            Kind::Nameless => PieceText::None,
-            Kind::Line => PieceText::Line(content.clone()),
-            Kind::Member(path) => PieceText::Member(path),
-            Kind::Copy(stage) => PieceText::Copy(stage),
+        let (text, content) = match kind {
+            Kind::Nameless => (PieceText::None, content.into()),
+            Kind::Line(line) => (PieceText::Line(line.clone()), Payload::Slice(line)),
+            Kind::Member(path) => (PieceText::Member(path), content.into()),
+            Kind::Copy(stage) => (PieceText::Copy(stage), content.into()),
         };
         let mut record = Record::piece(&self.parent, self.part, text);
         (record.size, record.payload) = match &self.whole {
             Some(whole) => (self.parent.size, whole.clone()),
-            None => (Some(content.len() as u64), content.into()),
+            None => (content.known_len(), content),
         };
         record.json = members;
         record.place = self.place.as_ref().map(|place| place.piece());

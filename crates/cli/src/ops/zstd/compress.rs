@@ -54,23 +54,22 @@ impl Compress {
 impl Op for Compress {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let beside = record.held() - record.headroom - record.payload.weight();
-        match &mut record.payload {
-            Payload::Bytes(payload) => WORKSHOP.with_borrow_mut(|workshop| {
+        if let Payload::Stream(stream) = &record.payload {
+            let mut made = Payload::from((**stream).clone().then(Coding::Compress(self.level)));
+            if record.size.is_none() {
+                // Then `{size}` is the payload's.
+                made.find_len(cx)?;
+            }
+            record.payload = made;
+        } else if let Some(payload) = record.payload.owned() {
+            WORKSHOP.with_borrow_mut(|workshop| {
                 workshop.set_level(self.level)?;
                 if payload.len() <= ONE_CALL {
                     workshop.in_one_call(payload, beside, cx)
                 } else {
                     workshop.in_place(payload, beside, cx)
                 }
-            })?,
-            Payload::Stream(stream) => {
-                let mut made = Payload::from((**stream).clone().then(Coding::Compress(self.level)));
-                if record.size.is_none() {
-                    // Then `{size}` is the payload's.
-                    made.find_len(cx)?;
-                }
-                record.payload = made;
-            }
+            })?;
         }
         record.headroom = 0;
         Ok(())

@@ -87,6 +87,7 @@ impl Op for Decompress {
         let (limit, held) = (self.limit(record)?, record.held());
         let made = match &record.payload {
             Payload::Bytes(packed) => self.in_memory(packed, limit, held, cx)?,
+            Payload::Slice(packed) => self.in_memory(packed, limit, held, cx)?,
             Payload::Stream(_) => None,
         };
         record.payload = match made {
@@ -196,6 +197,7 @@ impl Decompress {
     fn streamed(&self, packed: &Payload, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
         let (mut window_log, weight) = match packed {
             Payload::Bytes(bytes) => (window_log(bytes), self.most_in_memory + bytes.len() as u64),
+            Payload::Slice(bytes) => (window_log(bytes), self.most_in_memory + bytes.len() as u64),
             Payload::Stream(stream) => (window_log(stream.start(&mut [0; 18])?), stream.weight()),
         };
         let mut base = None;
@@ -203,6 +205,7 @@ impl Decompress {
             cx.reserve(held + weight.max(1 << window_log))?;
             let base = base.get_or_insert_with(|| match packed {
                 Payload::Bytes(bytes) => Stream::of_bytes(bytes.clone(), self.most_in_memory),
+                Payload::Slice(bytes) => Stream::of_bytes(bytes.to_vec(), self.most_in_memory),
                 Payload::Stream(stream) => (**stream).clone(),
             });
             let stream = base.clone().at_least(1 << window_log).then(Coding::Decompress { window_log });
