@@ -31,7 +31,8 @@ impl State {
                 }
                 let waited_ns = now.saturating_sub(waiter.since_ns);
                 let Party::Unit { row, .. } = waiter.party else { return None };
-                stages.at_mut(entry).unpark(grants.resource_of(instance), waited_ns);
+                let queued_ns = units.look(&row).queued_ns();
+                stages.at_mut(entry).unpark(grants.resource_of(instance), queued_ns, waited_ns);
                 grants.drop_user(instance, timers, now);
                 Some(row)
             }

@@ -291,13 +291,15 @@ impl State {
 
     /// Puts a unit at the end of the line of the need it lacks. The unit keeps that key alive.
     pub(super) fn park(&mut self, row: Row, stage: u16, want: Want, now: u64) {
-        self.stages.at_mut(stage).park(self.grants.resource_of(want.instance));
+        let queued_ns = self.units.look(&row).queued_ns();
+        self.stages.at_mut(stage).park(self.grants.resource_of(want.instance), queued_ns);
         self.grants.park(row, stage, want, &mut self.timers, now);
     }
 
     /// Puts a unit at the end of the line for keys of a resource.
     pub(super) fn park_for_keys(&mut self, row: Row, stage: u16, resource: u16, now: u64) {
-        self.stages.at_mut(stage).park(resource);
+        let queued_ns = self.units.look(&row).queued_ns();
+        self.stages.at_mut(stage).park(resource, queued_ns);
         self.grants.park_for_keys(row, stage, resource, &mut self.timers, now);
     }
 }
@@ -341,8 +343,9 @@ impl State {
     }
 
     fn serve_unit(&mut self, mut row: Row, stage: u16, instance: InstanceId, waited_ns: u64, now: u64) {
-        self.stages.at_mut(stage).unpark(self.grants.resource_of(instance), waited_ns);
-        if self.units.record(&mut row).is_in_order() {
+        let record = self.units.record(&mut row);
+        self.stages.at_mut(stage).unpark(self.grants.resource_of(instance), record.queued_ns(), waited_ns);
+        if record.is_in_order() {
             // It is the unit's turn, so it takes this need at once; `is_free` would refuse it while others stand behind.
             self.acquire_next(&mut row, stage, now);
             return self.acquire_in_order(row, stage, Woken::No, now);
@@ -387,11 +390,13 @@ impl State {
             return;
         }
         while let Some(mut waiter) = self.grants.next_in_line_for_keys(resource) {
-            let asks = self.units.record(&mut waiter.row).asks();
-            if !self.grants.has_keys_for(asks, resource, &mut self.timers, now) {
+            let record = self.units.record(&mut waiter.row);
+            let queued_ns = record.queued_ns();
+            if !self.grants.has_keys_for(record.asks(), resource, &mut self.timers, now) {
                 return self.grants.put_back_for_keys(waiter, resource, &mut self.timers, now);
             }
-            self.stages.at_mut(waiter.stage).unpark(resource, now.saturating_sub(waiter.since_ns));
+            let waited_ns = now.saturating_sub(waiter.since_ns);
+            self.stages.at_mut(waiter.stage).unpark(resource, queued_ns, waited_ns);
             self.try_unit(waiter.row, waiter.stage, Woken::ForKeys(resource), now);
         }
     }

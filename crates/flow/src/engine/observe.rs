@@ -11,8 +11,7 @@ use crate::report::{Report, ResourceReport, StageReport};
 use crate::snapshot::{ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting};
 
 impl State {
-    pub(super) fn snapshot(&mut self, flow: &str, now: u64) -> Snapshot {
-        let oldest = self.oldest(now);
+    pub(super) fn snapshot(&self, flow: &str, now: u64) -> Snapshot {
         let Counts { admitted, split, retired, skipped, dead_lettered, gathered } = self.ledger.counts();
         let budget = self.intake.budget();
         Snapshot {
@@ -36,32 +35,18 @@ impl State {
             phase: self.life.phase(),
             workers: self.crew.shared_workers() as u64,
             workers_busy: self.stages.busy() as u64,
-            stages: self.stages.iter().zip(oldest).map(|(stage, oldest)| self.stage_snapshot(stage, oldest)).collect(),
+            stages: self.stages.iter().map(|stage| self.stage_snapshot(stage, now)).collect(),
             resources: self.grants.snapshots(|resource| self.stages.iter().map(|s| s.waiting_for(resource)).sum()),
         }
     }
 
-    /// The time that the longest waiter of each stage has been in its queue.
-    fn oldest(&mut self, now: u64) -> Vec<u64> {
-        let mut since: Vec<u64> = self.stages.iter().map(|stage| stage.oldest_ns().unwrap_or(now).min(now)).collect();
-        for (_, row, stage) in self.grants.heads() {
-            let since = &mut since[usize::from(stage)];
-            *since = (*since).min(self.units.record(row).queued_ns());
-        }
-        since.into_iter().map(|since| now.saturating_sub(since)).collect()
-    }
-
-    fn stage_snapshot(&self, stage: &StageState, oldest_ns: u64) -> StageSnapshot {
+    fn stage_snapshot(&self, stage: &StageState, now: u64) -> StageSnapshot {
         let named = self.grants.specs().map(|spec| &spec.name).enumerate();
         let waiting_for = named
             .map(|(resource, name)| Waiting { resource: name.clone(), units: stage.waiting_for(resource) })
             .chain([Waiting { resource: "room".into(), units: stage.waiting_for_room() }])
             .filter(|waiting| waiting.units > 0);
-        StageSnapshot {
-            waiting_for: waiting_for.collect(),
-            waited_for: self.waited_for(stage),
-            ..stage.snapshot(oldest_ns)
-        }
+        StageSnapshot { waiting_for: waiting_for.collect(), waited_for: self.waited_for(stage), ..stage.snapshot(now) }
     }
 
     /// The waits of the stage's units, longest first.
@@ -81,7 +66,7 @@ impl State {
         waited
     }
 
-    pub(super) fn report(&mut self, flow: &str, now: u64) -> Report {
+    pub(super) fn report(&self, flow: &str, now: u64) -> Report {
         let snapshot = self.snapshot(flow, now);
         self.ledger.assert_conserved(self.intake.budget().in_flight());
         Report {
@@ -139,5 +124,92 @@ impl From<ResourceSnapshot> for ResourceReport {
             rate_per_s: resource.rate_per_s,
             peak_in_use: resource.peak_in_use,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use millstream_verify_random::Random;
+
+    use super::*;
+    use crate::engine::units::walk::{Sight, Walk};
+    use crate::failure::Failure;
+    use crate::flow::Flow;
+    use crate::need::Need;
+    use crate::policy::{Batch, Retry};
+
+    /// The arrival of the oldest unit in each stage's queue, from a look at every unit.
+    fn oldest_of_all(state: &State) -> Vec<Option<u64>> {
+        let mut oldest = vec![None; state.stages.iter().len()];
+        let mut walk = Walk::step((0, 0, 0), usize::MAX);
+        let mut see = |row: &_, stage: u16, sight: Sight<'_>| {
+            let queued_ns = match sight {
+                Sight::Queued { since_ns, .. } => since_ns,
+                Sight::Granted { .. } | Sight::InLine { .. } | Sight::ForKeys { .. } | Sight::ForRoom { .. } => {
+                    state.units.look(row).queued_ns()
+                }
+                _ => return,
+            };
+            let oldest: &mut Option<u64> = &mut oldest[usize::from(stage)];
+            *oldest = Some(oldest.map_or(queued_ns, |at| at.min(queued_ns)));
+        };
+        state.grants.walk(&mut walk, &mut see);
+        state.stages.walk(&mut walk, &mut see);
+        oldest
+    }
+
+    /// A flow whose units wait in queues, in lines of keys and of a rate, for keys, and for room.
+    fn random_flow(random: &mut Random) -> Flow<u64, u64> {
+        let mut flow = Flow::builder("random");
+        flow.workers(1 + random.below(4) as usize).inflight(2 + random.below(60));
+        let [first, second] = ["first", "second"].map(|name| flow.keyed_tokens(name, 1 + random.below(2)));
+        let limit = flow.rate("limit", crate::resource::Rate::per_second(20_000.0));
+        flow.max_keys(first, 2 + random.below(8) as usize);
+        let [fetch, open, store] = ["fetch", "open", "store"].map(|name| flow.inlet::<u64>(name));
+        let done = flow.retire();
+        let keys = 1 + random.below(12);
+        let by = move |unit: &u64, salt: u64| (Random::new(unit ^ salt).below(keys)).to_string();
+        let work = |unit: &mut u64, _: &mut crate::cx::Cx<'_>| {
+            std::thread::sleep(Duration::from_micros(Random::new(*unit).below(40)));
+            if Random::new(!*unit).below(9) == 0 { Err(Failure::msg("again")) } else { Ok(()) }
+        };
+        flow.update(fetch, work)
+            .need(Need::keyed(first, move |unit: &u64| by(unit, 1)))
+            .need(Need::keyed(second, move |unit: &u64| by(unit, 2)))
+            .retry(Retry::times(1))
+            .to(open);
+        let children = move |unit: &mut u64, _: &mut crate::cx::Cx<'_>| Ok((0..*unit % 3).map(Ok));
+        flow.split(open, children).need(Need::keyed(second, move |unit: &u64| by(unit, 3))).to(store);
+        flow.update(store, work)
+            .need(Need::keyed(second, move |unit: &u64| by(unit, 4)))
+            .need(Need::tokens(limit, 1))
+            .batch(Batch::of(1 + random.below(3) as usize))
+            .to(done);
+        flow.build(fetch).unwrap()
+    }
+
+    #[test]
+    fn the_oldest_wait_of_a_stage_is_that_of_its_oldest_unit_wherever_it_waits() {
+        let mut random = Random::seeded();
+        let mut seen = vec![0; 3];
+        for _ in 0..20 {
+            let flow = random_flow(&mut random);
+            let shared = flow.control().shared.clone();
+            let run = std::thread::spawn(move || flow.run(0..600));
+            while !run.is_finished() {
+                let state = shared.lock();
+                let oldest = oldest_of_all(&state);
+                for ((stage, oldest), seen) in state.stages.iter().zip(oldest).zip(&mut seen) {
+                    assert_eq!(stage.oldest_ns(), oldest, "{}", stage.name());
+                    *seen += usize::from(oldest.is_some());
+                }
+                drop(state);
+                std::thread::yield_now();
+            }
+            assert_eq!(run.join().unwrap().left, 0);
+        }
+        assert!(seen.iter().all(|&times| times > 20), "{seen:?}");
     }
 }

@@ -33,12 +33,12 @@ impl State {
 
     /// Puts a unit into the line for room; one that has `begun` has children in flight, or had.
     pub(super) fn wait_for_room(&mut self, mut row: Row, stage: u16, begun: bool, now: u64) {
-        self.stages.at_mut(stage).await_room();
         let record = self.units.record(&mut row);
         if begun {
             record.set_queued_ns(now);
         }
-        let depth = record.depth();
+        let (depth, queued_ns) = (record.depth(), record.queued_ns());
+        self.stages.at_mut(stage).await_room(queued_ns);
         self.grants.room_mut().wait(row, stage, depth, begun, now);
     }
 
@@ -61,10 +61,11 @@ impl State {
             return false;
         }
         let Some(mut waiter) = self.grants.room_mut().pop(stage) else { return false };
+        let record = self.units.record(&mut waiter.row);
         if !has_room {
-            self.units.record(&mut waiter.row).privilege();
+            record.privilege();
         }
-        self.stages.at_mut(stage).end_wait_for_room(now.saturating_sub(waiter.since_ns));
+        self.stages.at_mut(stage).end_wait_for_room(record.queued_ns(), now.saturating_sub(waiter.since_ns));
         self.try_unit(waiter.row, stage, Woken::No, now);
         true
     }

@@ -3,9 +3,9 @@
 //! The state is a plain state machine that knows neither threads nor clocks: every method takes the time as an
 //! argument, so tests drive it step by step. It only composes: each of its parts keeps its own fields to itself, and
 //! the steps on a unit's path (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) call the methods of several
-//! parts. Each step costs O(units it moves + stages), however many units wait elsewhere. Two methods look at the head
-//! of every line, and so at all resources and keys: `snapshot`, and `drop_oldest` of a flow that drops units when it is
-//! full.
+//! parts. Each step costs O(units it moves + stages), however many units wait elsewhere, up to the logarithm of their number
+//! for one that leaves a line. One method looks at the head of every line, and so at all resources and keys: `drop_oldest`
+//! of a flow that drops units when it is full.
 //!
 //! # Why one mutex
 //! A grant looks at several resources and at the lines of each, and takes all of them or none. That needs one

@@ -148,7 +148,7 @@ pub(crate) fn simulate(
             return Ok(Simulated { report, marks_ns: marks_ns.map(|at| at.unwrap_or(drive.now)) });
         }
         if !drive.step() {
-            let mut state = shared.lock();
+            let state = shared.lock();
             let snapshot = state.snapshot(shared.site().name(), drive.now);
             return Err(NoEnd::Stuck { left: snapshot.in_flight, held_by: snapshot.held_by() });
         }

@@ -3,6 +3,7 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `queue` | units that wait, in the order of their arrival |
+//! | `parked` | units that stand in lines, and since when the oldest of them is queued |
 //! | `batch` | units that have all they need and wait for a worker |
 //! | `auto_batch` | the size of batches where a flow sets none |
 //! | `stats` | counts and distributions |
@@ -13,6 +14,7 @@
 pub(crate) mod auto_batch;
 pub(crate) mod batch;
 pub(crate) mod open;
+pub(crate) mod parked;
 pub(crate) mod queue;
 pub(crate) mod stage;
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::auto_batch::AutoBatch;
 use super::batch::GrantedBatch;
+use super::parked::Parked;
 use super::queue::Queue;
 use super::stats::StageStats;
 use crate::engine::claims::{InstanceId, NO_STAGE, Wants};
@@ -80,12 +81,8 @@ pub(crate) struct StageState {
     granted: usize,
     /// Units that workers have taken in addition to the batch that counts as running.
     in_turns: usize,
-    /// Units that wait for a resource, by resource.
-    parked: Vec<u32>,
-    /// The sum of `parked`.
-    parked_units: usize,
-    /// Units that wait for room for their children.
-    for_room: usize,
+    /// Units in lines.
+    parked: Parked,
     /// A timer for its batches is set.
     batch_timer_set: bool,
     /// The stage itself waits for a batch permit.
@@ -131,9 +128,7 @@ impl StageState {
             batches: VecDeque::new(),
             granted: 0,
             in_turns: 0,
-            parked: vec![0; setup.resources],
-            parked_units: 0,
-            for_room: 0,
+            parked: Parked::new(setup.resources),
             batch_timer_set: false,
             awaits_permit: false,
             is_marked: false,
@@ -236,7 +231,7 @@ impl StageState {
     /// because a further unit would only stand behind them; where needs differ, a further unit may overtake them.
     pub(crate) fn free_seats(&self, workers: usize) -> usize {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
-        let in_line = if self.dynamic { 0 } else { self.parked_units };
+        let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };
         // A worker may have more units in its hands than its own seats, if units take longer now than when it took
         // them. It may even wait for a unit that is still in the queue, so it gets no other worker's seat.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
@@ -274,7 +269,7 @@ impl StageState {
     /// The number of units in the queue, whatever they wait for: those in lines, the granted ones, and those that
     /// workers have taken beside the batch that counts as running (`in_turns`).
     pub(crate) fn queued(&self) -> u64 {
-        (self.waiting.len() + self.granted + self.parked_units + self.for_room) as u64
+        (self.waiting.len() + self.granted + self.parked.for_resources() + self.parked.for_room()) as u64
     }
 
     /// The number of units that could run as soon as a worker is free and their needs are met, and of those in the further
@@ -308,39 +303,38 @@ impl StageState {
         self.waiting.oldest_ns()
     }
 
-    /// The arrival of the oldest unit in the queue or in the first granted batch.
+    /// The arrival of the unit that has been in the queue longest, whatever it waits for.
     pub(crate) fn oldest_ns(&self) -> Option<u64> {
-        let granted = self.batches.front().and_then(GrantedBatch::oldest_ns);
-        self.waiting.oldest_ns().into_iter().chain(granted).min()
+        // A unit that waited in a line may come to any batch; there are no more of them than workers can take next.
+        let granted = self.batches.iter().filter_map(GrantedBatch::oldest_ns);
+        granted.chain(self.waiting.oldest_ns()).chain(self.parked.oldest_ns()).min()
     }
 
-    /// Counts a unit that waits for a resource.
-    pub(crate) fn park(&mut self, resource: u16) {
-        self.parked[usize::from(resource)] += 1;
-        self.parked_units += 1;
+    /// Counts a unit that waits for a resource; it came to the queue at `queued_ns`.
+    pub(crate) fn park(&mut self, resource: u16, queued_ns: u64) {
+        self.parked.begin(resource, queued_ns);
     }
 
-    /// Counts a unit that has waited for a resource this long and waits no longer.
-    pub(crate) fn unpark(&mut self, resource: u16, waited_ns: u64) {
-        self.parked[usize::from(resource)] -= 1;
-        self.parked_units -= 1;
+    /// Counts a unit that came to the queue at `queued_ns`, has waited for a resource for `waited_ns`, and waits no longer.
+    pub(crate) fn unpark(&mut self, resource: u16, queued_ns: u64, waited_ns: u64) {
+        self.parked.end(resource, queued_ns);
         self.stats.waited_for_resource(resource, waited_ns);
     }
 
-    /// Counts a unit that waits for room for its children.
-    pub(crate) fn await_room(&mut self) {
-        self.for_room += 1;
+    /// Counts a unit that waits for room for its children; it came to the queue at `queued_ns`.
+    pub(crate) fn await_room(&mut self, queued_ns: u64) {
+        self.parked.begin_for_room(queued_ns);
     }
 
-    /// Counts a unit that has waited for room this long and waits no longer.
-    pub(crate) fn end_wait_for_room(&mut self, waited_ns: u64) {
-        self.for_room -= 1;
+    /// Counts a unit that came to the queue at `queued_ns`, has waited for room for `waited_ns`, and waits no longer.
+    pub(crate) fn end_wait_for_room(&mut self, queued_ns: u64, waited_ns: u64) {
+        self.parked.end_for_room(queued_ns);
         self.stats.waited_for_room(waited_ns);
     }
 
     /// The number of units that wait for room for their children.
     pub(crate) fn waiting_for_room(&self) -> u64 {
-        self.for_room as u64
+        self.parked.for_room() as u64
     }
 
     /// The number of children that the stage's next run may bring out, if there is room.
@@ -359,15 +353,14 @@ impl StageState {
     /// behind them.
     pub(crate) fn waiting_for(&self, resource: usize) -> u64 {
         let in_queue = if self.queues_for() == Some(resource) { self.waiting.len() as u64 } else { 0 };
-        u64::from(self.parked[resource]) + in_queue
+        u64::from(self.parked.for_resource(resource)) + in_queue
     }
 
     /// The resource that holds the stage's queue up. Where all units have the same needs, those in the queue wait for what
     /// those in line wait for; they take a place there when a worker could run them.
     pub(crate) fn queues_for(&self) -> Option<usize> {
-        let is_held_up = !self.dynamic && self.parked_units > 0;
-        let longest = || self.parked.iter().enumerate().max_by_key(|&(_, units)| units).map(|(resource, _)| resource);
-        if is_held_up { longest() } else { None }
+        let is_held_up = !self.dynamic && self.parked.for_resources() > 0;
+        if is_held_up { self.parked.longest() } else { None }
     }
 
     /// The number of units in the queue.

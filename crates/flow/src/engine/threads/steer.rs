@@ -143,7 +143,7 @@ impl Shared {
     }
 
     pub(crate) fn report(&self) -> Report {
-        let mut state = self.lock();
+        let state = self.lock();
         let now = self.now();
         state.report(self.site().name(), now)
     }

@@ -260,9 +260,7 @@ impl StageState {
         let granted = remaining.len();
         remaining.extend(self.batches.drain(..).flat_map(|batch| batch.rows));
         self.granted -= remaining.len() - granted;
-        self.parked.fill(0);
-        self.parked_units = 0;
-        self.for_room = 0;
+        self.parked.clear();
         self.open_groups = 0;
     }
 }

@@ -92,7 +92,7 @@ impl StageState {
     }
 
     /// The stage's own part of its snapshot; what its units wait for is left empty.
-    pub(crate) fn snapshot(&self, oldest_ns: u64) -> StageSnapshot {
+    pub(crate) fn snapshot(&self, now: u64) -> StageSnapshot {
         let mut snapshot = StageSnapshot {
             name: self.name.to_string(),
             waiting: self.queued(),
@@ -111,7 +111,7 @@ impl StageState {
             workers_min: self.workers.floor as u64,
             workers_max: self.workers.ceiling as u64,
             blocking: self.blocking,
-            oldest_ns: if self.queued() > 0 { oldest_ns } else { 0 },
+            oldest_ns: self.oldest_ns().map_or(0, |since_ns| now.saturating_sub(since_ns)),
             service_ns: Default::default(),
             wait_ns: Default::default(),
             waited_for: Vec::new(),
