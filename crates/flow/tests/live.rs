@@ -133,3 +133,51 @@ fn a_flow_is_recorded_and_asked_at_once() {
     let window = Trace::read(&*live.window(live.most_bytes())).unwrap();
     assert_eq!((window.units(), window.note()), (600, &"live".into()), "all have left");
 }
+
+#[test]
+fn what_waits_behind_a_slow_host_is_in_the_window() {
+    let mut flow = Flow::builder("hosts");
+    let host = flow.keyed_tokens("host", 1);
+    let slots = flow.tokens("slots", 64);
+    let (plan, fetch, done) = (flow.inlet("plan"), flow.inlet("fetch"), flow.retire());
+    flow.update(plan, |_: &mut u64, _| Ok(())).to(fetch);
+    // One host in eleven units is slow, and the line before it fills the flow.
+    let host_of = |unit: &u64| if unit.is_multiple_of(11) { "slow".to_owned() } else { format!("fast {}", unit % 11) };
+    flow.update(fetch, |unit: &mut u64, _| {
+        std::thread::sleep(Duration::from_millis(if unit.is_multiple_of(11) { 20 } else { 1 }));
+        Ok(())
+    })
+    .need(Need::keyed(host, host_of))
+    .need(Need::tokens(slots, 1))
+    .blocking()
+    .to(done);
+    flow.inflight(40);
+    let flow = flow.build(plan).unwrap();
+    let live = flow.live_trace("a test".into());
+    let control = flow.control();
+    let service = flow.start_from(0.., |_| ());
+    let is_full = |control: &millstream_flow::Control| control.snapshot().resources[0].waiters >= 37;
+    while !is_full(&control) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    live.begin();
+    let trace = loop {
+        let trace = Trace::read(&*live.window(live.most_bytes())).unwrap();
+        if trace.departed() >= 300 {
+            break trace;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let as_it_is = trace.replay(&WhatIf::default()).unwrap();
+    let ratio = as_it_is.steady_wall.as_secs_f64() / trace.measured().wall.as_secs_f64();
+    assert!((0.8..1.1).contains(&ratio), "{ratio}: {:?}", trace.measured());
+    assert!(as_it_is.report.bottleneck.starts_with("host: "), "{}", as_it_is.report.bottleneck);
+    assert_eq!(as_it_is.report.retired, trace.measured().retired);
+    let gain = |what_if: WhatIf| {
+        as_it_is.steady_wall.as_secs_f64() / trace.replay(&what_if).unwrap().steady_wall.as_secs_f64()
+    };
+    let (hosts, slots) = (gain(WhatIf::default().capacity("host", 2)), gain(WhatIf::default().capacity("slots", 128)));
+    assert!(hosts > 1.5 && slots < 1.1, "{hosts} {slots}");
+    control.abandon();
+    service.drain();
+}

@@ -28,7 +28,7 @@ const VISITS_RANGE: (f64, f64) = (2_000.0, 200_000.0);
 /// The bytes of a visit, before they are known.
 const VISIT_BYTES: f64 = 10.0;
 /// A window with fewer units tells nothing.
-const FEWEST_UNITS: usize = 20;
+const FEWEST_UNITS: u64 = 20;
 /// So old may the units be.
 const FRESH: Duration = Duration::from_secs(3);
 /// Questions that wait at once, beside the one that is being answered.
@@ -243,6 +243,7 @@ struct Window {
     trace: Trace,
     before: Answer,
     miss: f64,
+    contradiction: Option<String>,
     remembered: HashMap<Vec<String>, Value>,
 }
 
@@ -275,12 +276,15 @@ impl Replays {
         }
         let what_if = changes(settings, &window.trace).map_err(|error| error.to_string())?;
         let after = Answer::to(&window.trace, &what_if).map_err(|error| error.to_string())?;
+        let units = if window.trace.is_live() { window.trace.departed() } else { window.trace.units() as u64 };
         let answer = json!({
             "ok": true,
-            "units": window.trace.units(),
+            "units": units,
             // Those that they stand for.
-            "of": (window.trace.units() as f64 * window.trace.weight()).round() as u64,
+            "of": (units as f64 * window.trace.weight()).round() as u64,
+            "waiting": window.trace.waiting(),
             "miss": window.miss,
+            "contradiction": window.contradiction,
             "before": window.before,
             "after": after,
             "took_ms": now.elapsed().as_millis() as u64,
@@ -299,15 +303,13 @@ impl Replays {
             Ok((bytes, trace))
         };
         let (mut bytes, mut trace) = newest((self.visits * self.visit_bytes) as usize)?;
-        if trace.units() < FEWEST_UNITS {
+        if trace.departed() < FEWEST_UNITS {
             // Behind a long queue, the units that have left came in before many others.
             (bytes, trace) = newest(live.most_bytes())?;
         }
-        if trace.units() < FEWEST_UNITS {
-            let units = trace.units();
-            return Err(format!(
-                "{units} of the {FEWEST_UNITS} units that an answer needs have come in and left so far"
-            ));
+        if trace.departed() < FEWEST_UNITS {
+            let units = trace.departed();
+            return Err(format!("{units} of the {FEWEST_UNITS} units that an answer needs have left so far"));
         }
         let visits = trace.visits() as f64;
         self.visit_bytes = (bytes.len() as f64 / visits).clamp(1.0, 1000.0);
@@ -324,8 +326,9 @@ impl Replays {
 
 impl Window {
     fn of(trace: Trace, before: Answer, since: Option<u64>, taken: Instant) -> Self {
-        let miss = Doubt::of(&trace, &before).miss();
-        Window { taken, since, trace, before, miss, remembered: HashMap::new() }
+        let doubt = Doubt::of(&trace, &before);
+        let (miss, contradiction) = (doubt.miss(), doubt.contradiction);
+        Window { taken, since, trace, before, miss, contradiction, remembered: HashMap::new() }
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Doubt {
     units: u64,
     /// Things that the replay may lack, the likeliest first.
     pub(crate) reasons: Vec<String>,
+    /// Why the replay is of another run than this one, if it is limited by something else.
+    pub(crate) contradiction: Option<String>,
 }
 
 impl Doubt {
@@ -30,8 +32,11 @@ impl Doubt {
         let run = trace.measured();
         let lost = as_it_was.retired.abs_diff(run.retired).max(as_it_was.dead_lettered.abs_diff(run.dead_lettered));
         let units = run.retired + run.dead_lettered;
-        let mut doubt = Doubt { replayed_s: as_it_was.wall_s, measured_s, lost, units, reasons: Vec::new() };
+        let contradiction = contradiction(trace, as_it_was);
+        let mut doubt =
+            Doubt { replayed_s: as_it_was.wall_s, measured_s, lost, units, reasons: Vec::new(), contradiction };
         if doubt.is_serious() {
+            doubt.reasons.extend(doubt.contradiction.clone());
             if doubt.loses() {
                 let lost = text::counted(lost, "unit");
                 doubt.reasons.push(format!("{lost} end differently in the replay: the replay lacks a rule"));
@@ -48,7 +53,7 @@ impl Doubt {
 
     /// Whether the replay misses the run by more than it may, or loses units.
     pub(crate) fn is_serious(&self) -> bool {
-        self.miss().abs() > MAX_MISS || self.loses()
+        self.miss().abs() > MAX_MISS || self.loses() || self.contradiction.is_some()
     }
 
     /// Whether more than one unit in a hundred ends in another way. (How many groups there are may depend on the moment.)
@@ -57,13 +62,28 @@ impl Doubt {
     }
 }
 
+/// Why a window is no picture of the run: units wait for a resource that is not what limits the replay, and none of them is in it.
+fn contradiction(trace: &Trace, as_it_was: &Answer) -> Option<String> {
+    let run = trace.measured().bottleneck;
+    let names = |limit: &str, name: &str| limit.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));
+    let resource = trace.resources().into_iter().find(|resource| names(&run, &resource.name))?;
+    let lacks = trace.is_live() && trace.waiting() == 0 && !names(&as_it_was.limit, &resource.name);
+    lacks.then(|| {
+        format!(
+            "units that wait for {} have not left, and a replay of those that have lacks them; it is limited by {}",
+            text::printable(&resource.name),
+            text::printable(&as_it_was.limit)
+        )
+    })
+}
+
 fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
     let mut reasons = Vec::new();
     let span = |time: Duration| text::span(time.as_nanos() as u64);
     if live::is_short(trace) {
         reasons.push(format!(
-            "the window is short: {} have come in and left, and {} may be in flight at once; ask again later",
-            text::counted(trace.units() as u64, "unit"),
+            "the window is short: {} have left, and {} may be in flight at once; ask again later",
+            text::counted(trace.departed(), "unit"),
             text::count(trace.measured().inflight)
         ));
     }

@@ -17,7 +17,7 @@ use crate::steer::place::{self, Run};
 /// The number of units that are waited for, beside several times those in flight.
 const UNITS: u64 = 200;
 /// A window with fewer units tells nothing.
-const FEWEST: usize = 20;
+const FEWEST: u64 = 20;
 /// The multiple of the units in flight from which on a window is long enough for a steady pace.
 const ROUNDS: u64 = 4;
 /// The time for which a run is given to finish these units; a run with fewer than [`FEWEST`] is given more.
@@ -38,10 +38,10 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
     loop {
         let trace = window(&run).map_err(|error| if told { ended(&run, error) } else { error })?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
-        let (is_some, waited) = (trace.units() >= FEWEST, began.elapsed());
+        let (is_some, waited) = (trace.departed() >= FEWEST, began.elapsed());
         // A window that began with an earlier question, or with the run, has had its time.
         let spans = waited.max(trace.measured().wall);
-        if trace.units() as u64 >= enough || is_some && spans >= PATIENCE {
+        if trace.departed() >= enough || is_some && spans >= PATIENCE {
             return Ok(trace);
         }
         if waited >= LAST_PATIENCE {
@@ -77,14 +77,14 @@ fn ended(run: &Run, error: WhatIfError) -> WhatIfError {
 fn too_few(run: &Run, trace: &Trace) -> WhatIfError {
     WhatIfError::TooFew {
         run: text::printable(&run.name).into_owned(),
-        units: text::counted(trace.units() as u64, "unit"),
+        units: text::counted(trace.departed(), "unit"),
         fewest: FEWEST,
     }
 }
 
 /// Whether a window is too short for the pace to be steady.
 pub(super) fn is_short(trace: &Trace) -> bool {
-    trace.is_live() && (trace.units() as u64) < trace.measured().inflight.saturating_mul(ROUNDS)
+    trace.is_live() && trace.departed() < trace.measured().inflight.saturating_mul(ROUNDS)
 }
 
 /// Whether the path leads to a file that is no socket; `Ok(false)` if there is none.

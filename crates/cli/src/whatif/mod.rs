@@ -63,10 +63,10 @@ enum WhatIfError {
     #[error(transparent)]
     Run(#[from] SteerError),
     #[error(
-        "{run} has finished {units} of those that came in since it keeps them, and an answer needs {fewest}: it goes on \
+        "{run} has finished {units} since it keeps them, and an answer needs {fewest}: it goes on \
          keeping them, so ask again later"
     )]
-    TooFew { run: String, units: String, fewest: usize },
+    TooFew { run: String, units: String, fewest: u64 },
     #[error(
         "{run} has ended before enough of its units had left: run the flow with `--trace FILE`, and ask `millstream whatif FILE`"
     )]

@@ -33,11 +33,17 @@ pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
 
 /// The line that says which part of a run the answer is from, if it is not from the whole.
 pub(crate) fn part(trace: &Trace) -> String {
-    let units = text::counted(trace.units() as u64, "unit");
     if trace.is_live() {
-        let pace = text::seconds(trace.measured().wall.as_secs_f64());
-        return format!("window: the newest {units} that came in and left, at a pace of {pace} for as many\n");
+        let left = text::counted(trace.departed(), "unit");
+        let waiting = match trace.waiting() {
+            0 => String::new(),
+            waiting => format!(", and {} that wait", text::count(waiting as u64)),
+        };
+        let each_s = trace.measured().wall.as_secs_f64() / trace.units().max(1) as f64;
+        let pace = text::seconds(each_s * trace.departed() as f64);
+        return format!("window: the newest {left} that left, at a pace of {pace} for as many{waiting}\n");
     }
+    let units = text::counted(trace.units() as u64, "unit");
     if trace.weight() > 1.0 {
         return format!("sample: {units}, each for {:.1} of the run, with all of their families\n", trace.weight());
     }
@@ -268,7 +274,8 @@ fn itself_json(doubt: &Doubt) -> Value {
 fn add_part(object: &mut Value, trace: &Trace) {
     if trace.is_live() || trace.weight() > 1.0 {
         let name = if trace.is_live() { "window" } else { "sample" };
-        object[name] = json!({ "units": trace.units(), "weight": trace.weight() });
+        let units = if trace.is_live() { trace.departed() } else { trace.units() as u64 };
+        object[name] = json!({ "units": units, "waiting": trace.waiting(), "weight": trace.weight() });
     }
 }
 

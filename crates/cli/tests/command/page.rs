@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::http::{Answer, address, connect, exchange, get};
 use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, ended, until};
-use crate::whatif::{busy, let_end};
+use crate::whatif::{behind_a_slow_host, busy, let_end};
 
 const TOKEN: &str = "0123456789abcdef-token";
 
@@ -415,6 +415,27 @@ fn the_page_asks_what_would_happen_without_a_token() {
         assert_eq!(what_if(server, &format!("{json}{stranger}"), r#"{"client":"a","settings":[]}"#).status, 403);
     }
     assert_eq!(room.status("busy")["resources"][0]["capacity"], 1, "nothing has changed");
+    let_end(&room, running);
+}
+
+#[test]
+fn the_page_of_a_run_behind_a_slow_host_says_that_more_of_that_host_helps() {
+    let (room, mut running) = behind_a_slow_host(&["--page"]);
+    let server = address(&mut running, "page");
+    let ask = |settings: &str| {
+        let body = format!(r#"{{"client":"a","settings":[{settings}]}}"#);
+        serde_json::from_str::<Value>(&what_if(server, "Content-Type: application/json\r\n", &body).body).unwrap()
+    };
+    until("units have left", || ask("\"resource.host=2\"")["ok"] == true);
+    let gain = |settings: &str| {
+        let answer = ask(settings);
+        let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
+        assert!(answer["before"]["limit"].as_str().unwrap().starts_with("host: "), "{answer}");
+        assert!(answer["waiting"].as_u64() >= Some(18) && answer["contradiction"].is_null(), "{answer}");
+        pace(&answer["after"]) / pace(&answer["before"])
+    };
+    let (host, slots) = (gain("\"resource.host=2\""), gain("\"resource.slots=64\""));
+    assert!(host > 1.3 && slots < 1.1, "{host} {slots}");
     let_end(&room, running);
 }
 

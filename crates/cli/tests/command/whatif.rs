@@ -272,6 +272,50 @@ fn a_run_that_goes_on_is_asked_like_a_trace() {
     assert!(text(&gone.stderr).contains("there is no run busy"), "{}", text(&gone.stderr));
 }
 
+/// One slow host beside fast ones, and a source that never lets the line before it end, until there is a file `open`.
+pub(crate) const HOSTS: &str = r#"
+    name = "hosts"
+    inflight = 24
+    [resources]
+    slots = 32
+    "host:*" = 1
+    [source]
+    lines = "{input}"
+    [[stage]]
+    name = "fetch"
+    op = "exec"
+    exec = ["sh", "-c", "[ -e open ] || case $0 in slow) sleep 0.2;; *) sleep 0.01;; esac", "{line}"]
+    needs = { slots = 1, "host:{line}" = 1 }
+"#;
+
+/// A run of [`HOSTS`] whose line is as long as it will be.
+pub(crate) fn behind_a_slow_host(args: &[&str]) -> (Room, Running) {
+    let room = Room::new(HOSTS);
+    let hosts = ["slow", "a", "b", "c", "d", "e"];
+    room.write("in", hosts.iter().cycle().take(12_000).map(|host| format!("{host}\n")).collect::<String>());
+    let running = room.start(&[&["run", "flow.toml", "in"], args].concat());
+    until("the slow host has the whole flow waiting", || {
+        let status = room.status("hosts");
+        status["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["waiters"].as_u64() >= Some(20)))
+    });
+    (room, running)
+}
+
+#[test]
+fn a_run_behind_a_slow_host_is_helped_by_more_of_that_host() {
+    let (room, running) = behind_a_slow_host(&[]);
+    let output = room.run(&["whatif", "hosts", "--anyway", "--json"]);
+    assert_eq!(code(output.status), 0, "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["window"]["waiting"].as_u64() >= Some(18), "{found}");
+    assert!(found["as_it_was"]["limit"].as_str().unwrap().starts_with("host: "), "{found}");
+    let helps: Vec<&str> =
+        found["helps"].as_array().unwrap().iter().filter_map(|help| help["setting"].as_str()).collect();
+    assert_eq!(helps.first(), Some(&"resource.host"), "{found}");
+    assert!(!helps.contains(&"resource.slots") && !helps.contains(&"workers"), "{found}");
+    let_end(&room, running);
+}
+
 #[test]
 fn a_trace_is_handed_over_in_parts_and_only_as_it_was_taken() {
     use base64::Engine as _;

@@ -10,6 +10,8 @@ use super::crew::notes::BatchNote;
 use super::stages::stage::StageState;
 use super::state::State;
 use super::units::column::Row;
+#[cfg(feature = "trace")]
+use super::units::record::Record;
 use super::units::walk::{See, Sight, Walk, WalkedTo};
 use crate::explain::{Doing, Held, LineState, NoLine, UnitPlace, UnitState, WaitsFor};
 use crate::resource::Supply;
@@ -189,6 +191,24 @@ impl State {
         match walk.end() {
             Some(at) => {
                 search.at = at;
+                Stepped::GoesOn
+            }
+            None => Stepped::Over,
+        }
+    }
+
+    /// One step of a look at the units that wait to run in a stage: the number, the stage and the record of each.
+    #[cfg(feature = "trace")]
+    pub(super) fn search_waiting(&self, at: &mut WalkedTo, see: &mut dyn FnMut(u64, u16, &Record)) -> Stepped<()> {
+        let mut walk = Walk::step(*at, STEP);
+        self.walk(&mut walk, &mut |row, stage, sight| {
+            if stage != NO_STAGE && !matches!(sight, Sight::ForChildren { .. } | Sight::ForMembers) {
+                see(self.units.stamp(row).id(), stage, self.units.look(row));
+            }
+        });
+        match walk.end() {
+            Some(next) => {
+                *at = next;
                 Stepped::GoesOn
             }
             None => Stepped::Over,

@@ -6,7 +6,7 @@ use super::script::{Account, GroupSizes, Script, Unit, UnitIndex, Visit};
 use crate::engine::simulate::meter::Spent;
 use crate::trace::file::{Header, TraceError};
 use crate::trace::model::Kind;
-use crate::trace::run::{AskedFor, Born, End, Record, UnitRun};
+use crate::trace::run::{AskedFor, Born, End, Record, UnitRun, Waiting};
 use crate::trace::sampling;
 
 /// The most numbers of one pull that are looked at.
@@ -21,6 +21,10 @@ pub(super) struct Draft {
     /// The number of all children together.
     children: u64,
     pub(super) pulls: Vec<Pull>,
+    /// Units of a window that wait.
+    pub(super) waiting: Vec<Waiting>,
+    /// The first units, as many as these, stand for those that wait as the replay begins.
+    pub(super) standing: usize,
     pub(super) account: Account,
     most_visits: usize,
     /// Some units were left out.
@@ -67,6 +71,8 @@ impl Draft {
             born: Vec::new(),
             children: 0,
             pulls: Vec::new(),
+            waiting: Vec::new(),
+            standing: 0,
             account: Account::default(),
             most_visits,
             is_sample: false,
@@ -107,6 +113,7 @@ impl Draft {
         keeps: impl Fn(u64) -> bool,
     ) -> Result<(), TraceError> {
         match record {
+            Record::Waits(unit) => self.waiting.push(unit),
             Record::Pull { began_ns, wall_ns, first, units } => {
                 // Numbers count one by one, and a damaged trace may say that there are very many.
                 if (first..first.saturating_add(units.min(MAX_PULL))).any(keeps) {
@@ -172,6 +179,18 @@ impl Draft {
             group: unit.group,
             asks: (first, self.asks.len() as u32),
         }
+    }
+
+    /// The needs of a visit that differ by unit.
+    pub(super) fn asks_of(&self, visit: &Visit) -> &[AskedFor] {
+        let (from, to) = visit.asks;
+        &self.asks[from as usize..to as usize]
+    }
+
+    /// Raises the numbers of all units, none of which is a child.
+    pub(super) fn shift(&mut self, by: u64) {
+        self.visits.iter_mut().for_each(|(id, ..)| *id = id.saturating_add(by));
+        self.pulls.iter_mut().for_each(|pull| pull.first = pull.first.saturating_add(by));
     }
 
     /// The sizes of the groups that a stage's own code has closed.
@@ -258,6 +277,7 @@ impl Draft {
             of.peek().filter(|pull| pull.has(id)).map_or(Spent::default(), |pull| pull.each())
         };
         let pulls = roots.iter().map(pull).collect();
-        Ok(Script { units, visits, asks: self.asks, children, roots, pulls, account: self.account, group_sizes })
+        let (asks, standing, account) = (self.asks, self.standing, self.account);
+        Ok(Script { units, visits, asks, children, roots, standing, pulls, account, group_sizes })
     }
 }

@@ -6,6 +6,7 @@
 //! | `script` | what each unit did |
 //! | `draft` | a script while it is read |
 //! | `window` | the whole units of a live trace |
+//! | `waiting` | the units of a live trace that still wait |
 //! | `sample` | a part of a trace that is too long |
 //! | `stand_in` | a flow whose stages do what the script says |
 //! | `play` | the script as the stand-in performs it |
@@ -26,6 +27,7 @@ pub(crate) mod replayed;
 mod sample;
 pub(crate) mod script;
 pub(crate) mod stand_in;
+mod waiting;
 pub(crate) mod what_if;
 mod window;
 

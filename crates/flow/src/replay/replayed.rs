@@ -65,19 +65,20 @@ impl Trace {
     /// Reads a trace.
     ///
     /// The reader holds one chunk at a time, and of each run of a unit in a stage what a replay needs: about 90 bytes.
-    /// Of a [live trace](crate::LiveTrace) it takes the newest 100,000 units that are whole.
+    /// Of a [live trace](crate::LiveTrace) it takes the newest 100,000 units that are whole, and those that wait as units like
+    /// those that left.
     ///
     /// # Errors
     /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.
     pub fn read(input: impl BufRead) -> Result<Self, TraceError> {
         let mut draft = Draft::of(MAX_VISITS);
         let (header, mut measured) = read_trace(input, |header, _, record| {
-            let window = header.window;
-            let (Record::Run { began_ns, .. } | Record::Pull { began_ns, .. }) = record;
-            if !Draft::is_within(window, began_ns) {
+            if let Record::Run { began_ns, .. } | Record::Pull { began_ns, .. } = record
+                && !Draft::is_within(header.window, began_ns)
+            {
                 return Ok(());
             }
-            draft.take(header, record, |id| window.is_none_or(|window| id >= window.from_id))
+            draft.take(header, record, |_| true)
         })?;
         if header.window.is_some() {
             draft.keep_whole(&header, &mut measured);
@@ -187,6 +188,17 @@ impl Trace {
     /// The number of units that the source brought, as far as they are replayed.
     pub fn units(&self) -> usize {
         self.script.roots().len()
+    }
+
+    /// The number of units that left in the window of a [live trace](crate::LiveTrace), those that came before it among them.
+    /// Its replays have further ones, which stand for units that wait.
+    pub fn departed(&self) -> u64 {
+        self.measured.departed
+    }
+
+    /// The number of units that stand in lines as a replay of a [live trace](crate::LiveTrace) begins.
+    pub fn waiting(&self) -> usize {
+        self.script.standing()
     }
 
     /// The number of runs of units in stages, as far as they are replayed.

@@ -46,6 +46,8 @@ pub(crate) struct Script {
     pub(super) children: Vec<UnitIndex>,
     /// The units that the source brought, in order.
     pub(super) roots: Vec<UnitIndex>,
+    /// The number of roots at the beginning that stand for units which waited already.
+    pub(super) standing: usize,
     /// The time that each of those took to be pulled.
     pub(super) pulls: Vec<Spent>,
     pub(super) account: Account,
@@ -74,6 +76,10 @@ impl Account {
 }
 
 impl Script {
+    pub(super) fn standing(&self) -> usize {
+        self.standing
+    }
+
     pub(crate) fn roots(&self) -> &[UnitIndex] {
         &self.roots
     }
@@ -169,6 +175,7 @@ impl Script {
             asks: Vec::new(),
             children: Vec::new(),
             roots: Vec::new(),
+            standing: 0,
             pulls: Vec::new(),
             account: Account::default(),
             group_sizes: HashMap::new(),

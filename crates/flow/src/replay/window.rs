@@ -2,11 +2,12 @@
 //!
 //! A unit is whole if it was admitted after the window's beginning and has left with all of its family before the
 //! window's end. The run around it goes on, so a window has no beginning and no end of a run, and its units are measured
-//! at their steady pace.
+//! at the pace at which units left, whenever they came.
 
 use std::collections::{HashMap, HashSet};
 
 use super::draft::{Draft, Pull};
+use super::script::Visit;
 use crate::trace::file::{Header, Measured, Window};
 use crate::trace::model::Kind;
 use crate::trace::run::End;
@@ -51,9 +52,9 @@ impl Draft {
         for visits in self.visits.chunk_by(|a, b| a.0 == b.0) {
             let (id, _, first) = &visits[0];
             let (_, at, last) = &visits[visits.len() - 1];
-            let (root, ended_ns) = (root_of(*id), at.saturating_add(last.cpu_ns).saturating_add(last.wait_ns));
+            let root = root_of(*id);
             let family = families.entry(root).or_default();
-            *family = ended_ns.max(*family);
+            *family = ended_ns(*at, last).max(*family);
             if !has_left(last.end) || root == *id && !self.is_root(header, *id, first.stage) {
                 torn.insert(root);
             }
@@ -64,7 +65,8 @@ impl Draft {
             let seen: HashSet<u64> = self.visits.iter().map(|(id, ..)| *id).collect();
             torn.extend(parents.keys().filter(|id| !seen.contains(id)).map(|id| root_of(*id)));
         }
-        families.retain(|root, _| !torn.contains(root));
+        let from_id = header.window.map_or(0, |window| window.from_id);
+        families.retain(|root, _| !torn.contains(root) && *root >= from_id);
         let mut roots: Vec<u64> = families.keys().copied().collect();
         roots.sort_unstable();
         let older = roots.len().saturating_sub(MAX_UNITS);
@@ -72,10 +74,33 @@ impl Draft {
             families.remove(&root);
         }
         let before = self.visits.len();
-        self.visits.retain(|(id, ..)| families.contains_key(&root_of(*id)));
-        self.born.retain(|born| families.contains_key(&root_of(born.parent)));
+        let is_kept = |id: u64| families.contains_key(&root_of(id));
+        let pace = self.pace(header);
+        self.measure(&families, is_kept, measured);
+        self.born.retain(|born| is_kept(born.parent));
+        self.add_waiting(header, is_kept, measured);
         self.account.keep(self.visits.len(), before);
-        self.measure(&families, measured);
+        measured.departed = pace.departures as u64;
+        let units = (measured.admitted + measured.split) as usize;
+        measured.wall_ns = at_pace(units, pace.part, pace.took_ns);
+    }
+
+    /// The pace at which units have left since the window's beginning.
+    fn pace(&self, header: &Header) -> Pace {
+        let from_ns = header.window.map_or(0, |window| window.from_ns);
+        let last = |visits: &[(u64, u64, Visit)]| {
+            visits.last().map(|(_, at, last)| (*at, ended_ns(*at, last), has_left(last.end)))
+        };
+        let ends = self.visits.chunk_by(|a, b| a.0 == b.0).filter_map(last);
+        let mut departures: Vec<u64> =
+            ends.filter(|(began, _, left)| *left && *began >= from_ns).map(|(_, end, _)| end).collect();
+        departures.sort_unstable();
+        let part = steady_part(departures.len());
+        let took_ns = match part.map(|place| departures.get(place)) {
+            [Some(first), Some(last)] => last - first,
+            _ => 0,
+        };
+        Pace { departures: departures.len(), part, took_ns }
     }
 
     /// Whether a unit that is no child here is none at all: those of a family that began before the window are.
@@ -87,28 +112,23 @@ impl Draft {
         is_pulled || splits.peek().is_none() || first == entry && !splits.any(|stage| stage.next.contains(&entry))
     }
 
-    /// Notes what the families came to; `ended_ns` has the end of each.
-    fn measure(&self, ended_ns: &HashMap<u64, u64>, measured: &mut Measured) {
-        let mut departures = Vec::new();
+    /// Notes what the families that are kept came to; `ended_ns` has the end of each.
+    fn measure(&self, ended_ns: &HashMap<u64, u64>, is_kept: impl Fn(u64) -> bool, measured: &mut Measured) {
         for visits in self.visits.chunk_by(|a, b| a.0 == b.0) {
-            let (_, at, last) = &visits[visits.len() - 1];
-            departures.push(at.saturating_add(last.cpu_ns).saturating_add(last.wait_ns));
+            let (id, _, last) = &visits[visits.len() - 1];
             match last.end {
+                _ if !is_kept(*id) => {}
                 End::Dead => measured.dead_lettered += 1,
                 End::Join => measured.gathered += 1,
                 _ => {}
             }
         }
-        departures.sort_unstable();
         measured.admitted = ended_ns.len() as u64;
-        measured.split = self.born.iter().map(|born| born.children).sum();
+        let born = self.born.iter().filter(|born| is_kept(born.parent));
+        measured.split = born.map(|born| born.children).sum();
         measured.retired = (measured.admitted + measured.split)
             .saturating_sub(measured.dead_lettered)
             .saturating_sub(measured.gathered);
-        let part = steady_part(departures.len());
-        if let [Some(first), Some(last)] = part.map(|place| departures.get(place)) {
-            measured.wall_ns = at_pace(departures.len(), part, last - first);
-        }
         let began = |root: &u64| {
             let at = self.pulls.partition_point(|pull| pull.ended_before(*root));
             let pull = self.pulls.get(at).filter(|pull| pull.has(*root)).map(Pull::ended_ns);
@@ -126,7 +146,21 @@ impl Draft {
     }
 }
 
+/// The pace at which units left.
+struct Pace {
+    departures: usize,
+    /// The numbers of the two departures between which it counts.
+    part: [usize; 2],
+    /// The time between them.
+    took_ns: u64,
+}
+
+/// The end of a visit that began then.
+fn ended_ns(began_ns: u64, visit: &Visit) -> u64 {
+    began_ns.saturating_add(visit.cpu_ns).saturating_add(visit.wait_ns)
+}
+
 /// Whether a unit whose last run ended so has left the flow.
-fn has_left(end: End) -> bool {
+pub(super) fn has_left(end: End) -> bool {
     matches!(end, End::Retire | End::Skip | End::Dead | End::Join | End::Unfolded)
 }

@@ -35,6 +35,7 @@ pub fn write_events(input: impl BufRead, out: impl Write) -> Result<(), TraceErr
                 let args = json!({ "units": units });
                 event(&mut out, &mut first, &span("source", worker, began_ns, wall_ns, &args))?;
             }
+            Record::Waits(_) => {}
             Record::Run { stage, began_ns, units, .. } => {
                 let stage = header.model.stages.get(usize::from(stage)).map_or("?", |stage| &stage.name);
                 let mut at_ns = began_ns;

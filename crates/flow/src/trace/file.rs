@@ -44,6 +44,9 @@ pub(crate) struct Window {
     pub(crate) from_id: u64,
     /// As far as their runs began before this moment.
     pub(crate) until_ns: u64,
+    /// All records of runs that began at this time and later are there.
+    #[serde(default)]
+    pub(crate) from_ns: u64,
 }
 
 /// The properties of the machine that a replay depends on.
@@ -79,6 +82,9 @@ pub(crate) struct Measured {
     pub(crate) dead_lettered: u64,
     pub(crate) gathered: u64,
     pub(crate) left: u64,
+    /// The number of units that left in a window.
+    #[serde(default)]
+    pub(crate) departed: u64,
     pub(crate) latency_p50_ns: u64,
     pub(crate) latency_p99_ns: u64,
     pub(crate) latency_mean_ns: u64,
@@ -103,6 +109,7 @@ impl Measured {
             dead_lettered: report.dead_lettered,
             gathered: report.gathered,
             left: report.left,
+            departed: 0,
             latency_p50_ns: report.latency_ns.p50,
             latency_p99_ns: report.latency_ns.p99,
             latency_mean_ns: report.latency_ns.mean,

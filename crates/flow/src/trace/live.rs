@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::bytes::checksum;
+use super::bytes::{checksum, put};
 use super::costs;
 use super::file::{CHUNK, Header, Machine, Measured, SUMMARY, Window, put_frame};
 use super::model::{Model, ModelResource};
 use super::present::Built;
+use super::run::{Context, put_waiting};
 use super::tape::{Kept, RING_BYTES, Tape};
 use crate::engine::threads::shared::Shared;
 use crate::flow::Flow;
@@ -107,7 +108,7 @@ impl LiveTrace {
         self.tape.take_all();
         // Under the flow's mutex: workers that take units with higher numbers do so after this.
         let next_id = self.shared.lock().next_id();
-        self.tape.keep_from(next_id);
+        self.tape.keep_from(next_id, self.shared.now());
     }
 
     /// The number of the first unit since [`begin`](Self::begin) or [`restart`](Self::restart).
@@ -121,10 +122,12 @@ impl LiveTrace {
     }
 
     /// A trace of the units that were admitted since [`begin`](Self::begin) and have left, as far as they are kept; the
-    /// newest ones, in at most about `most_bytes`. [`Trace::read`](crate::Trace::read) reads it.
+    /// newest ones, in at most about `most_bytes`, and the units that wait now, in at most half as many.
+    /// [`Trace::read`](crate::Trace::read) reads it.
     ///
     /// Costs a copy of the records that workers have not handed over yet, at most 8 KiB of each (48 KiB while a file is
-    /// written), and workers that end a run wait for that.
+    /// written), and workers that end a run wait for that. Costs a look at each unit in flight, in short steps under the
+    /// flow's lock.
     ///
     /// # Panics
     /// Never: memory takes all bytes.
@@ -132,10 +135,11 @@ impl LiveTrace {
         // Each run that ended before this moment has left its record, so of a run that began before, all that came
         // before it in its unit's life are there.
         let until_ns = self.shared.now();
-        let Kept { chunks, from_id } = self.tape.kept(most_bytes);
+        let Kept { mut chunks, from_id, from_ns } = self.tape.kept(most_bytes);
+        chunks.extend(self.waiting(most_bytes / 2));
         let machine = *self.facts.machine.get_or_init(costs::measure);
         let mut header = Header::new(self.built.present(&self.shared), machine, self.facts.note.clone());
-        header.window = Some(Window { from_id, until_ns });
+        header.window = Some(Window { from_id, until_ns, from_ns });
         let mut out = Vec::with_capacity(chunks.iter().map(|chunk| chunk.len()).sum::<usize>() + 4096);
         let written = header.write_to(&mut out).and_then(|()| {
             chunks.iter().try_for_each(|chunk| put_frame(&mut out, CHUNK, chunk, checksum(chunk)))?;
@@ -144,6 +148,26 @@ impl LiveTrace {
         });
         written.expect("a vector takes all bytes, and a header has only string keys");
         out
+    }
+
+    /// The units that wait to run in a stage, as a chunk of records; all, or an even part of them.
+    fn waiting(&self, most_bytes: usize) -> Option<Arc<[u8]>> {
+        let mut one_in = 1;
+        loop {
+            // No worker: a number that none has.
+            let (mut out, mut context) = (Vec::new(), Context::default());
+            put(&mut out, u64::MAX);
+            let begins = out.len();
+            self.shared.see_waiting(|id, stage, record| {
+                if id % one_in == 0 && out.len() <= most_bytes {
+                    put_waiting(&mut out, &mut context, id, stage, record.asks());
+                }
+            });
+            if out.len() <= most_bytes {
+                return (out.len() > begins).then(|| out.into());
+            }
+            one_in *= 2;
+        }
     }
 
     /// The numbers of the run now. Those of the window are counted by its reader.

@@ -16,6 +16,7 @@ const MAX_ASKS: u64 = 1 << 16;
 
 const RUN: u8 = 1;
 const PULL: u8 = 2;
+const WAITS: u8 = 3;
 
 /// All units took the same time, as far as measured.
 const UNIFORM: u64 = 1;
@@ -130,7 +131,7 @@ impl End {
 }
 
 /// A need that differs by unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct AskedFor {
     pub(crate) resource: u16,
     pub(crate) amount: u64,
@@ -184,6 +185,17 @@ pub(crate) enum Record {
         first: u64,
         units: u64,
     },
+    /// A unit that waits to run in a stage, as a live trace is taken.
+    Waits(Waiting),
+}
+
+/// A unit that waits to run in a stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) id: u64,
+    pub(crate) stage: u16,
+    /// Its needs there that differ by unit.
+    pub(crate) asks: Vec<AskedFor>,
 }
 
 /// The state that shortens the records of a chunk: each is encoded relative to earlier ones.
@@ -198,6 +210,11 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn most_id(&self) -> u64 {
         self.most_id
+    }
+
+    /// The beginning of the last run.
+    pub(crate) fn at_ns(&self) -> u64 {
+        self.at_ns
     }
 
     /// Notes that the chunk has units with the numbers below `end`.
@@ -373,6 +390,16 @@ pub(crate) fn put_pull(out: &mut Vec<u8>, context: &mut Context, first: u64, uni
     context.saw_below(first + units);
 }
 
+/// Writes the record of a unit that waits to run in a stage.
+pub(crate) fn put_waiting(out: &mut Vec<u8>, context: &mut Context, id: u64, stage: u16, asks: &[Ask]) {
+    out.push(WAITS);
+    put_difference(out, context.id, id);
+    context.id = id;
+    put(out, stage.into());
+    put(out, asks.len() as u64);
+    asks.iter().for_each(|ask| put_ask(out, ask));
+}
+
 /// Reads the next record of a chunk; `None` if it is damaged.
 pub(crate) fn read(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<Record> {
     match numbers.next()? {
@@ -384,8 +411,26 @@ pub(crate) fn read(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<R
             let first = numbers.next_from(context.id)?;
             Some(Record::Pull { began_ns, wall_ns, first, units: numbers.next()? })
         }
+        3 => {
+            let id = numbers.next_from(context.id)?;
+            context.id = id;
+            let stage = u16::try_from(numbers.next()?).ok()?;
+            Some(Record::Waits(Waiting { id, stage, asks: read_asks(numbers)? }))
+        }
         _ => None,
     }
+}
+
+/// Reads the needs of a unit that differ by unit.
+fn read_asks(numbers: &mut Numbers<'_>) -> Option<Vec<AskedFor>> {
+    let mut asks = Vec::new();
+    for _ in 0..numbers.next_most(MAX_ASKS)? {
+        let resource = numbers.next()?;
+        let amount = numbers.next()?;
+        let key = if resource & 1 == 1 { Some(numbers.next()?) } else { None };
+        asks.push(AskedFor { resource: u16::try_from(resource >> 1).ok()?, amount, key });
+    }
+    Some(asks)
 }
 
 fn read_run(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<Record> {
@@ -433,12 +478,7 @@ fn read_run(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<Record> 
     }
     if has(ASKS) {
         for unit in &mut units {
-            for _ in 0..numbers.next_most(MAX_ASKS)? {
-                let resource = numbers.next()?;
-                let amount = numbers.next()?;
-                let key = if resource & 1 == 1 { Some(numbers.next()?) } else { None };
-                unit.asks.push(AskedFor { resource: u16::try_from(resource >> 1).ok()?, amount, key });
-            }
+            unit.asks = read_asks(numbers)?;
         }
     }
     let mut born = Vec::new();

@@ -96,6 +96,8 @@ struct Ring {
     bytes: usize,
     /// Of units with lower numbers, records may be missing.
     from_id: u64,
+    /// Records of runs that began earlier may be missing.
+    from_ns: u64,
 }
 
 #[derive(Clone)]
@@ -103,6 +105,16 @@ struct Frame {
     bytes: Arc<[u8]>,
     /// The highest number of a unit in it.
     most_id: u64,
+    /// The beginning of its last run.
+    last_ns: u64,
+}
+
+impl Ring {
+    /// Notes that a chunk is missing.
+    fn lose(&mut self, frame: &Frame) {
+        self.from_id = self.from_id.max(frame.most_id.saturating_add(1));
+        self.from_ns = self.from_ns.max(frame.last_ns.saturating_add(1));
+    }
 }
 
 /// Records that a tape has kept.
@@ -110,6 +122,8 @@ pub(super) struct Kept {
     pub(super) chunks: Vec<Arc<[u8]>>,
     /// All records of units with this number and higher ones are in the chunks.
     pub(super) from_id: u64,
+    /// All records of runs that began at this time and later are in the chunks.
+    pub(super) from_ns: u64,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -148,11 +162,11 @@ impl Tape {
         self.on.load(Ordering::Acquire)
     }
 
-    /// Keeps the newest chunks from now on, and none of those before; units with lower numbers than `from_id` began
-    /// earlier.
-    pub(super) fn keep_from(&self, from_id: u64) {
+    /// Keeps the newest chunks from now, `from_ns`, on, and none of those before; units with lower numbers than `from_id`
+    /// began earlier.
+    pub(super) fn keep_from(&self, from_id: u64, from_ns: u64) {
         let mut ring = lock(&self.ring);
-        *ring = Ring { since: Some(from_id), from_id: from_id.max(ring.from_id), ..Ring::default() };
+        *ring = Ring { since: Some(from_id), from_id: from_id.max(ring.from_id), from_ns, ..Ring::default() };
     }
 
     /// The number of the first unit since chunks are kept; `None`: they are not.
@@ -166,7 +180,7 @@ impl Tape {
         // All at once: a record is in its worker's chunk or in the ring, and in one of them.
         let chunks: Vec<_> = open.iter().map(|chunk| lock(chunk)).collect();
         let ring = lock(&self.ring);
-        let mut kept = Kept { chunks: Vec::new(), from_id: ring.from_id };
+        let mut kept = Kept { chunks: Vec::new(), from_id: ring.from_id, from_ns: ring.from_ns };
         let mut bytes = 0;
         for chunk in chunks.iter().filter(|chunk| !chunk.bytes.is_empty()) {
             kept.chunks.push(chunk.bytes.as_slice().into());
@@ -179,6 +193,7 @@ impl Tape {
             } else {
                 bytes = most_bytes;
                 kept.from_id = kept.from_id.max(frame.most_id.saturating_add(1));
+                kept.from_ns = kept.from_ns.max(frame.last_ns.saturating_add(1));
             }
         }
         kept
@@ -212,12 +227,12 @@ impl Tape {
         all.wake_delay.add(&times.wake_delay);
         all.fiber_start.add(&times.fiber_start);
         drop(all);
-        let (bytes, most_id) = chunk.take();
+        let (bytes, most_id, last_ns) = chunk.take();
         if bytes.is_empty() {
             return;
         }
         let bytes: Arc<[u8]> = bytes.into();
-        lock(&self.ring).push(Frame { bytes: bytes.clone(), most_id });
+        lock(&self.ring).push(Frame { bytes: bytes.clone(), most_id, last_ns });
         // A file may be slow, and only this worker has to wait for it.
         drop(chunk);
         if let Some(output) = &mut *lock(&self.out)
@@ -242,7 +257,7 @@ impl Ring {
             && let Some(oldest) = self.frames.pop_front()
         {
             self.bytes -= oldest.bytes.len();
-            self.from_id = self.from_id.max(oldest.most_id.saturating_add(1));
+            self.lose(&oldest);
         }
     }
 }
@@ -281,10 +296,11 @@ impl Chunk {
         (&mut self.bytes, &mut self.context)
     }
 
-    /// Takes the bytes, and the highest number of a unit in them; the next record begins a chunk.
-    fn take(&mut self) -> (Vec<u8>, u64) {
+    /// Takes the bytes, the highest number of a unit in them, and the beginning of the last run; the next record begins a
+    /// chunk.
+    fn take(&mut self) -> (Vec<u8>, u64, u64) {
         let context = std::mem::take(&mut self.context);
-        (std::mem::take(&mut self.bytes), context.most_id())
+        (std::mem::take(&mut self.bytes), context.most_id(), context.at_ns())
     }
 }
 
@@ -389,7 +405,7 @@ mod tests {
     use super::*;
 
     fn frame(bytes: usize, most_id: u64) -> Frame {
-        Frame { bytes: vec![0; bytes].into(), most_id }
+        Frame { bytes: vec![0; bytes].into(), most_id, last_ns: most_id }
     }
 
     #[test]
@@ -397,17 +413,17 @@ mod tests {
         let tape = Tape::default();
         lock(&tape.ring).push(frame(10, 5));
         assert_eq!(tape.kept(RING_BYTES).chunks.len(), 0, "it keeps nothing before it is asked");
-        tape.keep_from(100);
+        tape.keep_from(100, 100);
         for (nth, most_id) in [(1, 120), (2, 110), (3, 150)] {
             lock(&tape.ring).push(frame(RING_BYTES / 4 * nth, most_id));
         }
         // The first two have gone.
         let kept = tape.kept(RING_BYTES);
-        assert_eq!((kept.chunks.len(), kept.from_id), (1, 121));
+        assert_eq!((kept.chunks.len(), kept.from_id, kept.from_ns), (1, 121, 121));
         lock(&tape.ring).push(frame(100, 140));
         let newest = tape.kept(100);
         assert_eq!((newest.chunks.len(), newest.from_id), (1, 151), "less was asked for");
-        tape.keep_from(7);
+        tape.keep_from(7, 7);
         let kept = tape.kept(RING_BYTES);
         assert_eq!((kept.chunks.len(), kept.from_id), (0, 121), "numbers only rise");
     }

@@ -544,6 +544,9 @@ async function unlock(event) {
   if (!answer.ok || !byId('caps').hidden) return;
   byId('token').value = '';
   byId('caps').hidden = false;
+  // An answer that was there before can be done now, and needs no command.
+  byId('whatif-do').hidden = byId('whatif-answer').hidden;
+  if (!byId('whatif-answer').hidden) say(byId('whatif-command'), '');
   showRetry();
   const caps = [['inflight', () => String(now.totals.inflight_cap)], ['workers', () => String(now.totals.workers)],
     ['memory', () => (now.totals.memory_cap === null ? 'none' : String(now.totals.memory_cap))]];
@@ -673,6 +676,7 @@ async function ask() {
 
 /** A sentence for an answer whose replay of the run as it is comes to another pace than the run. */
 function doubt(answer) {
+  if (answer.contradiction) return ` This is a guess: ${answer.contradiction}.`;
   const miss = Math.abs(answer.miss) * 100;
   if (miss <= 5) return '';
   return ` The replay misses the ${frozen ? 'time' : 'pace'} that was measured by ${miss.toFixed(0)} %: this is a guess.`;
@@ -685,7 +689,7 @@ function showAnswer(answer, settings) {
   const command = frozen ? frozen.whatif.command : !unlocked() && flow.reach && 'millstream set ' + flow.reach;
   say(byId('whatif-command'), answer.ok && command ? [command, ...settings].join(' ') : '');
   if (!answer.ok) return say(byId('whatif-said'), 'No answer: ' + answer.error.trim() + '.');
-  const units = answer.of > answer.units ? `a sample, ${count(answer.units)} of the ${count(answer.of)} traced units` : `the ${frozen ? 'trace:' : 'newest'} ${count(answer.units)} units`;
+  const units = answer.of > answer.units ? `a sample, ${count(answer.units)} of the ${count(answer.of)} traced units` : `the ${frozen ? 'trace:' : 'newest'} ${count(answer.units)} units${answer.waiting ? ` that left, and ${count(answer.waiting)} that wait` : ''}`;
   say(byId('whatif-said'), `A replay of ${units}, in ${answer.took_ms} ms. It takes for granted that units come as they came, and that a disk or a server answers as fast to more requests as to fewer.${doubt(answer)}`);
   const lines = [...(frozen ? [['time in all', 'wall_s', span]] : []), ['throughput', 'throughput', rate], ['latency p50', 'p50_s', span], ['latency p99', 'p99_s', span], ['limited by', 'limit', String]];
   const row = ([name, member, words]) => {
@@ -704,6 +708,7 @@ async function findHelp() {
   let answered = 0;
   let refused = '';
   let last = null;
+  let withheld = null;
   for (const [i, slider] of sliders.entries()) {
     if (!canAsk()) break;
     say(byId('helps-said'), `Tries ${slider.key}, ${i + 1} of ${count(sliders.length)}.`);
@@ -715,10 +720,16 @@ async function findHelp() {
     }
     answered += 1;
     last = answer;
+    if (answer.contradiction) {
+      withheld = answer.contradiction;
+      break;
+    }
     const gain = answer.after.throughput / answer.before.throughput - 1;
     if (gain >= 0.01) found.push({ slider, to, gain, answer });
   }
   byId('helps-ask').disabled = false;
+  byId('helps').hidden = true;
+  if (withheld) return say(byId('helps-said'), `Nothing that can be said: ${withheld}. Ask again later.`);
   found.sort((a, b) => b.gain - a.gain);
   const none = 'Doubling any single setting gives nothing: change two at once, or make a stage faster.';
   const said = found.length ? 'Each alone, doubled:' : answered ? none : `No answer: ${refused || 'the run is over'}.`;

@@ -12,6 +12,8 @@ use crate::engine::intake::source::{Source, SourceEnd};
 use crate::engine::settings::Settings;
 use crate::engine::state::State;
 use crate::engine::units::column::Row;
+#[cfg(feature = "trace")]
+use crate::engine::units::record::Record;
 use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor};
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
@@ -68,6 +70,14 @@ impl Shared {
         let _over: Option<()> = self.search(|state, now| state.search_payloads(&mut search, now, &mut is_meant));
         let in_hand = self.lock().in_hand();
         FoundUnits { units: search.found.into_iter().zip(labels).collect(), in_all: search.in_all, in_hand }
+    }
+
+    /// Shows the units that wait to run in a stage: the number, the stage and the record of each. One that moves meanwhile
+    /// may be shown twice or not at all.
+    #[cfg(feature = "trace")]
+    pub(crate) fn see_waiting(&self, mut see: impl FnMut(u64, u16, &Record)) {
+        let mut at = (0, 0, 0);
+        let _over: Option<()> = self.search(|state, _| state.search_waiting(&mut at, &mut see));
     }
 
     /// A resource or one of its keys, with at most `most` of the units that hold it, and as many of those in its line.
