@@ -38,8 +38,9 @@ pub(super) fn play(
     flow.give_source(roots.into_iter());
     let mut pulls = ScriptedPulls { script, order: order.into_iter() };
     let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
-    // Units that stood in lines from the beginning make room for others, and leave last.
-    let part = steady_part(script.units().saturating_sub(script.standing()));
+    // As many leave as come while the flow is as full as it began; the units in line at the end leave without others behind them.
+    let standing = script.standing();
+    let part = steady_part(script.units().saturating_sub(standing).max(standing));
     let marks = part.map(|nth| nth as u64);
     let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, marks, max_events, viewer);
     let Simulated { report, marks_ns: [first_ns, last_ns] } = simulated.map_err(|no_end| match no_end {
