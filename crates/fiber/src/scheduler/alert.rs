@@ -3,8 +3,8 @@
 //! A worker that sleeps for a moment pays for it with the way into the kernel and back, and its waker pays as well. Looking
 //! is cheaper if work comes within that time, and wasted otherwise. The rule is competitive: a worker looks no longer than a
 //! sleep costs, so it never spends more than twice what the better choice would have cost. It takes the shortest of its
-//! recent sleeps for that cost: such a sleep had ended before it began. And it looks only while its waits are that short:
-//! each longer one halves the time.
+//! recent sleeps for that cost, for the wake-up of such a sleep came as it began. And it looks only while its waits are
+//! that short: each longer one halves the time, down to none.
 //!
 //! Source of the idea: A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor",
 //! 1991.
@@ -13,14 +13,18 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// A look at the queues, and the pauses after it.
+/// The most that a sleep can cost: a virtual machine whose idle cores halt takes some 50 µs to wake one. A sleep that has
+/// taken longer lacked work.
+const MAX_COST: Duration = Duration::from_micros(50);
+
+/// The pauses between two looks.
 const PAUSES: u32 = 8;
 
 /// A worker that shares its core lets the others run after this many looks.
 const LOOKS_A_YIELD: u32 = 16;
 
-/// The part of a recent sleep's time that is forgotten with each further one.
-const FORGOTTEN: u32 = 16;
+/// The known cost grows by one part in this many with each sleep, as the machine may have become slower.
+const GROWS_BY: u32 = 16;
 
 /// A sleep that is as short as this many times its cost was not worth it.
 const SHORT: u32 = 2;
@@ -28,15 +32,15 @@ const SHORT: u32 = 2;
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Alert {
-    /// What a sleep costs, as far as is known.
-    sleep: Cell<Duration>,
+    /// The cost of a sleep, as far as it is known.
+    cost: Cell<Duration>,
     /// The time for which the worker looks.
     look: Cell<Duration>,
 }
 
 impl Alert {
     pub(super) fn new() -> Self {
-        Alert { sleep: Cell::new(Duration::MAX), look: Cell::new(Duration::ZERO) }
+        Alert { cost: Cell::new(MAX_COST), look: Cell::new(Duration::ZERO) }
     }
 
     /// Looks for work, and returns whether there is some.
@@ -63,11 +67,10 @@ impl Alert {
 
     /// Learns from a sleep that has taken this long.
     pub(super) fn slept(&self, took: Duration) {
-        let known = self.sleep.get();
-        let cost = known.saturating_add(known / FORGOTTEN).min(took);
-        self.sleep.set(cost);
-        let was_short = took <= cost.saturating_mul(SHORT);
-        self.look.set(if was_short { cost } else { self.look.get().min(cost) / 2 });
+        let known = self.cost.get();
+        let cost = (known + known / GROWS_BY).min(MAX_COST).min(took);
+        self.cost.set(cost);
+        self.look.set(if took <= cost * SHORT { cost } else { self.look.get().min(cost) / 2 });
     }
 }
 
@@ -93,13 +96,16 @@ mod tests {
         alert.slept(SHORTEST);
         (0..40).for_each(|_| alert.slept(Duration::from_millis(10)));
         assert_eq!(alert.look.get(), Duration::ZERO);
+        let idle = Alert::new();
+        idle.slept(Duration::from_millis(10));
+        assert_eq!(idle.look.get(), Duration::ZERO, "its first sleep tells nothing about the cost");
     }
 
     #[test]
     fn a_look_sees_work_that_comes_meanwhile_and_ends_without() {
         let looks = Cell::new(0);
         let comes = || looks.replace(looks.get() + 1) == 40;
-        let looking_for = |most: Duration| Alert { sleep: Cell::new(most), look: Cell::new(most) };
+        let looking_for = |most: Duration| Alert { cost: Cell::new(most), look: Cell::new(most) };
         assert!(looking_for(Duration::from_secs(60)).look(comes));
         assert!(!looking_for(Duration::from_millis(1)).look(|| false));
     }

@@ -12,6 +12,7 @@ use super::post::Post;
 use super::shared::Shared;
 use super::state::Phase;
 use crate::contained::AbortOnUnwind;
+use crate::io::Poller;
 use crate::overflow::SignalStack;
 
 /// Once in this number of turns, an unstarted fiber goes before the ready ones, and timers are compared with the clock.
@@ -169,7 +170,9 @@ impl Local {
         if !self.ready.borrow().is_empty() {
             return true;
         }
-        if self.alert.look(|| self.seems_to_have_work()) {
+        // A descriptor becomes ready without a sign that a look would see.
+        let has_poller = self.poller.borrow().as_ref().is_some_and(Poller::is_in_use);
+        if !has_poller && self.alert.look(|| self.seems_to_have_work()) {
             return true;
         }
         let key = self.post.inbox.bell.snapshot();
