@@ -78,22 +78,22 @@ impl Alert {
 mod tests {
     use super::*;
 
-    const SHORTEST: Duration = Duration::from_micros(5);
+    const MIN_SLEEP: Duration = Duration::from_micros(5);
 
     #[test]
     fn a_worker_looks_as_long_as_its_shortest_sleep_while_sleeps_are_short() {
         let alert = Alert::new();
-        alert.slept(SHORTEST * 3);
-        alert.slept(SHORTEST);
-        assert_eq!(alert.look.get(), SHORTEST);
-        alert.slept(SHORTEST * 3 / 2);
-        assert!((SHORTEST..SHORTEST * 2).contains(&alert.look.get()), "{:?}", alert.look);
+        alert.slept(MIN_SLEEP * 3);
+        alert.slept(MIN_SLEEP);
+        assert_eq!(alert.look.get(), MIN_SLEEP);
+        alert.slept(MIN_SLEEP * 3 / 2);
+        assert!((MIN_SLEEP..MIN_SLEEP * 2).contains(&alert.look.get()), "{:?}", alert.look);
     }
 
     #[test]
     fn a_worker_that_sleeps_long_looks_no_more() {
         let alert = Alert::new();
-        alert.slept(SHORTEST);
+        alert.slept(MIN_SLEEP);
         (0..40).for_each(|_| alert.slept(Duration::from_millis(10)));
         assert_eq!(alert.look.get(), Duration::ZERO);
         let idle = Alert::new();

@@ -44,13 +44,13 @@ pub(super) struct Clocks {
     wake_delay_ns: Option<u64>,
 }
 
-/// What a worker has done since its last run.
+/// The rest of a worker since its last run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
-    /// It has not slept.
+    /// The worker has not slept.
     None,
     Untimed,
-    /// It has slept, and looked at its account before.
+    /// The worker has slept, and looked at its account before.
     Timed,
 }
 
