@@ -23,9 +23,9 @@ pub fn flow(n: u64) -> Result<u64, Error> {
 /// Fails when the engine refuses the flow or the trace.
 pub fn recorded(n: u64) -> Result<u64, Error> {
     let flow = four_stages()?;
-    let recording = flow.record(std::io::sink(), "noop".into()).map_err(untraced)?;
+    let recording = flow.record(std::io::sink(), "noop".into()).map_err(|error| untraced(&error))?;
     let report = flow.run(0..n);
-    recording.finish(&report).map_err(untraced)?;
+    recording.finish(&report).map_err(|error| untraced(&error))?;
     Ok(report.retired)
 }
 
@@ -48,7 +48,7 @@ pub fn sent(n: u64, senders: u64) -> Result<u64, Error> {
     Ok(service.drain().retired)
 }
 
-fn untraced(error: std::io::Error) -> Error {
+fn untraced(error: &std::io::Error) -> Error {
     Error::new(format!("the trace is not written: {error}"))
 }
 
