@@ -17,6 +17,7 @@ mod walk;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,13 +52,19 @@ pub(crate) enum SourceError {
         root: PathBuf,
     },
     /// A file or folder cannot be opened.
-    #[error("cannot read {}: {error}", path.display())]
+    #[error("cannot read {}: {error}{}", path.display(), of_option(path))]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
         /// The operating system's reason.
         error: io::Error,
     },
+}
+
+/// The way to give an address to an option that also stands alone, if the missing file looks like one.
+fn of_option(path: &Path) -> String {
+    let address = path.to_str().filter(|text| text.parse::<SocketAddr>().is_ok() && !path.exists());
+    address.map_or_else(String::new, |address| format!("; an option takes an address after `=`: --page={address}"))
 }
 
 /// Opens a flow's source over the command line's INPUTs, in groups if the flow wants them; a walk counts in `left_out` what is no unit.
@@ -249,6 +256,18 @@ mod tests {
         assert_eq!(paths_of("{input}", &["a", "b"]).unwrap(), [PathBuf::from("a"), PathBuf::from("b")]);
         assert_eq!(paths_of("{input}/list", &["a", "b"]).unwrap(), [PathBuf::from("a/list")]);
         assert_eq!(paths_of("list", &[]).unwrap(), [PathBuf::from("list")]);
+    }
+
+    #[test]
+    fn an_address_in_the_place_of_an_input_is_told_where_it_belongs() {
+        let unreadable = |path: &str| {
+            let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+            SourceError::Unreadable { path: path.into(), error }.to_string()
+        };
+        assert!(
+            unreadable("127.0.0.1:8931").ends_with("; an option takes an address after `=`: --page=127.0.0.1:8931")
+        );
+        assert!(!unreadable("list:1").contains("option"));
     }
 
     #[test]

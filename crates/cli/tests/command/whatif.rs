@@ -317,6 +317,49 @@ fn a_run_behind_a_slow_host_is_helped_by_more_of_that_host() {
 }
 
 #[test]
+fn an_answer_about_units_that_never_left_is_withheld() {
+    let flow = r#"
+        name = "stuck"
+        inflight = 24
+        [resources]
+        "host:*" = 1
+        [source]
+        lines = "{input}"
+        [[stage]]
+        name = "content"
+        op = "set"
+        payload = "{line}"
+        [[stage]]
+        name = "words"
+        op = "split"
+        by = "lines"
+        [[stage]]
+        name = "fetch"
+        op = "exec"
+        exec = ["sh", "-c", "until [ -e open ] || [ $0 = fast ]; do sleep 0.05; done", "{line}"]
+        needs = { "host:{line}" = 1 }
+    "#;
+    let room = Room::new(flow);
+    room.write(
+        "in",
+        (0..4000).map(|nth| if nth < 200 || nth % 2 == 0 { "fast\n" } else { "slow\n" }).collect::<String>(),
+    );
+    let running = room.start(&["run", "flow.toml", "in"]);
+    until("only the slow host's units are left", || {
+        let status = room.status("stuck");
+        status["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["waiters"].as_u64() >= Some(8)))
+    });
+    let answer = room.run(&["whatif", "stuck"]);
+    assert_eq!(code(answer.status), 1, "{}", text(&answer.stdout));
+    let said = text(&answer.stderr);
+    assert!(
+        said.contains("units that wait for host have not left, and a replay of those that have lacks them"),
+        "{said}"
+    );
+    let_end(&room, running);
+}
+
+#[test]
 fn a_trace_is_handed_over_in_parts_and_only_as_it_was_taken() {
     use base64::Engine as _;
     let (room, running) = busy(&[]);

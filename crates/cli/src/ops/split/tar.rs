@@ -1,6 +1,6 @@
 //! The regular files of a tar archive. Folders and links have no content and are passed over.
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tar::{Archive, Entry};
@@ -12,6 +12,10 @@ const BLOCK: u64 = 512;
 
 /// The most that may come before the content of a file: its header, and a longer name.
 const MAX_BEFORE: u64 = 1 << 20;
+
+/// Programs that compress archives, and how their files begin.
+const COMPRESSORS: [(&str, &[u8]); 4] =
+    [("gzip", b"\x1f\x8b"), ("zstd", b"\x28\xb5\x2f\xfd"), ("xz", b"\xfd7zXZ"), ("bzip2", b"BZh")];
 
 /// See the [module](self).
 pub(super) struct Members<R> {
@@ -119,6 +123,16 @@ impl<R: Read> Members<R> {
         }
     }
 
+    /// The program that may have compressed the archive, by its beginning.
+    fn compressor(&self) -> io::Result<Option<&'static str>> {
+        let mut state = self.input.state();
+        if state.at > 0 {
+            return Ok(None);
+        }
+        let begin = state.reader.fill_buf()?;
+        Ok(COMPRESSORS.into_iter().find(|(_, magic)| begin.starts_with(magic)).map(|(program, _)| program))
+    }
+
     fn skip_to_block(&mut self) -> io::Result<()> {
         let at = self.input.state().at;
         io::copy(&mut self.input.by_ref().take(at.next_multiple_of(BLOCK) - at), &mut io::sink()).map(drop)
@@ -138,9 +152,23 @@ impl<R: Read> Iterator for Members<R> {
         if self.ended {
             return None;
         }
+        let compressor = match self.compressor() {
+            Ok(compressor) => compressor,
+            Err(error) => {
+                self.ended = true;
+                return Some(Err(Torn::Unread(error)));
+            }
+        };
         let member = self.read().map_err(|error| {
             let unread = self.input.state().error.take();
-            unread.map_or_else(|| Torn::Senseless(format!("the archive is damaged: {error}")), Torn::Unread)
+            // The name of an archive's first file may begin in the same way, and such an archive can be read.
+            let senseless = || match compressor {
+                Some(program) => {
+                    format!("the archive is compressed: decompress it in a stage before, as `{program} -dc` does")
+                }
+                None => format!("the archive is damaged: {error}"),
+            };
+            unread.map_or_else(|| Torn::Senseless(senseless()), Torn::Unread)
         });
         let member = member.transpose();
         self.ended = !matches!(member, Some(Ok(_)));
@@ -204,6 +232,21 @@ mod tests {
         let endless = header.as_bytes().chain(io::repeat(b'a'));
         let found: Vec<_> = Members::new(BufReader::new(endless), 10_000).collect();
         assert!(matches!(&found[..], [Err(Torn::Senseless(message))] if message.contains("1 MiB")), "{found:?}");
+    }
+
+    #[test]
+    fn a_compressed_archive_is_told_as_that() {
+        for (program, first) in [("gzip", &b"\x1f\x8b\x08\x00"[..]), ("bzip2", b"BZh9"), ("xz", b"\xfd7zXZ\x00")] {
+            let bytes = [first, &[1; 2000]].concat();
+            let found: Vec<_> = Members::new(BufReader::new(bytes.as_slice()), 10_000).collect();
+            let [Err(Torn::Senseless(message))] = &found[..] else { panic!("{found:?}") };
+            assert!(message.starts_with("the archive is compressed: ") && message.contains(program), "{message}");
+        }
+        let mut builder = Builder::new(Vec::new());
+        let mut header = Header::new_gnu();
+        header.set_size(2);
+        builder.append_data(&mut header, "BZh9", &b"ok"[..]).unwrap();
+        assert_eq!(members(&builder.into_inner().unwrap(), 10_000), [(4, 2, false)]);
     }
 
     #[test]
