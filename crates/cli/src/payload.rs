@@ -137,8 +137,8 @@ impl Payload {
         Ok(())
     }
 
-    /// The content as a stream, which this payload becomes as well: bytes in memory are shared and not copied, unless other
-    /// units have a part in their block.
+    /// The content as a stream, which this payload becomes as well: bytes in memory are shared and not copied, unless they
+    /// are a part of a block.
     pub(crate) fn share(&mut self) -> Stream {
         if let Some(bytes) = self.owned() {
             *self = Stream::of_bytes(std::mem::take(bytes), 0).into();

@@ -168,6 +168,9 @@ fn what_waits_behind_a_slow_host_is_in_the_window() {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
+    for bytes in [0, 1, 19, 40] {
+        assert!(!live.window(bytes).is_empty(), "a window without room for the units that wait ends");
+    }
     let as_it_is = trace.replay(&WhatIf::default()).unwrap();
     let ratio = as_it_is.steady_wall.as_secs_f64() / trace.measured().wall.as_secs_f64();
     assert!((0.8..1.1).contains(&ratio), "{ratio}: {:?}", trace.measured());

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::request::Request;
 use super::response::Response;
 use super::steering::is_same_origin;
-use crate::whatif::{Answer, Doubt, changes};
+use crate::whatif::{Answer, Doubt, changes, usable};
 
 /// The time that one replay may take; an answer takes two of them, or three beside new units.
 const REPLAY: Duration = Duration::from_millis(70);
@@ -303,12 +303,12 @@ impl Replays {
             Ok((bytes, trace))
         };
         let (mut bytes, mut trace) = newest((self.visits * self.visit_bytes) as usize)?;
-        if trace.departed() < FEWEST_UNITS {
+        if usable(&trace) < FEWEST_UNITS {
             // Behind a long queue, the units that have left came in before many others.
             (bytes, trace) = newest(live.most_bytes())?;
         }
-        if trace.departed() < FEWEST_UNITS {
-            let units = trace.departed();
+        if usable(&trace) < FEWEST_UNITS {
+            let units = usable(&trace);
             return Err(format!("{units} of the {FEWEST_UNITS} units that an answer needs have left so far"));
         }
         let visits = trace.visits() as f64;

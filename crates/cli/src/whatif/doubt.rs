@@ -66,11 +66,13 @@ impl Doubt {
 fn contradiction(trace: &Trace, as_it_was: &Answer) -> Option<String> {
     let run = trace.measured().bottleneck;
     let names = |limit: &str, name: &str| limit.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));
-    let resource = trace.resources().into_iter().find(|resource| names(&run, &resource.name))?;
+    // A stage may have the name of a resource, but units do not wait for it.
+    let is_scarce = |name: &str| names(&run, name) && run.contains(" for it in ");
+    let resource = trace.resources().into_iter().find(|resource| is_scarce(&resource.name))?;
     let lacks = trace.is_live() && trace.waiting() == 0 && !names(&as_it_was.limit, &resource.name);
     lacks.then(|| {
         format!(
-            "units that wait for {} have not left, and a replay of those that have lacks them; it is limited by {}",
+            "units that wait for {} have not left, and the replay, which has only units that left, lacks them; it is limited by {}",
             text::printable(&resource.name),
             text::printable(&as_it_was.limit)
         )

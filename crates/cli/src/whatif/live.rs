@@ -38,10 +38,10 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
     loop {
         let trace = window(&run).map_err(|error| if told { ended(&run, error) } else { error })?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
-        let (is_some, waited) = (trace.departed() >= FEWEST, began.elapsed());
+        let (is_some, waited) = (usable(&trace) >= FEWEST, began.elapsed());
         // A window that began with an earlier question, or with the run, has had its time.
         let spans = waited.max(trace.measured().wall);
-        if trace.departed() >= enough || is_some && spans >= PATIENCE {
+        if usable(&trace) >= enough || is_some && spans >= PATIENCE {
             return Ok(trace);
         }
         if waited >= LAST_PATIENCE {
@@ -77,14 +77,20 @@ fn ended(run: &Run, error: WhatIfError) -> WhatIfError {
 fn too_few(run: &Run, trace: &Trace) -> WhatIfError {
     WhatIfError::TooFew {
         run: text::printable(&run.name).into_owned(),
-        units: text::counted(trace.departed(), "unit"),
+        units: text::counted(usable(trace), "unit"),
         fewest: FEWEST,
     }
 }
 
+/// The number of units that an answer rests on: those that left in the window, and those of the source that a replay has.
+/// Where stages split units, it has whole families alone.
+pub(crate) fn usable(trace: &Trace) -> u64 {
+    trace.departed().min(trace.units() as u64)
+}
+
 /// Whether a window is too short for the pace to be steady.
 pub(super) fn is_short(trace: &Trace) -> bool {
-    trace.is_live() && trace.departed() < trace.measured().inflight.saturating_mul(ROUNDS)
+    trace.is_live() && usable(trace) < trace.measured().inflight.saturating_mul(ROUNDS)
 }
 
 /// Whether the path leads to a file that is no socket; `Ok(false)` if there is none.

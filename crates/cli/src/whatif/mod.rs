@@ -35,6 +35,7 @@ use millstream_flow::{Trace, WhatIf};
 pub(crate) use self::answer::Answer;
 pub(crate) use self::doubt::Doubt;
 pub(crate) use self::goal::Goal;
+pub(crate) use self::live::usable;
 pub(crate) use self::page::{itself, part};
 pub(crate) use self::reading::{NotRead, kind_by_begin, read, sample};
 use self::replays::{NoReplay, Replays};
@@ -63,7 +64,7 @@ enum WhatIfError {
     #[error(transparent)]
     Run(#[from] SteerError),
     #[error(
-        "{run} has finished {units} since it keeps them, and an answer needs {fewest}: it goes on \
+        "{run} has finished {units} since it began to keep them, and an answer needs {fewest}: it goes on \
          keeping them, so ask again later"
     )]
     TooFew { run: String, units: String, fewest: u64 },

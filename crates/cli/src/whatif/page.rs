@@ -37,10 +37,9 @@ pub(crate) fn part(trace: &Trace) -> String {
         let left = text::counted(trace.departed(), "unit");
         let waiting = match trace.waiting() {
             0 => String::new(),
-            waiting => format!(", and {} that wait", text::count(waiting as u64)),
+            waiting => format!(", and {} that wait", text::count(waiting)),
         };
-        let each_s = trace.measured().wall.as_secs_f64() / trace.units().max(1) as f64;
-        let pace = text::seconds(each_s * trace.departed() as f64);
+        let pace = text::seconds(trace.departed_in().as_secs_f64());
         return format!("window: the newest {left} that left, at a pace of {pace} for as many{waiting}\n");
     }
     let units = text::counted(trace.units() as u64, "unit");

@@ -317,6 +317,37 @@ fn a_run_behind_a_slow_host_is_helped_by_more_of_that_host() {
 }
 
 #[test]
+fn pieces_without_a_whole_unit_are_no_answer() {
+    let flow = r#"
+        name = "pieces"
+        [source]
+        lines = "{input}"
+        [[stage]]
+        name = "read"
+        op = "read"
+        path = "{line}"
+        [[stage]]
+        name = "lines"
+        op = "split"
+        by = "lines"
+        [[stage]]
+        name = "work"
+        op = "exec"
+        exec = ["sh", "-c", "[ -e open ] || sleep 0.02"]
+    "#;
+    let room = Room::new(flow);
+    room.write("in", "big\n");
+    room.write("big", "line\n".repeat(20_000));
+    let running = room.start(&["run", "flow.toml", "in"]);
+    until("pieces retire", || room.status("pieces")["retired"].as_u64() > Some(3));
+    let answer = room.run(&["whatif", "pieces", "workers=4"]);
+    assert_eq!(code(answer.status), 2, "{}", text(&answer.stdout));
+    let said = text(&answer.stderr);
+    assert!(said.contains("has finished 0 units since it began to keep them"), "{said}");
+    let_end(&room, running);
+}
+
+#[test]
 fn an_answer_about_units_that_never_left_is_withheld() {
     let flow = r#"
         name = "stuck"
@@ -353,7 +384,9 @@ fn an_answer_about_units_that_never_left_is_withheld() {
     assert_eq!(code(answer.status), 1, "{}", text(&answer.stdout));
     let said = text(&answer.stderr);
     assert!(
-        said.contains("units that wait for host have not left, and a replay of those that have lacks them"),
+        said.contains(
+            "units that wait for host have not left, and the replay, which has only units that left, lacks them"
+        ),
         "{said}"
     );
     let_end(&room, running);

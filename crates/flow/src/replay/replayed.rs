@@ -196,9 +196,16 @@ impl Trace {
         self.measured.departed
     }
 
-    /// The number of units that stand in lines as a replay of a [live trace](crate::LiveTrace) begins.
-    pub fn waiting(&self) -> usize {
-        self.script.standing()
+    /// The time in which [as many units](Self::departed) leave at the pace of the window.
+    pub fn departed_in(&self) -> Duration {
+        Duration::from_nanos(self.measured.departed_ns)
+    }
+
+    /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace), as far as it has
+    /// units like them. A replay begins with them, or with an even part of them if there are many.
+    pub fn waiting(&self) -> u64 {
+        let one_in = self.header.window.map_or(0, |window| window.waiting_one_in);
+        (self.script.standing() as u64).saturating_mul(one_in)
     }
 
     /// The number of runs of units in stages, as far as they are replayed.

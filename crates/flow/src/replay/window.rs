@@ -81,6 +81,7 @@ impl Draft {
         self.add_waiting(header, is_kept, measured);
         self.account.keep(self.visits.len(), before);
         measured.departed = pace.departures as u64;
+        measured.departed_ns = at_pace(pace.departures, pace.part, pace.took_ns);
         let units = (measured.admitted + measured.split) as usize;
         measured.wall_ns = at_pace(units, pace.part, pace.took_ns);
     }

@@ -47,6 +47,9 @@ pub(crate) struct Window {
     /// All records of runs that began at this time and later are there.
     #[serde(default)]
     pub(crate) from_ns: u64,
+    /// Of the units that wait, one in this many is there; 0: none of them is.
+    #[serde(default)]
+    pub(crate) waiting_one_in: u64,
 }
 
 /// The properties of the machine that a replay depends on.
@@ -82,9 +85,11 @@ pub(crate) struct Measured {
     pub(crate) dead_lettered: u64,
     pub(crate) gathered: u64,
     pub(crate) left: u64,
-    /// The number of units that left in a window.
+    /// The number of units that left in a window, and the time that as many take at its pace.
     #[serde(default)]
     pub(crate) departed: u64,
+    #[serde(default)]
+    pub(crate) departed_ns: u64,
     pub(crate) latency_p50_ns: u64,
     pub(crate) latency_p99_ns: u64,
     pub(crate) latency_mean_ns: u64,
@@ -110,6 +115,7 @@ impl Measured {
             gathered: report.gathered,
             left: report.left,
             departed: 0,
+            departed_ns: 0,
             latency_p50_ns: report.latency_ns.p50,
             latency_p99_ns: report.latency_ns.p99,
             latency_mean_ns: report.latency_ns.mean,

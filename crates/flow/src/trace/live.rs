@@ -127,7 +127,7 @@ impl LiveTrace {
     ///
     /// Costs a copy of the records that workers have not handed over yet, at most 8 KiB of each (48 KiB while a file is
     /// written), and workers that end a run wait for that. Costs a look at each unit in flight, in short steps under the
-    /// flow's lock.
+    /// flow's lock, and another one for each time that the units that wait have to be halved.
     ///
     /// # Panics
     /// Never: memory takes all bytes.
@@ -136,10 +136,12 @@ impl LiveTrace {
         // before it in its unit's life are there.
         let until_ns = self.shared.now();
         let Kept { mut chunks, from_id, from_ns } = self.tape.kept(most_bytes);
-        chunks.extend(self.waiting(most_bytes / 2));
+        let (waiting, waiting_one_in) = self.waiting(most_bytes / 2).unzip();
+        chunks.extend(waiting);
+        let waiting_one_in = waiting_one_in.unwrap_or(0);
         let machine = *self.facts.machine.get_or_init(costs::measure);
         let mut header = Header::new(self.built.present(&self.shared), machine, self.facts.note.clone());
-        header.window = Some(Window { from_id, until_ns, from_ns });
+        header.window = Some(Window { from_id, until_ns, from_ns, waiting_one_in });
         let mut out = Vec::with_capacity(chunks.iter().map(|chunk| chunk.len()).sum::<usize>() + 4096);
         let written = header.write_to(&mut out).and_then(|()| {
             chunks.iter().try_for_each(|chunk| put_frame(&mut out, CHUNK, chunk, checksum(chunk)))?;
@@ -150,21 +152,27 @@ impl LiveTrace {
         out
     }
 
-    /// The units that wait to run in a stage, as a chunk of records; all, or an even part of them.
-    fn waiting(&self, most_bytes: usize) -> Option<Arc<[u8]>> {
+    /// The units that wait to run in a stage, as a chunk of records: one in the number that comes with it.
+    fn waiting(&self, most_bytes: usize) -> Option<(Arc<[u8]>, u64)> {
         let mut one_in = 1;
         loop {
             // No worker: a number that none has.
             let (mut out, mut context) = (Vec::new(), Context::default());
             put(&mut out, u64::MAX);
             let begins = out.len();
+            let mut seen = 0;
             self.shared.see_waiting(|id, stage, record| {
-                if id % one_in == 0 && out.len() <= most_bytes {
+                seen += 1;
+                if id % one_in == 0 && out.len() - begins <= most_bytes {
                     put_waiting(&mut out, &mut context, id, stage, record.asks());
                 }
             });
-            if out.len() <= most_bytes {
-                return (out.len() > begins).then(|| out.into());
+            if out.len() - begins <= most_bytes {
+                return (out.len() > begins).then(|| (out.into(), one_in));
+            }
+            if one_in > seen {
+                // There is room for none.
+                return None;
             }
             one_in *= 2;
         }

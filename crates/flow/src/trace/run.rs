@@ -202,6 +202,8 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     at_ns: u64,
+    /// The latest beginning of a run so far, as a writer knows it.
+    latest_ns: u64,
     id: u64,
     /// The highest number of a unit so far, as a writer knows it.
     most_id: u64,
@@ -212,9 +214,16 @@ impl Context {
         self.most_id
     }
 
-    /// The beginning of the last run.
-    pub(crate) fn at_ns(&self) -> u64 {
-        self.at_ns
+    /// The latest beginning of a run. Fibers that share a track write their runs in the order of the ends.
+    pub(crate) fn latest_ns(&self) -> u64 {
+        self.latest_ns
+    }
+
+    /// Writes the beginning of a run.
+    fn put_beginning(&mut self, out: &mut Vec<u8>, began_ns: u64) {
+        put_difference(out, self.at_ns, began_ns);
+        self.at_ns = began_ns;
+        self.latest_ns = self.latest_ns.max(began_ns);
     }
 
     /// Notes that the chunk has units with the numbers below `end`.
@@ -262,8 +271,7 @@ pub(crate) fn put_run(
         | flag(has(|record| record.delay_ns() > 0), DELAYS);
     out.push(RUN);
     put(out, stage.into());
-    put_difference(out, context.at_ns, began_ns);
-    context.at_ns = began_ns;
+    context.put_beginning(out, began_ns);
     put(out, units);
     put(out, flags);
     if flags & UNIFORM != 0 {
@@ -382,8 +390,7 @@ fn children(ran: &Ran<'_>, brood: &crate::engine::run::brood::Brood) -> Vec<Born
 /// Writes the record of a pull from the source.
 pub(crate) fn put_pull(out: &mut Vec<u8>, context: &mut Context, first: u64, units: u64, began_ns: u64, ended_ns: u64) {
     out.push(PULL);
-    put_difference(out, context.at_ns, began_ns);
-    context.at_ns = began_ns;
+    context.put_beginning(out, began_ns);
     put(out, ended_ns - began_ns);
     put_difference(out, context.id, first);
     put(out, units);

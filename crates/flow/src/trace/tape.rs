@@ -296,11 +296,11 @@ impl Chunk {
         (&mut self.bytes, &mut self.context)
     }
 
-    /// Takes the bytes, the highest number of a unit in them, and the beginning of the last run; the next record begins a
-    /// chunk.
+    /// Takes the bytes, the highest number of a unit in them, and the latest beginning of a run; the next record
+    /// begins a chunk.
     fn take(&mut self) -> (Vec<u8>, u64, u64) {
         let context = std::mem::take(&mut self.context);
-        (std::mem::take(&mut self.bytes), context.most_id(), context.at_ns())
+        (std::mem::take(&mut self.bytes), context.most_id(), context.latest_ns())
     }
 }
 

@@ -682,6 +682,9 @@ function doubt(answer) {
   return ` The replay misses the ${frozen ? 'time' : 'pace'} that was measured by ${miss.toFixed(0)} %: this is a guess.`;
 }
 
+/** A change: +12 %, −3 %. */
+const percent = (change) => (change > 0 ? '+' : '') + change.toFixed(0).replace('-', '−') + ' %';
+
 function showAnswer(answer, settings) {
   byId('whatif-answer').hidden = !answer.ok;
   byId('whatif-reset').hidden = false;
@@ -694,8 +697,9 @@ function showAnswer(answer, settings) {
   const lines = [...(frozen ? [['time in all', 'wall_s', span]] : []), ['throughput', 'throughput', rate], ['latency p50', 'p50_s', span], ['latency p99', 'p99_s', span], ['limited by', 'limit', String]];
   const row = ([name, member, words]) => {
     const [before, after] = [answer.before[member], answer.after[member]];
-    const change = typeof before === 'number' && before > 0 ? ((100 * after) / before - 100).toFixed(0).replace('-', '−') + ' %' : '';
-    return el('tr', {}, el('th', { scope: 'row' }, name), el('td', { class: 'text' }, words(before)), el('td', { class: 'text' }, words(after)), el('td', {}, change));
+    const change = typeof before === 'number' && before > 0 ? percent((100 * after) / before - 100) : '';
+    const cell = (value) => el('td', { class: 'text' }, ...prose(words(value)));
+    return el('tr', {}, el('th', { scope: 'row' }, name), cell(before), cell(after), el('td', {}, change));
   };
   const head = el('tr', {}, ...['', 'as it is', 'then', 'change'].map((name, i) => el('th', { scope: 'col', class: i === 3 ? '' : 'text' }, name)));
   byId('whatif-answer').replaceChildren(el('thead', {}, head), el('tbody', {}, ...lines.map(row)));
@@ -748,7 +752,7 @@ function helpLine({ slider, to, gain, answer }) {
     showSlider(slider);
     ask();
   });
-  const change = `${rate(answer.before.throughput)} → ${rate(answer.after.throughput)}, +${(100 * gain).toFixed(0)} %`;
+  const change = `${rate(answer.before.throughput)} → ${rate(answer.after.throughput)}, ${percent(100 * gain)}`;
   return el('li', {}, choose, ` ${change}; then limited by `, ...prose(answer.after.limit));
 }
 
@@ -756,7 +760,8 @@ async function doIt() {
   const answer = await steer(wanted());
   if (!answer.ok) return say(byId('whatif-said'), answer.error);
   say(byId('whatif-said'), 'Done: ' + answer.changed.join(', ') + '.');
-  for (const id of ['whatif-answer', 'whatif-reset', 'whatif-do']) byId(id).hidden = true;
+  for (const id of ['whatif-answer', 'whatif-reset', 'whatif-do', 'helps']) byId(id).hidden = true;
+  say(byId('helps-said'), 'The settings have changed: ask again.');
 }
 
 /** Lets sliders that were not moved follow the run. */
@@ -877,6 +882,7 @@ byId('unlock').addEventListener('submit', unlock);
 byId('whatif-reset').addEventListener('click', resetSliders);
 byId('whatif-do').addEventListener('click', doIt);
 byId('helps-ask').addEventListener('click', findHelp);
+byId('to-whatif').addEventListener('click', () => byId('helps-ask').click());
 byId('change-cancel').addEventListener('click', () => byId('change').close());
 byId('change-apply').addEventListener('click', (event) => {
   event.preventDefault();

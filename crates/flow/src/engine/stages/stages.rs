@@ -225,8 +225,8 @@ impl Stages {
         self.list.iter().map(StageState::could_run).sum()
     }
 
-    /// Whether non-blocking stages have fewer batches that could run now than there are workers. A stage that splits
-    /// has work for one of them alone, so it does not count.
+    /// Whether non-blocking stages have fewer batches than there are workers, those that still lack a need among them. A
+    /// stage that splits has work for one of them alone, so it does not count.
     fn run_low(&self, workers: usize) -> bool {
         let stages = self.list.iter().filter(|stage| !stage.is_blocking() && stage.splits().is_none());
         stages.map(|stage| stage.could_run().div_ceil(stage.batch_target())).sum::<usize>() < workers
