@@ -166,8 +166,8 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     assert_eq!(processes_with(&length), PROGRAMS);
     let dump = ended(&room.run(&["fibers", &control, "--dump"]), 0).0;
     let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
-    // Its first frame is of `exec`; a function below it may be inlined.
-    assert!(frames.first().is_some_and(|frame| frame.contains("ops::exec")), "{dump}");
+    // Without line tables, inlined functions are no frames.
+    assert!(frames.first().is_some_and(|frame| frame.contains("talk") || frame.contains("ops::exec")), "{dump}");
     // Two run the fibers, one watches over them, and eight at a time start programs; a thread that has just started one may
     // not be idle yet when the next program wants one.
     let seen = threads(process);

@@ -37,7 +37,8 @@ pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64
     let part = (roots as u128 * MAX_VISITS as u128 / script.visits().len().max(MAX_VISITS) as u128) as usize;
     let order: Vec<usize> = (0..part.max(1).min(roots)).collect();
     let delay = |loss: f64| -> Result<f64, ReplayError> {
-        let report = play(model, &factors, script, order.clone(), Costs { loss, ..costs }, None)?.report;
+        let report =
+            play(model, &factors, script, order.clone(), script.standing(), Costs { loss, ..costs }, None)?.report;
         let busy: u64 = report.stages.iter().map(|stage| stage.busy_ns).sum();
         let (cpu_ns, wait_ns) = script.spent_by(&order);
         Ok(busy.saturating_sub(cpu_ns).saturating_sub(wait_ns) as f64 / cpu_ns.max(1) as f64)

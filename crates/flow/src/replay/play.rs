@@ -23,12 +23,14 @@ pub struct Replayed {
     pub steady_wall: Duration,
 }
 
-/// Plays a script on the stand-in of a model. `order` lists the indices of its roots.
+/// Plays a script on the stand-in of a model. `order` lists the indices of its roots, of which the first `standing` wait as it
+/// begins.
 pub(super) fn play(
     model: &Model,
     factors: &[f64],
     script: &Arc<Script>,
     order: Vec<usize>,
+    standing: usize,
     costs: Costs,
     viewer: Option<Viewer<'_>>,
 ) -> Result<Replayed, ReplayError> {
@@ -39,7 +41,6 @@ pub(super) fn play(
     let mut pulls = ScriptedPulls { script, order: order.into_iter() };
     let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
     // As many leave as come while the flow is as full as it began; the units in line at the end leave without others behind them.
-    let standing = script.standing();
     let part = steady_part(script.units().saturating_sub(standing).max(standing));
     let marks = part.map(|nth| nth as u64);
     let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, marks, max_events, viewer);

@@ -325,7 +325,7 @@ impl Trace {
     fn replay_in(
         &self,
         what_if: &WhatIf,
-        order: Vec<usize>,
+        mut order: Vec<usize>,
         viewer: Option<Viewer<'_>>,
     ) -> Result<Replayed, ReplayError> {
         let Header { model, machine, .. } = &self.header;
@@ -335,7 +335,24 @@ impl Trace {
         let (mut model, mut machine) = (model.clone(), *machine);
         let factors = what_if.apply(&mut model, &mut machine)?;
         let costs = Costs { cores: machine.cores, loss: self.crowding_loss(), ..self.costs() };
-        play(&model, &factors, &self.script, order, costs, viewer)
+        let standing = self.lengthen_line(&mut order, model.inflight);
+        play(&model, &factors, &self.script, order, standing, costs, viewer)
+    }
+
+    /// Returns the number of units that wait as a replay begins. Where the line fills the flow, it fills a larger flow as well:
+    /// further units of the line take the place of the last ones that came, since a window is too short to show it grow.
+    fn lengthen_line(&self, order: &mut Vec<usize>, inflight: u64) -> usize {
+        let (standing, before) = (self.script.standing(), self.header.model.inflight);
+        if standing == 0 || inflight <= before || self.waiting() < before / 2 {
+            return standing;
+        }
+        let growth = standing as u128 * u128::from(inflight - before) / u128::from(before);
+        let later = order.split_off(standing.min(order.len()));
+        let more = growth.min(later.len() as u128 / 2) as usize;
+        let line = std::mem::take(order);
+        order.extend(line.iter().cycle().take(line.len() + more));
+        order.extend(&later[..later.len() - more]);
+        standing + more
     }
 
     /// The machine that the run was on, apart from the loss of crowded cores.

@@ -69,7 +69,7 @@ fn model(stages: Vec<ModelStage>, resources: &[(&str, ModelSupply)], inflight: u
 
 fn run(model: &Model, script: Script, costs: Costs) -> Report {
     let order = (0..script.roots().len()).collect();
-    play(model, &vec![1.0; model.stages.len()], &Arc::new(script), order, costs, None).unwrap().report
+    play(model, &vec![1.0; model.stages.len()], &Arc::new(script), order, 0, costs, None).unwrap().report
 }
 
 /// One stage with `servers` tokens, exponential times with the mean of a second, and exponential pauses of the source.
