@@ -2,7 +2,7 @@
 //! the end; copy them here when a step changes.
 
 /// The machine of the table, and its state; times vary by a third from run to run.
-pub(crate) const MEASURED_ON: &str = "about, on two cores of an AMD EPYC (a virtual machine), nothing built before";
+pub(crate) const MEASURED_ON: &str = "about, in a whole run, where steps run beside others: two cores of an AMD EPYC (a virtual machine), nothing built before";
 
 /// A step and its minutes. Builds count for the first step that needs them.
 const MINUTES: [(&str, f64); 19] = [
@@ -15,16 +15,16 @@ const MINUTES: [(&str, f64); 19] = [
     ("packages", 0.1),
     ("interface", 0.1),
     ("seeds", 0.1),
-    ("clippy", 4.2),
-    ("features", 0.4),
-    ("bare", 0.4),
-    ("unit", 21.0),
+    ("clippy", 2.1),
+    ("features", 3.2),
+    ("bare", 0.3),
+    ("unit", 14.0),
     ("doc", 0.6),
     ("msrv", 0.1),
-    ("python", 1.8),
-    ("loom", 9.2),
+    ("python", 1.4),
+    ("loom", 17.5),
     ("fast", 1.2),
-    ("all", 38.0),
+    ("all", 20.0),
 ];
 
 /// The minutes of a step, of `all` steps, or of `--fast` after a build.
