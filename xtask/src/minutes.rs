@@ -2,7 +2,8 @@
 //! the end; copy them here when a step changes.
 
 /// The machine of the table, and its state; times vary by a third from run to run.
-pub(crate) const MEASURED_ON: &str = "about, beside other steps, on two cores of an AMD EPYC (a virtual machine), nothing built before";
+pub(crate) const MEASURED_ON: &str =
+    "about, beside other steps, on two cores of an AMD EPYC (a virtual machine), nothing built before";
 
 /// A step and its minutes. Builds count for the first step that needs them.
 const MINUTES: [(&str, f64); 19] = [
