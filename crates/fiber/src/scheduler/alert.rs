@@ -43,8 +43,8 @@ impl Alert {
         Alert { cost: Cell::new(MAX_COST), look: Cell::new(Duration::ZERO) }
     }
 
-    /// Looks for work, and returns whether there is some.
-    pub(super) fn look(&self, has_work: impl Fn() -> bool) -> bool {
+    /// Looks for work, and returns whether there is some, or the next timer is due.
+    pub(super) fn look(&self, due: Option<Instant>, has_work: impl Fn() -> bool) -> bool {
         let most = self.look.get();
         if most.is_zero() {
             return has_work();
@@ -58,7 +58,11 @@ impl Alert {
             if looks.is_multiple_of(LOOKS_A_YIELD) {
                 std::thread::yield_now();
             }
-            if began.elapsed() >= most {
+            let now = Instant::now();
+            if due.is_some_and(|due| now >= due) {
+                return true;
+            }
+            if now - began >= most {
                 break;
             }
         }
@@ -68,7 +72,8 @@ impl Alert {
     /// Learns from a sleep that has taken this long.
     pub(super) fn slept(&self, took: Duration) {
         let known = self.cost.get();
-        let cost = (known + known / GROWS_BY).min(MAX_COST).min(took);
+        // A wake-up may come just before the sleep, which then costs next to nothing: one of them says little.
+        let cost = (known + known / GROWS_BY).min(MAX_COST).min(took.max(known / 2));
         self.cost.set(cost);
         self.look.set(if took <= cost * SHORT { cost } else { self.look.get().min(cost) / 2 });
     }
@@ -84,7 +89,7 @@ mod tests {
     fn a_worker_looks_as_long_as_its_shortest_sleep_while_sleeps_are_short() {
         let alert = Alert::new();
         alert.slept(MIN_SLEEP * 3);
-        alert.slept(MIN_SLEEP);
+        (0..4).for_each(|_| alert.slept(MIN_SLEEP));
         assert_eq!(alert.look.get(), MIN_SLEEP);
         alert.slept(MIN_SLEEP * 3 / 2);
         assert!((MIN_SLEEP..MIN_SLEEP * 2).contains(&alert.look.get()), "{:?}", alert.look);
@@ -93,7 +98,7 @@ mod tests {
     #[test]
     fn a_worker_that_sleeps_long_looks_no_more() {
         let alert = Alert::new();
-        alert.slept(MIN_SLEEP);
+        (0..4).for_each(|_| alert.slept(MIN_SLEEP));
         (0..40).for_each(|_| alert.slept(Duration::from_millis(10)));
         assert_eq!(alert.look.get(), Duration::ZERO);
         let idle = Alert::new();
@@ -106,7 +111,9 @@ mod tests {
         let looks = Cell::new(0);
         let comes = || looks.replace(looks.get() + 1) == 40;
         let looking_for = |most: Duration| Alert { cost: Cell::new(most), look: Cell::new(most) };
-        assert!(looking_for(Duration::from_secs(60)).look(comes));
-        assert!(!looking_for(Duration::from_millis(1)).look(|| false));
+        assert!(looking_for(Duration::from_secs(60)).look(None, comes));
+        assert!(!looking_for(Duration::from_millis(1)).look(None, || false));
+        let due = Instant::now() + Duration::from_millis(1);
+        assert!(looking_for(Duration::from_secs(60)).look(Some(due), || false), "a timer ends it");
     }
 }

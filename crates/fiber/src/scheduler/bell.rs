@@ -50,6 +50,11 @@ impl<A: Alarm> Bell<A> {
         self.rings.snapshot()
     }
 
+    /// Whether the bell has rung since the snapshot.
+    pub(crate) fn has_rung(&self, key: Key) -> bool {
+        self.rings.has_changed(key)
+    }
+
     /// Sleeps until the bell has rung since the snapshot, or until the deadline.
     pub(crate) fn sleep(&self, key: Key, deadline: Option<Instant>, policy: SpinPolicy) -> Waited {
         self.rings.wait_with(key, deadline, policy)
@@ -61,7 +66,7 @@ impl<A: Alarm> Bell<A> {
         self.in_poller.store(true, Relaxed);
         // Pairs with the fence in `ring`.
         fence(SeqCst);
-        poll(self.rings.has_changed(key));
+        poll(self.has_rung(key));
         self.in_poller.store(false, Relaxed);
     }
 }
