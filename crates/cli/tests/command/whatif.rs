@@ -311,7 +311,13 @@ fn a_run_behind_a_slow_host_is_helped_by_more_of_that_host() {
     assert!(found["as_it_was"]["limit"].as_str().unwrap().starts_with("host: "), "{found}");
     let helps: Vec<&str> =
         found["helps"].as_array().unwrap().iter().filter_map(|help| help["setting"].as_str()).collect();
-    assert_eq!(helps, ["resource.host"], "{found}");
+    assert_eq!(helps.first(), Some(&"resource.host"), "{found}");
+    assert!(!helps.contains(&"resource.slots") && !helps.contains(&"workers"), "{found}");
+    // More units in flight lengthen the line, apart from a few that pass it by in a window this short.
+    let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
+    let inflight = found["helps"].as_array().unwrap().iter().find(|help| help["setting"] == "inflight");
+    let gain = inflight.map_or(1.0, |help| pace(&help["answer"]) / pace(&found["as_it_was"]));
+    assert!(gain < 1.3, "{found}");
     let_end(&room, running);
 }
 
