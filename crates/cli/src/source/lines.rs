@@ -1,9 +1,9 @@
 //! `lines`: one unit a line of a file or of standard input.
 //!
-//! Lines are read as they are asked for, and at most a kilobyte of short ones is held: any length of input takes the same memory. A line is
-//! bytes up to a newline (a carriage return before it belongs to the ending) or up to a NUL byte; the last one needs no
-//! ending. A line longer than [`MAX_LINE_BYTES`] is not kept: in its place comes a record that says so, and the next line
-//! is read as usual.
+//! Lines are read as they are asked for, and at most a kilobyte of short ones is held: any length of input takes the same
+//! memory. A line is bytes up to a newline (a carriage return before it belongs to the ending) or up to a NUL byte; the
+//! last one needs no ending. A line longer than [`MAX_LINE_BYTES`] is not kept: in its place comes a record that says so,
+//! and the next line is read as usual.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,10 +1,10 @@
 //! How long an idle worker looks for work before it sleeps.
 //!
-//! A worker that sleeps for a moment pays for it with the way into the kernel and back, and its waker pays as well. Looking
-//! is cheaper if work comes within that time, and wasted otherwise. The rule is competitive: a worker looks no longer than a
-//! sleep costs, so it never spends more than twice what the better choice would have cost. It takes the shortest of its
-//! recent sleeps for that cost, for the wake-up of such a sleep came as it began. And it looks only while its waits are
-//! that short: each longer one halves the time, down to none.
+//! A sleep costs the worker the way into the kernel and back, and its waker a system call. To look costs less if work comes
+//! within that time, and is wasted otherwise. The rule is competitive: a worker looks no longer than a sleep costs, so once
+//! that cost is known, a wait costs at most twice as much as with foresight. The worker takes the shortest of its recent
+//! sleeps for the cost, since such a sleep was ended as it began. It looks only while its sleeps are that short: each longer
+//! one halves the time, down to none.
 //!
 //! Source of the idea: A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor",
 //! 1991.

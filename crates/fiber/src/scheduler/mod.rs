@@ -10,8 +10,9 @@
 //! as long as it waits, even if no handle is left, and neither a wait nor a wake-up touches the reference count.
 //!
 //! # A worker's sleep
-//! A worker without work looks for some for [a moment](alert), in which a sleep would not pay. It then takes a snapshot of its event count (its *bell*), enters the list of idle workers, searches
-//! all queues once more, and sleeps on the snapshot. No wake-up is lost:
+//! A worker without work looks for some for [a moment](alert), in which a sleep would not pay. It then takes a snapshot of
+//! its event count (its *bell*), enters the list of idle workers, searches all queues once more, and sleeps on the snapshot.
+//! No wake-up is lost:
 //!
 //! - A ready fiber is pushed to the inbox before the bell rings. If the worker missed the fiber, its snapshot is older
 //!   than the ring, and the sleep ends at once.

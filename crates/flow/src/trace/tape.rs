@@ -310,7 +310,7 @@ struct WorkerTrack {
     chunk: Arc<Mutex<Chunk>>,
     chunk_bytes: usize,
     clocks: Clocks,
-    /// That of the latest batch.
+    /// The recorded part of the latest batch.
     part: Part,
     /// The tape was on when the turn began.
     records: bool,

@@ -1,8 +1,8 @@
 //! `split`: a unit becomes several, one for each piece of its payload.
 //!
-//! Pieces are read as they are asked for, and only one is held, or a kilobyte of short lines: any length of payload takes the same memory. A piece that is
-//! wrong by itself, such as a line that is too long, comes as a unit that says so, and the next one is read as usual. Where
-//! the rest cannot be told from it, the unit that is split fails.
+//! Pieces are read as they are asked for, and only one is held, or a kilobyte of short lines: any length of payload takes
+//! the same memory. A piece that is wrong by itself, such as a line that is too long, comes as a unit that says so, and
+//! the next one is read as usual. Where the rest cannot be told from it, the unit that is split fails.
 
 pub(crate) mod block;
 mod json;
