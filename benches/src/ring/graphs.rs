@@ -7,7 +7,7 @@ use disruptor::{BusySpin, build_single_producer};
 use millstream_ring::graph::{Builder, Place};
 
 use super::peers::{Waits, Yielding, adder};
-use super::{CAPACITY, Pass, Wanted, table};
+use super::{CAPACITY, Load, Pass, Wanted, table};
 use crate::args::Args;
 use crate::compare::Role;
 use crate::error::Error;
@@ -31,12 +31,12 @@ fn beside(args: &Args, events: u64, ours: Pass, [yielding, spinning]: [Pass; 2])
     const YIELDING: &str = "disruptor, yielding";
     let competitors: [(&str, Role, Pass); 2] = [("graph", Role::Ours, ours), (YIELDING, Role::Peer, yielding)];
     let wanted = [Wanted { ours: "graph", peer: YIELDING, times: 1.0 }];
-    table(1, events, &competitors, &wanted, args.rounds)?;
+    table(Load::one_to_one(events), &competitors, &wanted, args.rounds)?;
     let few = if crate::machine::cores() < 4 { events / 60 } else { events };
     let competitors: [(&str, Role, Pass); 2] =
         [("graph", Role::Ours, ours), ("disruptor, spinning", Role::Reference, spinning)];
     println!("with {few} events, for scale:\n");
-    table(1, few, &competitors, &[], args.rounds)
+    table(Load::one_to_one(few), &competitors, &[], args.rounds)
 }
 
 fn our_adder() -> (impl FnMut(&u64, Place) + Send + 'static, Arc<AtomicU64>) {
@@ -50,18 +50,18 @@ fn agreed<const N: usize>(totals: [Arc<AtomicU64>; N]) -> u64 {
     if totals.iter().all(|&total| total == totals[0]) { totals[0] } else { 0 }
 }
 
-fn multicast(_: u64, events: u64) -> u64 {
+fn multicast(load: Load) -> u64 {
     let mut ring = Builder::single(CAPACITY, || 0u64);
     let totals = [(); 3].map(|()| {
         let (add, total) = our_adder();
         ring.handle(&[], add);
         total
     });
-    feed(ring, events);
+    feed(ring, load.per_producer);
     agreed(totals)
 }
 
-fn pipeline(_: u64, events: u64) -> u64 {
+fn pipeline(load: Load) -> u64 {
     let mut ring = Builder::single(CAPACITY, || 0u64);
     let mut before = Vec::new();
     let totals = [(); 3].map(|()| {
@@ -69,16 +69,16 @@ fn pipeline(_: u64, events: u64) -> u64 {
         before = vec![ring.handle(&before, add)];
         total
     });
-    feed(ring, events);
+    feed(ring, load.per_producer);
     agreed(totals)
 }
 
-fn diamond(_: u64, events: u64) -> u64 {
+fn diamond(load: Load) -> u64 {
     let mut ring = Builder::single(CAPACITY, || 0u64);
     let [(left, first), (right, second), (last, third)] = [our_adder(), our_adder(), our_adder()];
     let sides = [ring.handle(&[], left), ring.handle(&[], right)];
     ring.handle(&sides, last);
-    feed(ring, events);
+    feed(ring, load.per_producer);
     agreed([first, second, third])
 }
 
@@ -89,19 +89,19 @@ fn feed(ring: Builder<u64, millstream_ring::sequencer::Single>, events: u64) {
     running.join().expect("the handlers do not panic");
 }
 
-fn disruptor_multicast<W: Waits>(_: u64, events: u64) -> u64 {
+fn disruptor_multicast<W: Waits>(load: Load) -> u64 {
     let [(a, first), (b, second), (c, third)] = [adder(), adder(), adder()];
     let mut producer = build_single_producer(CAPACITY, || 0u64, W::HOW)
         .handle_events_with(a)
         .handle_events_with(b)
         .handle_events_with(c)
         .build();
-    (0..events).for_each(|n| W::publish(&mut producer, |event| *event = n));
+    (0..load.per_producer).for_each(|n| W::publish(&mut producer, |event| *event = n));
     drop(producer);
     agreed([first, second, third])
 }
 
-fn disruptor_pipeline<W: Waits>(_: u64, events: u64) -> u64 {
+fn disruptor_pipeline<W: Waits>(load: Load) -> u64 {
     let [(a, first), (b, second), (c, third)] = [adder(), adder(), adder()];
     let mut producer = build_single_producer(CAPACITY, || 0u64, W::HOW)
         .handle_events_with(a)
@@ -110,12 +110,12 @@ fn disruptor_pipeline<W: Waits>(_: u64, events: u64) -> u64 {
         .and_then()
         .handle_events_with(c)
         .build();
-    (0..events).for_each(|n| W::publish(&mut producer, |event| *event = n));
+    (0..load.per_producer).for_each(|n| W::publish(&mut producer, |event| *event = n));
     drop(producer);
     agreed([first, second, third])
 }
 
-fn disruptor_diamond<W: Waits>(_: u64, events: u64) -> u64 {
+fn disruptor_diamond<W: Waits>(load: Load) -> u64 {
     let [(a, first), (b, second), (c, third)] = [adder(), adder(), adder()];
     let mut producer = build_single_producer(CAPACITY, || 0u64, W::HOW)
         .handle_events_with(a)
@@ -123,7 +123,7 @@ fn disruptor_diamond<W: Waits>(_: u64, events: u64) -> u64 {
         .and_then()
         .handle_events_with(c)
         .build();
-    (0..events).for_each(|n| W::publish(&mut producer, |event| *event = n));
+    (0..load.per_producer).for_each(|n| W::publish(&mut producer, |event| *event = n));
     drop(producer);
     agreed([first, second, third])
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::{CAPACITY, Pass, Wanted, ours, timed};
+use super::{CAPACITY, Load, Pass, Wanted, ours, timed};
 use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
         let competitor =
             |name, queue| Competitor::new(name, Role::Peer, move || java.borrow_mut().timed(queue, producers, events));
         let competitors = vec![
-            Competitor::new(ours, Role::Ours, move || timed(producers, events, pass)),
+            Competitor::new(ours, Role::Ours, move || timed(Load::to_one(producers, events), pass)),
             competitor("LMAX Disruptor 4.0, yielding", "disruptor"),
             competitor("ArrayBlockingQueue", "queue"),
         ];

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use millstream_ring::channel;
 
+use super::percentile;
 use crate::args::Args;
 use crate::compare::median;
 use crate::error::Error;
@@ -45,10 +46,6 @@ pub(super) fn run(args: &Args, _: u64) -> Result<(), Error> {
 fn sorted(mut samples: Vec<f64>) -> Vec<f64> {
     samples.sort_by(f64::total_cmp);
     samples
-}
-
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    sorted[(sorted.len() - 1) * percent / 100]
 }
 
 fn through_ring(samples: usize) -> Vec<f64> {

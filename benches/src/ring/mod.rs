@@ -10,15 +10,18 @@
 
 mod cpu;
 mod event;
+mod fairness;
 mod graphs;
 mod java;
 mod latency;
 mod line;
 mod ours;
+mod pace;
 mod peers;
 mod pingpong;
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use disruptor::BusySpin;
 use event::Event;
@@ -38,8 +41,35 @@ const QUICK_EVENTS: u64 = 12_000;
 const MORE_EVENTS: u64 = 4;
 const MANY_EVENTS: u64 = 8;
 
-/// Sends `per_producer` numbers, from 0 up, from each producer, and returns the sum of the received numbers.
-type Pass = fn(producers: u64, per_producer: u64) -> u64;
+/// The events that pass through a ring: each producer sends the numbers from 0 up.
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    producers: u64,
+    consumers: u64,
+    per_producer: u64,
+}
+
+impl Load {
+    /// The events in equal parts from each producer.
+    fn new(producers: u64, consumers: u64, events: u64) -> Self {
+        Load { producers, consumers, per_producer: events / producers }
+    }
+
+    fn one_to_one(events: u64) -> Self {
+        Load::new(1, 1, events)
+    }
+
+    fn to_one(producers: u64, events: u64) -> Self {
+        Load::new(producers, 1, events)
+    }
+
+    fn events(self) -> u64 {
+        self.producers * self.per_producer
+    }
+}
+
+/// Passes a load and returns the sum of the received numbers.
+type Pass = fn(load: Load) -> u64;
 
 /// A target ratio: ours does at least `times` the peer's throughput.
 struct Wanted {
@@ -67,18 +97,40 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// A part of the report.
 type Part = fn(&Args, u64) -> Result<(), Error>;
 
-const PARTS: [(&str, Part); 17] = [
+const PARTS: [(&str, Part); 29] = [
     ("SPSC: 1 producer, 1 consumer", spsc),
     ("SPSC in batches", batches),
-    ("MPMC: 1 producer, 1 consumer", mpmc_from_one),
-    ("MPMC: 3 producers, 1 consumer", mpmc_from_three),
+    ("MPMC: 1 producer, 1 consumer", |args, events| mpmc::<u64, CAPACITY>(args, Load::one_to_one(2 * events))),
+    ("MPMC: 3 producers, 1 consumer", |args, events| {
+        mpmc::<u64, CAPACITY>(args, Load::to_one(3, MORE_EVENTS * events))
+    }),
+    ("MPMC: 16 producers, 1 consumer", |args, events| {
+        mpmc::<u64, CAPACITY>(args, Load::to_one(16, MORE_EVENTS * events))
+    }),
+    ("MPMC: 256 producers, 1 consumer", |args, events| {
+        mpmc::<u64, CAPACITY>(args, Load::to_one(256, MANY_EVENTS * events))
+    }),
+    ("MPMC: 1 producer, 3 consumers", |args, events| {
+        mpmc::<u64, CAPACITY>(args, Load::new(1, 3, MORE_EVENTS * events))
+    }),
+    ("MPMC: 4 producers, 4 consumers", |args, events| {
+        mpmc::<u64, CAPACITY>(args, Load::new(4, 4, MORE_EVENTS * events))
+    }),
     ("MPSC: 3 producers, 1 consumer", mpsc_from_three),
     ("Many producers, 1 consumer", many_to_one),
-    ("Capacity 4", |args, events| narrow::<4>(args, events)),
-    ("Capacity 16", |args, events| narrow::<16>(args, events)),
+    ("Capacity 1", |args, events| narrow::<1>(args, events / 20)),
+    ("Capacity 4", |args, events| narrow::<4>(args, events / 8)),
+    ("Capacity 16", |args, events| narrow::<16>(args, events / 4)),
+    ("Capacity 64", |args, events| narrow::<64>(args, events)),
+    ("Capacity 65,536", |args, events| narrow::<65_536>(args, events)),
     ("Events of 64 bytes", |args, events| sized::<8>(args, events)),
-    ("Events of 256 bytes", |args, events| sized::<32>(args, events)),
+    ("Events of 256 bytes", |args, events| sized::<32>(args, events / 2)),
+    ("Events of 1024 bytes", |args, events| sized::<128>(args, events / 8)),
     ("Round trip, capacity 1", pingpong::run),
+    ("Different speeds", pace::run),
+    ("Fairness", fairness::run),
+    ("On one core", |args, events| on_cores(&[0], args, events)),
+    ("Beside two busy threads", beside_busy_threads),
     ("Graph: multicast, 1 producer to 3 consumers", graphs::multicasts),
     ("Graph: pipeline of 3 consumers", graphs::pipelines),
     ("Graph: diamond, 2 consumers, then 1", graphs::diamonds),
@@ -88,19 +140,21 @@ const PARTS: [(&str, Part); 17] = [
 ];
 
 fn spsc(args: &Args, events: u64) -> Result<(), Error> {
-    let competitors: [(&str, Role, Pass); 6] = [
+    let competitors: [(&str, Role, Pass); 7] = [
         ("spsc, spinning", Role::Ours, ours::spsc_spinning::<u64, CAPACITY>),
         ("spsc", Role::Ours, ours::spsc::<u64, CAPACITY>),
         ("rtrb, spinning", Role::Peer, peers::rtrb_spinning::<u64, CAPACITY>),
         ("rtrb, yielding", Role::Peer, peers::rtrb_yielding::<u64, CAPACITY>),
         ("disruptor, spinning", Role::Peer, peers::disruptor_single::<BusySpin>),
         ("disruptor, yielding", Role::Peer, peers::disruptor_single::<Yielding>),
+        ("crossbeam-channel", Role::Peer, peers::crossbeam::<u64, CAPACITY>),
     ];
     let wanted = [
         Wanted { ours: "spsc, spinning", peer: "rtrb, spinning", times: 1.0 },
         Wanted { ours: "spsc", peer: "rtrb, yielding", times: 1.0 },
+        Wanted { ours: "spsc", peer: "crossbeam-channel", times: 3.0 },
     ];
-    table(1, 2 * events, &competitors, &wanted, args.rounds)
+    table(Load::one_to_one(2 * events), &competitors, &wanted, args.rounds)
 }
 
 fn batches(args: &Args, events: u64) -> Result<(), Error> {
@@ -116,11 +170,11 @@ fn batches(args: &Args, events: u64) -> Result<(), Error> {
     ];
     let wanted = [(0, SPINNING), (1, SPINNING), (2, YIELDING), (3, YIELDING)];
     let wanted = wanted.map(|(place, peer)| Wanted { ours: competitors[place].0, peer, times: 1.0 });
-    table(1, 5 * events, &competitors, &wanted, args.rounds)
+    table(Load::one_to_one(5 * events), &competitors, &wanted, args.rounds)
 }
 
 /// Our `mpmc` beside other channels of many senders and many receivers.
-fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, producers: u64, events: u64) -> Result<(), Error> {
+fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, load: Load) -> Result<(), Error> {
     let competitors: [(&str, Role, Pass); 5] = [
         ("mpmc", Role::Ours, ours::mpmc::<E, CAPACITY>),
         ("ArrayQueue, yielding", Role::Peer, peers::array_queue::<E, CAPACITY>),
@@ -130,15 +184,7 @@ fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, producers: u64, events: u6
     ];
     let wanted = ["ArrayQueue, yielding", "crossbeam-channel", "kanal"];
     let wanted = wanted.map(|peer| Wanted { ours: "mpmc", peer, times: 1.0 });
-    table(producers, events, &competitors, &wanted, args.rounds)
-}
-
-fn mpmc_from_one(args: &Args, events: u64) -> Result<(), Error> {
-    mpmc::<u64, CAPACITY>(args, 1, 2 * events)
-}
-
-fn mpmc_from_three(args: &Args, events: u64) -> Result<(), Error> {
-    mpmc::<u64, CAPACITY>(args, 3, MORE_EVENTS * events)
+    table(load, &competitors, &wanted, args.rounds)
 }
 
 fn mpsc_from_three(args: &Args, events: u64) -> Result<(), Error> {
@@ -152,20 +198,76 @@ fn mpsc_from_three(args: &Args, events: u64) -> Result<(), Error> {
         Wanted { ours: "mpsc", peer: "std sync_channel", times: 1.0 },
         Wanted { ours: "mpsc", peer: "disruptor, yielding", times: 1.0 },
     ];
-    table(3, MORE_EVENTS * events, &competitors, &wanted, args.rounds)?;
+    table(Load::to_one(3, MORE_EVENTS * events), &competitors, &wanted, args.rounds)?;
     in_a_row(if args.quick { 2 } else { 20 }, MORE_EVENTS * events)
 }
 
-/// Measures rings so small that the two sides wait for each other all the time, with fewer events.
+/// Measures rings of other capacities; in small ones the two sides wait for each other all the time.
 fn narrow<const CAPACITY: usize>(args: &Args, events: u64) -> Result<(), Error> {
-    one_to_one::<u64, CAPACITY>(args, events / 4)?;
-    mpmc::<u64, CAPACITY>(args, 3, events / 4)
+    one_to_one::<u64, CAPACITY>(args, events)?;
+    mpmc::<u64, CAPACITY>(args, Load::to_one(3, events))?;
+    mpmc::<u64, CAPACITY>(args, Load::new(4, 4, events))
 }
 
 /// Measures events that fill a cache line or more.
 fn sized<const WORDS: usize>(args: &Args, events: u64) -> Result<(), Error> {
     one_to_one::<[u64; WORDS], CAPACITY>(args, events)?;
-    mpmc::<[u64; WORDS], CAPACITY>(args, 3, events)
+    mpmc::<[u64; WORDS], CAPACITY>(args, Load::to_one(3, events))
+}
+
+/// Runs on these cores alone.
+fn on_cores(cores: &[usize], args: &Args, events: u64) -> Result<(), Error> {
+    let allowed = rustix::thread::sched_getaffinity(None).map_err(|error| Error::new(error.to_string()))?;
+    let mut few = rustix::thread::CpuSet::new();
+    cores.iter().for_each(|&core| few.set(core));
+    let set = |cores| rustix::thread::sched_setaffinity(None, cores).map_err(|error| Error::new(error.to_string()));
+    set(&few)?;
+    let measured = shared(args, events);
+    set(&allowed)?;
+    measured
+}
+
+/// Runs while other threads want the cores.
+fn beside_busy_threads(args: &Args, events: u64) -> Result<(), Error> {
+    let ended = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let measured = shared(args, events);
+        ended.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+/// Rings whose threads share cores with others.
+fn shared(args: &Args, events: u64) -> Result<(), Error> {
+    let competitors: [(&str, Role, Pass); 4] = [
+        ("spsc", Role::Ours, ours::spsc::<u64, CAPACITY>),
+        ("rtrb, yielding", Role::Peer, peers::rtrb_yielding::<u64, CAPACITY>),
+        ("crossbeam-channel", Role::Peer, peers::crossbeam::<u64, CAPACITY>),
+        ("disruptor, yielding", Role::Peer, peers::disruptor_single::<Yielding>),
+    ];
+    table(Load::one_to_one(events), &competitors, &[], args.rounds)?;
+    mpmc::<u64, CAPACITY>(args, Load::to_one(3, events))?;
+    mpmc::<u64, 16>(args, Load::new(4, 4, events / 4))
+}
+
+/// Works for this long.
+fn work(time: Duration) {
+    if time > Duration::ZERO {
+        let began = Instant::now();
+        while began.elapsed() < time {}
+    }
+}
+
+/// The figure that this many percent do not exceed.
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    sorted[(sorted.len() - 1) * percent / 100]
 }
 
 fn one_to_one<E: Event, const CAPACITY: usize>(args: &Args, events: u64) -> Result<(), Error> {
@@ -179,7 +281,7 @@ fn one_to_one<E: Event, const CAPACITY: usize>(args: &Args, events: u64) -> Resu
         Wanted { ours: "spsc, spinning", peer: "rtrb, spinning", times: 1.0 },
         Wanted { ours: "spsc", peer: "rtrb, yielding", times: 1.0 },
     ];
-    table(1, events, &competitors, &wanted, args.rounds)
+    table(Load::one_to_one(events), &competitors, &wanted, args.rounds)
 }
 
 /// Prints the slowest run beside the median, of all runs and of those before and after which the cores were about as
@@ -188,7 +290,7 @@ fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();
     for _ in 0..count {
-        speeds.push(1e3 / timed(3, events, ours::mpsc::<u64, CAPACITY>)?);
+        speeds.push(1e3 / timed(Load::to_one(3, events), ours::mpsc::<u64, CAPACITY>)?);
         trips.push(line::round_trip());
     }
     let verdict = |speeds: &[f64]| {
@@ -221,7 +323,7 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
     let mut rounds: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); counts.len()];
     let measured = |producers, sent| -> Result<(f64, f64), Error> {
         let before = cpu::process_time();
-        let wall = timed(producers, sent, ours::mpsc::<u64, CAPACITY>)?;
+        let wall = timed(Load::to_one(producers, sent), ours::mpsc::<u64, CAPACITY>)?;
         Ok((wall, (cpu::process_time() - before).as_nanos() as f64 / (MANY_EVENTS * events) as f64))
     };
     for _ in 0..args.rounds {
@@ -266,17 +368,9 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
 }
 
 /// Runs the competitors in turn and prints the table, with the target ratios.
-fn table(
-    producers: u64,
-    events: u64,
-    competitors: &[(&str, Role, Pass)],
-    wanted: &[Wanted],
-    rounds: u32,
-) -> Result<(), Error> {
-    let competitors = competitors
-        .iter()
-        .map(|&(name, role, pass)| Competitor::new(name, role, move || timed(producers, events, pass)))
-        .collect();
+fn table(load: Load, competitors: &[(&str, Role, Pass)], wanted: &[Wanted], rounds: u32) -> Result<(), Error> {
+    let competitors =
+        competitors.iter().map(|&(name, role, pass)| Competitor::new(name, role, move || timed(load, pass))).collect();
     let comparison = alternate("ns per event", 1, rounds, competitors)?;
     println!("{}\n", comparison.render());
     for wanted in wanted {
@@ -287,14 +381,13 @@ fn table(
 }
 
 /// Nanoseconds per event of one pass.
-fn timed(producers: u64, events: u64, pass: Pass) -> Result<f64, Error> {
-    let per_producer = events / producers;
+fn timed(load: Load, pass: Pass) -> Result<f64, Error> {
     let began = Instant::now();
-    let sum = pass(producers, per_producer);
+    let sum = pass(load);
     let nanoseconds = began.elapsed().as_nanos() as f64;
-    let expected = producers * (per_producer * (per_producer - 1) / 2);
+    let expected = load.events() * load.per_producer.saturating_sub(1) / 2;
     if sum == expected {
-        Ok(nanoseconds / (producers * per_producer) as f64)
+        Ok(nanoseconds / load.events() as f64)
     } else {
         Err(Error::new(format!("the numbers sent add up to {expected}, those received to {sum}")))
     }
@@ -322,7 +415,7 @@ mod tests {
 
     #[test]
     fn every_competitor_delivers_every_event() {
-        let passes: [(&str, Pass, u64); 24] = [
+        let passes: [(&str, Pass, u64); 28] = [
             ("spsc spinning", ours::spsc_spinning::<u64, 1024>, 1),
             ("spsc", ours::spsc::<u64, 1024>, 1),
             ("spsc, narrow", ours::spsc::<u64, 4>, 1),
@@ -347,10 +440,15 @@ mod tests {
             ("std", peers::std_channel::<u64, 1024>, 3),
             ("flume", peers::flume::<u64, 1024>, 3),
             ("mpsc, many", ours::mpsc::<u64, 1024>, 64),
+            ("mpmc, several consumers", ours::mpmc::<u64, 16>, 4),
+            ("array queue, several consumers", peers::array_queue::<u64, 16>, 4),
+            ("crossbeam, several consumers", peers::crossbeam::<u64, 16>, 4),
+            ("kanal, several consumers", peers::kanal::<u64, 16>, 4),
         ];
         for (name, pass, producers) in passes {
             for per_producer in [1, 64, 1000] {
-                let sum = pass(producers, per_producer);
+                let consumers = if name.ends_with("several consumers") { 4 } else { 1 };
+                let sum = pass(Load { producers, consumers, per_producer });
                 assert_eq!(sum, producers * (per_producer * (per_producer - 1) / 2), "{name}");
             }
         }

@@ -7,45 +7,48 @@ use millstream_ring::graph::Builder;
 use millstream_ring::sequencer::{Multi, Sequencer};
 use millstream_ring::{Options, WaitStrategy, channel};
 
-use super::CAPACITY;
 use super::event::Event;
+use super::{CAPACITY, Load};
 
 const BATCH: u64 = 64;
 
-pub(super) fn mpsc<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
-    many_to_one(channel::mpsc::<E>(CAPACITY), producers, per_producer)
+pub(super) fn mpsc<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    let (sender, receiver) = channel::mpsc::<E>(CAPACITY);
+    passed(sender, vec![receiver], load)
 }
 
-pub(super) fn mpmc<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
-    many_to_one(channel::mpmc::<E>(CAPACITY), producers, per_producer)
+pub(super) fn mpmc<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    let (sender, receiver) = channel::mpmc::<E>(CAPACITY);
+    passed(sender, vec![receiver; load.consumers as usize], load)
 }
 
-fn many_to_one<E: Event, C: Sequencer>(
-    (sender, receiver): (channel::Sender<E, Multi, C>, channel::Receiver<E, Multi, C>),
-    producers: u64,
-    per_producer: u64,
+fn passed<E: Event, C: Sequencer>(
+    sender: channel::Sender<E, Multi, C>,
+    receivers: Vec<channel::Receiver<E, Multi, C>>,
+    load: Load,
 ) -> u64
 where
     channel::Receiver<E, Multi, C>: Send,
 {
     std::thread::scope(|scope| {
-        for _ in 0..producers {
+        for _ in 0..load.producers {
             let sender = sender.clone();
             scope.spawn(move || {
-                (0..per_producer).for_each(|n| sender.send(E::of(n)).expect("the receiver outlives the sends"));
+                (0..load.per_producer).for_each(|n| sender.send(E::of(n)).expect("the receiver outlives the sends"));
             });
         }
         drop(sender);
-        scope.spawn(|| sum(receiver)).join().expect("the consumer does not panic")
+        let consumers: Vec<_> = receivers.into_iter().map(|receiver| scope.spawn(|| sum(receiver))).collect();
+        consumers.into_iter().map(|consumer| consumer.join().expect("the consumer does not panic")).sum()
     })
 }
 
-pub(super) fn spsc<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
-    one_to_one::<E>(Options::new(CAPACITY), events)
+pub(super) fn spsc<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    one_to_one::<E>(Options::new(CAPACITY), load.per_producer)
 }
 
-pub(super) fn spsc_spinning<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
-    one_to_one::<E>(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), events)
+pub(super) fn spsc_spinning<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    one_to_one::<E>(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), load.per_producer)
 }
 
 fn one_to_one<E: Event>(options: Options, events: u64) -> u64 {
@@ -60,12 +63,12 @@ fn sum<E: Event, P: Sequencer, C: Sequencer>(receiver: channel::Receiver<E, P, C
     receiver.into_iter().fold(0, |sum, event| sum.wrapping_add(event.number()))
 }
 
-pub(super) fn spsc_batches(_: u64, events: u64) -> u64 {
-    vectors(Options::new(CAPACITY), events)
+pub(super) fn spsc_batches(load: Load) -> u64 {
+    vectors(Options::new(CAPACITY), load.per_producer)
 }
 
-pub(super) fn spsc_batches_spinning(_: u64, events: u64) -> u64 {
-    vectors(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), events)
+pub(super) fn spsc_batches_spinning(load: Load) -> u64 {
+    vectors(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), load.per_producer)
 }
 
 fn vectors(options: Options, events: u64) -> u64 {
@@ -89,12 +92,12 @@ fn vectors(options: Options, events: u64) -> u64 {
     })
 }
 
-pub(super) fn graph_batches(_: u64, events: u64) -> u64 {
-    in_place(Options::new(CAPACITY), events)
+pub(super) fn graph_batches(load: Load) -> u64 {
+    in_place(Options::new(CAPACITY), load.per_producer)
 }
 
-pub(super) fn graph_batches_spinning(_: u64, events: u64) -> u64 {
-    in_place(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), events)
+pub(super) fn graph_batches_spinning(load: Load) -> u64 {
+    in_place(Options::new(CAPACITY).wait_strategy(WaitStrategy::Spin), load.per_producer)
 }
 
 fn in_place(options: Options, events: u64) -> u64 {

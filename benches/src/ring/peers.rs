@@ -7,19 +7,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use disruptor::wait_strategies::WaitStrategy;
 use disruptor::{BusySpin, Producer, Sequence, build_multi_producer, build_single_producer};
 
-use super::CAPACITY;
 use super::event::Event;
+use super::{CAPACITY, Load};
 
 const CLOSED: &str = "the other side lives until the end";
 
-/// Runs a consumer thread beside the producer threads.
-fn pass(producers: u64, produce: impl Fn() -> Box<dyn FnOnce() + Send>, consume: impl FnOnce() -> u64 + Send) -> u64 {
+/// Runs the producer threads and the consumer threads, and adds up what the consumers return.
+fn pass<'a>(
+    load: Load,
+    produce: impl Fn() -> Box<dyn FnOnce() + Send + 'a>,
+    consume: impl Fn() -> Box<dyn FnOnce() -> u64 + Send + 'a>,
+) -> u64 {
     std::thread::scope(|scope| {
-        for _ in 0..producers {
+        for _ in 0..load.producers {
             scope.spawn(produce());
         }
         drop(produce);
-        scope.spawn(consume).join().expect("the consumer does not panic")
+        let consumers: Vec<_> = (0..load.consumers).map(|_| scope.spawn(consume())).collect();
+        drop(consume);
+        consumers.into_iter().map(|consumer| consumer.join().expect("the consumer does not panic")).sum()
     })
 }
 
@@ -33,12 +39,12 @@ fn give_way() {
     std::thread::yield_now();
 }
 
-pub(super) fn rtrb_spinning<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
-    rtrb::<E>(CAPACITY, events, spin)
+pub(super) fn rtrb_spinning<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    rtrb::<E>(CAPACITY, load.per_producer, spin)
 }
 
-pub(super) fn rtrb_yielding<E: Event, const CAPACITY: usize>(_: u64, events: u64) -> u64 {
-    rtrb::<E>(CAPACITY, events, give_way)
+pub(super) fn rtrb_yielding<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    rtrb::<E>(CAPACITY, load.per_producer, give_way)
 }
 
 fn rtrb<E: Event>(capacity: usize, events: u64, pause: fn()) -> u64 {
@@ -71,33 +77,48 @@ fn summed<E: Event>(events: u64, mut pop: impl FnMut() -> Option<E>, pause: fn()
     sum
 }
 
-pub(super) fn array_queue<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
-    let queue = Arc::new(crossbeam_queue::ArrayQueue::new(CAPACITY));
-    let consumer = Arc::clone(&queue);
-    let produce = move || -> Box<dyn FnOnce() + Send> {
-        let queue = Arc::clone(&queue);
-        Box::new(move || {
-            for n in 0..per_producer {
+pub(super) fn array_queue<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    let queue = crossbeam_queue::ArrayQueue::new(CAPACITY);
+    let left = AtomicU64::new(load.producers);
+    let produce = || -> Box<dyn FnOnce() + Send> {
+        Box::new(|| {
+            for n in 0..load.per_producer {
                 while queue.push(E::of(n)).is_err() {
+                    give_way();
+                }
+            }
+            left.fetch_sub(1, Ordering::Release);
+        })
+    };
+    let consume = || -> Box<dyn FnOnce() -> u64 + Send> {
+        Box::new(|| {
+            let mut sum = 0u64;
+            loop {
+                if let Some(event) = queue.pop() {
+                    sum = sum.wrapping_add(E::number(&event));
+                } else if left.load(Ordering::Acquire) == 0 && queue.is_empty() {
+                    return sum;
+                } else {
                     give_way();
                 }
             }
         })
     };
-    pass(producers, produce, move || summed(producers * per_producer, || consumer.pop(), give_way))
+    pass(load, produce, consume)
 }
 
 /// Defines the channels that wait by themselves; they differ only in their names.
 macro_rules! channel {
     ($name:ident, $make:path) => {
-        pub(super) fn $name<E: Event, const CAPACITY: usize>(producers: u64, per_producer: u64) -> u64 {
+        pub(super) fn $name<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
             let (sender, receiver) = $make(CAPACITY);
             let produce = move || -> Box<dyn FnOnce() + Send> {
                 let sender = sender.clone();
-                Box::new(move || (0..per_producer).for_each(|n| sender.send(E::of(n)).expect(CLOSED)))
+                Box::new(move || (0..load.per_producer).for_each(|n| sender.send(E::of(n)).expect(CLOSED)))
             };
-            pass(producers, produce, move || {
-                receiver.into_iter().fold(0, |sum, event| sum.wrapping_add(event.number()))
+            pass(load, produce, move || {
+                let receiver = receiver.clone();
+                Box::new(move || receiver.into_iter().fold(0, |sum, event| sum.wrapping_add(E::number(&event))))
             })
         }
     };
@@ -105,8 +126,21 @@ macro_rules! channel {
 
 channel!(crossbeam, crossbeam_channel::bounded);
 channel!(kanal, kanal::bounded);
-channel!(std_channel, std::sync::mpsc::sync_channel);
 channel!(flume, flume::bounded);
+
+/// The standard library's channel has one receiver.
+pub(super) fn std_channel<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<E>(CAPACITY);
+    let receiver = Cell::new(Some(receiver));
+    let produce = move || -> Box<dyn FnOnce() + Send> {
+        let sender = sender.clone();
+        Box::new(move || (0..load.per_producer).for_each(|n| sender.send(E::of(n)).expect(CLOSED)))
+    };
+    pass(load, produce, move || {
+        let receiver = receiver.take().expect("one consumer");
+        Box::new(move || receiver.into_iter().fold(0, |sum, event| sum.wrapping_add(event.number())))
+    })
+}
 
 /// The way the threads of a disruptor wait.
 pub(super) trait Waits: WaitStrategy + 'static {
@@ -157,7 +191,8 @@ pub(super) fn adder() -> (impl FnMut(&u64, Sequence, bool) + Send + 'static, Arc
     (add, total)
 }
 
-pub(super) fn disruptor_single<W: Waits>(_: u64, events: u64) -> u64 {
+pub(super) fn disruptor_single<W: Waits>(load: Load) -> u64 {
+    let events = load.per_producer;
     let (add, total) = adder();
     let mut producer = build_single_producer(CAPACITY, || 0, W::HOW).handle_events_with(add).build();
     (0..events).for_each(|n| W::publish(&mut producer, |event| *event = n));
@@ -165,7 +200,8 @@ pub(super) fn disruptor_single<W: Waits>(_: u64, events: u64) -> u64 {
     total.load(Ordering::Relaxed)
 }
 
-pub(super) fn disruptor_batches<W: Waits>(_: u64, events: u64) -> u64 {
+pub(super) fn disruptor_batches<W: Waits>(load: Load) -> u64 {
+    let events = load.per_producer;
     let (add, total) = adder();
     let mut producer = build_single_producer(CAPACITY, || 0, W::HOW).handle_events_with(add).build();
     for first in (0..events).step_by(64) {
@@ -177,13 +213,13 @@ pub(super) fn disruptor_batches<W: Waits>(_: u64, events: u64) -> u64 {
     total.load(Ordering::Relaxed)
 }
 
-pub(super) fn disruptor_multi<W: Waits>(producers: u64, per_producer: u64) -> u64 {
+pub(super) fn disruptor_multi<W: Waits>(load: Load) -> u64 {
     let (add, total) = adder();
     let producer = build_multi_producer(CAPACITY, || 0, W::HOW).handle_events_with(add).build();
     std::thread::scope(|scope| {
-        for _ in 0..producers {
+        for _ in 0..load.producers {
             let mut producer = producer.clone();
-            scope.spawn(move || (0..per_producer).for_each(|n| W::publish(&mut producer, |event| *event = n)));
+            scope.spawn(move || (0..load.per_producer).for_each(|n| W::publish(&mut producer, |event| *event = n)));
         }
         drop(producer);
     });

@@ -1,49 +1,71 @@
 //! Round trips: a value to another thread and its answer, one at a time.
 
+use std::cell::RefCell;
 use std::thread;
+use std::time::Instant;
 
 use millstream_ring::sequencer::Sequencer;
 use millstream_ring::{Options, WaitStrategy, channel};
 
-use super::{Pass, Wanted, table};
+use super::percentile;
 use crate::args::Args;
-use crate::compare::Role;
+use crate::compare::{Comparison, Figures, Role};
 use crate::error::Error;
 
-/// Measures round trips; as in the other tables, the numbers are added up.
+/// Asks that many questions, and returns what each answer took in nanoseconds.
+type Game = fn(questions: u64) -> Vec<f64>;
+
+const COMPETITORS: [(&str, Role, Game); 9] = [
+    ("spsc", Role::Ours, spsc),
+    ("spsc, spinning", Role::Ours, spsc_spinning),
+    ("mpmc", Role::Ours, mpmc),
+    ("rtrb, spinning", Role::Peer, |questions| rtrb(questions, std::hint::spin_loop)),
+    ("rtrb, yielding", Role::Peer, |questions| rtrb(questions, thread::yield_now)),
+    ("crossbeam-channel", Role::Peer, crossbeam),
+    ("kanal", Role::Peer, kanal),
+    ("std sync_channel", Role::Peer, std_channel),
+    ("flume", Role::Peer, flume),
+];
+
+/// Measures the median and the 99th percentile of round trips.
 pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
-    let competitors: [(&str, Role, Pass); 9] = [
-        ("spsc", Role::Ours, spsc),
-        ("spsc, spinning", Role::Ours, spsc_spinning),
-        ("mpmc", Role::Ours, mpmc),
-        ("rtrb, spinning", Role::Peer, |_, events| rtrb(events, std::hint::spin_loop)),
-        ("rtrb, yielding", Role::Peer, |_, events| rtrb(events, thread::yield_now)),
-        ("crossbeam-channel", Role::Peer, crossbeam),
-        ("kanal", Role::Peer, kanal),
-        ("std sync_channel", Role::Peer, std_channel),
-        ("flume", Role::Peer, flume),
-    ];
-    let wanted = [
-        Wanted { ours: "spsc, spinning", peer: "rtrb, spinning", times: 1.0 },
-        Wanted { ours: "mpmc", peer: "crossbeam-channel", times: 1.0 },
-    ];
-    table(1, events / 60, &competitors, &wanted, args.rounds)
+    let figures = || COMPETITORS.map(|(name, role, _)| Figures { name: name.into(), role, rounds: Vec::new() });
+    let (mut medians, mut tails) = (figures(), figures());
+    for round in 0..=args.rounds {
+        for (place, (_, _, game)) in COMPETITORS.iter().enumerate() {
+            let mut took = game(events / 60);
+            took.sort_by(f64::total_cmp);
+            // The first round warms up.
+            if round > 0 {
+                medians[place].rounds.push(percentile(&took, 50));
+                tails[place].rounds.push(percentile(&took, 99));
+            }
+        }
+    }
+    for (unit, figures) in [("p50, ns per round trip", medians), ("p99, ns per round trip", tails)] {
+        println!("{}\n", Comparison { unit, figures: figures.into() }.render());
+    }
+    Ok(())
 }
 
-/// Sends each number, waits for its answer, and adds up the answers.
-fn played(events: u64, send: impl Fn(u64), recv: impl Fn() -> u64, answer: impl FnOnce() + Send) -> u64 {
+/// Sends each number, waits for its answer, and measures the time between.
+fn played(questions: u64, send: impl Fn(u64), recv: impl Fn() -> u64, answer: impl FnOnce() + Send) -> Vec<f64> {
     thread::scope(|scope| {
         scope.spawn(answer);
-        (0..events).fold(0, |sum, n| {
+        let mut before = Instant::now();
+        let asked = |n| {
             send(n);
-            sum + recv()
-        })
+            assert_eq!(recv(), n, "the answer to another question");
+            let now = Instant::now();
+            (now - std::mem::replace(&mut before, now)).as_nanos() as f64
+        };
+        (0..questions).map(asked).collect()
     })
 }
 
 type Ends<P, C> = (channel::Sender<u64, P, C>, channel::Receiver<u64, P, C>);
 
-fn ours<P: Sequencer, C: Sequencer>([there, back]: [Ends<P, C>; 2], events: u64) -> u64
+fn ours<P: Sequencer, C: Sequencer>([there, back]: [Ends<P, C>; 2], events: u64) -> Vec<f64>
 where
     channel::Sender<u64, P, C>: Send,
     channel::Receiver<u64, P, C>: Send,
@@ -60,19 +82,19 @@ where
     )
 }
 
-fn spsc(_: u64, events: u64) -> u64 {
+fn spsc(events: u64) -> Vec<f64> {
     ours([(); 2].map(|()| channel::spsc(1)), events)
 }
 
-fn spsc_spinning(_: u64, events: u64) -> u64 {
+fn spsc_spinning(events: u64) -> Vec<f64> {
     ours([(); 2].map(|()| channel::spsc(Options::new(1).wait_strategy(WaitStrategy::Spin))), events)
 }
 
-fn mpmc(_: u64, events: u64) -> u64 {
+fn mpmc(events: u64) -> Vec<f64> {
     ours([(); 2].map(|()| channel::mpmc(1)), events)
 }
 
-fn rtrb(events: u64, pause: fn()) -> u64 {
+fn rtrb(events: u64, pause: fn()) -> Vec<f64> {
     fn until<T>(pause: fn(), mut attempt: impl FnMut() -> Option<T>) -> T {
         loop {
             match attempt() {
@@ -81,24 +103,25 @@ fn rtrb(events: u64, pause: fn()) -> u64 {
             }
         }
     }
-    let [(mut sender, mut asked), (mut answers, mut receiver)] = [(); 2].map(|()| rtrb::RingBuffer::<u64>::new(1));
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            for _ in 0..events {
-                let n = until(pause, || asked.pop().ok());
-                until(pause, || answers.push(n).ok());
-            }
-        });
-        (0..events).fold(0, |sum, n| {
-            until(pause, || sender.push(n).ok());
-            sum + until(pause, || receiver.pop().ok())
-        })
-    })
+    let [(sender, mut asked), (mut answers, receiver)] = [(); 2].map(|()| rtrb::RingBuffer::<u64>::new(1));
+    let (sender, receiver) = (RefCell::new(sender), RefCell::new(receiver));
+    let answer = move || {
+        for _ in 0..events {
+            let n = until(pause, || asked.pop().ok());
+            until(pause, || answers.push(n).ok());
+        }
+    };
+    played(
+        events,
+        |n| until(pause, || sender.borrow_mut().push(n).ok()),
+        || until(pause, || receiver.borrow_mut().pop().ok()),
+        answer,
+    )
 }
 
 macro_rules! channels {
     ($name:ident, $make:path) => {
-        fn $name(_: u64, events: u64) -> u64 {
+        fn $name(events: u64) -> Vec<f64> {
             let [(sender, asked), (answers, receiver)] = [(); 2].map(|()| $make(1));
             let answer = move || {
                 (0..events)
@@ -125,9 +148,10 @@ mod tests {
 
     #[test]
     fn every_question_gets_its_answer() {
-        let spinning: Pass = |_, events| rtrb(events, thread::yield_now);
-        for pass in [spsc, mpmc, spinning, crossbeam, kanal, std_channel, flume] {
-            assert_eq!(pass(1, 100), 99 * 100 / 2);
+        for (name, _, game) in COMPETITORS {
+            if !name.ends_with("spinning") {
+                assert_eq!(game(100).len(), 100, "{name}");
+            }
         }
     }
 }
