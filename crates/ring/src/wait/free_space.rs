@@ -209,7 +209,10 @@ impl FreeSpace {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break;
             }
-            self.nap(place, *began, deadline);
+            let slept_ns = self.nap(place, *began, deadline);
+            if role == Role::Looks {
+                self.gave_up(slept_ns);
+            }
             // A producer that wakes by itself has not been missed: it looks once, and sleeps on.
             role = if place.was_woken() { self.role() } else { Role::Naps };
         }
@@ -256,7 +259,7 @@ impl FreeSpace {
             let portion = if pace.gathers() { self.portion } else { 1 };
             let found = look(portion);
             // The ring lasts longer than it takes to wake the next producer.
-            let lap_ns = pace.spent_ns() * self.capacity / portion;
+            let lap_ns = pace.spent_ns().saturating_mul(self.capacity) / portion;
             if found.is_some() && lap_ns > 2 * u64::from(cost::of_wake_up()) {
                 self.looker.turn_ends_ns.store(1, Ordering::Relaxed);
             }
@@ -267,14 +270,29 @@ impl FreeSpace {
     }
 
     /// Sleeps until the producer is woken, or for as long as it has waited since `began`, and longer the more producers
-    /// sleep: so together they wake up by themselves no more often than one would.
-    fn nap(&self, place: &Place<'_>, began: Instant, deadline: Option<Instant>) {
+    /// sleep: so together they wake up by themselves no more often than one would. Returns the time asleep.
+    fn nap(&self, place: &Place<'_>, began: Instant, deadline: Option<Instant>) -> u64 {
         let length = self.line.len().try_into().unwrap_or(u32::MAX);
         let nap = began.elapsed().clamp(MIN_NAP, MAX_NAP_EACH).saturating_mul(length).min(MAX_NAP);
         let until = Instant::now() + nap;
-        let slept_ns = cost::now_ns();
-        if place.sleep(deadline.map_or(until, |deadline| deadline.min(until))) == Waited::Changed {
-            self.line.woken.learn(slept_ns, cost::now_ns());
+        let asleep_ns = cost::now_ns();
+        let waited = place.sleep(deadline.map_or(until, |deadline| deadline.min(until)));
+        let awake_ns = cost::now_ns();
+        if waited == Waited::Changed {
+            self.line.woken.learn(asleep_ns, awake_ns);
+        }
+        awake_ns - asleep_ns
+    }
+
+    /// Learns from the sleep of a producer that has looked, or would have.
+    fn gave_up(&self, slept_ns: u64) {
+        if !self.spin.is_adaptive() {
+            return;
+        }
+        if self.spin.start().sleeps_at_once() {
+            self.spin.sleeps_at_once(cost::now_ns());
+        } else {
+            self.spin.slept(slept_ns, false);
         }
     }
 
