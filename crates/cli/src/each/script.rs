@@ -1,6 +1,6 @@
 //! `--shell`: fields in a script become parameters of the shell.
 //!
-//! What a field stands for is data, and must not become code, whatever bytes a file name has. So the script gets a reference
+//! The value of a field is data, and must not become code, whatever bytes a file name has. So the script gets a reference
 //! such as `"${1}"` in the place of a field, and the shell the value as an argument. A reference is expanded once and its value
 //! is never read as a script, wherever it stands; how it has to be quoted to stay one word depends on the quotes around it.
 

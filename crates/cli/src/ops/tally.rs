@@ -16,7 +16,7 @@ pub(crate) enum Joined {
     Nothing,
     /// Only a number is kept.
     Tally(Tally),
-    /// What the members were is kept, or their contents.
+    /// The members are kept, or their contents.
     Group(Box<Record>),
 }
 

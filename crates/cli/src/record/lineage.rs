@@ -39,12 +39,22 @@ pub(crate) enum PieceText {
 /// One worker makes pieces while others drop them, and each of these counts a reference. So the pieces of a unit share it in
 /// [groups](Self::apart) with a count of their own, or the cores would pass one count to and fro for every piece.
 #[derive(Debug, Clone)]
-pub(crate) struct Parent(Arc<Arc<Record>>);
+pub(crate) struct Parent(Arc<Shared>);
+
+/// The pieces of one group count their references here.
+#[derive(Debug)]
+struct Shared {
+    unit: Arc<Record>,
+}
 
 impl Parent {
+    fn of(unit: Arc<Record>) -> Self {
+        Self(Arc::new(Shared { unit }))
+    }
+
     /// The same unit, with a count of its own.
     pub(crate) fn apart(&self) -> Self {
-        Self(Arc::new(Arc::clone(&self.0)))
+        Self::of(Arc::clone(&self.0.unit))
     }
 }
 
@@ -52,7 +62,7 @@ impl Deref for Parent {
     type Target = Record;
 
     fn deref(&self) -> &Record {
-        &self.0
+        &self.0.unit
     }
 }
 
@@ -82,7 +92,7 @@ impl Record {
         bare.rare.forget_wanted();
         // The permissions are asked for once, and not for each piece.
         bare.mode = self.mode.or_else(|| Some(self.own_file()?.st_mode));
-        Parent(Arc::new(Arc::new(bare)))
+        Parent::of(Arc::new(bare))
     }
 
     /// All of it but its payload.

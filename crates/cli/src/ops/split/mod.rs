@@ -236,7 +236,7 @@ impl Iterator for Pieces {
             self.part += 1;
             // Relaxed: it is read after the unit has come back from this stage.
             self.so_far.last.store(self.part, Ordering::Relaxed);
-            if self.part % PIECES_TOGETHER == 0 {
+            if self.part.is_multiple_of(PIECES_TOGETHER) {
                 self.parent = self.parent.apart();
             }
             let Some(again) = self.wanted_of_this() else { continue };

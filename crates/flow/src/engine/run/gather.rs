@@ -91,19 +91,24 @@ impl<G, K, Out> Default for Shard<G, K, Out> {
     }
 }
 
-/// The shard that the members of a batch join in, with its number.
-struct At<'a, G, K, Out>(Option<(usize, MutexGuard<'a, Shard<G, K, Out>>)>);
+/// The shard that the members of a batch join in.
+struct At<'a, G, K, Out>(Option<Entered<'a, G, K, Out>>);
+
+/// A shard that a worker has entered.
+struct Entered<'a, G, K, Out> {
+    place: usize,
+    shard: MutexGuard<'a, Shard<G, K, Out>>,
+}
 
 impl<'a, G, K, Out> At<'a, G, K, Out> {
     /// The shard of this key, which the worker stays in until it leaves.
     fn enter<In, X>(&mut self, lane: &'a GatherLane<In, G, K, Out, X>, key: &Key<K>) -> &mut Shard<G, K, Out> {
         let place = lane.place(key);
-        if self.0.as_ref().is_some_and(|(at, _)| *at != place) {
+        if self.0.as_ref().is_some_and(|entered| entered.place != place) {
             // Two mutexes at once could be a circle.
             self.leave();
         }
-        let (_, shard) = self.0.get_or_insert_with(|| (place, lane.lock(place)));
-        shard
+        &mut self.0.get_or_insert_with(|| Entered { place, shard: lane.lock(place) }).shard
     }
 
     fn leave(&mut self) {
