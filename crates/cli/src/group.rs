@@ -58,10 +58,36 @@ enum Content {
     Taken,
 }
 
+impl Fold {
+    /// The number that one more number makes of what others have come to.
+    ///
+    /// # Errors
+    /// The sum would be too large to be written exactly.
+    pub(crate) fn of(self, so_far: Option<Number>, number: Number) -> Result<Number, String> {
+        Ok(match (so_far, self) {
+            (Some(sum), Self::Sum | Self::Mean) => sum.plus(number).ok_or("the sum is too large")?,
+            (Some(least), Self::Min) if least.cmp(number).is_le() => least,
+            (Some(most), Self::Max) if most.cmp(number).is_ge() => most,
+            _ => number,
+        })
+    }
+}
+
 impl Group {
     pub(crate) fn new(key: Option<Vec<u8>>) -> Self {
-        let weight = OVERHEAD + key.as_ref().map_or(0, Vec::len) as u64;
+        let weight = Self::weight_of(key.as_deref());
         Self { key, weight, ..Self::default() }
+    }
+
+    /// The weight of a group with this key and nothing else.
+    pub(crate) fn weight_of(key: Option<&[u8]>) -> u64 {
+        OVERHEAD + key.map_or(0, <[u8]>::len) as u64
+    }
+
+    /// A group of which only a number is known: that of its members, and perhaps that which theirs come to.
+    pub(crate) fn of_tally(key: Option<Vec<u8>>, count: u64, number: Option<(Fold, Number)>) -> Self {
+        let content = number.map_or(Content::Count, |(fold, number)| Content::Number(fold, number));
+        Self { count, content, ..Self::new(key) }
     }
 
     /// A group of the pieces of this one, which goes on in its place.
@@ -151,13 +177,8 @@ impl Group {
     /// # Errors
     /// The sum would be too large to be written exactly.
     pub(crate) fn fold(&mut self, fold: Fold, number: Number) -> Result<(), String> {
-        let folded = match (&self.content, fold) {
-            (Content::Number(_, sum), Fold::Sum | Fold::Mean) => sum.plus(number).ok_or("the sum is too large")?,
-            (Content::Number(_, least), Fold::Min) if least.cmp(number).is_le() => *least,
-            (Content::Number(_, most), Fold::Max) if most.cmp(number).is_ge() => *most,
-            _ => number,
-        };
-        self.content = Content::Number(fold, folded);
+        let so_far = if let Content::Number(_, so_far) = self.content { Some(so_far) } else { None };
+        self.content = Content::Number(fold, fold.of(so_far, number)?);
         Ok(())
     }
 

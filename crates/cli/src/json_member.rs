@@ -54,12 +54,16 @@ impl Members {
     ///
     /// # Errors
     /// A name or a value has 2 GiB or more.
-    pub(crate) fn of_texts<'a>(texts: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Result<Self, &'static str> {
-        let mut members = Self::default();
-        for (name, value) in texts {
+    pub(crate) fn of_texts<'a, I>(texts: impl Fn() -> I) -> Result<Self, &'static str>
+    where
+        I: Iterator<Item = (&'a [u8], &'a [u8])>,
+    {
+        let lengths = 2 * size_of::<u32>();
+        let mut members =
+            Self(Vec::with_capacity(texts().map(|(name, value)| lengths + name.len() + value.len()).sum()));
+        for (name, value) in texts() {
             members.push(Member { name, value, is_json: false })?;
         }
-        members.0.shrink_to_fit();
         Ok(members)
     }
 

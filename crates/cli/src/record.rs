@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustix::fs::{AtFlags, Stat};
 
-pub(crate) use self::lineage::{PieceText, PiecesSoFar, Wanted, WantedPiece};
+pub(crate) use self::lineage::{Parent, PieceText, PiecesSoFar, Wanted, WantedPiece};
 use self::rare::Rare;
 use crate::group::Group;
 use crate::json_member::Members;
@@ -63,7 +63,7 @@ pub(crate) struct Record {
     /// Its place in the order of what is printed, in a flow with such an order.
     pub(crate) place: Option<Arc<Place>>,
     /// The unit that this one is a piece of, without its payload.
-    parent: Option<Arc<Record>>,
+    parent: Option<Parent>,
     /// Its number among the pieces, from 1.
     part: u64,
     /// The number of splits that have led to it.
@@ -136,7 +136,12 @@ impl Record {
 
     /// A line, without its ending.
     pub(crate) fn line(line: Vec<u8>) -> Self {
-        Self { text: line.into(), origin: Origin::Line, ..Self::default() }
+        Self::line_of_block(line.into())
+    }
+
+    /// A line, without its ending, in a block that it may share with others.
+    pub(crate) fn line_of_block(line: Bytes) -> Self {
+        Self { text: line, origin: Origin::Line, ..Self::default() }
     }
 
     /// An argument of the command line.

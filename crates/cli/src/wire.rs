@@ -320,6 +320,9 @@ impl Policies<'_> {
             let floor = floor.resolve(threads);
             // `"4..cores"` on a machine with fewer cores keeps its promise of four.
             stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
+        } else if matches!(spec.op, OpSpec::Unique { .. }) {
+            // It keeps the first of the units that come to it: two workers would take them in any order.
+            stage = stage.workers(0..=1);
         }
         if let Some(batch) = spec.batch {
             stage = stage.batch(Batch::of(batch.size).wait(batch.wait));

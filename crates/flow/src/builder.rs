@@ -341,14 +341,15 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// assert_eq!((report.retired, report.gathered), (2, 1));
     /// # Ok::<(), millstream_flow::BuildError>(())
     /// ```
-    pub fn gather<In, G, K>(
+    pub fn gather<In, G, K, Out>(
         &mut self,
         inlet: Inlet<In>,
-        gather: Gather<In, G, K>,
-    ) -> StageBuilder<'_, R, In, impl Code<In, Out = G>>
+        gather: Gather<In, G, K, Out>,
+    ) -> StageBuilder<'_, R, In, impl Code<In, Out = Out>>
     where
         In: Send + 'static,
         G: Send + 'static,
+        Out: Send + 'static,
         K: Hash + Eq + Clone + Send + 'static,
     {
         StageBuilder::new(&mut self.draft, &self.sink, inlet, gather)

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use crate::engine::run::site::{Growth, Site};
+use crate::engine::run::advance::Advance;
+use crate::engine::run::site::Site;
 use crate::engine::run::witness;
 use crate::engine::units::record::UnitRef;
 use crate::failure::Failure;
@@ -18,7 +19,7 @@ use crate::resource::{Pool, PoolObject, Taken};
 #[derive(Debug)]
 pub struct Cx<'a> {
     pub(crate) site: &'a Site,
-    pub(crate) growth: &'a dyn Growth,
+    pub(crate) advance: &'a Advance<'a>,
     pub(crate) unit: UnitRef<'a>,
     /// The number of failed attempts of the unit in this stage.
     pub(crate) attempts: u32,
@@ -105,7 +106,7 @@ impl Cx<'_> {
             let message = format!("it wants to grow to {total_bytes} bytes: at most {MAX_AMOUNT} are possible");
             return Err(Failure::permanent(message));
         }
-        if total_bytes <= self.unit.look().bytes() || self.growth.grow(self.unit.change(), total_bytes, may_wait) {
+        if total_bytes <= self.unit.look().bytes() || self.advance.grow(self.unit.change(), total_bytes, may_wait) {
             Ok(())
         } else {
             Err(Failure::over_budget(total_bytes))

@@ -24,13 +24,16 @@ use crate::limits::DEFAULT_MAX_GROUPS;
 /// Two limits close a group early; [`StageReport::torn`](crate::StageReport::torn) counts these. Groups that could be
 /// closed take half of the flow's byte budget at most, and a stage has as many open groups as
 /// [`max_groups`](Self::max_groups) says: beyond that the oldest one is closed.
-pub struct Gather<In, G, K = ()> {
+///
+/// `G` is what members join. A closed group goes on as an `Out`, which is the same unless [`map`](Self::map) says otherwise.
+pub struct Gather<In, G, K = (), Out = G> {
     pub(crate) key: KeyOf<In, K>,
     pub(crate) begin: Box<dyn Fn() -> G + Send + Sync>,
     pub(crate) add: Add<In, G>,
     pub(crate) weigh: Option<Weigh<G>>,
     pub(crate) full: Option<Full<G>>,
     pub(crate) finish: Option<Finish<G>>,
+    pub(crate) map: Map<G, Out>,
     pub(crate) max_units: u64,
     pub(crate) max_bytes: u64,
     wait: Duration,
@@ -44,6 +47,8 @@ type Weigh<G> = Box<dyn Fn(&G) -> u64 + Send + Sync>;
 type Full<G> = Box<dyn Fn(&G) -> bool + Send + Sync>;
 /// Changes a closed group.
 type Finish<G> = Box<dyn Fn(&mut G) + Send + Sync>;
+/// Makes of a closed group what goes on.
+type Map<G, Out> = Box<dyn Fn(G) -> Out + Send + Sync>;
 /// Lets a member join a group.
 type Fold<In, G> = Box<dyn Fn(&mut G, &mut In, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync>;
 
@@ -65,7 +70,7 @@ pub(crate) enum Add<In, G> {
     Keep(fn(&mut G, In)),
 }
 
-impl<In, G, K> fmt::Debug for Gather<In, G, K> {
+impl<In, G, K, Out> fmt::Debug for Gather<In, G, K, Out> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gather")
             .field("units", &self.max_units)
@@ -83,7 +88,7 @@ impl<In: 'static> Gather<In, Vec<In>> {
     }
 }
 
-impl<In, G> Gather<In, G> {
+impl<In, G: 'static> Gather<In, G> {
     /// Groups that begin as `begin` says, and take their members in by `add`.
     ///
     /// A member for which `add` fails does not count as joined: its unit is retried or gives up as the stage's policies
@@ -106,6 +111,7 @@ impl<In, G> Gather<In, G> {
             weigh: None,
             full: None,
             finish: None,
+            map: Box::new(|group| group),
             max_units: u64::MAX,
             max_bytes: u64::MAX,
             wait: Duration::MAX,
@@ -113,22 +119,39 @@ impl<In, G> Gather<In, G> {
             goes_on_torn: false,
         }
     }
+}
 
+impl<In, G, Out> Gather<In, G, (), Out> {
     /// Lets units with equal keys join one group.
     ///
     /// The code of `key`, and that of the key's `Hash`, `Eq` and `Clone`, runs on the worker, and a panic there is the
     /// failure of the unit.
-    pub fn by_key<K>(self, key: impl Fn(&In) -> K + Send + Sync + 'static) -> Gather<In, G, K>
+    pub fn by_key<K>(self, key: impl Fn(&In) -> K + Send + Sync + 'static) -> Gather<In, G, K, Out>
     where
         K: Hash + Eq + Clone + Send + 'static,
     {
-        let Gather { begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, .. } = self;
+        let Gather {
+            begin, add, weigh, full, finish, map, max_units, max_bytes, wait, max_groups, goes_on_torn, ..
+        } = self;
         let key = KeyOf::By(Box::new(key));
-        Gather { key, begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn }
+        Gather { key, begin, add, weigh, full, finish, map, max_units, max_bytes, wait, max_groups, goes_on_torn }
     }
 }
 
-impl<In, G, K> Gather<In, G, K> {
+impl<In, G, K, Out> Gather<In, G, K, Out> {
+    /// Sets the function that makes of a closed group what goes on. What members join can be small so, as a sum is, while
+    /// the unit that comes of it is not.
+    ///
+    /// It runs after [`finish`](Self::finish). A panic there is a failure of the group, which is lost. The dead letter of a
+    /// group that fails for another reason has what the function makes of it.
+    pub fn map<Mapped>(self, map: impl Fn(G) -> Mapped + Send + Sync + 'static) -> Gather<In, G, K, Mapped> {
+        let Gather {
+            key, begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, ..
+        } = self;
+        let map = Box::new(map);
+        Gather { key, begin, add, weigh, full, finish, map, max_units, max_bytes, wait, max_groups, goes_on_torn }
+    }
+
     /// Lets the children of one parent join one group (see [`FlowBuilder::split`](crate::FlowBuilder::split)).
     ///
     /// The group is closed when every other child of the parent has left the flow. It takes the parent's place: the

@@ -32,7 +32,7 @@ Examples:
   millstream each --needs 'host:{host}=2' --rate 20/s --retry 3 curl -fsSO {} < urls.txt
   find . -name '*.wav' -print0 | millstream each -0 --timeout 5m flac {}
   millstream each --pipe --block 10MiB -k grep -c error < access.log
-  millstream each --shell 'wc -l < \"$1\" | tr -d \" \"' {} ::: *.txt
+  millstream each --shell 'wc -l < {} | tr -d \" \"' ::: *.txt
 
 `--save FLOW.toml` writes the flow file that the line stands for. While it runs, `millstream status` and `millstream set RUN resource.jobs=8` reach it.
 
@@ -96,7 +96,7 @@ pub(crate) struct EachArgs {
     /// Leave out items for which this file is there and not older than the item: what the program makes, such as thumbs/{/}.
     #[arg(long, value_name = "FILE", conflicts_with = "group")]
     pub creates: Option<String>,
-    /// The first argument is a script for /bin/sh; the others are its $1, $2, …
+    /// The first argument is a script for /bin/sh, in which {} and other fields are quoted; the others are its $1, $2, …
     #[arg(long)]
     pub shell: bool,
     /// Precede every line of output with its item and a tab.

@@ -16,6 +16,7 @@ mod server;
 mod trial;
 mod verdict;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,13 +115,27 @@ fn heed_signals() -> std::io::Result<Arc<AtomicBool>> {
 fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Result<(), TestError> {
     // All files are read before the first case runs, as a slip in the last is no reason to wait for.
     let mut flows = Vec::new();
-    for flow in &args.flow {
+    // A pattern of the shell names flows without cases, and the case files themselves.
+    let is_case_file = |path: &Path| args.flow.len() > 1 && args.flow.iter().any(|flow| cases::beside(flow) == *path);
+    let (with_cases, without): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.flow.iter().filter(|flow| !is_case_file(flow)).partition(|flow| cases::beside(flow).exists());
+    without.iter().try_for_each(|flow| file::load(flow, &[]).map(drop))?;
+    if with_cases.is_empty() {
+        let missing = without.iter().map(|flow| (shown::path(flow), cases::beside(flow)));
+        let missing = missing.map(|(flow, path)| format!("the cases of {flow} belong into {}", shown::path(&path)));
+        return Err(TestError::Nothing(format!(
+            "{}, which {} not there",
+            missing.collect::<Vec<_>>().join(", "),
+            if without.len() == 1 { "is" } else { "are" }
+        )));
+    }
+    for flow in without {
+        let (flow, path) = (shown::path(flow), cases::beside(flow));
+        out::complain(format!("no cases of {flow}: they belong into {}", shown::path(&path)));
+    }
+    for flow in with_cases {
         let path = cases::beside(flow);
         let file = file::load(flow, &[])?;
-        if !path.exists() {
-            let (flow, path) = (shown::path(flow), shown::path(&path));
-            return Err(TestError::Nothing(format!("the cases of {flow} belong into {path}, which is not there")));
-        }
         flows.push((std::path::absolute(flow)?, cases::load(&path, &file)?));
     }
     abandoned::sweep(&std::env::temp_dir());

@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::words::{Command, WordsError, template_of};
 use crate::args::EachArgs;
 use crate::file::model::DEFAULT_INFLIGHT;
-use millstream_command::screen::shown;
+use crate::shell_word;
 use millstream_command::time;
 
 /// Where items come from.
@@ -50,7 +51,7 @@ impl Source {
     pub(super) fn usage(&self) -> String {
         let mut usage = String::new();
         for input in self.inputs().iter().take(3) {
-            let _ = write!(usage, " {}", shown::path(input.as_ref()));
+            let _ = write!(usage, " {}", shell_word::quoted(input.as_bytes()));
         }
         if self.inputs().len() > 3 {
             usage.push_str(" …");

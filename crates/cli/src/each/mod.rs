@@ -5,6 +5,7 @@
 
 mod dry_run;
 mod flow_text;
+mod script;
 mod words;
 
 use std::io::IsTerminal;
@@ -16,6 +17,7 @@ use self::words::{Command, WordsError};
 use crate::args::{EachArgs, FlowArgs, RunArgs};
 use crate::file::{self, FlowError};
 use crate::run;
+use crate::shell_word::quoted;
 use crate::source::{self, SourceError};
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::shown;
@@ -70,7 +72,7 @@ pub(crate) fn each(args: &EachArgs) -> ExitCode {
 
 /// The run that the arguments stand for; `None` if they ask for something else, which is done.
 fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
-    let command = Command::read(&args.words, args.takes())?;
+    let command = Command::read(&args.words, args.takes(), args.shell)?;
     let source = flow_text::Source::of(args, &command)?;
     if matches!(&source, flow_text::Source::Items(items) if items.is_empty()) {
         // As with a pattern of the shell that matches no file.
@@ -87,7 +89,11 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
     flow.bind_inputs(&inputs)?;
     if let Some(path) = &args.save {
         save(path, &text).map_err(|error| EachError::Save { path: path.clone(), error })?;
-        complain(format!("saved; `millstream run {}{}` does the same", shown::path(path), source.usage()));
+        complain(format!(
+            "saved; `millstream run {}{}` does the same",
+            quoted(path.as_os_str().as_encoded_bytes()),
+            source.usage()
+        ));
         return Ok(None);
     }
     if args.dry_run {

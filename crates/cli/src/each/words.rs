@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 
+use super::script;
 use crate::args::Takes;
 use crate::file::template::Template;
 use millstream_command::screen::text::printable;
@@ -50,17 +51,27 @@ pub(super) enum WordsError {
         /// The remedy.
         help: String,
     },
+    /// A part of one item, where a program takes several.
+    #[error(
+        "`{written}` in the argument `{word}` is of one item, and `-N` gives the program several: write `{{}}` as an argument of its own for all of them, or leave `-N` out"
+    )]
+    OfOneItem {
+        /// The part, as it was written.
+        written: String,
+        /// The word.
+        word: String,
+    },
     /// Items come from two places.
     #[error("items come from `:::` and from `{0}`: leave one of them out")]
     TwoSources(&'static str),
 }
 
 impl Command {
-    /// Reads the words of a program that takes this of the items.
+    /// Reads the words of a program that takes this of the items; with `shell`, the first of them is a script.
     ///
     /// # Errors
     /// There is no program, or a word cannot be a template.
-    pub(super) fn read(words: &[OsString], takes: Takes) -> Result<Self, WordsError> {
+    pub(super) fn read(words: &[OsString], takes: Takes, shell: bool) -> Result<Self, WordsError> {
         let mut lists = words.split(|word| word == ITEMS);
         let program = lists.next().unwrap_or_default();
         let items = lists.next().map(<[OsString]>::to_vec);
@@ -76,6 +87,13 @@ impl Command {
         let mut argv = program.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
         let has_field = |text: &String| Template::parse(text).is_ok_and(|template| template.fields().next().is_some());
         let item = if takes == Takes::Item { "{path}" } else { "{items}" };
+        if takes == Takes::Items
+            && let Some((word, written)) =
+                program.iter().find_map(|word| Some((word, part_of_one_item(word.to_str()?)?)))
+        {
+            let word = printable(&word.to_string_lossy()).into_owned();
+            return Err(WordsError::OfOneItem { written, word });
+        }
         if takes != Takes::Item {
             argv.iter_mut().filter(|word| *word == "{path}").for_each(|word| item.clone_into(word));
         }
@@ -85,6 +103,11 @@ impl Command {
             }
         } else if !argv.iter().any(has_field) {
             argv.push(item.to_owned());
+        }
+        if shell && takes == Takes::Item {
+            let (script, values) = script::with_references(&argv[0], argv.len() - 1);
+            argv[0] = script;
+            argv.extend(values);
         }
         Ok(Self { argv, items })
     }
@@ -140,6 +163,19 @@ pub(super) fn template_of(word: &str) -> String {
     text
 }
 
+/// The first field of a word, as it is written there, that is of one item. A word that is the item stands for several.
+fn part_of_one_item(word: &str) -> Option<String> {
+    let is_part = |text: &str| {
+        let template = Template::parse(&template_of(text));
+        template.is_ok_and(|template| template.fields().any(|(field, _)| field.is_of_one_item()))
+    };
+    if template_of(word) == "{path}" || !is_part(word) {
+        return None;
+    }
+    let written = word.match_indices('{').filter_map(|(at, _)| word[at..].find('}').map(|end| &word[at..=at + end]));
+    written.filter(|written| is_part(written)).map(|written| printable(written).into_owned()).next()
+}
+
 /// Whether what stands between braces is a field, or a slip in the name of one.
 fn is_field(inner: &str) -> bool {
     SHORTHANDS.iter().any(|(short, _)| *short == inner)
@@ -152,7 +188,7 @@ mod tests {
     use super::*;
 
     fn read(words: &[&str]) -> Result<Command, WordsError> {
-        Command::read(&words.iter().map(OsString::from).collect::<Vec<_>>(), Takes::Item)
+        Command::read(&words.iter().map(OsString::from).collect::<Vec<_>>(), Takes::Item, false)
     }
 
     #[test]

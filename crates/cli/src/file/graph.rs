@@ -11,7 +11,9 @@ use std::ops::Range;
 use regex::bytes::Regex;
 
 use super::error::Problem;
-use super::model::{CheckField, Condition, GatherBy, NeedSpec, OpSpec, ParseFormat, Reduce, SourceSpec, SplitBy};
+use super::model::{
+    CheckField, Condition, ExecStdin, GatherBy, NeedSpec, OpSpec, ParseFormat, Reduce, SourceSpec, SplitBy,
+};
 use super::parse::HTTP;
 use super::suggest;
 use super::template::Field;
@@ -120,10 +122,35 @@ pub(super) fn check(
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
             let message = format!("units come to `{}` without a payload, and `{}` takes one", stage.name, op.name());
             let problem = Problem::new(message).at(stage.op_span.clone(), "has nothing to take");
-            problems.push(problem.help("add a stage with `op = \"read\"` before it"));
+            problems.push(problem.help(if walks {
+                "add a stage with `op = \"read\"` before it"
+            } else {
+                "add a stage before it: `op = \"set\"` with `payload = \"{path}\"` for the text of the unit itself, `op = \"read\"` \
+                 where that is the path of a file"
+            }));
         }
     }
     problems
+}
+
+/// Warnings of programs that nothing of a unit reaches: they have no field in their words, and nothing on standard input.
+pub(super) fn unfed(nodes: &[Node<'_>]) -> Vec<Problem> {
+    let without_payload = Graph::new(nodes).without_payload();
+    let is_of_unit = |(field, _): &(Field, Range<usize>)| !matches!(field, Field::Param(_) | Field::Input);
+    let stages = nodes.iter().enumerate().filter(|(index, stage)| {
+        let takes_payload = matches!(stage.op, Some(OpSpec::Exec(spec)) if spec.stdin == ExecStdin::Payload);
+        takes_payload && without_payload.contains(index) && !stage.fields.iter().any(is_of_unit)
+    });
+    let warnings = stages.map(|(_, stage)| {
+        Problem::new(format!(
+            "the program of `{}` gets nothing of the unit: no field is in its arguments, and its standard input is empty, as units come \
+             without a payload",
+            stage.name
+        ))
+        .at(stage.op_span.clone(), "does the same for every unit")
+        .help("write a field such as `{path}` among the arguments, or give units a payload before it: `op = \"set\"` with `payload = \"{path}\"`")
+    });
+    warnings.collect()
 }
 
 /// The stages to which these lead, themselves included, without passing one of them.

@@ -311,7 +311,15 @@ impl Template {
 
     /// Whether it is exactly this field, so that a caller may treat the field itself (all INPUTs, not only the first).
     pub(crate) fn is_only(&self, field: &Field) -> bool {
-        matches!(self.pieces.as_slice(), [Piece::Field(only)] if only.field == *field && !only.json && only.prefix.is_none())
+        self.only() == Some(field)
+    }
+
+    /// The field, when it is a field as it is and nothing else.
+    pub(crate) fn only(&self) -> Option<&Field> {
+        match self.pieces.as_slice() {
+            [Piece::Field(only)] if !only.json && only.prefix.is_none() => Some(&only.field),
+            _ => None,
+        }
     }
 
     /// The text, when it is the same for every unit: nothing but text and bound fields.
@@ -391,13 +399,20 @@ impl Template {
         out: &mut Vec<u8>,
         mut mark: impl FnMut(&Field, Range<usize>),
     ) -> Result<(), RenderError> {
+        let len = |piece: &Piece| if let Piece::Text(text) = piece { text.len() } else { 0 };
+        let mut texts: usize = self.pieces.iter().map(len).sum();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Text(text) => {
+                    out.extend_from_slice(text);
+                    texts -= text.len();
+                }
                 Piece::Field(placeholder) => {
                     let value = fields
                         .field(&placeholder.field)
                         .ok_or_else(|| RenderError { field: placeholder.field.clone() })?;
+                    // Most templates have one field, and are made without a second allocation.
+                    out.reserve(texts + value.len());
                     let start = out.len();
                     placeholder.render_into(&value, out);
                     mark(&placeholder.field, start..out.len());

@@ -9,9 +9,10 @@ use std::borrow::Cow;
 use millstream_flow::{Cx, Failure, Gather};
 use smallvec::SmallVec;
 
+use super::tally::{Joined, Tally};
 use super::{Number, Op};
-use crate::file::model::{GatherBy, GatherSpec, Reduce};
-use crate::file::template::Template;
+use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
+use crate::file::template::{Field, Fields, Template};
 use crate::group::Group;
 use crate::record::Record;
 
@@ -27,23 +28,52 @@ impl Op for Gathers {
 /// The key of a group. A short one lies in the table of groups itself, where the key of each member is compared with it.
 type Key = SmallVec<[u8; 32]>;
 
+/// The text that says which group a unit joins.
+enum KeyOf {
+    All,
+    /// The value of a field, which need not be copied twice.
+    Field(Field),
+    Text(Template),
+}
+
+impl KeyOf {
+    fn new(by: &GatherBy) -> Self {
+        match by {
+            GatherBy::All | GatherBy::Parent => Self::All,
+            GatherBy::Key(key) => {
+                key.only().map_or_else(|| Self::Text(key.clone()), |field| Self::Field(field.clone()))
+            }
+        }
+    }
+
+    /// A unit without it joins nothing, and says so there.
+    fn of(&self, member: &Record) -> Key {
+        match self {
+            Self::All => Key::new(),
+            Self::Field(field) => Key::from_slice(&member.field(field).unwrap_or_default()),
+            Self::Text(text) => Key::from_slice(&text.render(member).unwrap_or_default()),
+        }
+    }
+}
+
 /// The rules of a stage that gathers as `spec` says; `may_join` says of a unit whether it may.
 pub(crate) fn rules(
     spec: &GatherSpec,
     may_join: impl Fn(&Record) -> Result<(), Failure> + Send + Sync + 'static,
-) -> Gather<Record, Record, Key> {
+) -> Gather<Record, Joined, Key, Record> {
     let joining = spec.clone();
-    let by = spec.by.clone();
-    let mut gather = Gather::fold(Record::default, move |group: &mut Record, member: &mut Record, cx: &mut Cx<'_>| {
+    let key = KeyOf::new(&spec.by);
+    let mut gather = Gather::fold(Joined::default, move |group: &mut Joined, member: &mut Record, cx: &mut Cx<'_>| {
         may_join(member)?;
-        join(group, member, &joining, cx)
+        join_any(group, member, &joining, cx)
     })
-    .by_key(move |member: &Record| match &by {
-        GatherBy::Key(key) => Key::from_slice(&key.render(member).unwrap_or_default()),
-        GatherBy::All | GatherBy::Parent => Key::new(),
-    })
+    .by_key(move |member: &Record| key.of(member))
     .weigh(weight)
-    .finish(finish);
+    .map(|group: Joined| {
+        let mut group = group.into_record();
+        finish(&mut group);
+        group
+    });
     if spec.by == GatherBy::Parent {
         gather = gather.by_parent();
     }
@@ -51,7 +81,10 @@ pub(crate) fn rules(
         gather = gather.units(units);
     }
     if let Some(bytes) = spec.bytes {
-        gather = gather.full(move |group: &Record| group.group().is_some_and(|group| group.content_bytes() >= bytes));
+        gather = gather.full(move |group: &Joined| match group {
+            Joined::Group(group) => group.group().is_some_and(|group| group.content_bytes() >= bytes),
+            Joined::Nothing | Joined::Tally(_) => false,
+        });
     }
     if let Some(wait) = spec.wait {
         gather = gather.wait(wait);
@@ -63,23 +96,50 @@ pub(crate) fn rules(
 }
 
 /// The weight of a group, which is asked for after each member. That of an open one is kept in one place.
-fn weight(group: &Record) -> u64 {
-    match group.group().filter(|group| group.is_open()) {
-        Some(group) => group.weight(),
-        None => group.bytes(),
+fn weight(group: &Joined) -> u64 {
+    match group {
+        Joined::Nothing => 0,
+        Joined::Tally(tally) => tally.weight(),
+        Joined::Group(group) => match group.group().filter(|group| group.is_open()) {
+            Some(open) => open.weight(),
+            None => group.bytes(),
+        },
     }
 }
 
-/// Lets a unit join the group. What can fail comes first.
-pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
-    let key = match &spec.by {
-        // The group was found by the unit's text, so it need not be made again. An empty one also stands for none.
-        GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
-            Some(render(key, member)?)
+/// Lets a unit join the group, of which no more is kept than has to be.
+fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
+    match group {
+        Joined::Nothing if Tally::may_begin(member, spec) => {
+            let key = match &spec.by {
+                GatherBy::Key(key) => Some(render(key, member)?),
+                GatherBy::All | GatherBy::Parent => None,
+            };
+            let mut tally = Tally::new(key);
+            tally.join(member, number_of(member, spec, cx)?).map_err(Failure::permanent)?;
+            *group = Joined::Tally(tally);
+            Ok(())
         }
-        GatherBy::Key(_) | GatherBy::All | GatherBy::Parent => None,
-    };
-    let content = match (&spec.reduce, &spec.item) {
+        Joined::Tally(tally) if Tally::takes(member) => {
+            // The group of the empty key is also that of units which have none.
+            if let (GatherBy::Key(key), true) = (&spec.by, tally.has_empty_key()) {
+                render(key, member)?;
+            }
+            tally.join(member, number_of(member, spec, cx)?).map_err(Failure::permanent)
+        }
+        _ => join(group.record(), member, spec, cx),
+    }
+}
+
+/// The number of a member, where the group is of numbers.
+fn number_of(member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Option<(Fold, Number)>, Failure> {
+    let Reduce::Number(fold) = spec.reduce else { return Ok(None) };
+    Ok(Some((fold, number(&content(member, spec, cx)?)?)))
+}
+
+/// The content of a member that goes into the group.
+fn content<'a>(member: &'a Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Cow<'a, [u8]>, Failure> {
+    Ok(match (&spec.reduce, &spec.item) {
         (Reduce::Count, _) => Cow::Borrowed(&[][..]),
         (_, Some(item)) => {
             let content = render(item, member)?;
@@ -93,7 +153,19 @@ pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &
             }
             member.payload.in_memory(made, cx)?
         }
+    })
+}
+
+/// Lets a unit join the group. What can fail comes first.
+pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
+    let key = match &spec.by {
+        // The group was found by the unit's text, so it need not be made again. An empty one also stands for none.
+        GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
+            Some(render(key, member)?)
+        }
+        GatherBy::Key(_) | GatherBy::All | GatherBy::Parent => None,
     };
+    let content = content(member, spec, cx)?;
     let number = match spec.reduce {
         Reduce::Number(_) => Some(number(&content)?),
         Reduce::Count | Reduce::Concat { .. } => None,

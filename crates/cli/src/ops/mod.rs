@@ -32,6 +32,7 @@ mod set;
 mod sha256;
 pub(crate) mod split;
 pub(crate) mod stream;
+mod tally;
 mod trace_context;
 pub(crate) mod turn;
 mod unique;

@@ -1,7 +1,10 @@
 //! `parse`: the [members](crate::json_member) of a JSON object become fields, or what a regular expression finds in a text.
 
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use millstream_flow::{Cx, Failure};
-use regex::bytes::Regex;
+use regex::bytes::{CaptureLocations, Regex};
 
 use super::Op;
 use crate::file::model::ParseFormat;
@@ -17,14 +20,29 @@ const SHOWN: usize = 80;
 /// See the [module](self).
 pub(super) struct Parse {
     /// For a text that is no JSON.
-    expression: Option<Regex>,
+    expression: Option<Expression>,
+}
+
+/// A regular expression with named groups.
+struct Expression {
+    /// Tells it from the other expressions of the process.
+    id: u64,
+    regex: Regex,
+    /// The named groups, with their numbers.
+    names: Vec<(Vec<u8>, usize)>,
+}
+
+thread_local! {
+    /// The expression that the thread has matched last, by its id, with memory for the next match. A thread that matches with
+    /// an expression of its own takes no lock.
+    static LAST: RefCell<Option<(u64, Regex, CaptureLocations)>> = const { RefCell::new(None) };
 }
 
 impl Parse {
     pub(super) fn new(format: &ParseFormat) -> Self {
         let expression = match format {
             ParseFormat::Json => None,
-            ParseFormat::Regex(expression) => Some(Regex::new(expression).expect("the parser has understood it")),
+            ParseFormat::Regex(expression) => Some(Expression::new(expression)),
         };
         Self { expression }
     }
@@ -34,7 +52,7 @@ impl Parse {
         match &self.expression {
             None => most_bytes(text),
             // Groups may lie within others.
-            Some(expression) => text.saturating_mul(expression.captures_len()),
+            Some(expression) => text.saturating_mul(expression.regex.captures_len()),
         }
     }
 }
@@ -52,7 +70,7 @@ impl Op for Parse {
         let text = line.unwrap_or(&payload);
         record.json = match &self.expression {
             None => Members::read(text).map_err(|error| format!("not a JSON object: {error}")),
-            Some(expression) => groups(expression, text),
+            Some(expression) => expression.groups(text),
         }
         .map_err(Failure::permanent)?;
         Ok(())
@@ -63,15 +81,35 @@ impl Op for Parse {
     }
 }
 
-/// The matches of the expression's named groups that take part.
-fn groups(expression: &Regex, text: &[u8]) -> Result<Members, String> {
-    let found = expression.captures(text).ok_or_else(|| {
-        let start = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]);
-        format!("`expression` matches nothing in {start:?}")
-    })?;
-    let named = expression.capture_names().flatten();
-    let values = named.filter_map(|name| Some((name.as_bytes(), found.name(name)?.as_bytes())));
-    Members::of_texts(values).map_err(str::to_owned)
+impl Expression {
+    fn new(expression: &str) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let regex = Regex::new(expression).expect("the parser has understood it");
+        let names = regex.capture_names().enumerate();
+        let names = names.filter_map(|(group, name)| Some((name?.as_bytes().to_vec(), group))).collect();
+        // Relaxed: the numbers only have to differ.
+        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), regex, names }
+    }
+
+    /// The matches of the named groups that take part.
+    fn groups(&self, text: &[u8]) -> Result<Members, String> {
+        LAST.with_borrow_mut(|last| {
+            let (_, regex, found) = match last {
+                Some(last) if last.0 == self.id => last,
+                last => last.insert((self.id, self.regex.clone(), self.regex.capture_locations())),
+            };
+            if regex.captures_read(found, text).is_none() {
+                let start = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]);
+                return Err(format!("`expression` matches nothing in {start:?}"));
+            }
+            let values = || {
+                self.names.iter().filter_map(|(name, group)| {
+                    found.get(*group).map(|(start, end)| (name.as_slice(), &text[start..end]))
+                })
+            };
+            Members::of_texts(values).map_err(str::to_owned)
+        })
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Units that come from units: pieces, copies and groups, and the dead letters that are retried with them.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -33,6 +34,38 @@ pub(crate) enum PieceText {
     Copy(Arc<str>),
 }
 
+/// The unit that others are pieces of, without its payload.
+///
+/// One worker makes pieces while others drop them, and each of these counts a reference. So the pieces of a unit share it in
+/// [groups](Self::apart) with a count of their own, or the cores would pass one count to and fro for every piece.
+#[derive(Debug, Clone)]
+pub(crate) struct Parent(Arc<Shared>);
+
+/// The pieces of one group count their references here.
+#[derive(Debug)]
+struct Shared {
+    unit: Arc<Record>,
+}
+
+impl Parent {
+    fn of(unit: Arc<Record>) -> Self {
+        Self(Arc::new(Shared { unit }))
+    }
+
+    /// The same unit, with a count of its own.
+    pub(crate) fn apart(&self) -> Self {
+        Self::of(Arc::clone(&self.0.unit))
+    }
+}
+
+impl Deref for Parent {
+    type Target = Record;
+
+    fn deref(&self) -> &Record {
+        &self.0.unit
+    }
+}
+
 /// The pieces that a retry wants of a unit, in the order of the [ways](Record::parts) to them from there.
 pub(crate) type Wanted = [WantedPiece];
 
@@ -54,12 +87,12 @@ fn own(text: &Bytes) -> Bytes {
 
 impl Record {
     /// This unit without its payload, as its pieces know it.
-    pub(crate) fn as_parent(&self) -> Arc<Self> {
+    pub(crate) fn as_parent(&self) -> Parent {
         let mut bare = self.but_payload();
         bare.rare.forget_wanted();
         // The permissions are asked for once, and not for each piece.
         bare.mode = self.mode.or_else(|| Some(self.own_file()?.st_mode));
-        Arc::new(bare)
+        Parent::of(Arc::new(bare))
     }
 
     /// All of it but its payload.
@@ -89,7 +122,7 @@ impl Record {
 
     /// A piece of another unit.
     #[inline]
-    pub(crate) fn piece(parent: &Arc<Self>, part: u64, text: PieceText) -> Self {
+    pub(crate) fn piece(parent: &Parent, part: u64, text: PieceText) -> Self {
         let (text, origin, copy) = match text {
             PieceText::None => (Bytes::new(), Origin::Piece, None),
             PieceText::Line(line) => (line, Origin::Line, None),
@@ -103,7 +136,7 @@ impl Record {
         }
         // The content may not be for all to read, as that of its parent.
         let (level, mode) = (parent.level + 1, parent.mode);
-        let parent = Some(Arc::clone(parent));
+        let parent = Some(parent.clone());
         Self { text, origin, parent, part, level, mode, rare, ..Self::default() }
     }
 
@@ -145,14 +178,14 @@ impl Record {
         match (&first.parent, of_family) {
             // It is the whole unit again, whatever had been brought out of it.
             (Some(parent), true) => {
-                let mut whole = group(Self { size: None, ..(**parent).clone() });
+                let mut whole = group(Self { size: None, ..Self::clone(parent) });
                 (whole.rare.pieces, whole.rare.passed) = (None, 0);
                 whole.group_mut().into_iter().for_each(|group| group.set_pieces(parent.rare.pieces.clone()));
                 whole
             }
             (Some(parent), false) => {
                 let Self { part, level, mode, .. } = *first;
-                group(Self { parent: Some(Arc::clone(parent)), part, level, mode, ..gathered })
+                group(Self { parent: Some(parent.clone()), part, level, mode, ..gathered })
             }
             (None, true) => {
                 let Self { declared, headroom, .. } = *first;
@@ -164,11 +197,27 @@ impl Record {
 
     /// Makes the group as private as a member.
     pub(crate) fn share_privacy_of(&mut self, member: &Self) {
+        self.mode = Self::common_mode(self.mode, member);
+    }
+
+    /// The permissions that a member leaves of those which the members before it have.
+    pub(crate) fn common_mode(before: Option<u32>, member: &Self) -> Option<u32> {
         let theirs = member.mode.or_else(|| Some(member.own_file()?.st_mode));
-        self.mode = match (self.mode, theirs) {
+        match (before, theirs) {
             (Some(ours), Some(theirs)) => Some(ours & theirs),
             (ours, theirs) => ours.or(theirs),
-        };
+        }
+    }
+
+    /// A group of units that are no pieces.
+    pub(crate) fn of_tally(group: Group, mode: Option<u32>) -> Self {
+        let text = group.key().unwrap_or_default().to_vec().into();
+        Self { text, origin: Origin::Gathered, group: Some(Box::new(group)), mode, ..Self::default() }
+    }
+
+    /// Whether it is a piece of another unit.
+    pub(crate) fn is_piece(&self) -> bool {
+        self.parent.is_some()
     }
 
     /// The units that it was gathered from.

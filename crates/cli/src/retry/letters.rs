@@ -74,6 +74,8 @@ struct Letter {
     run: String,
     #[serde(default)]
     started: u64,
+    #[serde(default)]
+    unit: u64,
     path: Option<String>,
     path_hex: Option<String>,
     line: Option<String>,
@@ -211,7 +213,7 @@ impl Letters {
         &self.origin
     }
 
-    /// The units, once. If they are to be `whole`, a letter of a piece stands for its whole unit, and a unit comes once
+    /// The units, once, in the order in which their runs have admitted them. If they are to be `whole`, a letter of a piece stands for its whole unit, and a unit comes once
     /// for all its letters: one of them stays until it has ended, the others have nothing to add.
     ///
     /// # Errors
@@ -220,7 +222,13 @@ impl Letters {
         let lines = lines(self.source.try_clone()?).enumerate();
         // All lines were read and understood before.
         let done = self.marker();
-        let mut units = lines.filter_map(|(index, (_, line))| again(&parse(&line.ok()?).ok()?, index).ok().flatten());
+        let runs = self.runs.clone();
+        let units = lines.filter_map(move |(index, (_, line))| {
+            let letter = parse(&line.ok()?).ok()?;
+            let run = runs.iter().position(|run| *run == letter.run);
+            Some(((run, letter.unit), again(&letter, index).ok()??))
+        });
+        let mut units = in_order(units);
         let together = if whole { usize::MAX } else { TOGETHER };
         Ok(std::iter::from_fn(move || {
             let some = units.by_ref().take(together);
@@ -286,6 +294,21 @@ fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
 
 /// The number of letters among which pieces of one unit are found, so that the unit is opened once for all of them.
 const TOGETHER: usize = 1 << 16;
+
+/// Units in the order of their keys, if none comes more than [`TOGETHER`] places too late: letters are written as units fail,
+/// and those that were in flight together may have failed in any order.
+fn in_order<K: Ord>(units: impl Iterator<Item = (K, Again)>) -> impl Iterator<Item = Again> {
+    let mut units = units.fuse();
+    let mut waiting = BTreeMap::new();
+    std::iter::from_fn(move || {
+        while waiting.len() < TOGETHER
+            && let Some((key, unit)) = units.next()
+        {
+            waiting.insert((key, unit.letter), unit);
+        }
+        waiting.pop_first().map(|(_, unit)| unit)
+    })
+}
 
 /// The units with all their pieces, in the order of their first letters.
 fn by_unit(letters: Vec<Again>) -> Vec<Again> {

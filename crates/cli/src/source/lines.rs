@@ -62,7 +62,7 @@ impl<R: Read> Lines<R> {
     ///
     /// # Errors
     /// Those of the input; there are no more lines then.
-    pub(crate) fn try_next(&mut self) -> io::Result<Option<(Vec<u8>, Option<String>)>> {
+    fn try_next(&mut self) -> io::Result<Option<(Vec<u8>, Option<String>)>> {
         self.buffer.clear();
         // One more than the longest line and its ending of two bytes, so that what is too long can be told from what is
         // not.
@@ -102,8 +102,9 @@ impl<R: Read> Lines<R> {
     /// # Errors
     /// As [`try_next`](Self::try_next).
     pub(crate) fn try_next_in_block(&mut self) -> io::Result<Option<(Bytes, Option<String>)>> {
-        if self.block.is_empty() {
-            self.read_block()?;
+        // A terminal says once that its input has ended.
+        if self.block.is_empty() && !self.read_block()? {
+            return Ok(None);
         }
         let Some(end) = memchr::memchr(self.ending, &self.block) else {
             return Ok(self.try_next()?.map(|(line, fault)| (line.into(), fault)));
@@ -114,10 +115,11 @@ impl<R: Read> Lines<R> {
         Ok(Some((line, None)))
     }
 
-    /// Makes a block of the whole lines that have been read from the input and fit, if none of those could be too long.
-    fn read_block(&mut self) -> io::Result<()> {
+    /// Makes a block of the whole lines that have been read from the input and fit, if none of those could be too long. Returns
+    /// whether there is more input.
+    fn read_block(&mut self) -> io::Result<bool> {
         if self.longest < BLOCK {
-            return Ok(());
+            return Ok(true);
         }
         let read = loop {
             match self.reader.fill_buf() {
@@ -127,11 +129,12 @@ impl<R: Read> Lines<R> {
                 Err(error) => return Err(error),
             }
         };
+        let has_more = !read.is_empty();
         if let Some(last) = memchr::memrchr(self.ending, &read[..read.len().min(BLOCK)]) {
             self.block = Bytes::copy_from_slice(&read[..=last]);
             self.reader.consume(last + 1);
         }
-        Ok(())
+        Ok(has_more)
     }
 
     /// The length of a line without its ending, which it has.
@@ -151,9 +154,9 @@ impl<R: Read> Iterator for Lines<R> {
         if self.failed {
             return None;
         }
-        let next = self.try_next().map(|line| {
+        let next = self.try_next_in_block().map(|line| {
             let (line, fault) = line?;
-            let record = Record::line(line);
+            let record = Record::line_of_block(line);
             Some(match fault {
                 Some(fault) => record.with_fault(fault),
                 None => record,
@@ -241,6 +244,22 @@ mod tests {
         }
         let fault = limited(&[b'x'; 1000])[0].rare.fault.clone().unwrap();
         assert_eq!(fault, "line 1 of test is longer than 100 bytes, the most a line may have");
+    }
+
+    #[test]
+    fn the_end_of_the_input_is_asked_for_once() {
+        /// Reads as a terminal does: after its end, it would wait for more.
+        struct Terminal(Vec<&'static [u8]>);
+        impl Read for Terminal {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let typed = self.0.pop().expect("it has said that there is no more");
+                buffer[..typed.len()].copy_from_slice(typed);
+                Ok(typed.len())
+            }
+        }
+        let typed = Terminal(vec![b"", b"b\nc\n", b"a\n"]);
+        let records: Vec<Record> = Lines::new(typed, "test".to_owned(), false).collect();
+        assert_eq!(records.iter().map(Record::text).collect::<Vec<_>>(), [b"a", b"b", b"c"]);
     }
 
     #[test]

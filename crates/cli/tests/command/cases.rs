@@ -269,6 +269,27 @@ fn a_file_of_cases_is_no_flow_and_says_whose_cases_it_has() {
 }
 
 #[test]
+fn flows_without_cases_do_not_keep_others_from_their_tests() {
+    let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"set\"\nop = \"set\"\npayload = \"{line}!\"\n";
+    let room = Room::new(flow);
+    room.write("other.toml", flow);
+    let (_, err) = ended(&room.run(&["test", "flow.toml", "other.toml"]), 2);
+    assert!(
+        err.contains("flow.test.toml, the cases of other.toml belong into other.test.toml, which are not"),
+        "{err}"
+    );
+    room.write(
+        "flow.test.toml",
+        "[[case]]\nname = \"x\"\nstdin = \"a\\n\"\n[case.expect]\nretired = [{ payload = \"a!\" }]\n",
+    );
+    let (out, err) = ended(&room.run(&["test", "flow.test.toml", "flow.toml", "other.toml"]), 0);
+    assert!(out.contains("1 case passed"), "{out}");
+    assert_eq!(err, "no cases of other.toml: they belong into other.test.toml\n");
+    room.write("other.toml", "[source]\n");
+    ended(&room.run(&["test", "flow.toml", "other.toml"]), 2);
+}
+
+#[test]
 fn requests_with_bodies_are_compared_with_what_the_case_expects() {
     let flow = r#"
         [source]

@@ -71,6 +71,21 @@ fn a_program_may_take_several_items_at_once() {
     assert_eq!(lines, [&b"1: e"[..], b"3: a \xff b c d"]);
     let (_, err) = ended(&room.run(&["each", "-N", "2", "--tag", "echo", ":::", "a"]), 2);
     assert!(err.contains("cannot be used with"), "{err}");
+    let (_, err) = ended(&room.run(&["each", "-N", "2", "echo", "out/{/}", ":::", "a"]), 2);
+    assert!(err.contains("`{/}` in the argument `out/{/}` is of one item") && !err.contains("{name}"), "{err}");
+}
+
+#[test]
+fn a_retry_keeps_the_order_too() {
+    let room = Room::new("");
+    let script = "sleep 0.0$((9 - $1)); test -e mended || exit 1; echo $1";
+    let items: Vec<String> = (1..9).map(|item| item.to_string()).collect();
+    let mut args = vec!["each", "-q", "-k", "-j4", "sh", "-c", script, "sh", "{}", ":::"];
+    args.extend(items.iter().map(String::as_str));
+    ended(&room.run(&args), 1);
+    room.write("mended", "");
+    let (out, _) = ended(&room.run(&["retry", "-q"]), 0);
+    assert_eq!(out, "1\n2\n3\n4\n5\n6\n7\n8\n");
 }
 
 #[test]
@@ -79,9 +94,17 @@ fn an_item_is_never_a_command() {
     let (out, _) = ended(&room.run(&["each", "-q", "echo", ":::", "$(touch oops)", "; touch oops"]), 0);
     assert_eq!(sorted(&out), ["$(touch oops)", "; touch oops"]);
     assert!(!room.path("oops").exists());
-    let refused = room.run(&["each", "--shell", "wc -l < {}", ":::", "a"]);
-    let (_, err) = ended(&refused, 2);
-    assert!(err.contains("in a shell script would let the unit's value run commands"), "{err}");
+    for quotes in ["{}", "\"{}\"", "'{}'", "\"$(printf %s {})\""] {
+        let items = ["$(touch oops)", "; touch oops;", "' ; touch oops; '", "\" ; touch oops; \"", "a  b"];
+        let script = format!("printf '<%s>\\n' {quotes}");
+        let mut args = vec!["each", "-q", "-k", "--shell", &script, ":::"];
+        args.extend(items);
+        let (out, _) = ended(&room.run(&args), 0);
+        assert_eq!(out, items.map(|item| format!("<{item}>\n")).concat(), "{quotes}");
+        assert!(!room.path("oops").exists(), "{quotes}");
+    }
+    let (out, _) = ended(&room.run(&["each", "-n", "--shell", "wc -l < {}", ":::", "a b"]), 0);
+    assert_eq!(out, "sh -c 'wc -l < \"${1}\"' sh 'a b'\n");
     room.write("a", "1\n2\n");
     let (out, _) = ended(&room.run(&["each", "-q", "--shell", "wc -l < \"$1\"", "{}", ":::", "a"]), 0);
     assert_eq!(out.trim(), "2");
@@ -444,6 +467,8 @@ fn a_saved_line_is_a_flow_that_does_the_same() {
     assert_eq!(sorted(&out), ["http://x/1\thttp://x/1 {1}", "http://y/2\thttp://y/2 {1}"]);
     let (_, err) = ended(&room.run(&line), 2);
     assert!(err.contains("--save line.toml: File exists"), "{err}");
+    let (_, err) = ended(&room.run(&["each", "--save", "my line.toml", "cat", ":::", "a b", "it's", "c"]), 0);
+    assert!(err.contains(r"`millstream run 'my line.toml' 'a b' 'it'\''s' c` does the same"), "{err}");
 }
 
 #[test]

@@ -308,3 +308,49 @@ fn the_first_unit_of_each_text_goes_on() {
     let (out, _) = ended(&room.run(&["plan", "flow.toml"]), 0);
     assert!(out.contains("once, else → again"), "{out}");
 }
+
+#[test]
+fn unique_keeps_the_first_that_comes_to_it() {
+    let room = Room::new(
+        r#"
+        workers = 4
+        [source]
+        lines = "in"
+        [[stage]]
+        name = "once"
+        op = "unique"
+        by = "{line[..4]}"
+        [[stage]]
+        name = "list"
+        op = "append"
+        path = "firsts"
+        line = "{line}"
+        "#,
+    );
+    let lines: String = (0..200_000).map(|n| format!("{:04} {n}\n", n * 7919 % 5000)).collect();
+    room.write("in", &lines);
+    ended(&room.run(&["run", "-q", "flow.toml"]), 0);
+    let firsts = room.read("firsts");
+    assert_eq!(firsts.lines().count(), 5000);
+    let of_later = |line: &&str| line[5..].parse::<u32>().unwrap() >= 5000;
+    assert_eq!(firsts.lines().find(of_later), None, "the first 5000 lines have all the texts");
+}
+
+#[test]
+fn a_program_that_gets_nothing_of_its_unit_is_warned_of() {
+    let flow =
+        |exec: &str| format!("[source]\nlines = \"-\"\n[[stage]]\nname = \"count\"\nop = \"exec\"\nexec = {exec}\n");
+    let warning = "the program of `count` gets nothing of the unit";
+    let room = Room::new(&flow(r#"["wc", "-c"]"#));
+    for command in ["run", "plan"] {
+        let (out, err) = ended(&room.run(&[command, "flow.toml"]), 0);
+        assert!((out + &err).contains(warning), "{command}");
+    }
+    let set = "[[stage]]\nname = \"set\"\nop = \"set\"\npayload = \"{line}\"\n[[stage]]\nname = \"count\"";
+    for fed in [flow(r#"["wc", "-c", "{line}"]"#), flow(r#"["wc", "-c"]"#).replace("[[stage]]\nname = \"count\"", set)]
+    {
+        room.write("flow.toml", &fed);
+        let (out, err) = ended(&room.run(&["plan", "flow.toml"]), 0);
+        assert!(!(out + &err).contains(warning), "{fed}");
+    }
+}

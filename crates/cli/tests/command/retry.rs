@@ -127,7 +127,7 @@ fn what_is_no_file_of_dead_letters_is_refused() {
         (format!("{letter}{{\n"), "letters:2 is not a dead letter"),
         (format!("{letter} \n{{\n"), "letters:3 is not a dead letter"),
         ("{\"run\":\"old-1\",\"line\":\"x\"}\n".to_owned(), "does not say how its run was started"),
-        (letter.replace("\"line\":\"bad\"", "\"unit\":1"), "neither a `path` nor a `line`"),
+        (letter.replace("\"line\":\"bad\"", "\"text\":\"bad\""), "neither a `path` nor a `line`"),
         (format!("{letter}{other}"), "letters:2 comes from another run"),
         (letter.replace("/flow.toml", "/gone.toml"), "gone.toml"),
     ] {

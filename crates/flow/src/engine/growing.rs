@@ -2,12 +2,21 @@
 //!
 //! A unit that there are no bytes for is cancelled, and stands in the line for bytes (see `grants/memory`).
 
+use super::run::advance::AdvancedBytes;
 use super::state::State;
 use super::units::record::Record;
 
 impl State {
     /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::site::Growth)).
-    pub(crate) fn grow(&mut self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
+    pub(crate) fn grow(
+        &mut self,
+        record: &mut Record,
+        total_bytes: u64,
+        may_wait: bool,
+        advance: &mut AdvancedBytes,
+        alike: u64,
+    ) -> bool {
+        self.end_advance(std::mem::take(advance));
         // The unit grows beyond the budget where waiting could not help: it is privileged, it is alone in the flow, or
         // its code must not run twice.
         let budget = self.intake.budget_mut();
@@ -17,8 +26,16 @@ impl State {
         if grows {
             budget.grow(before, total_bytes);
             record.reweigh(total_bytes);
+            advance.left = budget.advance((total_bytes - before).saturating_mul(alike));
         }
         grows
+    }
+
+    /// Takes back the advance of a batch.
+    pub(crate) fn end_advance(&mut self, AdvancedBytes { left, used }: AdvancedBytes) {
+        let budget = self.intake.budget_mut();
+        budget.unreserve(0, left + used);
+        budget.add_bytes(used);
     }
 
     /// Lets the first unit in the line for bytes go on if it may. Returns whether it does.

@@ -49,6 +49,7 @@ impl State {
         // Permits go back first, and exceptions are settled next; the remaining units then move on together. No grant
         // happens in between: `grant_all` sees all that the batch gave back at once.
         let first = batch.stage;
+        self.end_advance(std::mem::take(&mut settlement.advance));
         if let Some(note) = batch.note.take() {
             self.crew.notes_mut().forget(note);
         }

@@ -9,6 +9,7 @@ use super::dispatch::Job;
 use super::intake::source::{PullEnd, PullOrder};
 use super::intake::staging::Staging;
 use super::pace::{CHAIN_NS, TURN_BATCHES, TURN_NS};
+use super::run::advance::Advance;
 use super::run::settlement::{Run, Settlement, retire_early};
 use super::run::witness::{Ran, Track};
 use super::state::State;
@@ -235,6 +236,7 @@ fn run_through(
     }
     let rows = batch.rows.make_contiguous();
     let brood = &mut batch.brood;
+    let advance = Advance::new(shared, rows.len());
     let mut goes_on = false;
     loop {
         let first_timing = settlement.timings.len();
@@ -242,13 +244,14 @@ fn run_through(
         let time_each = batch.time_each || site.stage(stage).timeout.is_some();
         let plain = batch.plain && settlement.plain;
         let room = brood.as_deref_mut();
-        let mut run = Run { site, growth: shared, stage, plain, time_each, started_ns, settlement, brood: room };
+        let mut run = Run { site, advance: &advance, stage, plain, time_each, started_ns, settlement, brood: room };
         shared.lane(stage).run(rows, &mut run);
         if let Some(track) = &mut track {
             let (brood, plain) = (brood.as_deref(), plain && settlement.plain);
             let began_ns = started_ns;
             track.ran(&Ran { site, stage, began_ns, goes_on, plain, rows, settlement, first_timing, brood });
         }
+        settlement.advance = advance.bytes();
         let Some(turn) = &batch.turn else { return };
         let next = settlement.to;
         goes_on = settlement.exceptions.is_empty()

@@ -172,6 +172,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         let problem = Problem::new("the flow has no stages");
         reading.report(problem.help("add `[[stage]]` with a `name` and an `op`"));
     }
+    let mut unfed = Vec::new();
     let drafts = stages.and_then(|entry| stage::stages(&entry, &resources));
     flow.finish();
     if let Some(drafts) = &drafts {
@@ -180,6 +181,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         graph::check(&nodes, source.as_ref(), grouped, &source_span)
             .into_iter()
             .for_each(|problem| reading.report(problem));
+        unfed = graph::unfed(&nodes);
     }
     let mut stages: Option<Vec<StageSpec>> = drafts?.into_iter().map(stage::Draft::finish).collect();
     let declared: Vec<ResourceSpec> = resources.iter().filter_map(|declared| declared.spec.clone()).collect();
@@ -190,6 +192,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
     // A graph with a mistake has been refused.
     let is_right = reading.is_right();
     let mut warnings = warnings(reading, &resources, stages.iter().flatten());
+    warnings.extend(unfed);
     if let (Some(stages), Some(source), Some(group), true) = (&stages, &source, group, is_right) {
         joins::check(stages, source, group).into_iter().for_each(|problem| reading.report(problem));
         warnings.extend(joins::warn(stages, source, group));

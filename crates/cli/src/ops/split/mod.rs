@@ -25,11 +25,14 @@ use crate::file::model::{SplitBy, SplitSpec};
 use crate::json_member::Members;
 use crate::payload::{Payload, Stream};
 use crate::printer::Place;
-use crate::record::{PieceText, PiecesSoFar, Record, Wanted, WantedPiece};
+use crate::record::{Parent, PieceText, PiecesSoFar, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
 
 /// The most levels of pieces. A circle of stages that splits without an end has one so.
 const MAX_LEVELS: u32 = 100;
+
+/// The number of pieces that share one count of references to their unit: about those of a batch.
+const PIECES_TOGETHER: u64 = 64;
 
 /// Bytes asked of a payload at once.
 const READ: usize = 64 << 10;
@@ -203,7 +206,7 @@ pub(crate) struct Pieces {
     stream: Stream,
     /// The payload of each piece, if they are copies.
     whole: Option<Payload>,
-    parent: Arc<Record>,
+    parent: Parent,
     place: Option<Arc<Place>>,
     /// The number of the last piece.
     part: u64,
@@ -233,6 +236,9 @@ impl Iterator for Pieces {
             self.part += 1;
             // Relaxed: it is read after the unit has come back from this stage.
             self.so_far.last.store(self.part, Ordering::Relaxed);
+            if self.part.is_multiple_of(PIECES_TOGETHER) {
+                self.parent = self.parent.apart();
+            }
             let Some(again) = self.wanted_of_this() else { continue };
             return Some(Ok(self.record(cut, again)));
         }

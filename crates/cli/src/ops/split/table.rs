@@ -83,7 +83,7 @@ impl<R: Read> Rows<R> {
             json_bytes::write_string(cell, &mut text);
         }
         text.push(b'}');
-        let cells = self.names.iter().map(|(name, _)| name.as_slice()).zip(&self.row);
+        let cells = || self.names.iter().map(|(name, _)| name.as_slice()).zip(&self.row);
         let members = Members::of_texts(cells).map_err(|error| Torn::Senseless(format!("a row has {error}")))?;
         Ok(Some(Cut { content: text, members, ..Cut::default() }))
     }

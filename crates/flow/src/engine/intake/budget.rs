@@ -149,6 +149,15 @@ impl Budget {
         self.reserved.1 -= bytes;
     }
 
+    /// Takes room for payloads that will grow by `bytes`: a part of what is free, as long as that is half of the cap. Returns
+    /// the bytes it took.
+    pub(crate) fn advance(&mut self, bytes: u64) -> u64 {
+        let room = self.room_for_bytes();
+        let bytes = if room >= self.max_bytes.div_ceil(2) { bytes.min(room / 8) } else { 0 };
+        self.reserve(0, bytes);
+        bytes
+    }
+
     /// The number of bytes that may still enter.
     pub(crate) fn room_for_bytes(&self) -> u64 {
         let room = u128::from(self.max_bytes).saturating_sub(self.bytes + u128::from(self.reserved.1));
@@ -269,6 +278,17 @@ mod tests {
         assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (1, 70));
         budget.unreserve(2, 30);
         assert_eq!((budget.room_for_children(1), budget.room_for_bytes()), (3, 100));
+    }
+
+    #[test]
+    fn an_advance_is_a_part_of_what_is_free_while_half_of_the_cap_is() {
+        let mut budget = Budget::new(9, 160);
+        assert_eq!((budget.advance(5), budget.advance(1000)), (5, 19));
+        assert!(budget.fits(136) && !budget.fits(137) && budget.peak_bytes() == 0);
+        budget.admit_bytes(57);
+        assert_eq!(budget.advance(1), 0);
+        budget.unreserve(0, 24);
+        assert_eq!(budget.advance(1), 1);
     }
 
     #[test]

@@ -11,11 +11,14 @@ const MANY_WAITED: f64 = 0.5;
 const FEW_WAITED: f64 = 0.1;
 const WELL_USED: f64 = 0.6;
 
+/// Of a shorter run, starting and ending take so large a part that idle workers tell nothing about the source.
+const BRIEF_NS: u64 = 20_000_000;
+
 /// Names the limit of the flow whose last snapshot is given; submitters and the source waited `admission_waited_ns` for
 /// admission.
 ///
 /// The candidates, in order: a stage at its own ceiling, the shared workers, a resource that units waited for,
-/// admission's caps, the source. Each is judged by averages over the whole run.
+/// admission's caps, the source, unless the run was brief. Each is judged by averages over the whole run.
 pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
     if flow.admitted == 0 {
         return "nothing: no unit was admitted".into();
@@ -82,6 +85,9 @@ pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
                 percent(average(admission_waited_ns))
             )
         };
+    }
+    if flow.wall_ns < BRIEF_NS {
+        return format!("nothing: the run was over in {:.1} ms", wall / 1e6);
     }
     if shared.len() == flow.stages.len() {
         return format!("the source: workers were busy only {:.0} % of the time", percent(busy));

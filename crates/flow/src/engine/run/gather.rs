@@ -4,7 +4,8 @@
 //! when the group is to be closed; its payload is in the group by then, which tells a holder from a unit that has just
 //! come. Up to that run further members may join, unless the group is full.
 //!
-//! Members join under the mutex of their group's shard, so those of different shards join at the same time.
+//! Members join under the mutex of their group's shard, so those of different shards join at the same time. The members of a
+//! batch that join one group, or the groups of one parent, keep the mutex from one to the next.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -33,19 +34,20 @@ use crate::ticket::Unfinished;
 /// The number of shards of a stage whose groups have keys.
 const SHARDS: usize = 16;
 
-impl<In, G, K> Code<In> for Gather<In, G, K>
+impl<In, G, K, Out> Code<In> for Gather<In, G, K, Out>
 where
     In: Send + 'static,
     G: Send + 'static,
     K: Hash + Eq + Clone + Send + 'static,
+    Out: Send + 'static,
 {
-    type Out = G;
+    type Out = Out;
 
     fn groups(&self) -> Option<GroupRules> {
         Some(self.rules())
     }
 
-    fn lane<X: Route<G>>(self, front: Front<In>, exit: X) -> Box<dyn Lane> {
+    fn lane<X: Route<Out>>(self, front: Front<In>, exit: X) -> Box<dyn Lane> {
         let shards = if matches!(self.key, KeyOf::All(_)) { 1 } else { SHARDS };
         Box::new(GatherLane {
             front,
@@ -58,10 +60,10 @@ where
     }
 }
 
-struct GatherLane<In, G, K, X> {
+struct GatherLane<In, G, K, Out, X> {
     front: Front<In>,
-    gather: Contained<Gather<In, G, K>>,
-    shards: Box<[Mutex<Shard<G, K>>]>,
+    gather: Contained<Gather<In, G, K, Out>>,
+    shards: Box<[Mutex<Shard<G, K, Out>>]>,
     hasher: RandomState,
     /// The groups that holders hold open.
     held: Column<Held<K>>,
@@ -76,15 +78,41 @@ struct Held<K> {
 }
 
 /// The groups of some keys.
-struct Shard<G, K> {
-    open: HashMap<Key<K>, Box<Group<G>>, BuildHasherDefault<Hashed>>,
+struct Shard<G, K, Out> {
+    /// A member of one of many groups finds it in memory that no cache holds. So it lies in the table itself.
+    open: HashMap<Key<K>, Group<G>, BuildHasherDefault<Hashed>>,
     /// Groups that take no further member, by their numbers.
-    full: HashMap<u64, Box<Group<G>>>,
+    full: HashMap<u64, Box<Closed<G, Out>>>,
 }
 
-impl<G, K> Default for Shard<G, K> {
+impl<G, K, Out> Default for Shard<G, K, Out> {
     fn default() -> Self {
         Shard { open: HashMap::default(), full: HashMap::default() }
+    }
+}
+
+/// The shard that the members of a batch join in.
+struct At<'a, G, K, Out>(Option<Entered<'a, G, K, Out>>);
+
+/// A shard that a worker has entered.
+struct Entered<'a, G, K, Out> {
+    place: usize,
+    shard: MutexGuard<'a, Shard<G, K, Out>>,
+}
+
+impl<'a, G, K, Out> At<'a, G, K, Out> {
+    /// The shard of this key, which the worker stays in until it leaves.
+    fn enter<In, X>(&mut self, lane: &'a GatherLane<In, G, K, Out, X>, key: &Key<K>) -> &mut Shard<G, K, Out> {
+        let place = lane.place(key);
+        if self.0.as_ref().is_some_and(|entered| entered.place != place) {
+            // Two mutexes at once could be a circle.
+            self.leave();
+        }
+        &mut self.0.get_or_insert_with(|| Entered { place, shard: lane.lock(place) }).shard
+    }
+
+    fn leave(&mut self) {
+        self.0 = None;
     }
 }
 
@@ -140,6 +168,32 @@ struct Group<G> {
     notes: u64,
 }
 
+/// A group that takes no further member.
+struct Closed<G, Out> {
+    value: Contained<Value<G, Out>>,
+    number: u64,
+    notes: u64,
+    joined_bytes: u64,
+    told_bytes: u64,
+}
+
+/// The value of a closed group.
+enum Value<G, Out> {
+    /// As its members have joined it.
+    Joined(G),
+    /// As it goes on.
+    Mapped(Out),
+    /// The code that maps it has panicked.
+    Lost,
+}
+
+impl<G> Group<G> {
+    fn close<Out>(self) -> Closed<G, Out> {
+        let Group { value, number, notes, joined_bytes, told_bytes, .. } = self;
+        Closed { value: Contained::new(Value::Joined(value.into_inner())), number, notes, joined_bytes, told_bytes }
+    }
+}
+
 /// The end of a unit's run.
 enum Ended {
     /// The unit has joined a group, and nothing else is to be done for it.
@@ -147,12 +201,13 @@ enum Ended {
     As(Verdict),
 }
 
-impl<In, G, K, X> Lane for GatherLane<In, G, K, X>
+impl<In, G, K, Out, X> Lane for GatherLane<In, G, K, Out, X>
 where
     In: Send + 'static,
     G: Send + 'static,
     K: Hash + Eq + Clone + Send + 'static,
-    X: Route<G>,
+    Out: Send + 'static,
+    X: Route<Out>,
 {
     fn run(&self, rows: &mut [Row], run: &mut Run<'_>) {
         let site = run.site;
@@ -160,8 +215,10 @@ where
         let mut clock = run.started_ns;
         run.settlement.to = GATHERED;
         run.settlement.plain = run.plain;
+        let mut at = At(None);
         for (place, row) in (0..).zip(&mut *rows) {
-            if let Ended::As(verdict) = self.run_unit(row, run) {
+            let ended = self.run_unit(row, run, &mut at);
+            if let Ended::As(verdict) = ended {
                 run.settlement.exceptions.push((place, verdict));
             }
             if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
@@ -174,6 +231,7 @@ where
                 clock = now;
             }
         }
+        at.leave();
         let ended_ns = if run.time_each { clock } else { site.now() };
         if !run.time_each {
             run.settlement.timings.push(((ended_ns - run.started_ns) / units.max(1), units));
@@ -187,7 +245,7 @@ where
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
         // The comparison of keys is user code.
         match contain(|| self.take_group(row)).flatten() {
-            Some(group) => Some(Box::new(group.value.into_inner())),
+            Some(group) => self.input_of(*group),
             None => self.front.take_input(row),
         }
     }
@@ -197,27 +255,25 @@ where
     }
 }
 
-impl<In, G, K, X> GatherLane<In, G, K, X>
+impl<In, G, K, Out, X> GatherLane<In, G, K, Out, X>
 where
     In: Send + 'static,
     G: Send + 'static,
     K: Hash + Eq + Clone + Send + 'static,
-    X: Route<G>,
+    Out: Send + 'static,
+    X: Route<Out>,
 {
     fn held<'a>(&'a self, row: &'a mut Row) -> &'a mut Option<Held<K>> {
         // SAFETY: the lane's column belongs to the flow that the row belongs to.
         unsafe { self.held.cell(row) }
     }
 
-    fn shard(&self, key: &Key<K>) -> MutexGuard<'_, Shard<G, K>> {
-        // The maps use the lowest and the highest bits of the hash.
-        let shard = (key.hash >> 32) as usize % self.shards.len();
-        // A panic in user code fails the unit and leaves the shard as it was.
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, key: &Key<K>) -> MutexGuard<'_, Shard<G, K, Out>> {
+        self.lock(self.place(key))
     }
 
     /// Takes the group that the unit holds open, so that it takes no further member.
-    fn take_group(&self, row: &mut Row) -> Option<Box<Group<G>>> {
+    fn take_group(&self, row: &mut Row) -> Option<Box<Closed<G, Out>>> {
         let Held { key, group: number } = self.held(row).as_ref()?;
         let mut shard = self.shard(key);
         if let Some(group) = shard.full.remove(number) {
@@ -225,24 +281,31 @@ where
         }
         // An open group of this key may be another holder's.
         shard.open.get(key).filter(|group| group.number == *number)?;
-        shard.open.remove(key)
+        Some(Box::new(shard.open.remove(key)?.close()))
     }
 
-    fn run_unit(&self, row: &mut Row, run: &mut Run<'_>) -> Ended {
+    fn run_unit<'s>(&'s self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Ended {
         if run.site.is_abandoned() {
+            at.leave();
             self.front.tickets.abandoned(row);
             return Ended::As(Verdict::LeftBehind);
         }
         if self.front.cell(row).is_none() {
+            at.leave();
             return Ended::As(self.end_group(row, run));
         }
         if let Some(refused) = self.refusal(row, run) {
+            at.leave();
             return Ended::As(self.front.fail(&Failure::permanent(refused), row, run));
         }
-        match catch_unwind(AssertUnwindSafe(|| self.join(row, run))) {
+        match catch_unwind(AssertUnwindSafe(|| self.join(row, run, at))) {
             Ok(Ok(ended)) => ended,
-            Ok(Err(failure)) => Ended::As(self.front.fail(&failure, row, run)),
+            Ok(Err(failure)) => {
+                at.leave();
+                Ended::As(self.front.fail(&failure, row, run))
+            }
             Err(panic) => {
+                at.leave();
                 let failure = Failure::panic(&*panic);
                 drop_panic(panic);
                 Ended::As(self.front.fail(&failure, row, run))
@@ -260,17 +323,31 @@ where
     }
 }
 
+impl<In, G, K, Out, X> GatherLane<In, G, K, Out, X> {
+    /// The number of the key's shard.
+    fn place(&self, key: &Key<K>) -> usize {
+        // The maps use the lowest and the highest bits of the hash.
+        (key.hash >> 32) as usize % self.shards.len()
+    }
+
+    fn lock(&self, place: usize) -> MutexGuard<'_, Shard<G, K, Out>> {
+        // A panic in user code fails the unit and leaves the shard as it was.
+        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 // ---- members ------------------------------------------------------------------------------------------
 
-impl<In, G, K, X> GatherLane<In, G, K, X>
+impl<In, G, K, Out, X> GatherLane<In, G, K, Out, X>
 where
     In: Send + 'static,
     G: Send + 'static,
     K: Hash + Eq + Clone + Send + 'static,
-    X: Route<G>,
+    Out: Send + 'static,
+    X: Route<Out>,
 {
     /// Lets a unit join the open group of its key, or open one. Runs user code.
-    fn join(&self, row: &mut Row, run: &mut Run<'_>) -> Result<Ended, Failure> {
+    fn join<'s>(&'s self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Result<Ended, Failure> {
         let site = run.site;
         // SAFETY: the code below uses `row` for columns of payloads only, as long as this handle is used.
         let unit = unsafe { UnitRef::new(site.records(), row) };
@@ -283,7 +360,7 @@ where
         };
         let cx = Cx {
             site,
-            growth: run.growth,
+            advance: run.advance,
             unit,
             attempts,
             stage: run.stage,
@@ -293,9 +370,10 @@ where
         };
         let Some(of) = of else {
             // The unit has no family to wait for.
+            at.leave();
             let mut group = self.begin(site.next_group());
             let mut unit = self.add(&mut group, row, cx, bytes)?;
-            return Ok(Ended::As(self.go_on(group, row, &mut unit, run)));
+            return Ok(Ended::As(self.go_on(Box::new(group.close()), row, &mut unit, run)));
         };
         let hash = match &of {
             KeyKind::All => 0,
@@ -307,7 +385,9 @@ where
             run.settlement.keys.push(hash);
         }
         let key = Key { hash, of };
-        let mut shard = self.shard(&key);
+        // The code of other keys must not run under the mutex.
+        let stays = !matches!(self.gather.key, KeyOf::By(_));
+        let shard = at.enter(self, &key);
         if let Some(group) = shard.open.get_mut(&key) {
             let unit = self.add(group, row, cx, bytes)?;
             let full = self.is_full(group);
@@ -316,17 +396,19 @@ where
                 note_joined(group, grown, full, run);
             }
             if full && let Some(group) = shard.open.remove(&key) {
-                shard.full.insert(group.number, group);
+                shard.full.insert(group.number, Box::new(group.close()));
             }
-            drop(shard);
+            if !stays {
+                at.leave();
+            }
             return Ok(self.end_member(row, &unit, run));
         }
         let mut group = self.begin(site.next_group());
         let mut unit = self.add(&mut group, row, cx, bytes)?;
         group.told_bytes = bytes;
         if self.is_full(&group) {
-            drop(shard);
-            return Ok(Ended::As(self.go_on(group, row, &mut unit, run)));
+            at.leave();
+            return Ok(Ended::As(self.go_on(Box::new(group.close()), row, &mut unit, run)));
         }
         let grown = self.grown(&mut group);
         if grown > 0 {
@@ -335,15 +417,15 @@ where
         let number = group.number;
         *self.held(row) = Some(Held { key: key.clone(), group: number });
         shard.open.insert(key, group);
-        drop(shard);
+        at.leave();
         self.drop_input(row);
         self.end_ticket(row, &unit);
         Ok(Ended::As(Verdict::Rest { group: number }))
     }
 
-    fn begin(&self, number: u64) -> Box<Group<G>> {
+    fn begin(&self, number: u64) -> Group<G> {
         let value = Contained::new((self.gather.begin)());
-        Box::new(Group { value, number, units: 0, joined_bytes: 0, told_bytes: 0, notes: 0 })
+        Group { value, number, units: 0, joined_bytes: 0, told_bytes: 0, notes: 0 }
     }
 
     /// Adds the unit to the group.
@@ -367,18 +449,18 @@ where
             || self.gather.full.as_ref().is_some_and(|full| full(&group.value))
     }
 
-    /// The group's weight.
-    fn weight(&self, group: &Group<G>) -> u64 {
+    /// The weight of a group with members of `joined` bytes, of which the scheduler was told that it weighs `told` bytes.
+    fn weight(&self, group: &G, joined: u64, told: u64) -> u64 {
         match (&self.gather.weigh, &self.gather.add) {
-            (Some(weigh), _) => weigh(&group.value).min(MAX_AMOUNT),
-            (None, Add::Keep(_)) => group.joined_bytes,
-            (None, Add::Fold(_)) => group.told_bytes,
+            (Some(weigh), _) => weigh(group).min(MAX_AMOUNT),
+            (None, Add::Keep(_)) => joined,
+            (None, Add::Fold(_)) => told,
         }
     }
 
     /// The bytes that the group has grown by since the scheduler was told of its weight.
     fn grown(&self, group: &mut Group<G>) -> u64 {
-        let weight = self.weight(group);
+        let weight = self.weight(&group.value, group.joined_bytes, group.told_bytes);
         let grown = weight.saturating_sub(group.told_bytes);
         group.told_bytes += grown;
         grown
@@ -425,12 +507,13 @@ fn note_joined<G>(group: &mut Group<G>, grown: u64, full: bool, run: &mut Run<'_
 
 // ---- groups that go on --------------------------------------------------------------------------------
 
-impl<In, G, K, X> GatherLane<In, G, K, X>
+impl<In, G, K, Out, X> GatherLane<In, G, K, Out, X>
 where
     In: Send + 'static,
     G: Send + 'static,
     K: Hash + Eq + Clone + Send + 'static,
-    X: Route<G>,
+    Out: Send + 'static,
+    X: Route<Out>,
 {
     /// Ends the group that the unit holds open: the group goes on in its place.
     fn end_group(&self, row: &mut Row, run: &mut Run<'_>) -> Verdict {
@@ -447,15 +530,26 @@ where
     }
 
     /// Sends the group to its exit as this unit.
-    fn go_on(&self, mut group: Box<Group<G>>, row: &mut Row, unit: &mut UnitRef<'_>, run: &mut Run<'_>) -> Verdict {
+    fn go_on(
+        &self,
+        mut group: Box<Closed<G, Out>>,
+        row: &mut Row,
+        unit: &mut UnitRef<'_>,
+        run: &mut Run<'_>,
+    ) -> Verdict {
         let aimed = catch_unwind(AssertUnwindSafe(|| {
-            if let Some(finish) = &self.gather.finish {
-                finish(&mut group.value);
+            self.close(&mut group);
+            match &*group.value {
+                Value::Mapped(out) => Some(self.exit.aim(out, unit)),
+                Value::Joined(_) | Value::Lost => None,
             }
-            (self.exit.aim(&group.value, unit), self.weight(&group))
         }));
-        let (aim, weight) = match aimed {
-            Ok(aimed) => aimed,
+        let aim = match aimed {
+            Ok(Some(aim)) => aim,
+            Ok(None) => {
+                let lost = Failure::permanent("the group is lost: the code that maps it has panicked");
+                return self.fail_group(&lost, group, row, run);
+            }
             Err(panic) => {
                 let failure = Failure::panic(&*panic);
                 drop_panic(panic);
@@ -467,7 +561,7 @@ where
             self.front.tickets.abandoned(row);
             return Verdict::LeftBehind;
         }
-        let Group { value, number, notes, .. } = *group;
+        let Closed { value, number, notes, told_bytes, .. } = *group;
         // A group that was full at once has had no holder.
         if self.held(row).take().is_some() {
             run.settlement.groups.push(GroupNote::Ended { group: number, notes });
@@ -476,22 +570,48 @@ where
             self.end_ticket(row, unit);
             unit.change().set_ticketed(false);
         }
-        contain(|| self.exit.land(value.into_inner(), aim, row, false));
+        let Value::Mapped(out) = value.into_inner() else { unreachable!("it was aimed above") };
+        contain(|| self.exit.land(out, aim, row, false));
         match aim.stage {
             NO_STAGE => Verdict::Retire,
-            stage => Verdict::Go { stage, bytes: Some(aim.bytes.unwrap_or(weight)) },
+            stage => Verdict::Go { stage, bytes: Some(aim.bytes.unwrap_or(told_bytes)) },
+        }
+    }
+
+    /// Makes of a group what goes on, once. Runs user code.
+    fn close(&self, group: &mut Closed<G, Out>) {
+        let Value::Joined(joined) = &mut *group.value else { return };
+        if let Some(finish) = &self.gather.finish {
+            finish(joined);
+        }
+        group.told_bytes = self.weight(joined, group.joined_bytes, group.told_bytes);
+        self.map(&mut group.value);
+    }
+
+    /// Maps a group that is not mapped yet. Runs user code.
+    fn map(&self, value: &mut Value<G, Out>) {
+        *value = match std::mem::replace(value, Value::Lost) {
+            Value::Joined(joined) => Value::Mapped((self.gather.map)(joined)),
+            other => other,
+        };
+    }
+
+    /// The input of the dead letter of a group.
+    fn input_of(&self, group: Closed<G, Out>) -> Option<Box<dyn Any + Send>> {
+        let mut value = group.value;
+        contain(|| self.map(&mut value));
+        match value.into_inner() {
+            Value::Mapped(out) => Some(Box::new(out)),
+            Value::Joined(_) | Value::Lost => None,
         }
     }
 
     /// Ends the run of a unit whose group could not go on. The group stays with it, or is the input of its dead letter.
-    fn fail_group(&self, failure: &Failure, group: Box<Group<G>>, row: &mut Row, run: &mut Run<'_>) -> Verdict {
+    fn fail_group(&self, failure: &Failure, group: Box<Closed<G, Out>>, row: &mut Row, run: &mut Run<'_>) -> Verdict {
         let (number, notes) = (group.number, group.notes);
         let was_held = self.held(row).is_some();
         let mut group = Some(group);
-        let verdict = self.front.fail_with(failure, row, run, |_| {
-            let value = group.take()?.value.into_inner();
-            Some(Box::new(value))
-        });
+        let verdict = self.front.fail_with(failure, row, run, |_| self.input_of(*group.take()?));
         match group {
             Some(group) => self.keep(group, row),
             None if was_held => {
@@ -504,7 +624,7 @@ where
     }
 
     /// Keeps the group of a unit that runs here again, or is left behind.
-    fn keep(&self, group: Box<Group<G>>, row: &mut Row) {
+    fn keep(&self, group: Box<Closed<G, Out>>, row: &mut Row) {
         let number = group.number;
         let key = match self.held(row) {
             Some(held) => held.key.clone(),

@@ -226,7 +226,7 @@ where
         let taken = RefCell::default();
         let mut cx = Cx {
             site,
-            growth: run.growth,
+            advance: run.advance,
             unit,
             attempts: 0,
             stage: run.stage,
@@ -291,7 +291,7 @@ where
         let deadline = config.timeout.and_then(|limit| started().checked_add(limit));
         let taken = RefCell::default();
         let mut cx =
-            Cx { site, growth: run.growth, unit, attempts, stage: run.stage, deadline, taken, not_send: PhantomData };
+            Cx { site, advance: run.advance, unit, attempts, stage: run.stage, deadline, taken, not_send: PhantomData };
         let mut result = self.body.run(input, &mut cx).map(Contained::new);
         let mut unit = cx.unit;
         if let Some((deadline, limit)) = deadline.zip(config.timeout)
@@ -307,7 +307,7 @@ where
         let aim = self.exit.aim(B::view(&made, input), &mut unit);
         // Only an idempotent stage is cancelled for the byte budget, because it runs again when there is room.
         let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes());
-        if let Some(bytes) = grows.filter(|&bytes| !run.growth.grow(unit.change(), bytes, true)) {
+        if let Some(bytes) = grows.filter(|&bytes| !run.advance.grow(unit.change(), bytes, true)) {
             return Ended::As(self.front.fail(&Failure::over_budget(bytes), row, run));
         }
         // The result of a last stage is delivered even after the flow was abandoned; any other unit goes no further.

@@ -6,11 +6,13 @@
 //! | `settlement` | the results that a worker brings back |
 //! | `front` | the payloads that a stage takes, and what becomes of a unit whose run fails |
 //! | `lane` | a stage's code with its types |
+//! | `advance` | bytes that a batch has in advance for payloads that grow |
 //! | `brood` | the children that one run of a splitting stage brings out |
 //! | `split` | a splitting stage's code with its types |
 //! | `witness` | a listener to runs and pulls, for a trace |
 //! | `gather` | a gathering stage's groups, and their code with its types |
 
+pub(crate) mod advance;
 pub(crate) mod brood;
 pub(crate) mod front;
 pub(crate) mod gather;

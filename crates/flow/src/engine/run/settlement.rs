@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
+use super::advance::{Advance, AdvancedBytes};
 use super::brood::Brood;
-use super::site::{Growth, Site};
+use super::site::Site;
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::groups::GroupNote;
 use crate::engine::units::pocket::Pocket;
@@ -58,6 +59,8 @@ pub(crate) struct Settlement {
     pub(crate) stage_runs: Vec<StageRun>,
     /// Service times of all its stages, as pairs of nanoseconds per unit and number of units.
     pub(crate) timings: Vec<(u64, u64)>,
+    /// The bytes that the batch has in advance.
+    pub(crate) advance: AdvancedBytes,
     /// Some units weigh less than is charged to them.
     pub(crate) lighter: bool,
     /// A number for the key of each unit's group, if a stage gathers by keys and the flow has a witness.
@@ -82,7 +85,7 @@ pub(crate) struct Settlement {
 /// The run of one batch on one worker.
 pub struct Run<'a> {
     pub(crate) site: &'a Site,
-    pub(crate) growth: &'a dyn Growth,
+    pub(crate) advance: &'a Advance<'a>,
     pub(crate) stage: u16,
     /// All its units are plain (see `Record`).
     pub(crate) plain: bool,

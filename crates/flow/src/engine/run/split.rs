@@ -231,7 +231,7 @@ where
         let input = self.front.cell(row).as_mut().expect("a granted unit has its payload");
         let mut cx = Cx {
             site,
-            growth: run.growth,
+            advance: run.advance,
             unit,
             attempts,
             stage: run.stage,

@@ -16,6 +16,7 @@ use crate::engine::dispatch::Job;
 use crate::engine::intake::source::PullOrder;
 use crate::engine::intake::staging::Staging;
 use crate::engine::pace::ALERT_NS;
+use crate::engine::run::advance::Advance;
 use crate::engine::run::settlement::{Run, Settlement};
 use crate::engine::state::State;
 use crate::engine::threads::clock::fire;
@@ -374,9 +375,11 @@ impl Drive<'_, '_> {
         let (shared, began_ns) = (self.shared, self.now);
         let mut settlement = self.settlements.pop().unwrap_or_default();
         (settlement.plain, settlement.lighter) = (batch.plain, false);
+        let rows = batch.rows.make_contiguous();
+        let advance = Advance::new(&**shared, rows.len());
         let mut run = Run {
             site: shared.site(),
-            growth: &**shared,
+            advance: &advance,
             stage: batch.stage,
             plain: batch.plain,
             time_each: true,
@@ -384,7 +387,8 @@ impl Drive<'_, '_> {
             settlement: &mut settlement,
             brood: batch.brood.as_deref_mut(),
         };
-        shared.lane(batch.stage).run(batch.rows.make_contiguous(), &mut run);
+        shared.lane(batch.stage).run(rows, &mut run);
+        settlement.advance = advance.bytes();
         self.meter.set_now(began_ns);
         let Spent { cpu_ns, wait_ns } = self.meter.take();
         let cpu_ns = cpu_ns.saturating_add(self.costs.between_ns);

@@ -25,6 +25,7 @@ use crate::engine::crew::wakeups::{Call, Wakeups};
 use crate::engine::intake::entrance::Entering;
 use crate::engine::intake::source::PullEnd;
 use crate::engine::intake::waking::{self, Host, wake_before_blocking};
+use crate::engine::run::advance::AdvancedBytes;
 use crate::engine::run::lane::Lane;
 use crate::engine::run::site::{Growth, Site};
 use crate::engine::run::witness::{Track, Witness};
@@ -323,7 +324,14 @@ impl Shared {
 }
 
 impl Growth for Shared {
-    fn grow(&self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
-        self.lock().grow(record, total_bytes, may_wait)
+    fn grow(
+        &self,
+        record: &mut Record,
+        total_bytes: u64,
+        may_wait: bool,
+        advance: &mut AdvancedBytes,
+        alike: u64,
+    ) -> bool {
+        self.lock().grow(record, total_bytes, may_wait, advance, alike)
     }
 }

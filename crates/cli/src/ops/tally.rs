@@ -1,0 +1,99 @@
+//! A tally: a group of which only a number is kept, as long as its members join it.
+//!
+//! Groups by many keys lie all over the memory, and each member has to reach its own. So a tally is as small as it can be: it
+//! becomes a group like any other when it is closed, or when a member has more to tell than a number.
+
+use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
+use crate::group::Group;
+use crate::ops::Number;
+use crate::record::Record;
+
+/// A group that members join.
+#[derive(Debug, Default)]
+pub(crate) enum Joined {
+    /// No member has come.
+    #[default]
+    Nothing,
+    /// Only a number is kept.
+    Tally(Tally),
+    /// The members are kept, or their contents.
+    Group(Box<Record>),
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Tally {
+    key: Option<Box<[u8]>>,
+    count: u64,
+    number: Option<(Fold, Number)>,
+    /// The permissions that all its members have.
+    mode: Option<u32>,
+}
+
+impl Tally {
+    /// Whether a unit can be the first of a tally: nothing else of it has to be known later.
+    pub(crate) fn may_begin(first: &Record, spec: &GatherSpec) -> bool {
+        let reduces = matches!(spec.reduce, Reduce::Count | Reduce::Number(_));
+        reduces && spec.by != GatherBy::Parent && Self::takes(first) && first.place.is_none() && !first.is_piece()
+    }
+
+    /// Whether a unit can join a tally that has begun: it has no dead letter of an earlier run.
+    pub(crate) fn takes(member: &Record) -> bool {
+        member.letters().next().is_none()
+    }
+
+    /// A tally without members.
+    pub(crate) fn new(key: Option<Vec<u8>>) -> Self {
+        Self { key: key.map(Vec::into_boxed_slice), count: 0, number: None, mode: None }
+    }
+
+    /// Takes in a member, and its number if the tally is of numbers.
+    ///
+    /// # Errors
+    /// The sum would be too large to be written exactly.
+    pub(crate) fn join(&mut self, member: &Record, number: Option<(Fold, Number)>) -> Result<(), String> {
+        if let Some((fold, number)) = number {
+            let so_far = self.number.map(|(_, so_far)| so_far);
+            self.number = Some((fold, fold.of(so_far, number)?));
+        }
+        self.mode = Record::common_mode(self.mode, member);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Whether it has a key without text.
+    pub(crate) fn has_empty_key(&self) -> bool {
+        self.key.as_deref().is_some_and(<[u8]>::is_empty)
+    }
+
+    /// The bytes that it will weigh as a group.
+    pub(crate) fn weight(&self) -> u64 {
+        Group::weight_of(self.key.as_deref())
+    }
+
+    /// The group that it is.
+    pub(crate) fn into_group(self) -> Record {
+        let Self { key, count, number, mode } = self;
+        Record::of_tally(Group::of_tally(key.map(Vec::from), count, number), mode)
+    }
+}
+
+impl Joined {
+    /// The group as a record, which it is from now on.
+    pub(crate) fn record(&mut self) -> &mut Record {
+        if !matches!(self, Self::Group(_)) {
+            *self = Self::Group(Box::new(std::mem::take(self).into_record()));
+        }
+        let Self::Group(record) = self else { unreachable!("it was made above") };
+        record
+    }
+
+    /// The group as a record.
+    pub(crate) fn into_record(self) -> Record {
+        match self {
+            Self::Nothing => Record::default(),
+            Self::Tally(tally) => tally.into_group(),
+            Self::Group(record) => *record,
+        }
+    }
+}
