@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::fuse::Stop;
-use crate::net::{Driven, Stuck, Tokens};
+use crate::net::{Driven, EdgeId, Stuck, Tokens};
 
 use super::error::RunError;
 use super::memo::Memo;
@@ -108,7 +108,7 @@ impl Machine {
     /// Fires the writer of a full buffer in a circle of waits, in which nothing else helps. A full buffer fails only
     /// at a value that has to enter it: a writer may also be at its end, or drop the value on its way.
     fn fire_without_room(&mut self, circle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
-        let (parts, view) = (&self.parts, Arc::clone(&self.tokens.view));
+        let (parts, view) = (Arc::clone(&self.parts), Arc::clone(&self.tokens.view));
         let reader = |edge: usize| parts.labels[view.ends[edge].1].clone();
         let is_buffer = |edge: usize| parts.net.edges[edge].elastic.is_some();
         let Some((edge, _)) = circle.iter().find(|(edge, room)| *room && is_buffer(*edge)) else {
@@ -116,12 +116,39 @@ impl Machine {
             return Err(RunError::Stuck { label }.into());
         };
         let writer = view.ends[*edge].0;
+        if self.make_room(writer, *edge, steps)? {
+            return Ok(());
+        }
         let firing = self.tokens.without_room(writer);
         self.works.fire(&mut self.tokens, writer, firing, steps)?;
         match self.tokens.take_back(writer, *edge) {
             Some(edge) => Err(RunError::BufferFull { label: reader(edge), values: self.tokens.caps[edge] }.into()),
             None => Ok(()),
         }
+    }
+
+    /// Fires the reader of another full queue of a writer, if it can fire: the writer's next value may enter that one
+    /// instead. Returns whether it has fired.
+    fn make_room(&mut self, writer: usize, edge: EdgeId, steps: &mut u64) -> Result<bool, Stop> {
+        let (view, sink) = (Arc::clone(&self.tokens.view), self.parts.sink);
+        for (other, _) in &view.actors[writer].outputs {
+            if *other == edge || !self.tokens.is_full(*other) {
+                continue;
+            }
+            let works = &mut self.works;
+            let driven = self.tokens.drive(view.ends[*other].1, |tokens, actor, fire| match actor {
+                // The sink fires on its own demand alone.
+                actor if actor == sink => Err(None),
+                actor => works.fire(tokens, actor, fire, steps).map_err(Some),
+            });
+            match driven {
+                Ok(Ok(Driven::Fired)) => return Ok(true),
+                Ok(Err(Some(stop))) => return Err(stop),
+                // It waits for the writer, too.
+                Ok(Ok(Driven::Ended) | Err(None)) | Err(Stuck(_)) => {}
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the most values that each queue has held.
