@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
 fn sums(title: &str, args: &Args, n: u64, expected: u64, rows: &[(&str, Role, Sum)]) -> Result<(), Error> {
     println!("## stream: {title}\n");
     let installed = rows.iter().filter(|(name, ..)| *name != "awk" || is_installed("awk"));
-    let competitors = installed.map(|(name, role, sum)| per_value(*name, *role, n, expected, move || sum(n)));
+    let competitors = installed.map(|(name, role, sum)| per_value(name, *role, n, expected, move || sum(n)));
     println!("{}\n", alternate("ns per value", 1, args.rounds, competitors.collect())?.render());
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use millstream_stream::Part;
 use millstream_stream::text::{Inputs, Problem, TextProgram, parse};
 
 fn values(text: &str) -> Vec<String> {
@@ -434,4 +435,33 @@ fn a_failing_content_fails_the_run_with_its_error() {
     let inputs = Inputs::content(|| Err(std::io::Error::other("the tape is torn")));
     let error = parse("lines()", &inputs).unwrap().run().unwrap().next().unwrap_err();
     assert!(error.to_string().contains("the tape is torn"), "{error}");
+}
+
+#[test]
+fn a_long_text_takes_more_steps_than_a_short_one() {
+    let pauses = |text: &str, content: &'static str, copies: usize| {
+        let content = move || Ok(Box::new(std::io::Cursor::new(content.repeat(copies))) as Box<dyn Read>);
+        let mut running = parse(text, &Inputs::content(content)).unwrap().run().unwrap();
+        let mut pauses = 0;
+        loop {
+            match running.next_within(&mut 64).unwrap() {
+                Part::Pause => pauses += 1,
+                Part::Value(_) => {}
+                Part::End => return pauses,
+            }
+        }
+    };
+    let long = "x".repeat(1 << 20) + "\n";
+    let long: &'static str = long.leak();
+    for (text, content, copies, least, most) in [
+        ("filter(lines(), it == \"\")", "x\n", 64 * 100, 90, 110),
+        // Each line takes 256 steps, in which it is whole.
+        ("filter(lines(), it == \"\")", long, 20, 15, 25),
+        ("x = lines(); reduce(zip(x, x), 0, acc + 1)", long, 20, 15, 45),
+        // The state grows by a byte a line, and takes a step more for each 4096 of them.
+        ("reduce(lines(), \"\", acc + it)", "x\n", 40_000, 640 * 4, 640 * 8),
+    ] {
+        let found = pauses(text, content, copies);
+        assert!((least..=most).contains(&found), "{text}: {found} pauses");
+    }
 }

@@ -31,7 +31,7 @@ pub struct Program {
     pub(super) draft: Rc<RefCell<Draft>>,
     /// The number of firings in the run so far.
     pub(super) moment: Rc<Cell<u64>>,
-    /// The steps of windows that the machine has not counted yet.
+    /// The steps of windows and of dear values that a run has not counted yet.
     pub(super) steps: Rc<Cell<u64>>,
 }
 
@@ -94,6 +94,11 @@ impl Program {
         label.clone_into(&mut node.label);
         node.span = Some(span);
         node.input_spans = inputs;
+    }
+
+    /// Returns the counter for steps of dear values. A run subtracts them at the next value of a source.
+    pub(crate) fn dear(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.steps)
     }
 
     /// Notes that the program runs, once.

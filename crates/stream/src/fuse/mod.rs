@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use crate::run::{RunError, assign};
 
 pub(crate) use self::operator::{Each, Filter, Map, Reduce, Then};
-pub(crate) use self::source::{Iter, Read};
+pub(crate) use self::source::{Dear, Iter, Read};
 pub(crate) use self::window::{ArrayWindows, Windows};
 
 /// The reason why a loop stopped.

@@ -246,6 +246,16 @@ impl Source {
         read.map_err(|error| self.in_place(format!("{}: {error}", self.position)))
     }
 
+    /// Returns the number of bytes from which the last value was read.
+    #[inline]
+    pub(super) fn bytes(&self, value: &Value) -> usize {
+        match &self.open {
+            Some(Open::Csv(_, row, _)) => row.as_slice().len(),
+            Some(Open::Bytes(_, line)) if self.form == Form::Json => line.len(),
+            _ => value.bytes(),
+        }
+    }
+
     /// Returns an error with the file that has it.
     #[cold]
     fn in_place(&self, error: String) -> String {

@@ -110,6 +110,27 @@ impl Value {
         }
     }
 
+    /// Returns about how many bytes a step reads and writes with this value.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Empty | Self::Truth(_) | Self::Whole(_) | Self::Number(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::List(_) | Self::Fields(_) => self.bytes_within(),
+        }
+    }
+
+    fn bytes_within(&self) -> usize {
+        match self {
+            Self::List(list) => list.iter().map(Self::bytes).sum::<usize>() + size_of_val(&list[..]),
+            Self::Fields(fields) => {
+                let values = fields.iter().map(|(name, value)| name.len() + value.bytes());
+                values.sum::<usize>() + size_of_val(&fields[..])
+            }
+            plain => plain.bytes(),
+        }
+    }
+
     /// Returns the name of the value's kind.
     pub(super) fn kind(&self) -> &'static str {
         match self {
