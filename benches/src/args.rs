@@ -105,6 +105,8 @@ pub enum Workload {
     Lock,
     /// Fibers beside goroutines, tasks, coroutines and threads: switches, spawns, memory, echo servers.
     Fiber,
+    /// Streams beside loops, channels and the programs of a shell.
+    Stream,
     /// All of the above.
     All,
 }

@@ -19,6 +19,7 @@
 //! | [`counter`] | what do statistics cost, and how much do racy ones lose? | `fetch_add`, a scan without statistics |
 //! | [`lock`] | how many critical sections a second, and how long does entering one take? | std, parking_lot |
 //! | [`fiber`] | what do switches, spawns, waits and connections of fibers cost? | may, tokio, Go, corosensei, threads, a loop over epoll |
+//! | [`stream`] | what do chains, forks that join and text programs cost per value? | a loop, crossbeam-channel, awk, mlr, jq |
 //! | [`exec`] | what does one process per unit cost? | `xargs -P2` |
 //!
 //! `cargo xtask bench --help` lists the options.
@@ -43,6 +44,7 @@ pub mod random;
 pub mod reclaim;
 pub mod ring;
 pub mod slab;
+pub mod stream;
 pub mod table;
 pub mod times;
 pub mod tree;
@@ -123,6 +125,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     }
     if wants(Workload::Fiber) {
         fiber::run(args)?;
+    }
+    if wants(Workload::Stream) {
+        stream::run(args)?;
     }
     if wants(Workload::Exec) {
         exec::run(args)?;

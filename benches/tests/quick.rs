@@ -127,6 +127,16 @@ fn slab_reports_every_part() {
 }
 
 #[test]
+fn stream_reports_every_part() {
+    let report = report(&["stream"]);
+    assert_rows(
+        &report,
+        &["millstream", "a loop", "crossbeam, a thread per branch", "crossbeam, a thread for the source"],
+    );
+    assert_eq!(report.matches("## stream: ").count(), 5, "{report}");
+}
+
+#[test]
 fn exec_compares_two_commands() {
     // The stand-in does nothing: this test checks the harness.
     let report = report(&["exec", "--millstream", "/bin/true"]);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::step::cargo;
 
 /// The workloads, in the order of the page. A test of the bench program compares them with its own.
-const WORKLOADS: [&str; 13] = [
+const WORKLOADS: [&str; 14] = [
     "archive",
     "noop",
     "queued",
@@ -24,6 +24,7 @@ const WORKLOADS: [&str; 13] = [
     "lock",
     "fiber",
     "history",
+    "stream",
 ];
 
 /// Cargo's arguments for the bench program, with every peer.

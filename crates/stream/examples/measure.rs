@@ -12,6 +12,7 @@
 //!
 //! `cargo run --release -p millstream-stream --example measure [PART [ARGUMENT]]`
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -31,10 +32,9 @@ const RUNS: usize = 7;
 const VALUES: u64 = 10_000_000;
 /// The lines of a file.
 const LINES: u64 = 2_000_000;
-/// The values that are spilled.
-const SPILLED: u64 = 4_000_000;
-/// The bytes of a spilled value.
-const VALUE: usize = 64;
+/// The bytes that are spilled, and the sizes of the values.
+const SPILLED: u64 = 256 << 20;
+const SIZES: [usize; 3] = [64, 512, 4096];
 
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,7 +78,7 @@ fn main() -> Outcome<()> {
         }
         ["spilled", values] => {
             let folder = tempfile::tempdir_in(std::env::current_dir()?)?;
-            spilled(values.parse()?, folder.path());
+            spilled(values.parse()?, SIZES[0], folder.path());
             Ok(())
         }
         ["text", text, file] => {
@@ -140,8 +140,7 @@ fn ours_of_any_size(values: u64) -> u64 {
 
 fn total(sums: Chain<impl Fused<Value = u64>>) -> u64 {
     let mut sum = 0_u64;
-    let running = sums.run().expect("it has bounds");
-    running.for_each(|value| sum = sum.wrapping_add(*value)).expect("it runs");
+    sums.for_each(|value| sum = sum.wrapping_add(*value)).expect("it runs");
     sum
 }
 
@@ -158,6 +157,25 @@ fn by_hand(values: u64) -> u64 {
             sum = sum.wrapping_add(window.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)));
             window[0] = window[2];
             filled = 1;
+        }
+    }
+    sum
+}
+
+fn by_hand_of_any_size(values: u64) -> u64 {
+    let (size, step) = black_box((3, 2));
+    let (mut sum, mut window) = (0_u64, VecDeque::with_capacity(size));
+    for n in 0..values {
+        let n = black_box(n).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7;
+        if n % 2 != 1 {
+            continue;
+        }
+        if window.len() == size {
+            window.drain(..step);
+        }
+        window.push_back(n);
+        if window.len() == size {
+            sum = sum.wrapping_add(window.iter().fold(0, |sum: u64, n| sum.wrapping_add(*n)));
         }
     }
     sum
@@ -194,11 +212,11 @@ fn summed(stream: &Stream<u64>) -> u64 {
 }
 
 fn fused(values: u64) {
-    fused_beside_a_loop("windows of 3", values, ours);
-    fused_beside_a_loop("windows of any size", values, ours_of_any_size);
+    fused_beside_a_loop("windows of 3", values, ours, by_hand);
+    fused_beside_a_loop("windows of any size", values, ours_of_any_size, by_hand_of_any_size);
 }
 
-fn fused_beside_a_loop(name: &str, values: u64, ours: fn(u64) -> u64) {
+fn fused_beside_a_loop(name: &str, values: u64, ours: fn(u64) -> u64, by_hand: fn(u64) -> u64) {
     assert_eq!(ours(1000), by_hand(1000));
     let [stream, hand] = alternate(|| _ = black_box(ours(values)), || _ = black_box(by_hand(values)));
     let each = |time: Duration| time.as_secs_f64() * 1e9 / values as f64;
@@ -274,11 +292,11 @@ fn files() -> Outcome<()> {
 }
 
 /// Spills the values of a stream until its sum is there.
-fn spilled(values: u64, folder: &Path) {
+fn spilled(values: u64, size: usize, folder: &Path) {
     let mut read = 0;
     let x = Program::new().read("x", move |value: &mut Vec<u8>| -> Result<bool, std::convert::Infallible> {
-        value.clear();
-        value.extend_from_slice(&[read as u8; VALUE]);
+        value.resize(size, 0);
+        value[0] = read as u8;
         read += 1;
         Ok(read <= values)
     });
@@ -286,14 +304,13 @@ fn spilled(values: u64, folder: &Path) {
     // The sum comes at the end, and all values wait for it.
     let sum = x.reduce(0, |sum, value| *sum += value.len());
     let pair = sum.zip(&x.spill(folder)).run().expect("a spill has bounds").values().next();
-    assert_eq!(pair.expect("one").expect("it runs"), (values as usize * VALUE, vec![0; VALUE]));
+    assert_eq!(pair.expect("one").expect("it runs"), (values as usize * size, vec![0; size]));
 }
 
 fn spill() -> Outcome<()> {
     let folder = tempfile::tempdir_in(std::env::current_dir()?)?;
     let copied = folder.path().join("copied");
-    let bytes = SPILLED * VALUE as u64;
-    let blocks = format!("count={}", bytes >> 20);
+    let blocks = format!("count={}", SPILLED >> 20);
     let input = "if=/dev/zero";
     let output = format!("of={}", copied.display());
     let dd = || {
@@ -301,14 +318,16 @@ fn spill() -> Outcome<()> {
         assert!(status.is_ok_and(|status| status.success()));
         let _ = fs::remove_file(&copied);
     };
-    let [ours, theirs] = alternate(|| spilled(SPILLED, folder.path()), dd);
-    let rate = |time: Duration| (bytes >> 20) as f64 / time.as_secs_f64();
-    println!(
-        "spill: {:.0} MiB/s, dd {:.0} MiB/s: {:.0} % of it",
-        rate(ours),
-        rate(theirs),
-        100.0 * rate(ours) / rate(theirs)
-    );
+    for size in SIZES {
+        let [ours, theirs] = alternate(|| spilled(SPILLED / size as u64, size, folder.path()), dd);
+        let rate = |time: Duration| (SPILLED >> 20) as f64 / time.as_secs_f64();
+        println!(
+            "spill: values of {size} bytes {:.0} MiB/s, dd {:.0} MiB/s: {:.0} % of it",
+            rate(ours),
+            rate(theirs),
+            100.0 * rate(ours) / rate(theirs)
+        );
+    }
     Ok(())
 }
 

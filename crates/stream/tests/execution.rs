@@ -160,6 +160,17 @@ fn a_buffer_of_as_many_values_as_wait_at_the_end_is_large_enough() {
 }
 
 #[test]
+fn a_full_buffer_that_does_not_help_leaves_the_others_their_readers() {
+    let program = Program::new();
+    let x = program.iter("x", 0..30_u64).share();
+    let part = |from: u64, to: u64, room: u64| x.filter(move |n| (from..to).contains(n)).buffer(room);
+    // After 0 and 1 the first buffer is full until 10, and the values between fill another one, whose reader goes on.
+    let first = part(0, 2, 2).zip(&part(10, 12, 2)).reduce(0, |sum, (a, b)| *sum += a * b);
+    let other = part(2, 10, 2).zip(&program.iter("y", 0..100_u64).share()).reduce(0, |sum, (a, b)| *sum += a * b);
+    assert_eq!(all(&first.zip(&other)), [(11, (2..10).map(|n| n * (n - 2)).sum())]);
+}
+
+#[test]
 fn a_buffer_on_the_slower_path_is_useless_and_refused() {
     let x = source(10);
     assert_eq!(refusal(&x.every(2).buffer(100).zip(&x)).cause, Cause::Rates);

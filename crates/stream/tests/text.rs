@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use millstream_stream::Part;
 use millstream_stream::text::{Inputs, Problem, TextProgram, parse};
 
 fn values(text: &str) -> Vec<String> {
@@ -50,6 +51,11 @@ fn each_function_gives_its_values() {
         ),
         ("map(numbers(1, 1), number(\"7\") + number(\" 2.5\"))", &["9.5"]),
         ("map(numbers(-1, -1), (0 - 9223372036854775807 + it) % it)", &["0"]),
+        ("numbers(-9223372036854775808, -9223372036854775807)", &["-9223372036854775808", "-9223372036854775807"]),
+        ("prefix(numbers(0, 0), -9223372036854775808)", &["-9223372036854775808", "0"]),
+        ("map(numbers(1, 1), -9223372036854775808 + it - -2)", &["-9223372036854775805"]),
+        ("map(numbers(1, 1), - -(it - 9223372036854775807) == -9223372036854775806)", &["true"]),
+        ("map(numbers(1, 1), number(\"-9223372036854775808\") == -9223372036854775808)", &["true"]),
     ] {
         assert_eq!(values(text), expected, "{text}");
     }
@@ -72,6 +78,7 @@ fn problems_are_reported_with_their_spans() {
         ("keep(numbers(1, 2), \"(0)\")", "lets nothing through", 20..25),
         ("lines()", "no input left", 0..7),
         ("numbers(1, 99999999999999999999)", "does not fit into 64 bits", 11..31),
+        ("numbers(1, 9223372036854775808)", "does not fit into 64 bits", 11..30),
         ("map(numbers(1, 2), \"abc)", "a text has no end", 19..24),
         ("numbers(1, 2) & 3", "`&` is not part of a program", 14..15),
         ("it + 1", "expected a stream, found a value", 0..6),
@@ -92,6 +99,7 @@ fn values_that_cannot_be_computed_are_reported_with_the_reason() {
             "map(numbers(-1, -1), (0 - 9223372036854775807 + it) / it)",
             "`: -9223372036854775808 / -1 does not fit into 64 bits",
         ),
+        ("map(numbers(1, 1), - -9223372036854775808)", "0 - -9223372036854775808 does not fit into 64 bits"),
         ("map(numbers(9223372036854775807, 9223372036854775807), it + 1)", "does not fit into 64 bits"),
         ("filter(numbers(1, 2), it)", "expected true or false, found a number"),
         ("map(numbers(1, 2), it.a)", "a number has no field `a`"),
@@ -140,6 +148,7 @@ fn a_quote_that_is_never_closed_is_an_error_at_its_line_and_no_other_end_is() {
         running.values().map(|value| value.map(|value| value.to_string()).map_err(|error| error.to_string())).collect()
     };
     let beyond_a_read = format!("a,b\n{}x,\"y\n", "1,2\r\n".repeat(20_000));
+    let returns_beyond_a_read = format!("a,b\r{}x,\"y\r", "1,2\r".repeat(20_000));
     for (content, place) in [
         ("a,b\n1,\"2\n", "row 1: a quote opens in line 2 "),
         ("a,b\n1,\"2", "row 1: a quote opens in line 2 "),
@@ -150,6 +159,10 @@ fn a_quote_that_is_never_closed_is_an_error_at_its_line_and_no_other_end_is() {
         ("a,b\n1,\"x\ny\",\"z\n", "row 1: a quote opens in line 3 "),
         ("a,\"b\n1,2\n", "a quote opens in line 1 "),
         ("\n\n\"", "a quote opens in line 3 "),
+        ("a,b\r1,\"2\r", "row 1: a quote opens in line 2 "),
+        ("a,b\r1,2\r\"3,4\r5,6\r\n7\n", "row 2: a quote opens in line 3 "),
+        ("a,b\r\n1,\"x\ry\",\"z", "row 1: a quote opens in line 3 "),
+        (&returns_beyond_a_read, "row 20001: a quote opens in line 20002 "),
         (&beyond_a_read, "row 20001: a quote opens in line 20002 "),
     ] {
         let error = run(content).unwrap_err();
@@ -332,18 +345,22 @@ fn a_refusal_points_at_both_paths_and_each_way_out_is_accepted_as_written() {
         ("zip(x, reduce(x, 0, acc + 1))", 3),
         ("zip(repeat(x, 3), x)", 3),
         ("merge(x, map(skip(every(x, 3), 1), it))", 6),
+        ("zip(filter(x, contains(it, \"2\")), filter(x, starts(it, \"3\")))", 3),
+        ("a = filter(x, it > \"1\"); b = filter(x, it < \"6\"); zip(a, b)", 6),
+        ("merge(filter(x, it > \"1\"), filter(filter(x, it > \"2\"), it > \"3\"))", 3),
     ] {
         let text = format!("x = lines(); {join}");
         let problem = parse(&text, &inputs).unwrap().check().unwrap_err();
         for (span, label) in &problem.labels[..2] {
-            assert!(text[span.clone()].contains('x') && !label.is_empty(), "{text}: {problem:?}");
+            assert!(join.contains(&text[span.clone()]) && !label.is_empty(), "{text}: {problem:?}");
         }
         assert_eq!(&text[problem.labels[2].0.clone()], "lines()", "{text}: {problem:?}");
         let help = problem.help.unwrap();
         let written: Vec<&str> = help.lines().skip(1).step_by(2).map(str::trim).collect();
         assert_eq!(written.len(), ways, "{help}");
         for way in written {
-            let mended = format!("x = lines(); {way}");
+            let definitions = text.rfind(';').map_or("", |end| &text[..=end]);
+            let mended = format!("{definitions} {way}");
             let program = parse(&mended, &inputs).unwrap_or_else(|problem| panic!("{mended}: {problem}"));
             program.check().unwrap_or_else(|problem| panic!("{mended}: {problem}"));
             assert!(program.run().unwrap().values().all(|value| value.is_ok()), "{mended}");
@@ -418,4 +435,33 @@ fn a_failing_content_fails_the_run_with_its_error() {
     let inputs = Inputs::content(|| Err(std::io::Error::other("the tape is torn")));
     let error = parse("lines()", &inputs).unwrap().run().unwrap().next().unwrap_err();
     assert!(error.to_string().contains("the tape is torn"), "{error}");
+}
+
+#[test]
+fn a_long_text_takes_more_steps_than_a_short_one() {
+    let pauses = |text: &str, content: &'static str, copies: usize| {
+        let content = move || Ok(Box::new(std::io::Cursor::new(content.repeat(copies))) as Box<dyn Read>);
+        let mut running = parse(text, &Inputs::content(content)).unwrap().run().unwrap();
+        let mut pauses = 0;
+        loop {
+            match running.next_within(&mut 64).unwrap() {
+                Part::Pause => pauses += 1,
+                Part::Value(_) => {}
+                Part::End => return pauses,
+            }
+        }
+    };
+    let long = "x".repeat(1 << 20) + "\n";
+    let long: &'static str = long.leak();
+    for (text, content, copies, least, most) in [
+        ("filter(lines(), it == \"\")", "x\n", 64 * 100, 90, 110),
+        // Each line takes 256 steps, in which it is whole.
+        ("filter(lines(), it == \"\")", long, 20, 15, 25),
+        ("x = lines(); reduce(zip(x, x), 0, acc + 1)", long, 20, 15, 45),
+        // The state grows by a byte a line, and takes a step more for each 4096 of them.
+        ("reduce(lines(), \"\", acc + it)", "x\n", 40_000, 640 * 4, 640 * 8),
+    ] {
+        let found = pauses(text, content, copies);
+        assert!((least..=most).contains(&found), "{text}: {found} pauses");
+    }
 }

@@ -123,6 +123,30 @@ fn a_spill_runs_what_was_refused_and_a_full_disk_is_told() {
 }
 
 #[test]
+fn a_spill_on_a_full_disk_ends_with_an_error_behind_whole_values() {
+    let room = Room::new("");
+    room.write("lines", numbers(400_000));
+    std::fs::create_dir(room.path("small")).expect("a folder");
+    let mut mounted = Command::new("unshare");
+    let script = "mount -t tmpfs -o size=1m none small || exit 99
+        \"$0\" stream 'x = lines(); zip(every(x, 2), spill(x, \"small\"))' lines
+        status=$?; ls -A small; exit $status";
+    mounted.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_millstream")]);
+    room.at_home(&mut mounted);
+    let output = match mounted.output() {
+        Ok(output) if output.status.code() != Some(99) && !output.stdout.is_empty() => output,
+        _ => return println!("skipped: no disk of a megabyte can be mounted here"),
+    };
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("cannot spill values of") && error.contains("No space left on device"), "{error}");
+    assert!(error.contains("the output is incomplete"), "{error}");
+    // Nothing is left in the folder, and each line is a value.
+    assert!(out.lines().enumerate().all(|(n, line)| line == format!("{}\t{n}", 2 * n)), "{out:.200}");
+    assert!(out.ends_with('\n') && out.lines().count() > 10_000, "{}", out.lines().count());
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_program() {
     let room = Room::new("");
     let mut head = Command::new("bash");

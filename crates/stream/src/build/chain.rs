@@ -2,13 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::hash::Hash;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use crate::check::{CheckError, Proof};
 use crate::clock::{Pass, WordError};
-use crate::fuse::{ArrayWindows, Each, Filter, Fused, Map, Reduce, Then, Whole, Windows};
+use crate::fuse::{ArrayWindows, Each, Filter, Fused, Map, Reduce, Stop, Then, Whole, Windows};
 use crate::graph::{Graph, NodeId, Operator};
-use crate::run::{Draw, RunError, Running, Work};
+use crate::run::{Draw, Report, RunError, Running, Work};
 
 use super::draft::{Error, Program};
 use super::stream::{Stream, fold, result_of, scanned};
@@ -321,6 +322,35 @@ impl<C: Fused> Chain<C> {
     pub fn run(self) -> Result<Running<C::Value>, Error> {
         self.share().run()
     }
+
+    /// Checks the program, runs it to its end, and calls `each` with every value. The source, the operators and `each` are
+    /// one loop, without a call between them, which a [`Running`] cannot offer.
+    ///
+    /// ```
+    /// use millstream_stream::Program;
+    ///
+    /// let mut sum = 0;
+    /// let report = Program::new().iter("x", 1..=4_u64).map(|n| n * n).for_each(|n| sum += n)?;
+    /// assert_eq!((sum, report.values), (30, 4));
+    /// # Ok::<(), millstream_stream::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Check`] for a program without bounds, [`Error::RanBefore`], and the errors of the run.
+    pub fn for_each(self, mut each: impl FnMut(&C::Value)) -> Result<Report, Error> {
+        self.program.begin()?;
+        let edges = self.check()?.edges().len();
+        let mut values = 0;
+        let stop = self.code.push_to_the_end(|value| {
+            values += 1;
+            each(value);
+            ControlFlow::Continue(())
+        });
+        match stop {
+            Stop::Failed(error) => Err(Error::Run(*error)),
+            _ => Ok(Report { values, peaks: vec![0; edges] }),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -331,7 +361,6 @@ mod tests {
 
     use super::*;
     use crate::Part;
-    use crate::fuse::Stop;
 
     type Boxed = Chain<Box<dyn Whole<u64>>>;
 
@@ -409,6 +438,9 @@ mod tests {
             let report = program().0.run().unwrap().for_each(|value| looped.push(*value)).unwrap();
             assert!(looped.iter().eq(expected.iter().map(|(value, _)| value)), "drawn from {seed}");
             assert_eq!(report.values, looped.len() as u64);
+            let mut whole = Vec::new();
+            assert_eq!(program().0.for_each(|value| whole.push(*value)).unwrap(), report);
+            assert_eq!(whole, looped, "drawn from {seed}");
             assert_eq!(program().0.graph().nodes().len(), program().1.graph().nodes().len());
         }
     }

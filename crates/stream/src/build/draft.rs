@@ -31,7 +31,7 @@ pub struct Program {
     pub(super) draft: Rc<RefCell<Draft>>,
     /// The number of firings in the run so far.
     pub(super) moment: Rc<Cell<u64>>,
-    /// The steps of windows that the machine has not counted yet.
+    /// The steps of windows and of dear values that a run has not counted yet.
     pub(super) steps: Rc<Cell<u64>>,
 }
 
@@ -96,6 +96,19 @@ impl Program {
         node.input_spans = inputs;
     }
 
+    /// Returns the counter for steps of dear values. A run subtracts them at the next value of a source.
+    pub(crate) fn dear(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.steps)
+    }
+
+    /// Notes that the program runs, once.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.draft.borrow_mut().ran, true) {
+            true => Err(Error::RanBefore),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the number of nodes so far.
     pub(crate) fn nodes(&self) -> usize {
         self.draft.borrow().graph.nodes().len()
@@ -156,13 +169,8 @@ impl<T: Clone + 'static> Stream<T> {
 
     /// Prepares a run by the plan of a program with the same graph.
     pub(crate) fn run_as(&self, plan: &Plan) -> Result<Running<T>, Error> {
-        let mut works = {
-            let mut draft = self.program.draft.borrow_mut();
-            if std::mem::replace(&mut draft.ran, true) {
-                return Err(Error::RanBefore);
-            }
-            std::mem::take(&mut draft.works)
-        };
+        self.program.begin()?;
+        let mut works = std::mem::take(&mut self.program.draft.borrow_mut().works);
         match (self.whole.upgrade().and_then(|held| held.take()), &plan.parts) {
             (Some(whole), _) => Ok(Running::whole(whole, plan.proof.clone())),
             (None, Some(parts)) => {

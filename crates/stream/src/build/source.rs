@@ -1,5 +1,7 @@
 //! Sources: streams of values from outside the program.
 
+use std::rc::Rc;
+
 use crate::fuse::{Fused, Iter, Read};
 use crate::graph::Operator;
 use crate::run::{RunError, Work};
@@ -18,7 +20,7 @@ impl Program {
         I::IntoIter: 'static,
         I::Item: Clone + 'static,
     {
-        self.source::<I::Item, _>(label, Iter(values.into_iter()))
+        self.source::<I::Item, _>(label, Iter { values: values.into_iter(), dear: Rc::clone(&self.steps) })
     }
 
     /// Creates a stream of the values that `read` writes, each in place of the last, until `read` returns `false`. A
@@ -33,7 +35,7 @@ impl Program {
         let read = move |value: &mut T| {
             read(value).map_err(|error| RunError::Source { label: name.clone(), error: error.into() })
         };
-        self.source(label, Read { value: T::default(), read })
+        self.source(label, Read { value: T::default(), read, dear: Rc::clone(&self.steps) })
     }
 
     fn source<T, C: Fused<Value = T>>(&self, label: &str, code: C) -> Chain<C> {

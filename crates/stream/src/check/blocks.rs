@@ -76,6 +76,10 @@ impl Decide<'_> {
         if firm.len() == lines.len() || firm.is_empty() {
             return Err(Refused::Circle(refusal));
         }
+        if firm.iter().all(|line| self.diagram.lines[*line].edge.is_none()) {
+            // The data decide which path lags. Each has room, and a run stops only where some of it is full.
+            return Ok(Vec::new());
+        }
         if self.is_straight(lines, &firm) {
             // The other lines count values of one decision, so the links to it are on none of their circles.
             let edges: Vec<usize> = firm.into_iter().filter(|line| self.diagram.lines[*line].edge.is_some()).collect();

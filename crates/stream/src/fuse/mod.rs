@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use crate::run::{RunError, assign};
 
 pub(crate) use self::operator::{Each, Filter, Map, Reduce, Then};
-pub(crate) use self::source::{Iter, Read};
+pub(crate) use self::source::{Dear, Iter, Read};
 pub(crate) use self::window::{ArrayWindows, Windows};
 
 /// The reason why a loop stopped.
@@ -47,8 +47,17 @@ impl From<RunError> for Stop {
     }
 }
 
+/// Goes on after a pause.
+#[inline(always)]
+fn past_pauses(flow: ControlFlow<Stop>) -> ControlFlow<Stop> {
+    match flow {
+        ControlFlow::Break(Stop::Pause) => ControlFlow::Continue(()),
+        other => other,
+    }
+}
+
 /// The loop of a [`Chain`](crate::Chain). Only this crate implements it.
-pub trait Fused: 'static {
+pub trait Fused: Sized + 'static {
     /// The type of the values that leave the loop.
     type Value: Clone + 'static;
 
@@ -56,6 +65,11 @@ pub trait Fused: 'static {
     /// given `steps` values, or sooner. Subtracts the steps from `steps`.
     #[doc(hidden)]
     fn push(&mut self, steps: &mut u64, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
+
+    /// Pushes all values into `sink`, without a count of steps: a pause is over at once. The loop owns its state, which
+    /// the compiler can keep in registers.
+    #[doc(hidden)]
+    fn push_to_the_end(self, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
 
     /// Computes the next value, in place of another.
     #[doc(hidden)]
@@ -72,8 +86,8 @@ pub(crate) trait Whole<T> {
     /// See [`Fused::push`].
     fn push_all(&mut self, steps: &mut u64, sink: &mut dyn FnMut(&T) -> ControlFlow<Stop>) -> Stop;
 
-    /// Pushes every value into `sink`. The loop owns its state, which the compiler can keep in registers.
-    fn push_to_the_end(self: Box<Self>, sink: &mut dyn FnMut(&T)) -> Result<(), RunError>;
+    /// See [`Fused::push_to_the_end`].
+    fn push_rest(self: Box<Self>, sink: &mut dyn FnMut(&T) -> ControlFlow<Stop>) -> Stop;
 
     /// See [`Fused::draw`].
     fn draw_one(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop;
@@ -84,20 +98,8 @@ impl<C: Fused> Whole<C::Value> for C {
         self.push(steps, sink)
     }
 
-    fn push_to_the_end(self: Box<Self>, sink: &mut dyn FnMut(&C::Value)) -> Result<(), RunError> {
-        let mut code = *self;
-        loop {
-            let stop = code.push(&mut { u64::MAX }, |value| {
-                sink(value);
-                ControlFlow::Continue(())
-            });
-            match stop {
-                Stop::Pause => {}
-                Stop::End => return Ok(()),
-                Stop::Failed(error) => return Err(*error),
-                Stop::Value => unreachable!("the sink goes on"),
-            }
-        }
+    fn push_rest(self: Box<Self>, sink: &mut dyn FnMut(&C::Value) -> ControlFlow<Stop>) -> Stop {
+        (*self).push_to_the_end(sink)
     }
 
     fn draw_one(&mut self, steps: &mut u64, place: &mut Option<C::Value>) -> Stop {
@@ -110,6 +112,10 @@ impl<T: Clone + 'static> Fused for Box<dyn Whole<T>> {
 
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&T) -> ControlFlow<Stop>) -> Stop {
         (**self).push_all(steps, &mut sink)
+    }
+
+    fn push_to_the_end(self, mut sink: impl FnMut(&T) -> ControlFlow<Stop>) -> Stop {
+        self.push_rest(&mut sink)
     }
 
     fn draw(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop {

@@ -34,6 +34,12 @@ impl<C: Fused, S: Step<C::Value>> Fused for Then<C, S> {
         *steps = steps.saturating_sub(step.steps());
         stop
     }
+
+    #[inline(always)]
+    fn push_to_the_end(self, mut sink: impl FnMut(&S::Out) -> ControlFlow<Stop>) -> Stop {
+        let mut step = self.step;
+        self.before.push_to_the_end(|value| step.step(value, &mut sink))
+    }
 }
 
 /// Computes a value.
@@ -116,5 +122,19 @@ where
             }
         }
         Stop::End
+    }
+
+    #[inline(always)]
+    fn push_to_the_end(self, mut sink: impl FnMut(&S) -> ControlFlow<Stop>) -> Stop {
+        let Self { before, mut state, mut step, is_over } = self;
+        if is_over {
+            return Stop::End;
+        }
+        let stop = before.push_to_the_end(|value| match step(&mut state, value) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error.into()),
+        });
+        let Stop::End = stop else { return stop };
+        sink(&state).break_value().unwrap_or(Stop::End)
     }
 }

@@ -1,13 +1,21 @@
 //! The heads of loops.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use crate::run::RunError;
 
-use super::{Fused, Stop};
+use super::{Fused, Stop, past_pauses};
+
+/// The steps of dear values, which the loop has not counted yet.
+pub(crate) type Dear = Rc<Cell<u64>>;
 
 /// The values of an iterator.
-pub(crate) struct Iter<I>(pub(crate) I);
+pub(crate) struct Iter<I> {
+    pub(crate) values: I,
+    pub(crate) dear: Dear,
+}
 
 impl<I> Fused for Iter<I>
 where
@@ -26,8 +34,10 @@ where
                 break Stop::Pause;
             }
             left -= 1;
-            let Some(value) = self.0.next() else { break Stop::End };
-            if let ControlFlow::Break(stop) = sink(&value) {
+            let Some(value) = self.values.next() else { break Stop::End };
+            let sunk = sink(&value);
+            left = left.saturating_sub(self.dear.take());
+            if let ControlFlow::Break(stop) = sunk {
                 break stop;
             }
         };
@@ -35,13 +45,19 @@ where
         stop
     }
 
+    #[inline(always)]
+    fn push_to_the_end(mut self, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
+        // The iterator's own loop, which is faster than its `next` where it has parts.
+        self.values.try_for_each(|value| past_pauses(sink(&value))).break_value().unwrap_or(Stop::End)
+    }
+
     /// Moves the value into its place, which costs no clone.
     fn draw(&mut self, steps: &mut u64, place: &mut Option<I::Item>) -> Stop {
         if *steps == 0 {
             return Stop::Pause;
         }
-        *steps -= 1;
-        let Some(value) = self.0.next() else { return Stop::End };
+        *steps = (*steps - 1).saturating_sub(self.dear.take());
+        let Some(value) = self.values.next() else { return Stop::End };
         *place = Some(value);
         Stop::Value
     }
@@ -51,6 +67,7 @@ where
 pub(crate) struct Read<T, F> {
     pub(crate) value: T,
     pub(crate) read: F,
+    pub(crate) dear: Dear,
 }
 
 impl<T, F> Fused for Read<T, F>
@@ -73,7 +90,9 @@ where
                 Ok(false) => break Stop::End,
                 Err(error) => break error.into(),
             }
-            if let ControlFlow::Break(stop) = sink(&self.value) {
+            let sunk = sink(&self.value);
+            left = left.saturating_sub(self.dear.take());
+            if let ControlFlow::Break(stop) = sunk {
                 break stop;
             }
         };
@@ -81,12 +100,26 @@ where
         stop
     }
 
+    #[inline(always)]
+    fn push_to_the_end(mut self, mut sink: impl FnMut(&T) -> ControlFlow<Stop>) -> Stop {
+        loop {
+            match (self.read)(&mut self.value) {
+                Ok(true) => {}
+                Ok(false) => return Stop::End,
+                Err(error) => return error.into(),
+            }
+            if let ControlFlow::Break(stop) = past_pauses(sink(&self.value)) {
+                return stop;
+            }
+        }
+    }
+
     /// Reads the value at its place, which costs no clone.
     fn draw(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop {
         if *steps == 0 {
             return Stop::Pause;
         }
-        *steps -= 1;
+        *steps = (*steps - 1).saturating_sub(self.dear.take());
         match (self.read)(place.get_or_insert_with(T::default)) {
             Ok(true) => Stop::Value,
             Ok(false) => Stop::End,

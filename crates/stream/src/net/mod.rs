@@ -15,4 +15,4 @@ mod view;
 
 pub(crate) use contract::{EdgeId, Elastic, Net};
 pub(crate) use tokens::{Driven, Fire, Stuck, Tokens};
-pub(crate) use view::{Kind, Takes, View};
+pub(crate) use view::{Kind, View};

@@ -117,12 +117,17 @@ impl Tokens {
         Ready::Yes(Fire { takes, gives })
     }
 
-    /// Returns the first full queue that the next value may enter. A queue whose reader has ended takes everything.
+    /// Returns whether a queue takes no value. A queue whose reader has ended takes everything.
+    #[inline]
+    pub(crate) fn is_full(&self, edge: EdgeId) -> bool {
+        self.counts[edge] >= self.caps[edge] && !self.ended[self.view.ends[edge].1]
+    }
+
+    /// Returns the first full queue that the next value may enter.
     #[inline]
     fn full(&mut self, actor: usize) -> Option<EdgeId> {
-        let is_full = |edge: EdgeId| self.counts[edge] >= self.caps[edge] && !self.ended[self.view.ends[edge].1];
         // Mostly none is, and then the way of the value does not matter.
-        if !self.view.actors[actor].outputs.iter().any(|(edge, _)| is_full(*edge)) {
+        if !self.view.actors[actor].outputs.iter().any(|(edge, _)| self.is_full(*edge)) {
             return None;
         }
         self.full_on_the_way(actor)
@@ -130,13 +135,12 @@ impl Tokens {
 
     fn full_on_the_way(&mut self, actor: usize) -> Option<EdgeId> {
         let shown = &self.view.actors[actor];
-        let is_full = |edge: EdgeId| self.counts[edge] >= self.caps[edge] && !self.ended[self.view.ends[edge].1];
         for (at, (parent, pass)) in shown.tree.iter().enumerate() {
             self.reached[at] =
                 parent.is_none_or(|parent| self.reached[parent]) && pass.lets_through(self.passes[actor][at]);
         }
         let enters = shown.outputs.iter().filter(|(_, leaf)| leaf.is_none_or(|leaf| self.reached[leaf]));
-        enters.map(|(edge, _)| *edge).find(|edge| is_full(*edge))
+        enters.map(|(edge, _)| *edge).find(|edge| self.is_full(*edge))
     }
 
     /// Returns the firing of an actor that lacks nothing but room.

@@ -2,7 +2,7 @@
 
 use crate::graph::{Graph, Node, NodeId, Operator};
 
-use super::machine::Work;
+use super::work::Work;
 
 /// Returns the graph in which each chain is a source at its last node, and the program's number of each of its nodes;
 /// `None` if there is no chain of several nodes. The sink has no work.

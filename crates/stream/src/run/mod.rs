@@ -19,12 +19,14 @@ mod queue;
 mod running;
 mod schedule;
 mod spill;
+mod work;
 
 pub use self::error::RunError;
 pub use self::running::{Part, Report, Running, Values};
 pub use self::spill::Stored;
 
-pub(crate) use self::machine::{Draw, Machine, Turn, Work};
+pub(crate) use self::machine::Machine;
 pub(crate) use self::plan::Plan;
 pub(crate) use self::queue::{Inlet, MakeDisk, Queue, Shared, assign};
 pub(crate) use self::spill::{Disk, SpillQueue};
+pub(crate) use self::work::{Draw, Turn, Work};

@@ -7,8 +7,8 @@ use crate::graph::{Graph, NodeId};
 use crate::net::{Kind, Net, Tokens, View};
 
 use super::chains::without_chains;
-use super::machine::Work;
 use super::schedule::Record;
+use super::work::Work;
 
 /// See the [module](self).
 pub(crate) struct Plan {

@@ -1,5 +1,7 @@
 //! A running program.
 
+use std::ops::ControlFlow;
+
 use crate::check::Proof;
 use crate::fuse::{Stop, Whole};
 
@@ -111,16 +113,19 @@ impl<T: Clone> Running<T> {
         let stop = loop {
             let stop = match &mut self.engine {
                 Engine::Whole(whole) => (**whole).draw_one(steps, &mut self.current),
-                Engine::Net { machine, .. } => machine.drive(steps),
+                Engine::Net { machine, out, .. } => {
+                    let current = &mut self.current;
+                    machine.drive(steps, &mut || {
+                        assign(current, given(&out.borrow()));
+                        ControlFlow::Break(())
+                    })
+                }
             };
             match stop {
                 Stop::Pause if *steps > 0 => {}
                 stop => break stop,
             }
         };
-        if let (Stop::Value, Engine::Net { out, .. }) = (&stop, &self.engine) {
-            assign(&mut self.current, out.borrow().as_ref().expect("a value was given"));
-        }
         match stop {
             Stop::Value => {
                 self.over = false;
@@ -137,25 +142,43 @@ impl<T: Clone> Running<T> {
     }
 
     /// Runs to the end and calls `each` with every value. For a [`Chain`](crate::Chain) this is one loop, which is
-    /// faster than pulling the values one by one.
+    /// faster than pulling the values one by one; [`Chain::for_each`](crate::Chain::for_each) makes `each` a part of it.
     ///
     /// # Errors
     /// See [`RunError`].
     pub fn for_each(mut self, mut each: impl FnMut(&T)) -> Result<Report, RunError> {
-        if self.over || !matches!(self.engine, Engine::Whole(_)) {
-            while let Some(value) = self.next()? {
-                each(value);
-            }
+        if self.over {
             return Ok(self.report());
         }
-        let (mut values, peaks) = (self.values, self.peaks());
-        if let Engine::Whole(whole) = self.engine {
-            whole.push_to_the_end(&mut |value: &T| {
-                values += 1;
-                each(value);
-            })?;
-        }
-        Ok(Report { values, peaks })
+        let values = &mut self.values;
+        let mut each = |value: &T| {
+            *values += 1;
+            each(value);
+        };
+        let peaks = match self.engine {
+            Engine::Whole(whole) => {
+                let stop = whole.push_rest(&mut |value: &T| {
+                    each(value);
+                    ControlFlow::Continue(())
+                });
+                if let Stop::Failed(error) = stop {
+                    return Err(*error);
+                }
+                vec![0; self.proof.edges().len()]
+            }
+            Engine::Net { mut machine, out, in_chain } => loop {
+                let stop = machine.drive(&mut { u64::MAX }, &mut || {
+                    each(given(&out.borrow()));
+                    ControlFlow::Continue(())
+                });
+                match stop {
+                    Stop::Failed(error) => return Err(*error),
+                    Stop::End => break peaks_of(&machine, &in_chain),
+                    Stop::Pause | Stop::Value => {}
+                }
+            },
+        };
+        Ok(Report { values: self.values, peaks })
     }
 
     /// Returns an iterator that clones the values.
@@ -176,13 +199,21 @@ impl<T: Clone> Running<T> {
     fn peaks(&self) -> Vec<u64> {
         match &self.engine {
             Engine::Whole(_) => vec![0; self.proof.edges().len()],
-            Engine::Net { machine, in_chain, .. } => {
-                // The machine has the other queues, in the same order.
-                let mut others = machine.peaks().into_iter();
-                in_chain.iter().map(|inside| if *inside { 0 } else { others.next().unwrap_or(0) }).collect()
-            }
+            Engine::Net { machine, in_chain, .. } => peaks_of(machine, in_chain),
         }
     }
+}
+
+/// Returns the value in front of the sink.
+fn given<T>(place: &Option<T>) -> &T {
+    place.as_ref().expect("a value was given")
+}
+
+/// Returns the peaks of all queues.
+fn peaks_of(machine: &Machine, in_chain: &[bool]) -> Vec<u64> {
+    // The machine has the queues outside of chains, in the same order.
+    let mut others = machine.peaks().into_iter();
+    in_chain.iter().map(|inside| if *inside { 0 } else { others.next().unwrap_or(0) }).collect()
 }
 
 /// The values of a program; see [`Running::values`].

@@ -9,13 +9,14 @@
 //! period: then no firing depends on it.
 
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::clock::Pass;
-use crate::net::{Driven, EdgeId, Fire, Kind, Takes, Tokens};
+use crate::fuse::Stop;
+use crate::net::{Driven, EdgeId, Fire, Kind, Tokens};
 
-use super::machine::Turn;
+use super::work::{Part, Place, Turn, Works};
 
 /// The maximum number of firings in a record.
 const MAX_FIRINGS: usize = 4096;
@@ -25,30 +26,18 @@ const MAX_WORDS: usize = 1 << 18;
 
 /// A recorded firing.
 #[derive(Debug)]
-pub(crate) struct Firing {
-    pub(crate) actor: usize,
-    pub(crate) turn: Turn,
-    takes: Takes,
-    /// The branches of the actor's tree that the value reaches, in the record's list.
-    branches: Range<usize>,
-    /// The queues that the value enters, in the record's list.
-    edges: Range<usize>,
-    /// Whether this is a firing of the sink.
-    pub(crate) is_last: bool,
-}
-
-impl Firing {
-    fn fire(&self) -> Fire {
-        Fire { takes: self.takes, gives: self.turn.gives }
-    }
+struct Firing {
+    actor: usize,
+    fire: Fire,
+    /// The place of its first part.
+    begin: usize,
 }
 
 /// The firings of a period, with those before it.
 #[derive(Debug)]
 pub(crate) struct Record {
     firings: Vec<Firing>,
-    branches: Vec<usize>,
-    edges: Vec<EdgeId>,
+    parts: Vec<Part>,
     /// The firing that follows the last one.
     cycle: usize,
 }
@@ -64,7 +53,7 @@ impl Record {
         // The demand of a reduce lasts to the end of its source, so the period lies within it.
         let reduces = view.actors.iter().any(|actor| actor.kind == Kind::Reduce);
         let mut tokens = start.clone();
-        let mut record = Self { firings: Vec::new(), branches: Vec::new(), edges: Vec::new(), cycle: 0 };
+        let mut record = Self { firings: Vec::new(), parts: Vec::new(), cycle: 0 };
         let (mut seen, mut words) = (HashMap::new(), 0);
         loop {
             let mut is_first = true;
@@ -99,96 +88,93 @@ impl Record {
 
     /// Fires an actor that is ready.
     fn add(&mut self, tokens: &mut Tokens, actor: usize, fire: Fire, is_last: bool) {
-        let Fire { takes, gives } = fire;
-        let turn = Turn { port: takes.port(), phase: tokens.phase(actor), gives };
-        let (branches, edges) = (self.branches.len(), self.edges.len());
-        tokens.take(actor, takes);
-        if gives {
+        let turn = Turn { port: fire.takes.port(), phase: tokens.phase(actor), gives: fire.gives };
+        self.firings.push(Firing { actor, fire, begin: self.parts.len() });
+        self.parts.push(if is_last { Part::Give } else { Part::Act { actor, turn } });
+        tokens.take(actor, fire.takes);
+        if fire.gives {
+            let mut parts = Vec::new();
             let reached = |branch| {
-                self.branches.push(branch);
+                parts.push(Part::Step { actor, branch });
                 true
             };
-            tokens.give(actor, reached, |edge| self.edges.push(edge));
+            let mut edges = Vec::new();
+            tokens.give(actor, reached, |edge| edges.push(Part::Enter(edge)));
+            self.parts.extend(parts.into_iter().chain(edges));
         }
-        let (branches, edges) = (branches..self.branches.len(), edges..self.edges.len());
-        self.firings.push(Firing { actor, turn, takes, branches, edges, is_last });
     }
 
-    /// Returns the branches of the actor's tree that the value of a firing reaches.
-    #[inline]
-    pub(crate) fn branches(&self, firing: &Firing) -> &[usize] {
-        &self.branches[firing.branches.clone()]
-    }
-
-    /// Returns the queues that the value of a firing enters.
-    #[inline]
-    pub(crate) fn edges(&self, firing: &Firing) -> &[EdgeId] {
-        &self.edges[firing.edges.clone()]
-    }
-
-    /// Keeps the branches with code and the edges with a queue.
+    /// Keeps the branches with code and the edges with a queue, and closes the circle.
     pub(crate) fn keep(&mut self, has_code: impl Fn(usize, usize) -> bool, has_queue: impl Fn(EdgeId) -> bool) {
-        let (mut branches, mut edges) = (Vec::new(), Vec::new());
-        for firing in &mut self.firings {
-            let (first_branch, first_edge) = (branches.len(), edges.len());
-            branches.extend(self.branches[firing.branches.clone()].iter().filter(|at| has_code(firing.actor, **at)));
-            edges.extend(self.edges[firing.edges.clone()].iter().filter(|edge| has_queue(**edge)));
-            (firing.branches, firing.edges) = (first_branch..branches.len(), first_edge..edges.len());
+        let parts = std::mem::take(&mut self.parts);
+        let ends = self.firings.iter().skip(1).map(|firing| firing.begin).chain([parts.len()]).collect::<Vec<_>>();
+        for (firing, end) in self.firings.iter_mut().zip(ends) {
+            let begin = std::mem::replace(&mut firing.begin, self.parts.len());
+            self.parts.extend(parts[begin..end].iter().filter(|part| match part {
+                Part::Step { actor, branch } => has_code(*actor, *branch),
+                Part::Enter(edge) => has_queue(*edge),
+                _ => true,
+            }));
         }
-        (self.branches, self.edges) = (branches, edges);
+        self.parts.push(Part::Again(self.firings[self.cycle].begin));
     }
 }
 
 /// The place of a run in its record.
 pub(crate) struct Schedule {
     record: Arc<Record>,
-    /// The next firing.
-    at: usize,
-    /// The number of times that the run has been at the end of the record.
-    turns: u64,
+    place: Place,
 }
 
 impl Schedule {
     pub(crate) fn new(record: Arc<Record>) -> Self {
-        Self { record, at: 0, turns: 0 }
+        Self { record, place: Place::default() }
     }
 
-    pub(crate) fn record(&self) -> &Record {
-        &self.record
+    /// Fires as recorded until `give` breaks, or a source is at its end.
+    pub(super) fn follow(
+        &mut self,
+        works: &mut Works,
+        steps: &mut u64,
+        give: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Stop {
+        works.follow(&self.record.parts, &mut self.place, steps, give).expect("a record is a circle")
     }
 
-    /// Returns the next firing.
-    pub(crate) fn next(&self) -> &Firing {
-        &self.record.firings[self.at]
-    }
-
-    /// Moves on to the next firing.
-    pub(crate) fn advance(&mut self) {
-        self.at += 1;
-        if self.at == self.record.firings.len() {
-            self.at = self.record.cycle;
-            self.turns += 1;
+    /// Returns the number of the next firing in the record, and of the turns that are over.
+    fn place(&self) -> (usize, u64) {
+        let Place { begin, turns, .. } = self.place;
+        match self.record.firings.binary_search_by_key(&begin, |firing| firing.begin) {
+            Ok(firing) => (firing, turns),
+            // A value was given at the end of the record.
+            Err(_) => (self.record.cycle, turns + 1),
         }
+    }
+
+    /// Returns the actor that fires next.
+    pub(super) fn next(&self) -> usize {
+        self.record.firings[self.place().0].actor
     }
 
     /// Returns the state before the next firing. `start` is the state before the first.
     pub(crate) fn state(&self, start: &Tokens) -> Tokens {
         let Record { firings: recorded, cycle, .. } = &*self.record;
+        let (at, turns) = self.place();
         let mut tokens = start.clone();
         let mut fire = |firings: &[Firing]| {
-            firings.iter().for_each(|firing| tokens.fire(firing.actor, firing.fire()));
+            firings.iter().for_each(|firing| tokens.fire(firing.actor, firing.fire));
             tokens.counts.clone()
         };
-        if self.turns == 0 {
-            fire(&recorded[..self.at]);
+        if turns == 0 {
+            fire(&recorded[..at]);
             return tokens;
         }
         let before = fire(&recorded[..*cycle]);
         let after = fire(&recorded[*cycle..]);
-        fire(&recorded[*cycle..self.at]);
+        fire(&recorded[*cycle..at]);
         for (edge, (before, after)) in before.into_iter().zip(after).enumerate() {
             // Only a queue on disk has grown.
-            let grown = (after - before).saturating_mul(self.turns - 1);
+            let grown = (after - before).saturating_mul(turns - 1);
             tokens.counts[edge] += grown;
             tokens.peaks[edge] += grown;
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::clock::WordError;
-use crate::fuse::Whole;
+use crate::fuse::{Dear, Whole};
 use crate::graph::{MAX_NODES, NodeId};
 use crate::{Chain, Program, Stream};
 
@@ -147,14 +147,27 @@ struct Call<'a> {
     arguments: &'a [Expr],
 }
 
-/// The place of an error: the position of the source, if the value is one that it has just read.
+/// The bytes of a value that cost as much as a step.
+const BYTES_OF_A_STEP: usize = 4096;
+
+/// The place of an error in a formula, and the counter of its steps.
 #[derive(Clone)]
-struct At(Option<Position>);
+struct At {
+    /// The position of the source, if the value is one that it has just read.
+    position: Option<Position>,
+    dear: Dear,
+}
 
 impl At {
+    /// Counts the steps of a long value.
+    #[inline]
+    fn count(&self, value: &Value) {
+        count(&self.dear, value.bytes());
+    }
+
     #[cold]
     fn error(&self, message: String) -> String {
-        match &self.0 {
+        match &self.position {
             Some(position) => format!("{position}: {message}"),
             None => message,
         }
@@ -274,8 +287,8 @@ impl<'a> Compiler<'a> {
         let position = self.positions.get(&x.node()).cloned();
         let at = match (call.name, &x) {
             // Values wait in front of this actor, while the source may go on.
-            ("reduce", Flow::Shared(_)) => At(None),
-            _ => At(position.clone()),
+            ("reduce", Flow::Shared(_)) => At { position: None, dear: self.program.dear() },
+            _ => At { position: position.clone(), dear: self.program.dear() },
         };
         let flow = call.on(x, at)?;
         if let (false, Some(position)) = (AWAY.contains(&call.name), position) {
@@ -326,7 +339,13 @@ impl<'a> Compiler<'a> {
         self.places.insert(call.span.start, place.clone());
         let mut source = Source::new(place, form, self.inputs.before_wait());
         let position = source.position();
-        let chain = self.program.read(&call.label, move |value: &mut Value| source.read(value)).boxed();
+        let dear = self.program.dear();
+        let read = move |value: &mut Value| {
+            let read = source.read(value)?;
+            count(&dear, source.bytes(value));
+            Ok::<bool, String>(read)
+        };
+        let chain = self.program.read(&call.label, read).boxed();
         self.positions.insert(chain.node(), position);
         Ok(Flow::Chain(chain))
     }
@@ -412,7 +431,9 @@ impl Call<'_> {
                 self.takes(2..=2)?;
                 let formula = self.formula(1, false)?;
                 derived!(x, .map_into(label, move |it, into: &mut Value| {
-                    formula.write(it, &Value::Empty, into).map_err(|message| at.error(message))
+                    formula.write(it, &Value::Empty, into).map_err(|message| at.error(message))?;
+                    at.count(into);
+                    Ok(())
                 }))
             }
             "filter" => {
@@ -464,6 +485,7 @@ impl Call<'_> {
                     formula.write(it, &acc, &mut next).map_err(|message| at.error(message))?;
                     std::mem::swap(&mut acc, &mut next);
                     into.clone_from(&acc);
+                    at.count(into);
                     Ok(())
                 }))
             }
@@ -475,7 +497,11 @@ impl Call<'_> {
                 self.takes(4..=5)?;
                 let keys = if self.arguments.len() == 5 { self.number(4, 1..=1 << 32)? as usize } else { MAX_KEYS };
                 let mut step = group(self.formula(1, false)?, self.constant(2)?, self.formula(3, true)?, keys);
-                derived!(x, .map_into(label, move |it, into: &mut Value| step(it, into).map_err(|message| at.error(message))))
+                derived!(x, .map_into(label, move |it, into: &mut Value| {
+                    step(it, into).map_err(|message| at.error(message))?;
+                    at.count(into);
+                    Ok(())
+                }))
             }
             "buffer" => {
                 self.takes(2..=2)?;
@@ -486,6 +512,14 @@ impl Call<'_> {
                 Flow::Shared(x.share().spill(self.text(1)?))
             }
         })
+    }
+}
+
+/// Counts the steps of a value of this many bytes.
+#[inline]
+fn count(dear: &Dear, bytes: usize) {
+    if bytes >= BYTES_OF_A_STEP {
+        dear.set(dear.get().saturating_add((bytes / BYTES_OF_A_STEP) as u64));
     }
 }
 
@@ -523,6 +557,7 @@ fn reduce(x: Flow, label: &str, at: At, first: Value, formula: Formula) -> Flow 
     let step = move |(acc, next): &mut (Value, Value), it: &Value| {
         formula.write(it, acc, next).map_err(|message| at.error(message))?;
         std::mem::swap(acc, next);
+        at.count(acc);
         Ok(())
     };
     let last = |(acc, _): &(Value, Value), into: &mut Value| {

@@ -1,12 +1,12 @@
 //! Formulas: values computed from `it` and `acc`.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::fmt;
 
-use memchr::memmem::{self, Finder};
+use memchr::memmem::Finder;
 
 use super::parser::{Expr, Kind};
+use super::plain::{Comparison, Function, Plain, Sign};
 use super::problem::Problem;
 use super::value::{MAX_TEXT, Value};
 
@@ -31,33 +31,6 @@ enum Part {
     Call(Function, Vec<Part>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    Different,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Plus,
-    Minus,
-    Times,
-    Over,
-    Modulo,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Function {
-    Length,
-    Number,
-    Contains,
-    Starts,
-}
-
 const FUNCTIONS: [(&str, Function, usize); 4] = [
     ("length", Function::Length, 1),
     ("number", Function::Number, 1),
@@ -73,11 +46,18 @@ impl Formula {
 
     /// Returns whether the formula is true.
     pub(super) fn is_true(&self, it: &Value) -> Result<bool, String> {
-        self.0.is_true(it, &Value::Empty)
+        match self.0.plain(it, &Value::Empty) {
+            Some(Plain::Truth(truth)) => Ok(truth),
+            _ => self.0.is_true(it, &Value::Empty),
+        }
     }
 
     /// Computes a value in place of another.
     pub(super) fn write(&self, it: &Value, acc: &Value, into: &mut Value) -> Result<(), String> {
+        if let Some(plain) = self.0.plain(it, acc) {
+            plain.write(into);
+            return Ok(());
+        }
         match self.0.value(it, acc)? {
             Cow::Borrowed(value) => into.clone_from(value),
             Cow::Owned(value) => *into = value,
@@ -153,6 +133,66 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
 }
 
 impl Part {
+    /// Returns the formula's value if it and the values on its way are plain; `None` for all others, and for errors.
+    #[inline(always)]
+    fn plain<'a>(&'a self, it: &'a Value, acc: &'a Value) -> Option<Plain<'a>> {
+        // A name costs no call.
+        match self {
+            Self::It => Plain::of(it),
+            Self::Acc => Plain::of(acc),
+            Self::Constant(value) => Plain::of(value),
+            _ => self.computed(it, acc),
+        }
+    }
+
+    fn computed<'a>(&'a self, it: &'a Value, acc: &'a Value) -> Option<Plain<'a>> {
+        match self {
+            Self::It | Self::Acc | Self::Constant(_) => self.plain(it, acc),
+            Self::Field(..) | Self::Index(..) => Plain::of(self.place(it, acc)?),
+            Self::Not(value) => Some(Plain::Truth(!value.plain(it, acc)?.truth()?)),
+            Self::And(left, right) => {
+                Some(Plain::Truth(left.plain(it, acc)?.truth()? && right.plain(it, acc)?.truth()?))
+            }
+            Self::Or(left, right) => {
+                Some(Plain::Truth(left.plain(it, acc)?.truth()? || right.plain(it, acc)?.truth()?))
+            }
+            Self::Compare(comparison, left, right) => {
+                Some(Plain::Truth(comparison.holds(left.plain(it, acc)?.order(&right.plain(it, acc)?)?)))
+            }
+            Self::Arithmetic(sign, left, right) => sign.of(&left.plain(it, acc)?, &right.plain(it, acc)?),
+            Self::Finds(text, finder) => match text.plain(it, acc)? {
+                Plain::Text(text) => Some(Plain::Truth(finder.find(text).is_some())),
+                _ => None,
+            },
+            Self::Call(function, arguments) => {
+                let second = match arguments.get(1) {
+                    Some(second) => Some(second.plain(it, acc)?),
+                    None => None,
+                };
+                function.of(&arguments[0].plain(it, acc)?, second.as_ref())
+            }
+        }
+    }
+
+    /// Returns a value that is there, and need not be computed.
+    #[inline]
+    fn place<'a>(&'a self, it: &'a Value, acc: &'a Value) -> Option<&'a Value> {
+        match self {
+            Self::It => Some(it),
+            Self::Acc => Some(acc),
+            Self::Constant(value) => Some(value),
+            Self::Field(value, name) => match value.place(it, acc)? {
+                Value::Fields(fields) => fields.iter().find(|(known, _)| known == name).map(|(_, value)| value),
+                _ => None,
+            },
+            Self::Index(value, index) => match (value.place(it, acc)?, index.plain(it, acc)?) {
+                (Value::List(list), Plain::Whole(index)) => list.get(usize::try_from(index).ok()?),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn is_true(&self, it: &Value, acc: &Value) -> Result<bool, String> {
         let value = self.value(it, acc)?;
         truth(&value)
@@ -229,115 +269,58 @@ fn at<'a>(value: Cow<'a, Value>, index: &Value) -> Result<Cow<'a, Value>, String
     })
 }
 
-impl fmt::Display for Sign {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Plus => "+",
-            Self::Minus => "-",
-            Self::Times => "*",
-            Self::Over => "/",
-            Self::Modulo => "%",
-        })
-    }
-}
-
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Equal => "==",
-            Self::Different => "!=",
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        })
-    }
-}
-
 fn arithmetic(sign: Sign, left: &Value, right: &Value) -> Result<Value, String> {
+    if let (Value::Text(left), Value::Text(right), Sign::Plus) = (left, right, sign) {
+        let bytes = left.len() + right.len();
+        if bytes > MAX_TEXT {
+            return Err(format!("a text of {bytes} bytes; the longest has {MAX_TEXT}"));
+        }
+        return Ok(Value::Text([&left[..], right].concat()));
+    }
+    let plain = Plain::of(left).zip(Plain::of(right)).and_then(|(left, right)| sign.of(&left, &right));
+    plain.map(Plain::value).ok_or_else(|| no_result(sign, left, right))
+}
+
+#[cold]
+fn no_result(sign: Sign, left: &Value, right: &Value) -> String {
     match (left, right) {
-        (Value::Text(left), Value::Text(right)) if sign == Sign::Plus => {
-            let bytes = left.len() + right.len();
-            if bytes > MAX_TEXT {
-                return Err(format!("a text of {bytes} bytes; the longest has {MAX_TEXT}"));
-            }
-            Ok(Value::Text([&left[..], right].concat()))
+        (Value::Whole(left), Value::Whole(0)) if matches!(sign, Sign::Over | Sign::Modulo) => {
+            format!("{left} {sign} 0: division by zero")
         }
-        (Value::Whole(left), Value::Whole(right)) => {
-            let result = match sign {
-                Sign::Plus => left.checked_add(*right),
-                Sign::Minus => left.checked_sub(*right),
-                Sign::Times => left.checked_mul(*right),
-                Sign::Over => left.checked_div(*right),
-                // The one remainder whose division overflows is exact: it is 0.
-                Sign::Modulo => (*right != 0).then(|| left.wrapping_rem(*right)),
-            };
-            result.map(Value::Whole).ok_or_else(|| {
-                if *right == 0 && matches!(sign, Sign::Over | Sign::Modulo) {
-                    format!("{left} {sign} 0: division by zero")
-                } else {
-                    format!("{left} {sign} {right} does not fit into 64 bits")
-                }
-            })
-        }
-        _ => {
-            let (left, right) = (float(left, &sign)?, float(right, &sign)?);
-            Ok(Value::Number(match sign {
-                Sign::Plus => left + right,
-                Sign::Minus => left - right,
-                Sign::Times => left * right,
-                Sign::Over => left / right,
-                Sign::Modulo => left % right,
-            }))
-        }
+        (Value::Whole(left), Value::Whole(right)) => format!("{left} {sign} {right} does not fit into 64 bits"),
+        (Value::Whole(_) | Value::Number(_), other) | (other, _) => not_a_number(other, &sign),
     }
 }
 
-fn float(value: &Value, sign: &impl fmt::Display) -> Result<f64, String> {
+fn not_a_number(value: &Value, sign: &impl fmt::Display) -> String {
     match value {
-        Value::Whole(number) => Ok(*number as f64),
-        Value::Number(number) => Ok(*number),
-        Value::Text(_) => Err(format!("`{sign}` expects numbers, found a text; `number(…)` converts it")),
-        other => Err(format!("`{sign}` expects numbers, found {}", other.kind())),
+        Value::Text(_) => format!("`{sign}` expects numbers, found a text; `number(…)` converts it"),
+        other => format!("`{sign}` expects numbers, found {}", other.kind()),
     }
 }
 
 fn compare(sign: Comparison, left: &Value, right: &Value) -> Result<bool, String> {
-    let order = match (left, right) {
-        (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
-        (Value::Whole(left), Value::Whole(right)) => Some(left.cmp(right)),
-        (Value::Whole(_) | Value::Number(_), Value::Whole(_) | Value::Number(_)) => {
-            float(left, &sign)?.partial_cmp(&float(right, &sign)?)
-        }
-        _ if sign == Comparison::Equal => return Ok(left == right),
-        _ if sign == Comparison::Different => return Ok(left != right),
+    if let Some(order) = Plain::of(left).zip(Plain::of(right)).and_then(|(left, right)| left.order(&right)) {
+        return Ok(sign.holds(order));
+    }
+    match (left, right) {
+        _ if sign == Comparison::Equal => Ok(left == right),
+        _ if sign == Comparison::Different => Ok(left != right),
         (Value::Text(_), Value::Whole(_) | Value::Number(_)) | (Value::Whole(_) | Value::Number(_), Value::Text(_)) => {
-            return Err(format!("`{sign}` compares a text with a number; `number(…)` converts a text to a number"));
+            Err(format!("`{sign}` compares a text with a number; `number(…)` converts a text to a number"))
         }
-        _ => return Err(format!("`{sign}` cannot compare {} with {}", left.kind(), right.kind())),
-    };
-    Ok(match sign {
-        Comparison::Equal => order == Some(Ordering::Equal),
-        Comparison::Different => order != Some(Ordering::Equal),
-        Comparison::Less => order == Some(Ordering::Less),
-        Comparison::LessOrEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        Comparison::Greater => order == Some(Ordering::Greater),
-        Comparison::GreaterOrEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-    })
+        _ => Err(format!("`{sign}` cannot compare {} with {}", left.kind(), right.kind())),
+    }
 }
 
 fn call(function: Function, first: &Value, second: Option<&Value>) -> Result<Value, String> {
-    match (function, first, second) {
-        (Function::Length, Value::Text(text), _) => Ok(Value::Whole(text.len() as i64)),
-        (Function::Length, Value::List(list), _) => Ok(Value::Whole(list.len() as i64)),
-        (Function::Number, number @ (Value::Whole(_) | Value::Number(_)), _) => Ok(number.clone()),
-        (Function::Number, Value::Text(text), _) => number(text),
-        (Function::Contains, Value::Text(text), Some(Value::Text(searched))) => {
-            Ok(Value::Truth(memmem::find(text, searched).is_some()))
-        }
-        (Function::Starts, Value::Text(text), Some(Value::Text(part))) => Ok(Value::Truth(text.starts_with(part))),
-        (Function::Contains | Function::Starts, Value::Text(_), Some(second)) => Err(unfit(function, second)),
-        (function, first, _) => Err(unfit(function, first)),
+    let plain = Plain::of(first).and_then(|first| function.of(&first, second.and_then(Plain::of).as_ref()));
+    match (plain, function, first, second) {
+        (Some(plain), ..) => Ok(plain.value()),
+        (None, Function::Length, Value::List(list), _) => Ok(Value::Whole(list.len() as i64)),
+        (None, Function::Number, Value::Text(text), _) => Err(not_a_text_of_a_number(text)),
+        (None, Function::Contains | Function::Starts, Value::Text(_), Some(second)) => Err(unfit(function, second)),
+        (None, function, first, _) => Err(unfit(function, first)),
     }
 }
 
@@ -347,22 +330,12 @@ fn unfit(function: Function, value: &Value) -> String {
     format!("`{name}` cannot work on {}", value.kind())
 }
 
-/// The most digits whose number always fits into 64 bits.
-const DIGITS: usize = 18;
-
-fn number(text: &[u8]) -> Result<Value, String> {
-    if (1..=DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit) {
-        return Ok(Value::Whole(text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))));
-    }
-    let text = str::from_utf8(text).map_err(|error| not_utf8(text, error.valid_up_to()))?.trim();
-    if let Ok(whole) = text.parse() {
-        return Ok(Value::Whole(whole));
-    }
-    match text.parse() {
-        // Words such as `inf` and `nan`, and numbers that no float holds, would go through every later sum.
-        Ok(number) if f64::is_finite(number) => Ok(Value::Number(number)),
-        _ if text.is_empty() => Err("an empty text is not a number".to_owned()),
-        _ => Err(format!("`{}` is not a number, or too large for one", shown(text))),
+#[cold]
+fn not_a_text_of_a_number(text: &[u8]) -> String {
+    match str::from_utf8(text) {
+        Err(error) => not_utf8(text, error.valid_up_to()),
+        Ok(text) if text.trim().is_empty() => "an empty text is not a number".to_owned(),
+        Ok(text) => format!("`{}` is not a number, or too large for one", shown(text.trim())),
     }
 }
 

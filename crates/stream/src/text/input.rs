@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter};
 
 use super::json;
 use super::place::{BeforeWait, OpenContent, Place};
-use super::value::{MAX_TEXT, Value};
+use super::value::{MAX_TEXT, Value, give_back};
 
 /// The maximum length of a line, row or record, in bytes.
 const MAX_RECORD: u64 = MAX_TEXT as u64;
@@ -148,6 +148,10 @@ struct Rationed {
     /// The bytes that may be read before the next row.
     left: u64,
     end: End,
+    /// The number of line ends that are a carriage return alone, which the reader of rows does not count.
+    returns: u64,
+    /// Whether the last byte is a carriage return.
+    returned: bool,
 }
 
 /// The end of an input of rows.
@@ -165,7 +169,16 @@ impl Rationed {
     const RATION: u64 = MAX_RECORD + READ_BYTES as u64;
 
     fn new(input: Box<dyn Read>) -> Self {
-        Self { input, left: Self::RATION, end: End::Ahead }
+        Self { input, left: Self::RATION, end: End::Ahead, returns: 0, returned: false }
+    }
+
+    /// Counts the carriage returns in the next bytes that no newline follows.
+    fn count_returns(&mut self, bytes: &[u8]) {
+        if self.returned && bytes.first() != Some(&b'\n') {
+            self.returns += 1;
+        }
+        self.returned = bytes.last() == Some(&b'\r');
+        self.returns += returns_alone(bytes);
     }
 }
 
@@ -188,10 +201,17 @@ impl Read for Rationed {
         if read == 0 {
             self.end = End::Reached;
             buffer[0] = b'\n';
+            self.count_returns(b"\n");
             return Ok(1);
         }
+        self.count_returns(&buffer[..read]);
         Ok(read)
     }
+}
+
+/// Counts the carriage returns that another byte than a newline follows.
+fn returns_alone(bytes: &[u8]) -> u64 {
+    memchr_iter(b'\r', bytes).filter(|at| bytes.get(at + 1).is_some_and(|next| *next != b'\n')).count() as u64
 }
 
 impl Source {
@@ -226,6 +246,16 @@ impl Source {
         read.map_err(|error| self.in_place(format!("{}: {error}", self.position)))
     }
 
+    /// Returns the number of bytes from which the last value was read.
+    #[inline]
+    pub(super) fn bytes(&self, value: &Value) -> usize {
+        match &self.open {
+            Some(Open::Csv(_, row, _)) => row.as_slice().len(),
+            Some(Open::Bytes(_, line)) if self.form == Form::Json => line.len(),
+            _ => value.bytes(),
+        }
+    }
+
     /// Returns an error with the file that has it.
     #[cold]
     fn in_place(&self, error: String) -> String {
@@ -253,17 +283,21 @@ fn read_header(reader: &mut csv::Reader<Rationed>) -> Result<Vec<String>, String
 }
 
 /// Fails if the input has ended within a quote of the row.
+#[inline]
 fn no_quote_is_open(reader: &csv::Reader<Rationed>, row: &csv::ByteRecord) -> Result<(), String> {
-    match row.iter().next_back() {
-        Some(quoted) if reader.get_ref().end == End::Passed => {
-            let line = reader.position().line() - memchr_iter(b'\n', quoted).count() as u64;
-            Err(format!(
-                "a quote opens in line {line} and is never closed; expected a quote at the end of its field, and each \
-                 quote of the field's text twice; `lines()` takes any text"
-            ))
-        }
-        _ => Ok(()),
-    }
+    // Only the reader of a last row that lacks its end asks for more than the input has.
+    if reader.get_ref().end == End::Passed { ends_whole(reader, row) } else { Ok(()) }
+}
+
+#[cold]
+fn ends_whole(reader: &csv::Reader<Rationed>, row: &csv::ByteRecord) -> Result<(), String> {
+    let Some(quoted) = row.iter().next_back() else { return Ok(()) };
+    let ends = reader.position().line() + reader.get_ref().returns;
+    let line = ends - memchr_iter(b'\n', quoted).count() as u64 - returns_alone(quoted);
+    Err(format!(
+        "a quote opens in line {line} and is never closed; expected a quote at the end of its field, and each \
+         quote of the field's text twice; `lines()` takes any text"
+    ))
 }
 
 /// The names of a header's columns, by which rows have their fields.
@@ -301,6 +335,7 @@ fn read_line(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>) -> Result<bo
 
 fn read_json(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>, value: &mut Value) -> Result<bool, String> {
     line.clear();
+    give_back(line);
     if !read_line(reader, line)? {
         return Ok(false);
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::value::{MAX_TEXT, Value};
+use super::value::{MAX_TEXT, Value, give_back};
 
 /// Reads a JSON text of one line in place of a value.
 pub(super) fn read(text: &[u8], value: &mut Value) -> Result<(), String> {
@@ -141,6 +141,7 @@ impl<'de> Visitor<'de> for Into<'_> {
             length += 1;
         }
         list.truncate(length);
+        give_back(list);
         Ok(())
     }
 
@@ -161,6 +162,7 @@ impl<'de> Visitor<'de> for Into<'_> {
             length += 1;
         }
         fields.truncate(length);
+        give_back(fields);
         in_order(fields);
         Ok(())
     }
@@ -240,6 +242,17 @@ mod tests {
         for wrong in ["", "{", "{\"a\":1} 2", "nul", "\"\\ud800\"", "{\"a\" 1}"] {
             assert!(read(wrong.as_bytes(), &mut value).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_short_line_gives_back_the_memory_of_a_long_one() {
+        let mut value = Value::Empty;
+        read(format!("[{}0]", "0,".repeat(100_000)).as_bytes(), &mut value).unwrap();
+        read(b"[1, 2]", &mut value).unwrap();
+        assert!(matches!(&value, Value::List(list) if list.len() == 2 && list.capacity() < 10));
+        read(format!("{{{}\"a\": 0}}", "\"a\": 0,".repeat(100_000)).as_bytes(), &mut value).unwrap();
+        read(br#"{"a": 1}"#, &mut value).unwrap();
+        assert!(matches!(&value, Value::Fields(fields) if fields.len() == 1 && fields.capacity() < 10));
     }
 
     #[test]

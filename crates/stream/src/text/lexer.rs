@@ -8,7 +8,7 @@ use super::problem::Problem;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     Name(String),
-    Number(i64),
+    Number(u64),
     Text(String),
     /// `(`, `==`, …
     Sign(&'static str),

@@ -40,6 +40,7 @@ mod json;
 mod lexer;
 mod parser;
 mod place;
+mod plain;
 mod problem;
 mod program;
 mod value;

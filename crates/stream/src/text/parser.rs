@@ -160,12 +160,26 @@ impl Parser {
             }
             self.at += 1;
         }
-        let mut value = self.postfix()?;
+        let mut value = match self.least() {
+            // The least number has no positive counterpart, so its sign is a part of it.
+            Some(span) if signs.last() == Some(&"-") => {
+                signs.pop();
+                self.at += 1;
+                Expr { kind: Kind::Number(i64::MIN), span: begin..span.end }
+            }
+            _ => self.postfix()?,
+        };
         for sign in signs.into_iter().rev() {
             let span = begin..value.span.end;
             value = Expr { kind: Kind::Unary(sign, Box::new(value)), span };
         }
         Ok(value)
+    }
+
+    /// Returns the span of the next token if it is the magnitude of the least number.
+    fn least(&self) -> Option<Range<usize>> {
+        let (token, span) = &self.tokens[self.at];
+        (*token == Token::Number(i64::MIN.unsigned_abs())).then(|| span.clone())
     }
 
     fn postfix(&mut self) -> Result<Expr, Problem> {
@@ -194,7 +208,11 @@ impl Parser {
     fn primary(&mut self) -> Result<Expr, Problem> {
         let (token, span) = self.tokens[self.at].clone();
         let kind = match token {
-            Token::Number(number) => Kind::Number(number),
+            Token::Number(number) => Kind::Number(
+                number
+                    .try_into()
+                    .map_err(|_| Problem::new("a number does not fit into 64 bits", span.clone(), "too large"))?,
+            ),
             Token::Text(text) => Kind::Text(text),
             Token::Sign("(") => {
                 self.at += 1;

@@ -8,7 +8,19 @@ use crate::Stored;
 /// The maximum length of a text, in bytes.
 pub(super) const MAX_TEXT: usize = 64 << 20;
 
-/// A value of a text program. Cloning it into a value of the same kind reuses that value's memory.
+/// The bytes of memory that a text or a list keeps for the value after it, however short.
+const KEPT: usize = 1 << 20;
+
+/// Gives memory back that a large value has left behind.
+#[inline]
+pub(super) fn give_back<T>(values: &mut Vec<T>) {
+    if values.capacity() > KEPT / size_of::<T>() && values.capacity() / 4 > values.len() {
+        values.shrink_to(values.len());
+    }
+}
+
+/// A value of a text program. Cloning it into a value of the same kind reuses that value's memory, up to 1 MiB that it
+/// does not need.
 #[derive(Debug, Default, PartialEq)]
 pub enum Value {
     /// An empty value.
@@ -43,9 +55,18 @@ impl Clone for Value {
 
     fn clone_from(&mut self, from: &Self) {
         match (&mut *self, from) {
-            (Self::Text(into), Self::Text(text)) => into.clone_from(text),
-            (Self::List(into), Self::List(list)) => into.clone_from(list),
-            (Self::Fields(into), Self::Fields(fields)) => into.clone_from(fields),
+            (Self::Text(into), Self::Text(text)) => {
+                into.clone_from(text);
+                give_back(into);
+            }
+            (Self::List(into), Self::List(list)) => {
+                into.clone_from(list);
+                give_back(into);
+            }
+            (Self::Fields(into), Self::Fields(fields)) => {
+                into.clone_from(fields);
+                give_back(into);
+            }
             (into, from) => *into = from.clone(),
         }
     }
@@ -89,6 +110,27 @@ impl Value {
         }
     }
 
+    /// Returns about how many bytes a step reads and writes with this value.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Empty | Self::Truth(_) | Self::Whole(_) | Self::Number(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::List(_) | Self::Fields(_) => self.bytes_within(),
+        }
+    }
+
+    fn bytes_within(&self) -> usize {
+        match self {
+            Self::List(list) => list.iter().map(Self::bytes).sum::<usize>() + size_of_val(&list[..]),
+            Self::Fields(fields) => {
+                let values = fields.iter().map(|(name, value)| name.len() + value.bytes());
+                values.sum::<usize>() + size_of_val(&fields[..])
+            }
+            plain => plain.bytes(),
+        }
+    }
+
     /// Returns the name of the value's kind.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -108,6 +150,7 @@ impl Value {
         }
         let Self::Text(text) = self else { unreachable!("it was just converted") };
         text.clear();
+        give_back(text);
         text
     }
 
@@ -267,6 +310,21 @@ fn length(bytes: &mut &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_value_gives_back_the_memory_of_a_long_one() {
+        let (long, short) = (Value::Text(vec![b'x'; 4 * KEPT]), Value::Text(b"x".to_vec()));
+        let mut texts = [long.clone(), long.clone(), long];
+        texts[0].clone_from(&short);
+        texts[1].text().push(b'x');
+        texts[2].load(&[4, 1, 0, 0, 0, 0, 0, 0, 0, b'x']);
+        for text in texts {
+            assert!(matches!(&text, Value::Text(text) if text == b"x" && text.capacity() < KEPT), "{}", text.kind());
+        }
+        let mut list = Value::List(vec![Value::Empty; KEPT]);
+        list.clone_from(&Value::List(vec![Value::Truth(true)]));
+        assert!(matches!(&list, Value::List(list) if list.len() == 1 && list.capacity() < 10));
+    }
 
     #[test]
     fn a_stored_value_loads_unchanged_over_any_other_value() {

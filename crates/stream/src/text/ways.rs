@@ -45,6 +45,12 @@ impl Written<'_> {
     fn ways(&self, way: Way, refusal: &Refusal, rereadable: bool) -> Vec<(String, String)> {
         let (slow, fast) = (&self.text[self.slow.clone()], &self.text[self.fast.clone()]);
         let fork = refusal.fork_label();
+        // Where the data decide on both paths, either may lag behind the other.
+        let both = refusal.paths.iter().all(|path| path.rate.is_none());
+        let is_name = |text: &str| text.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+        let room = |with: &dyn Fn(&str) -> String| {
+            if both { self.with_both(with) } else { self.with(&self.fast, &with(fast)) }
+        };
         match way {
             Way::Buffer(values) => {
                 let end = match (refusal.overflows_at(values), refusal.cause) {
@@ -52,8 +58,9 @@ impl Written<'_> {
                     (Some(n), _) => format!("after {n} values of `{fork}`"),
                     (None, _) => "with longer inputs".to_owned(),
                 };
-                let text = self.with(&self.fast, &format!("buffer({fast}, {values})"));
-                vec![(text, format!("up to {values} values wait; the run fails when there are more, {end}"))]
+                let text = room(&|path| format!("buffer({path}, {values})"));
+                let each = if both { " on each path" } else { "" };
+                vec![(text, format!("up to {values} values wait{each}; the run fails when there are more, {end}"))]
             }
             Way::Reread => {
                 let condition = if rereadable { "" } else { "; each input must be a file, which can be read twice" };
@@ -61,9 +68,11 @@ impl Written<'_> {
                 vec![(text, format!("reads the input a second time, at the other pace{condition}"))]
             }
             Way::Spill => {
-                let text = self.with(&self.fast, &format!("spill({fast}, \"/tmp\")"));
+                let text = room(&|path| format!("spill({path}, \"/tmp\")"));
                 vec![(text, "the values that wait are kept in that folder, as many as the disk holds".to_owned())]
             }
+            // A filter written twice is two filters, and these ways write one of them twice.
+            Way::Align | Way::Hold if both && !is_name(fast) => Vec::new(),
             Way::Align => {
                 let text = self.with(&self.slow, &format!("align({slow}, {fast})"));
                 vec![(text, "an empty value fills in where the slower path has none".to_owned())]
@@ -71,15 +80,24 @@ impl Written<'_> {
             Way::Hold => {
                 let held = self.with(&self.slow, &format!("hold({slow}, {fast})"));
                 let mut ways = vec![(held, "the slower path's last value is repeated until it has another".to_owned())];
-                // A filter written twice is two filters, and sampling writes the slower path twice.
-                if refusal.cause == Cause::Rates || slow.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
-                {
+                // Sampling writes the slower path twice.
+                if refusal.cause == Cause::Rates || is_name(slow) {
                     let sampled = self.with(&self.fast, &format!("hold({fast}, {slow})"));
                     ways.push((sampled, "the faster path is sampled when the slower one has a value".to_owned()));
                 }
                 ways
             }
         }
+    }
+
+    /// Returns the join with another text in place of both arguments.
+    fn with_both(&self, other: &dyn Fn(&str) -> String) -> String {
+        let [first, last] =
+            if self.slow.start < self.fast.start { [&self.slow, &self.fast] } else { [&self.fast, &self.slow] };
+        let text = |range: Range<usize>| &self.text[range];
+        let (before, between, after) = (self.whole.start..first.start, first.end..last.start, last.end..self.whole.end);
+        let [first, last] = [first, last].map(|argument| other(text(argument.clone())));
+        format!("{}{first}{}{last}{}", text(before), text(between), text(after))
     }
 
     /// Returns the join with another text in place of an argument.

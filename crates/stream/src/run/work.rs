@@ -1,0 +1,256 @@
+//! The work of a net: the code of its nodes, and the parts of a firing in their order.
+//!
+//! A firing begins with the work of its actor. The value that it gives then passes the branches that have code, and enters
+//! queues. Where the order of these parts is known, as in a [schedule](super::schedule) and in a [memo](super::memo), it is
+//! a list of [`Part`]s, which [`Works::follow`] runs: a value costs a call for each part that has code.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use crate::fuse::Stop;
+use crate::net::{EdgeId, Fire, Kind, Tokens};
+
+use super::error::RunError;
+use super::queue::Inlet;
+
+/// One firing of an actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// The input from which the actor takes, if its inputs take turns.
+    pub(crate) port: Option<usize>,
+    /// The number of the firing in the actor's cycle.
+    pub(crate) phase: u64,
+    /// Whether the firing gives a value.
+    pub(crate) gives: bool,
+}
+
+/// The code of an actor. It takes values from its queues, and leaves the value that it gives in its place.
+pub(crate) type Actor = Box<dyn FnMut(&Turn) -> Result<(), Box<RunError>>>;
+
+/// The loop of a chain, which leaves its next value in its place. It subtracts the values of its source from the steps.
+pub(crate) type Draw = Box<dyn FnMut(&mut u64) -> Stop>;
+
+/// The code of an operator of a tree, which returns whether the value passes.
+pub(crate) type Step = Box<dyn FnMut() -> Result<bool, Box<RunError>>>;
+
+/// The code of a node.
+pub(crate) enum Work {
+    /// The last node of a chain: begins its loop.
+    Source(Box<dyn FnOnce() -> Draw>),
+    /// Another node of a chain.
+    Fused,
+    /// An actor, with the queues of its inputs.
+    Actor(Actor, Vec<Inlet>),
+    /// An operator of a tree.
+    Branch(Step),
+    /// A pass by a clock, or of all values, which the net handles.
+    Pass,
+    /// The sink, which has no code. Its values need no queue: each is taken before the next one is given.
+    Sink,
+}
+
+/// A part of a firing.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part {
+    /// Begins a firing.
+    Act { actor: usize, turn: Turn },
+    /// Begins the firing of the sink: the run has one more value.
+    Give,
+    /// Does the work of a branch.
+    Step { actor: usize, branch: usize },
+    /// Does the work of a branch that passes or drops the value. The next part is the first of `next` if it drops it,
+    /// else the second.
+    Decide { actor: usize, branch: usize, next: [usize; 2] },
+    /// Lets the value in front of a queue enter.
+    Enter(EdgeId),
+    /// Goes on at a part.
+    Go(usize),
+    /// Goes on at a part, in one more turn of the list.
+    Again(usize),
+}
+
+/// The place of a part that is not recorded yet.
+pub(super) const UNKNOWN: usize = usize::MAX;
+
+/// The place of a run in a list of parts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    /// The first part of the present or the next firing.
+    pub(super) begin: usize,
+    /// The last decision in the present firing, and whether the value passed.
+    pub(super) decided: Option<(usize, bool)>,
+    /// The number of turns that are over.
+    pub(super) turns: u64,
+}
+
+/// The code of an actor of the net.
+pub(super) enum Code {
+    Source(Draw),
+    Actor(Actor),
+    Sink,
+}
+
+/// See the [module](self).
+pub(super) struct Works {
+    pub(super) actors: Vec<Code>,
+    /// The code of each actor's tree; `None` where the net alone decides.
+    pub(super) trees: Vec<Vec<Option<Step>>>,
+    /// The queue of each edge; `None` for that of the sink.
+    pub(super) queues: Vec<Option<Inlet>>,
+    /// The number of firings so far.
+    pub(super) moment: Rc<Cell<u64>>,
+    /// The steps of branches that are not counted yet.
+    pub(super) steps: Rc<Cell<u64>>,
+}
+
+impl Works {
+    /// Does the work of an actor, except for its tree. Returns the reason if it gives no value; that of a source at its
+    /// end is [`Stop::End`].
+    #[inline(always)]
+    pub(super) fn act(&mut self, actor: usize, turn: &Turn, steps: &mut u64) -> Option<Stop> {
+        // The firings so far are whole: a pause loses nothing.
+        if *steps == 0 {
+            return Some(Stop::Pause);
+        }
+        self.moment.set(self.moment.get() + 1);
+        match &mut self.actors[actor] {
+            Code::Source(draw) => match draw(steps) {
+                Stop::Value => None,
+                stop => Some(stop),
+            },
+            Code::Actor(work) => {
+                *steps -= 1;
+                work(turn).err().map(Stop::from)
+            }
+            Code::Sink => None,
+        }
+    }
+
+    /// Returns whether a branch has code. Elsewhere the net alone decides.
+    pub(super) fn has_code(&self, actor: usize, branch: usize) -> bool {
+        self.trees[actor][branch].is_some()
+    }
+
+    /// Does the work of a branch. Returns whether the value passes.
+    #[inline(always)]
+    pub(super) fn step(&mut self, actor: usize, branch: usize, steps: &mut u64) -> Result<bool, Stop> {
+        let Some(step) = &mut self.trees[actor][branch] else { return Ok(true) };
+        let passes = step().map_err(Stop::from);
+        *steps = steps.saturating_sub(self.steps.take());
+        passes
+    }
+
+    /// Lets the value in front of a queue enter.
+    #[inline(always)]
+    pub(super) fn enter(&self, edge: EdgeId) -> Result<(), Stop> {
+        match &self.queues[edge] {
+            Some(queue) => queue.enter().map_err(Stop::from),
+            None => Ok(()),
+        }
+    }
+
+    /// Does the work of a list of parts, and calls `give` for each value in front of the sink, until `give` breaks.
+    /// Returns `None` at a part that is not recorded.
+    #[inline]
+    pub(super) fn follow(
+        &mut self,
+        parts: &[Part],
+        place: &mut Place,
+        steps: &mut u64,
+        give: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<Stop> {
+        let mut at = place.begin;
+        loop {
+            at = match parts.get(at)? {
+                Part::Act { actor, turn } => {
+                    (place.begin, place.decided) = (at, None);
+                    if let Some(stop) = self.act(*actor, turn, steps) {
+                        return Some(stop);
+                    }
+                    at + 1
+                }
+                Part::Give => {
+                    (place.begin, place.decided) = (at + 1, None);
+                    if give().is_break() {
+                        return Some(Stop::Value);
+                    }
+                    at + 1
+                }
+                Part::Enter(edge) => {
+                    if let Err(stop) = self.enter(*edge) {
+                        return Some(stop);
+                    }
+                    at + 1
+                }
+                Part::Step { actor, branch } => {
+                    if let Err(stop) = self.step(*actor, *branch, steps) {
+                        return Some(stop);
+                    }
+                    at + 1
+                }
+                Part::Decide { actor, branch, next } => match self.step(*actor, *branch, steps) {
+                    Ok(passes) => {
+                        place.decided = Some((at, passes));
+                        next[usize::from(passes)]
+                    }
+                    Err(stop) => return Some(stop),
+                },
+                Part::Go(next) => *next,
+                Part::Again(next) => {
+                    place.turns += 1;
+                    *next
+                }
+            };
+        }
+    }
+
+    /// Fires an actor that is ready.
+    #[inline]
+    pub(super) fn fire(
+        &mut self,
+        tokens: &mut Tokens,
+        actor: usize,
+        firing: Fire,
+        steps: &mut u64,
+    ) -> Result<(), Stop> {
+        let Fire { takes, gives } = firing;
+        let turn = Turn { port: takes.port(), phase: tokens.phase(actor), gives };
+        let gave = match self.act(actor, &turn, steps) {
+            None => true,
+            Some(Stop::End) => false,
+            Some(stop) => return Err(stop),
+        };
+        tokens.take(actor, takes);
+        if !gives {
+            return Ok(());
+        }
+        if !gave {
+            tokens.ended[actor] = true;
+            return Ok(());
+        }
+        let mut failed = None;
+        let (tree, queues) = (&mut self.trees[actor], &self.queues);
+        let step = |branch: usize| match &mut tree[branch] {
+            Some(step) if failed.is_none() => step().unwrap_or_else(|error| {
+                failed = Some(Stop::from(error));
+                false
+            }),
+            Some(_) => false,
+            None => true,
+        };
+        let mut not_entered = None;
+        tokens.give(actor, step, |edge| {
+            if let Some(queue) = &queues[edge]
+                && let Err(error) = queue.enter()
+            {
+                not_entered.get_or_insert(Stop::from(error));
+            }
+        });
+        *steps = steps.saturating_sub(self.steps.take());
+        if tokens.view.actors[actor].kind == Kind::Reduce {
+            tokens.ended[actor] = true;
+        }
+        failed.or(not_entered).map_or(Ok(()), Err)
+    }
+}
