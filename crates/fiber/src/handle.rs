@@ -1,10 +1,10 @@
 //! A handle to a fiber: its name, its number, and the means to wake it.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
+use crate::scheduler::local::Local;
 use crate::waiter::Waiter;
 
 /// A fiber, or a thread outside fibers. Cloning is cheap, and a clone does not keep the fiber alive.
@@ -24,15 +24,20 @@ pub fn current() -> Fiber {
 /// Long computations poll it, as do programs that abort on panic, since those cannot unwind a fiber.
 #[must_use]
 pub fn is_cancelled() -> bool {
-    match current().waiter {
-        Waiter::Fiber(core) => core.is_cancelled(),
-        Waiter::Thread(_) => false,
-    }
+    Local::with(|_, fiber| fiber.is_cancelled()) == Some(true)
 }
 
 impl Fiber {
-    pub(crate) fn of(core: &Arc<Core>) -> Self {
-        Fiber { waiter: Waiter::Fiber(Arc::clone(core)) }
+    pub(crate) fn of(core: CoreRef) -> Self {
+        Fiber { waiter: Waiter::Fiber(core) }
+    }
+
+    /// Returns the fiber; none if it is a thread.
+    pub(crate) fn core(&self) -> Option<&CoreRef> {
+        match &self.waiter {
+            Waiter::Fiber(core) => Some(core),
+            Waiter::Thread(_) => None,
+        }
     }
 
     /// Returns the name given to the [builder](crate::Builder::name), or the thread's name.
