@@ -27,6 +27,26 @@ pub fn is_cancelled() -> bool {
     Local::with(|_, fiber| fiber.is_cancelled()) == Some(true)
 }
 
+/// Returns the depth to which the stack of the calling fiber has been touched, in bytes, rounded up to pages; `None` outside
+/// a fiber. On a reused stack this includes the depth that earlier fibers reached. Makes one system call for 256 pages.
+///
+/// ```
+/// use millstream_fiber::{Options, Runtime, stack_used_bytes};
+///
+/// let runtime = Runtime::start(Options::default())?;
+/// let depth = runtime.spawn(stack_used_bytes).join().unwrap();
+/// assert!(depth.is_some_and(|bytes| bytes >= 4096));
+/// assert_eq!(stack_used_bytes(), None);
+/// # Ok::<(), millstream_fiber::StartError>(())
+/// ```
+#[must_use]
+pub fn stack_used_bytes() -> Option<usize> {
+    Local::with(|local, fiber| {
+        let [limit, _, top] = fiber.state.stack()?;
+        Some(local.shared.pool.used_bytes((limit, top)))
+    })?
+}
+
 impl Fiber {
     pub(crate) fn of(core: CoreRef) -> Self {
         Fiber { waiter: Waiter::Fiber(core) }

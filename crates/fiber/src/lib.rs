@@ -142,7 +142,7 @@ pub use {
     blocking::blocking,
     dump::{Dump, FiberReport, State},
     error::{JoinError, SpawnError, StackError, StartError},
-    handle::{Fiber, current, is_cancelled},
+    handle::{Fiber, current, is_cancelled, stack_used_bytes},
     io::{IoModel, PollFd, PollFlags, poll},
     join::JoinHandle,
     locals::{AccessError, FiberLocal},
