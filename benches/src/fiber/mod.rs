@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
         println!("## fiber: {}\n", row.title());
         let count = if args.quick { row.quick_count() } else { row.count() };
         let mut competitors = Vec::new();
-        for &(peer, workers) in row.competitors() {
+        for (peer, workers) in row.competitors() {
             let Some(command) = Peer { name: peer, workers }.command(go.as_deref(), row, count)? else { continue };
             let role = if peer == "millstream" { Role::Ours } else { Role::Peer };
             let name = if workers == 1 { peer.to_owned() } else { format!("{peer}, {workers} workers") };

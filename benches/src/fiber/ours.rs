@@ -52,26 +52,29 @@ pub(super) fn run(row: Row, count: u64, workers: usize) -> Option<f64> {
     Some(figure)
 }
 
-/// `count` yields by fibers in turn. All have started before the clock does.
+/// `count` yields by fibers in turn. All have started before the clock does, and end after it.
 fn yields(fibers: usize, count: u64) -> f64 {
     let (each, started) = (count / fibers as u64, Arc::new(AtomicUsize::new(0)));
-    let go = Arc::new(Event::new());
-    let all: Vec<_> = (0..fibers)
-        .map(|_| {
-            let (started, go) = (Arc::clone(&started), Arc::clone(&go));
-            spawn(move || {
-                started.fetch_add(1, Relaxed);
-                go.wait();
-                (0..each).for_each(|_| yield_now());
-            })
-        })
-        .collect();
+    let (go, done) = (Arc::new(Event::new()), Arc::new(Event::new()));
+    let finished = Arc::new(AtomicUsize::new(0));
+    for _ in 0..fibers {
+        let (started, finished) = (Arc::clone(&started), Arc::clone(&finished));
+        let (go, done) = (Arc::clone(&go), Arc::clone(&done));
+        drop(spawn(move || {
+            started.fetch_add(1, Relaxed);
+            go.wait();
+            (0..each).for_each(|_| yield_now());
+            if finished.fetch_add(1, Relaxed) + 1 == fibers {
+                done.set();
+            }
+        }));
+    }
     while started.load(Relaxed) < fibers {
         yield_now();
     }
     per_step(each * fibers as u64, || {
         go.set();
-        all.into_iter().for_each(|fiber| fiber.join().expect("it only yields"));
+        done.wait();
     })
 }
 

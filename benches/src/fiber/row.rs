@@ -94,49 +94,21 @@ impl Row {
     }
 
     /// The competitors, each with its number of threads.
-    pub(super) fn competitors(self) -> &'static [(&'static str, u32)] {
+    pub(super) fn competitors(self) -> Vec<(&'static str, u32)> {
+        let on_one = |peers: &[&'static str]| peers.iter().map(|&peer| (peer, 1)).collect();
+        let schedulers = ["millstream", "may", "tokio", "go"];
+        let on_one_and_two = schedulers.iter().flat_map(|&peer| [(peer, 1), (peer, 2)]);
         match self {
-            Row::Switch => &[("corosensei", 1), ("generator", 1)],
-            Row::Rotate => &[("millstream", 1), ("corosensei", 1)],
-            Row::Yield => &[("millstream", 1), ("may", 1), ("tokio", 1), ("go", 1), ("threads", 1)],
-            Row::Hop => &[
-                ("millstream", 1),
-                ("millstream", 2),
-                ("may", 1),
-                ("may", 2),
-                ("tokio", 1),
-                ("tokio", 2),
-                ("go", 1),
-                ("go", 2),
-                ("threads", 1),
-            ],
-            Row::Spawn => &[("millstream", 1), ("may", 1), ("tokio", 1), ("go", 1), ("threads", 1)],
-            Row::Fresh => &[("millstream", 1), ("may", 1), ("tokio", 1), ("go", 1)],
+            Row::Switch => on_one(&["corosensei", "generator"]),
+            Row::Rotate => on_one(&["millstream", "corosensei"]),
+            Row::Yield | Row::Spawn => on_one(&["millstream", "may", "tokio", "go", "threads"]),
+            Row::Fresh => on_one(&schedulers),
             // may maps a stack for each, and the kernel has no room for the mappings of a million.
-            Row::Parked => &[("millstream", 1), ("tokio", 1), ("go", 1)],
-            Row::Echo => &[
-                ("millstream", 1),
-                ("millstream", 2),
-                ("epoll", 1),
-                ("may", 1),
-                ("may", 2),
-                ("tokio", 1),
-                ("tokio", 2),
-                ("go", 1),
-                ("go", 2),
-                ("threads", 1),
-            ],
-            Row::EchoMany => &[
-                ("millstream", 1),
-                ("millstream", 2),
-                ("epoll", 1),
-                ("may", 1),
-                ("may", 2),
-                ("tokio", 1),
-                ("tokio", 2),
-                ("go", 1),
-                ("go", 2),
-            ],
+            Row::Parked => on_one(&["millstream", "tokio", "go"]),
+            Row::Hop => on_one_and_two.chain([("threads", 1)]).collect(),
+            Row::Echo => on_one_and_two.chain([("epoll", 1), ("threads", 1)]).collect(),
+            // The memory of ten thousand threads is not what the row is about.
+            Row::EchoMany => on_one_and_two.chain([("epoll", 1)]).collect(),
         }
     }
 }

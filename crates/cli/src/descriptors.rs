@@ -163,7 +163,7 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
 }
 
 /// How many idle connections an `http-get` stage may keep.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
+#[cfg(feature = "http")]
 pub(crate) fn idle_connections() -> usize {
     // The soft limit, which a run raises first if it raises it: more would be in the way of the units.
     idle_under(Limits::of_this_process().soft) as usize

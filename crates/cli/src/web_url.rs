@@ -23,7 +23,6 @@ const SECRET_NAMES: [&str; 8] = ["auth", "authorization", "jwt", "key", "pass", 
 ///
 /// # Errors
 /// Why it is none.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
 pub(crate) fn parse(text: &str) -> Result<Url, String> {
     let url = any(text)?;
     match url.scheme() {
@@ -54,7 +53,7 @@ fn any(text: &str) -> Result<Url, String> {
 ///
 /// # Errors
 /// Why it is none that a fetch can follow.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
+#[cfg(any(test, feature = "http"))]
 pub(crate) fn join(base: &Url, reference: &str) -> Result<Url, String> {
     if reference.contains(|c: char| c.is_ascii_control()) {
         return Err("it has a control character in it".to_owned());
@@ -96,7 +95,7 @@ pub(crate) fn server_of(text: &[u8]) -> Option<String> {
 }
 
 /// The server of a URL that is fetched.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
+#[cfg(feature = "http")]
 pub(crate) fn server_of_url(url: &Url) -> String {
     server(url).unwrap_or_default()
 }
@@ -116,7 +115,6 @@ fn has_user(url: &Url) -> bool {
 }
 
 /// The URL without a user's name and password, and what these are as the value of an `Authorization` header.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
 pub(crate) fn without_login(url: &Url) -> (Url, Option<String>) {
     if !has_user(url) {
         return (url.clone(), None);

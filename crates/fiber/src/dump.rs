@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backtrace::Backtrace;
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::state::{Phase, Reason};
 
@@ -30,7 +30,7 @@ use crate::scheduler::state::{Phase, Reason};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Dump {
-    /// The fibers, in the order in which they were spawned.
+    /// The fibers, in the order of their numbers: those that fibers of one worker spawned are in the order of their spawns.
     pub fibers: Vec<FiberReport>,
 }
 
@@ -84,11 +84,11 @@ impl Dump {
     /// `limit`: for how long backtraces are waited for, if they are wanted.
     #[track_caller]
     pub(crate) fn of(shared: &Arc<Shared>, limit: Option<Duration>) -> Self {
-        let mut cores = shared.registry.all();
+        let mut cores = shared.fibers.all();
         cores.sort_unstable_by_key(|core| core.id);
         let now_ms = shared.clock.dump_ms();
         let running = shared.running();
-        let report = |core: &Arc<Core>| FiberReport {
+        let report = |core: &CoreRef| FiberReport {
             id: core.id,
             name: core.name.clone(),
             unit: core.unit(),
@@ -103,9 +103,9 @@ impl Dump {
         if let Some(limit) = limit {
             let waits = |report: &FiberReport| matches!(report.state, State::Waiting { .. });
             let waiting =
-                cores.iter().zip(&fibers).filter(|(_, report)| waits(report)).map(|(core, _)| Arc::clone(core));
+                cores.iter().zip(&fibers).filter(|(_, report)| waits(report)).map(|(core, _)| CoreRef::clone(core));
             let asked: Vec<_> = waiting.take(MAX_BACKTRACES).collect();
-            let mut found = shared.traces.ask(&asked, limit, |fiber| shared.registry.get(fiber.id).is_some());
+            let mut found = shared.traces.ask(&asked, limit);
             fibers.iter_mut().for_each(|report| report.backtrace = found.remove(&report.id));
         }
         Dump { fibers }
@@ -113,7 +113,7 @@ impl Dump {
 }
 
 /// Returns a fiber's state. `running` lists the numbers of the running fibers if workers are shared.
-fn state(core: &Core, now_ms: u64, running: Option<&[u64]>) -> State {
+fn state(core: &CoreRef, now_ms: u64, running: Option<&[u64]>) -> State {
     match core.state.waiting() {
         _ if core.state.phase() == Phase::Unstarted => State::Unstarted,
         Some(waiting) if core.wait.is_asleep() => State::Waiting {

@@ -1,10 +1,10 @@
 //! A handle to a fiber: its name, its number, and the means to wake it.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
+use crate::scheduler::local::Local;
 use crate::waiter::Waiter;
 
 /// A fiber, or a thread outside fibers. Cloning is cheap, and a clone does not keep the fiber alive.
@@ -24,15 +24,40 @@ pub fn current() -> Fiber {
 /// Long computations poll it, as do programs that abort on panic, since those cannot unwind a fiber.
 #[must_use]
 pub fn is_cancelled() -> bool {
-    match current().waiter {
-        Waiter::Fiber(core) => core.is_cancelled(),
-        Waiter::Thread(_) => false,
-    }
+    Local::with(|_, fiber| fiber.is_cancelled()) == Some(true)
+}
+
+/// Returns the depth to which the stack of the calling fiber has been touched, in bytes, rounded up to pages; `None` outside
+/// a fiber. On a reused stack this includes the depth that earlier fibers reached. Makes one system call for 256 pages.
+///
+/// ```
+/// use millstream_fiber::{Options, Runtime, stack_used_bytes};
+///
+/// let runtime = Runtime::start(Options::default())?;
+/// let depth = runtime.spawn(stack_used_bytes).join().unwrap();
+/// assert!(depth.is_some_and(|bytes| bytes >= 4096));
+/// assert_eq!(stack_used_bytes(), None);
+/// # Ok::<(), millstream_fiber::StartError>(())
+/// ```
+#[must_use]
+pub fn stack_used_bytes() -> Option<usize> {
+    Local::with(|local, fiber| {
+        let [limit, _, top] = fiber.state.stack()?;
+        Some(local.shared.pool.used_bytes((limit, top)))
+    })?
 }
 
 impl Fiber {
-    pub(crate) fn of(core: &Arc<Core>) -> Self {
-        Fiber { waiter: Waiter::Fiber(Arc::clone(core)) }
+    pub(crate) fn of(core: CoreRef) -> Self {
+        Fiber { waiter: Waiter::Fiber(core) }
+    }
+
+    /// Returns the fiber; none if it is a thread.
+    pub(crate) fn core(&self) -> Option<&CoreRef> {
+        match &self.waiter {
+            Waiter::Fiber(core) => Some(core),
+            Waiter::Thread(_) => None,
+        }
     }
 
     /// Returns the name given to the [builder](crate::Builder::name), or the thread's name.

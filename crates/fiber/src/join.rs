@@ -1,28 +1,40 @@
 //! Joins: waiting for a fiber to end.
 
 use std::fmt;
-use std::sync::Arc;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
 
 use crate::error::JoinError;
 use crate::handle::Fiber;
-use crate::scheduler::core::Core;
+use crate::outcome::Outcome;
+use crate::scheduler::core_ref::CoreRef;
+use crate::scheduler::joiner::{Joiner, is_in_cycle};
+use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
-use crate::spawn::Packet;
-use crate::waiter::Waiter;
-
-/// The maximum number of fibers followed in search of a cycle of joins.
-const MAX_JOIN_CHAIN: usize = 1024;
+use crate::waiter::{ThreadWaiter, suspend};
 
 /// The right to a fiber's result. Dropping it detaches the fiber.
 pub struct JoinHandle<T> {
     fiber: Fiber,
-    core: Arc<Core>,
-    packet: Arc<Packet<T>>,
+    /// Lives as long as the fiber's control block.
+    outcome: NonNull<Outcome<T>>,
+    owns: PhantomData<T>,
 }
 
+// SAFETY: the handle may take the result, which is `Send`, and drop it; a shared one gives no access to it.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: as for `Send`.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+
 impl<T> JoinHandle<T> {
-    pub(crate) fn new(core: Arc<Core>, packet: Arc<Packet<T>>) -> Self {
-        JoinHandle { fiber: Fiber::of(&core), core, packet }
+    /// # Safety
+    /// The outcome is that of the fiber, and this is its only handle.
+    pub(crate) unsafe fn new(core: CoreRef, outcome: NonNull<Outcome<T>>) -> Self {
+        JoinHandle { fiber: Fiber::of(core), outcome, owns: PhantomData }
+    }
+
+    fn core(&self) -> &CoreRef {
+        self.fiber.core().expect("it is the handle of a fiber")
     }
 
     /// Waits for the fiber to end and returns its result. The wait suspends a fiber and blocks a thread.
@@ -35,25 +47,33 @@ impl<T> JoinHandle<T> {
     /// through scopes, channels or threads are not detected.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
-        wait_for_end(&self.core)?;
-        self.packet.take()
+        wait_for_end(self.core())?;
+        // SAFETY: the fiber has ended, and this is its only handle.
+        unsafe { self.outcome.as_ref().take() }
     }
 
     /// Returns whether the fiber has ended, so that [`join`](Self::join) returns at once. Wait-free.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.core.joiners.has_ended()
+        self.core().joiner.has_ended()
     }
 
     /// Cancels the fiber and returns at once. See [the crate's docs](crate#cancellation).
     pub fn cancel(&self) {
-        self.core.cancel();
+        self.core().cancel();
     }
 
     /// Returns the fiber.
     #[must_use]
     pub fn fiber(&self) -> &Fiber {
         &self.fiber
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        // SAFETY: the outcome lives as long as the reference in the handle.
+        unsafe { self.outcome.as_ref() }.detach();
     }
 }
 
@@ -65,52 +85,40 @@ impl<T> fmt::Debug for JoinHandle<T> {
 
 /// Waits for a fiber to end.
 #[track_caller]
-fn wait_for_end(target: &Arc<Core>) -> Result<(), JoinError> {
-    if target.joiners.has_ended() {
+fn wait_for_end(target: &CoreRef) -> Result<(), JoinError> {
+    if target.joiner.has_ended() {
         return Ok(());
     }
-    let waiter = Waiter::current();
-    let _edge = match &waiter {
-        Waiter::Fiber(joiner) => Some(Edge::draw(joiner, target)?),
-        Waiter::Thread(_) => None,
+    let in_fiber = Local::with(|_, fiber| target.joiner.enter(fiber).then(|| is_in_cycle(fiber, target)));
+    let (thread, is_entered, is_in_cycle) = match in_fiber {
+        Some(entered) => (None, entered.is_some(), entered == Some(true)),
+        None => {
+            let thread = ThreadWaiter::current();
+            let is_entered = target.joiner.enter_thread(thread.clone());
+            (Some(thread), is_entered, false)
+        }
     };
-    if target.joiners.add(waiter.clone()) {
-        while !target.joiners.has_ended() {
-            waiter.block(Reason::Join, None);
+    if !is_entered {
+        return Ok(());
+    }
+    let _place = Place(&target.joiner);
+    if is_in_cycle {
+        return Err(JoinError::Cycle);
+    }
+    while !target.joiner.has_ended() {
+        match &thread {
+            None => suspend(Reason::Join, None, std::panic::Location::caller()),
+            Some(thread) => thread.block(None),
         }
     }
     Ok(())
 }
 
-/// Records that one fiber waits to join another. It is in the joiner's control block for as long as the wait lasts.
-struct Edge<'a> {
-    joiner: &'a Core,
-}
+/// A joiner's place, which it leaves however the wait ends.
+struct Place<'a>(&'a Joiner);
 
-impl<'a> Edge<'a> {
-    /// Records that `joiner` waits for `target`, unless that closes a cycle.
-    ///
-    /// Each fiber of a cycle first records its own edge and then follows the edges of the others. If its walk ends at a
-    /// fiber without an edge, that fiber records its edge later. The last fiber to record its edge therefore walks the
-    /// whole cycle and finds it.
-    fn draw(joiner: &'a Arc<Core>, target: &Arc<Core>) -> Result<Self, JoinError> {
-        *joiner.joining.lock() = Some(Arc::clone(target));
-        let edge = Edge { joiner };
-        let mut fiber = Arc::clone(target);
-        for _ in 0..MAX_JOIN_CHAIN {
-            if Arc::ptr_eq(&fiber, joiner) {
-                return Err(JoinError::Cycle);
-            }
-            let next = fiber.joining.lock().clone();
-            let Some(next) = next else { break };
-            fiber = next;
-        }
-        Ok(edge)
-    }
-}
-
-impl Drop for Edge<'_> {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        *self.joiner.joining.lock() = None;
+        self.0.leave();
     }
 }

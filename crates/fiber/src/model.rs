@@ -29,8 +29,19 @@ struct Fiber {
 }
 
 impl Linked for Fiber {
+    type Ref = Arc<Self>;
+
     fn link(&self) -> &AtomicPtr<Self> {
         &self.link
+    }
+
+    fn into_raw(this: Arc<Self>) -> *const Self {
+        Arc::into_raw(this)
+    }
+
+    unsafe fn from_raw(this: *const Self) -> Arc<Self> {
+        // SAFETY: the caller passes a pointer from `into_raw`, with its reference.
+        unsafe { Arc::from_raw(this) }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::waiter::yield_fiber;
 ///
 /// Takes a few nanoseconds and makes no system call. A cancelled fiber unwinds here. Outside a fiber, yields the
 /// thread.
+#[inline]
 pub fn yield_now() {
     if !yield_fiber() {
         std::thread::yield_now();

@@ -10,7 +10,6 @@ use crate::error::StartError;
 use crate::join::JoinHandle;
 use crate::options::Options;
 use crate::overflow;
-use crate::scheduler::core::Core;
 use crate::scheduler::local::Local;
 use crate::scheduler::shared::Shared;
 use crate::scope::{self, Scope};
@@ -92,7 +91,7 @@ impl Runtime {
 
     /// Cancels all fibers that have been spawned, as [`JoinHandle::cancel`] does. Does not wait.
     pub fn cancel(&self) {
-        self.shared.registry.all().iter().for_each(Core::cancel);
+        self.shared.cancel_all();
     }
 
     /// Cancels all fibers and returns at once. The threads end after the last fiber, which may be never if a fiber does

@@ -15,10 +15,10 @@ use crate::contained::AbortOnUnwind;
 use crate::error::JoinError;
 use crate::handle::Fiber;
 use crate::join::JoinHandle;
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::state::Reason;
-use crate::spawn::{Builder, Packet, current_runtime};
+use crate::spawn::{Builder, current_runtime};
 use crate::waiter::{Mask, Waiter};
 
 /// A scope whose fibers may borrow values from outside it; [`scope`] creates one.
@@ -127,8 +127,8 @@ pub struct ScopedJoinHandle<'scope, T> {
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    pub(crate) fn new(core: Arc<Core>, packet: Arc<Packet<T>>) -> Self {
-        ScopedJoinHandle { inner: JoinHandle::new(core, packet), scope: PhantomData }
+    pub(crate) fn new(inner: JoinHandle<T>) -> Self {
+        ScopedJoinHandle { inner, scope: PhantomData }
     }
 
     /// Waits for the fiber to end and returns its result, like [`JoinHandle::join`].
@@ -177,7 +177,7 @@ pub(crate) struct ScopeState {
 /// The fibers to cancel together with the owner.
 #[derive(Default)]
 struct Members {
-    fibers: Vec<Arc<Core>>,
+    fibers: Vec<CoreRef>,
     /// The length at which fibers that have ended are removed.
     sweep_at: usize,
 }
@@ -201,13 +201,13 @@ impl ScopeState {
     }
 
     /// Adds a fiber to cancel together with the owner.
-    pub(crate) fn adopt(&self, fiber: &Arc<Core>) {
+    pub(crate) fn adopt(&self, fiber: &CoreRef) {
         let mut members = self.members.lock();
         if members.fibers.len() >= members.sweep_at.max(16) {
-            members.fibers.retain(|fiber| !fiber.joiners.has_ended());
+            members.fibers.retain(|fiber| !fiber.joiner.has_ended());
             members.sweep_at = members.fibers.len() * 2;
         }
-        members.fibers.push(Arc::clone(fiber));
+        members.fibers.push(CoreRef::clone(fiber));
         // `cancel_all` sets the flag before it locks the list.
         if self.is_cancelled.load(Relaxed) {
             fiber.cancel();
@@ -216,7 +216,7 @@ impl ScopeState {
 
     fn cancel_all(&self) {
         self.is_cancelled.store(true, Relaxed);
-        self.members.lock().fibers.iter().for_each(Core::cancel);
+        self.members.lock().fibers.iter().for_each(|fiber| fiber.cancel());
     }
 
     #[track_caller]

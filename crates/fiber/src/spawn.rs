@@ -1,45 +1,26 @@
 //! Spawning turns a function into a body, and its result into a packet for the joiner.
 
 use std::any::Any;
+use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
-
-use parking_lot::Mutex;
 
 use crate::contained::discard;
 use crate::error::{JoinError, SpawnError};
 use crate::io::IoModel;
 use crate::join::JoinHandle;
+use crate::outcome::Outcome;
 use crate::runtime::Runtime;
-use crate::scheduler::core::{Body, Core, Start};
+use crate::scheduler::core::{Start, Work};
 use crate::scheduler::local::Local;
 use crate::scheduler::shared::Shared;
 use crate::scope::{Scope, ScopeState, ScopedJoinHandle};
 use crate::waiter::{Mask, Unwound};
 
-/// Holds a fiber's result. The packet and the result in it are dropped before the fiber's scope ends.
-pub(crate) struct Packet<T> {
-    result: Mutex<Option<Result<T, JoinError>>>,
-    scope: Option<Arc<ScopeState>>,
-}
-
-impl<T> Packet<T> {
-    pub(crate) fn take(&self) -> Result<T, JoinError> {
-        self.result.lock().take().expect("a fiber that has ended has left a result")
-    }
-}
-
-impl<T> Drop for Packet<T> {
-    fn drop(&mut self) {
-        if let (Some(scope), Some(Err(JoinError::Panicked(_)))) = (&self.scope, self.result.get_mut()) {
-            scope.note_panic();
-        }
-    }
-}
-
 /// Spawns a fiber in the runtime of the calling fiber. Dropping the handle detaches the fiber.
 ///
-/// Costs three allocations and two short locks; [`Builder::spawn`] names the fiber and returns errors.
+/// Costs one allocation, and no lock unless other fibers are to be started as well; [`Builder::spawn`] names the fiber and returns errors.
 ///
 /// # Panics
 /// Panics outside a fiber, where [`Runtime::spawn`] works instead, and if the fiber [could not be spawned](SpawnError).
@@ -70,9 +51,10 @@ pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Jo
 /// Returns the runtime of the calling fiber.
 #[track_caller]
 pub(crate) fn current_runtime() -> Arc<Shared> {
-    let shared = Local::with(|local, _| Arc::clone(&local.shared));
-    shared.expect("called in a fiber; outside fibers, use the methods of `Runtime`")
+    Local::with(|local, _| Arc::clone(&local.shared)).expect(OUTSIDE)
 }
+
+const OUTSIDE: &str = "called in a fiber; outside fibers, use the methods of `Runtime`";
 
 /// The properties of a fiber, apart from its body.
 #[derive(Debug, Clone, Default)]
@@ -126,7 +108,8 @@ impl Builder {
         self,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>, SpawnError> {
-        self.spawn_in(&current_runtime(), body)
+        let inside = Local::with(|local, _| self.spawn_in(&local.shared, body));
+        inside.expect(OUTSIDE)
     }
 
     /// Spawns the fiber in a runtime.
@@ -156,9 +139,9 @@ impl Builder {
         // its body and its result are gone; and it holds on to `'scope` until then.
         let spawned = unsafe { spawn_unchecked(scope.shared(), self.traits, body, Some(Arc::clone(state))) };
         match spawned {
-            Ok((core, packet)) => {
-                state.adopt(&core);
-                Ok(ScopedJoinHandle::new(core, packet))
+            Ok(handle) => {
+                handle.fiber().core().into_iter().for_each(|fiber| state.adopt(fiber));
+                Ok(ScopedJoinHandle::new(handle))
             }
             Err(error) => {
                 state.leave();
@@ -173,13 +156,62 @@ impl Builder {
         body: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>, SpawnError> {
         // SAFETY: body and result borrow nothing that ends.
-        let (core, packet) = unsafe { spawn_unchecked(shared, self.traits, body, None) }?;
-        Ok(JoinHandle::new(core, packet))
+        unsafe { spawn_unchecked(shared, self.traits, body, None) }
     }
 }
 
-/// A fiber and the packet for its result.
-type Spawned<T> = (Arc<Core>, Arc<Packet<T>>);
+/// A fiber's function, and the place for its result: one allocation.
+struct Packet<F, T> {
+    function: UnsafeCell<Option<F>>,
+    outcome: Outcome<T>,
+}
+
+impl<F: FnOnce() -> T + Send, T: Send> Packet<F, T> {
+    /// # Safety
+    /// The caller is the only one that runs or drops the function.
+    unsafe fn take(&self) -> F {
+        // SAFETY: the caller is the only one.
+        unsafe { (*self.function.get()).take() }.expect("a fiber runs its function once")
+    }
+}
+
+// SAFETY: function and result are `Send`; the fiber and the handle each use what is theirs.
+unsafe impl<F: Send, T: Send> Send for Packet<F, T> {}
+
+impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
+    unsafe fn run(&self, start: Start) {
+        // SAFETY: the caller calls once.
+        let function = unsafe { self.take() };
+        match start {
+            Start::Run => match catch_unwind(AssertUnwindSafe(function)) {
+                // SAFETY: this is the fiber, which has not left its result yet; and so below.
+                Ok(value) => unsafe { self.outcome.put(Ok(value)) },
+                // SAFETY: as above.
+                Err(payload) => unsafe { self.outcome.put(Err(outcome(payload))) },
+            },
+            // SAFETY: as above.
+            Start::Cancelled => unsafe { self.outcome.put(unrun(function, JoinError::Cancelled)) },
+            // SAFETY: as above.
+            Start::NoStack(error) => unsafe { self.outcome.put(unrun(function, JoinError::NotStarted(error))) },
+        }
+        // A cancellation does not interrupt destructors that run because the fiber ends.
+        let mask = Mask::new();
+        // SAFETY: this code runs in the fiber; without a stack, there is none, and it has no locals.
+        Local::with(|_, fiber| unsafe { fiber.own() }.locals.end());
+        // SAFETY: this is the fiber, and it calls once.
+        unsafe { self.outcome.leave() };
+        drop(mask);
+        // From here on, function and result are gone or the handle's: what they borrow may end.
+        if let Some(scope) = self.outcome.scope() {
+            scope.leave();
+        }
+    }
+
+    unsafe fn discard(&self) {
+        // SAFETY: the caller calls once, and does not run the function.
+        drop(unsafe { self.take() });
+    }
+}
 
 /// Spawns a fiber whose body and result may borrow.
 ///
@@ -191,35 +223,22 @@ unsafe fn spawn_unchecked<F, T>(
     traits: Traits,
     function: F,
     scope: Option<Arc<ScopeState>>,
-) -> Result<Spawned<T>, SpawnError>
+) -> Result<JoinHandle<T>, SpawnError>
 where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let packet = Arc::new(Packet { result: Mutex::new(None), scope: scope.clone() });
-    let own = Arc::clone(&packet);
-    let body = move |start: Start| {
-        let result = match start {
-            Start::Run => catch_unwind(AssertUnwindSafe(function)).map_err(outcome),
-            Start::Cancelled => unrun(function, JoinError::Cancelled),
-            Start::NoStack(error) => unrun(function, JoinError::NotStarted(error)),
-        };
-        // A cancellation does not interrupt destructors that run because the fiber ends.
-        let mask = Mask::new();
-        // SAFETY: this code runs in the fiber; without a stack, there is none, and it has no locals.
-        Local::with(|_, fiber| unsafe { fiber.own() }.locals.end());
-        *own.result.lock() = Some(result);
-        // If the handle is gone, this drops the result, whose destructor may panic.
-        discard(own);
-        drop(mask);
-        if let Some(scope) = scope {
-            scope.leave();
-        }
-    };
-    let body: Box<dyn FnOnce(Start) + Send + '_> = Box::new(body);
-    // SAFETY: this only extends the lifetime of the borrows in the body, as the caller permits.
-    let body: Body = unsafe { std::mem::transmute(body) };
-    Ok((shared.spawn(traits, body)?, packet))
+    let packet = Box::new(Packet { function: UnsafeCell::new(Some(function)), outcome: Outcome::new(scope) });
+    let packet = NonNull::from(Box::leak(packet));
+    // SAFETY: the packet is there, and keeps its place.
+    let outcome = unsafe { NonNull::new_unchecked(&raw mut (*packet.as_ptr()).outcome) };
+    let work: NonNull<dyn Work + '_> = packet;
+    // SAFETY: this only extends the lifetime of the borrows in the packet, as the caller permits. When the packet is freed,
+    // they may have ended, but function and result are no longer in it.
+    let work = unsafe { std::mem::transmute::<NonNull<dyn Work + '_>, NonNull<dyn Work + 'static>>(work) };
+    let core = shared.spawn(traits, work)?;
+    // SAFETY: the fiber's control block has the packet, and this is the first handle.
+    Ok(unsafe { JoinHandle::new(core, outcome) })
 }
 
 /// Interprets a panic that reaches the root of the running fiber.

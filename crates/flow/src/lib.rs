@@ -120,7 +120,7 @@ pub use replay::play::Replayed;
 pub use replay::replayed::{Trace, TracedRun};
 #[cfg(feature = "trace")]
 pub use replay::what_if::{ReplayError, WhatIf};
-pub use report::{Outcome, Report, ResourceReport, StageReport};
+pub use report::{Outcome, Report, ResourceReport, StackUse, StageReport};
 pub use resource::{Pool, PoolObject, Rate, Resource};
 pub use service::{Service, SubmitError, SubmitFuture, Submitter};
 pub use snapshot::{KeySnapshot, Phase, Quantiles, ResourceSnapshot, Snapshot, StageSnapshot, WaitedFor, Waiting};

@@ -50,6 +50,21 @@ pub struct StageReport {
     pub wait_ns: Quantiles,
     /// The waits of the stage's units, longest first.
     pub waited_for: Vec<WaitedFor>,
+    /// The stacks of the stage's fibers, if one has ended.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub stacks: Option<StackUse>,
+}
+
+/// The use of the stacks of a stage's fibers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct StackUse {
+    /// The size of each stack, in bytes of address space.
+    pub stack_bytes: u64,
+    /// The greatest depth of a stack on which a fiber of the stage has ended, in bytes, rounded up to pages: no such fiber has
+    /// needed more. Stages share the stacks, so a fiber of another one may have needed as much.
+    pub deepest_bytes: u64,
 }
 
 /// The use of one resource.
@@ -115,6 +130,12 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// The resources, in the order they were declared.
     pub resources: Vec<ResourceReport>,
+    /// How often a fiber could not be started, for lack of a stack or of threads. Its units ran later.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub refused_fibers: u64,
+    /// The latest reason for that.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub latest_refusal: Option<String>,
     /// The first dead letters, at most [`Report::DEAD_LETTERS_KEPT`], if no
     /// [`on_dead_letter`](crate::FlowBuilder::on_dead_letter) took them.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -158,6 +179,7 @@ impl Report {
             service_ns: stage.service_ns,
             wait_ns: stage.wait_ns,
             waited_for: stage.waited_for.clone(),
+            stacks: None,
         });
         let resources = last.resources.iter().map(|resource| ResourceReport {
             name: resource.name.clone(),
@@ -187,6 +209,8 @@ impl Report {
             latency_ns: Quantiles::default(),
             stages: stages.collect(),
             resources: resources.collect(),
+            refused_fibers: 0,
+            latest_refusal: None,
             dead_letters: Vec::new(),
         }
     }

@@ -120,6 +120,8 @@ fn few_stacks() {
     assert_eq!(report.retired, 1000);
     let trouble = control.fibers().trouble;
     assert!(trouble.refused > 0, "the limit has no effect: the test tests nothing");
+    assert_eq!(report.refused_fibers, trouble.refused);
+    assert_eq!(report.latest_refusal, trouble.latest_refusal);
     let reason = trouble.latest_refusal.unwrap();
     assert!(reason.contains("fiber `wait` never ran") && reason.contains("address space"), "{reason}");
     assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());

@@ -73,6 +73,26 @@ fn units_wait_at_once_up_to_the_ceiling_and_each_on_a_fiber() {
 }
 
 #[test]
+fn the_report_shows_the_deepest_stack_of_a_stage_on_fibers() {
+    in_time(|| {
+        let (mut flow, deep) = patient(100);
+        let (plain, done) = (flow.inlet::<u64>("plain"), flow.retire());
+        flow.stage(deep, |n: &mut u64, _| {
+            std::hint::black_box([1_u8; 20 << 10]);
+            Ok(*n)
+        })
+        .fibers(4)
+        .to(plain);
+        flow.stage(plain, |n: &mut u64, _| Ok(*n)).to(done);
+        let report = flow.build(deep).unwrap().run(0..100);
+        let stacks = report.stages[0].stacks.unwrap();
+        assert!((20 << 10..=stacks.stack_bytes).contains(&stacks.deepest_bytes), "{stacks:?}");
+        assert_eq!(report.stages[1].stacks, None, "it is not on fibers");
+        assert_eq!(report.refused_fibers, 0);
+    });
+}
+
+#[test]
 fn a_panic_is_the_failure_of_one_unit_and_a_failure_is_retried() {
     in_time(|| {
         let (mut flow, wait) = patient(100);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The name of the variable.
 pub(super) const VARIABLE: &str = "TRACEPARENT";
 /// The name of the header.
-#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a request needs it"))]
+#[cfg(feature = "http")]
 pub(super) const HEADER: &str = "traceparent";
 
 /// The trace of this process.

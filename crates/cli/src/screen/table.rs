@@ -116,6 +116,15 @@ pub(crate) fn facts(report: &Report) -> Vec<(&'static str, String)> {
         let torn = text::counted(stage.torn, "group");
         facts.push(("groups", format!("{torn} of {} closed early, for lack of room", text::printable(&stage.name))));
     }
+    for (stage, stacks) in report.stages.iter().filter_map(|stage| Some((stage, stage.stacks?))) {
+        let (deepest, all) = (text::bytes(stacks.deepest_bytes), text::bytes(stacks.stack_bytes));
+        facts.push(("stacks", format!("the deepest of {} {deepest} of {all}", text::printable(&stage.name))));
+    }
+    if report.refused_fibers > 0 {
+        let latest = report.latest_refusal.as_deref().map_or_else(String::new, |why| format!(", the latest: {why}"));
+        let refused = text::counted(report.refused_fibers, "fiber");
+        facts.push(("refused", format!("{refused} not started at once{}", text::printable(&latest))));
+    }
     facts.push(("units", conservation(report)));
     facts
 }

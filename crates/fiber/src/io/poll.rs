@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::panic::Location;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, Timespec};
@@ -14,7 +13,7 @@ use super::source::take_turns;
 use super::wait::{SLICE, is_late};
 use crate::blocking::blocking;
 use crate::park::deadline_after;
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Waiter, yield_fiber};
@@ -69,7 +68,7 @@ pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usi
                     // No descriptor was ready since the fiber runs, so the event that makes one ready is still to come
                     // (see the module above).
                     places.enter()?;
-                    Waiter::Fiber(Arc::clone(fiber)).block_at(Reason::Poll, deadline, at);
+                    Waiter::Fiber(CoreRef::clone(fiber)).block_at(Reason::Poll, deadline, at);
                 }
             }
         }
@@ -111,7 +110,7 @@ fn in_slice(is_own: bool, fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> 
 /// A fiber's entries in its worker's poller, which end with the wait, however that ends.
 struct Places<'a, 'fd> {
     local: &'a Local,
-    fiber: &'a Arc<Core>,
+    fiber: &'a CoreRef,
     fds: &'a mut [PollFd<'fd>],
     are_entered: bool,
 }

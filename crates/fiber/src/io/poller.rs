@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::alarm::EventFd;
 use super::ring::Ring;
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
 
 /// Events taken from the kernel at once.
 const EVENTS: usize = 256;
@@ -129,8 +129,8 @@ impl Watch {
 /// The fibers that wait for a descriptor.
 #[derive(Default)]
 struct Waiters {
-    readers: Vec<Arc<Core>>,
-    writers: Vec<Arc<Core>>,
+    readers: Vec<CoreRef>,
+    writers: Vec<CoreRef>,
     /// The registration whose events are about this descriptor; those of another one are about an earlier owner of the number.
     registration: u32,
     /// The descriptor is registered for waits of [`poll`](super::poll()) alone.
@@ -140,7 +140,7 @@ struct Waiters {
 }
 
 impl Waiters {
-    fn of(&mut self, interest: Interest) -> &mut Vec<Arc<Core>> {
+    fn of(&mut self, interest: Interest) -> &mut Vec<CoreRef> {
         match interest {
             Interest::Read => &mut self.readers,
             Interest::Write => &mut self.writers,
@@ -148,10 +148,10 @@ impl Waiters {
     }
 
     /// Adds a fiber that waits for both directions, unless it is there.
-    fn push_once(&mut self, fiber: &Arc<Core>) {
+    fn push_once(&mut self, fiber: &CoreRef) {
         for waiters in [&mut self.readers, &mut self.writers] {
-            if !waiters.iter().any(|waiter| Arc::ptr_eq(waiter, fiber)) {
-                waiters.push(Arc::clone(fiber));
+            if !waiters.iter().any(|waiter| CoreRef::ptr_eq(waiter, fiber)) {
+                waiters.push(CoreRef::clone(fiber));
             }
         }
     }
@@ -206,7 +206,7 @@ impl Poller {
         fd: BorrowedFd<'_>,
         watch: &Watch,
         interest: Interest,
-        fiber: &Arc<Core>,
+        fiber: &CoreRef,
     ) -> io::Result<()> {
         let is_new = !watch.is_noted(self.number);
         if is_new {
@@ -221,7 +221,7 @@ impl Poller {
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.registration = watch.registration(self.number);
         waiters.is_for_once &= !is_new;
-        waiters.of(interest).push(Arc::clone(fiber));
+        waiters.of(interest).push(CoreRef::clone(fiber));
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl Poller {
     /// reason, and then enters again.
     ///
     /// As for [`enter`](Self::enter), the fiber has just found that the descriptor is not ready.
-    pub(super) fn enter_once(&mut self, fd: BorrowedFd<'_>, fiber: &Arc<Core>) -> io::Result<()> {
+    pub(super) fn enter_once(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) -> io::Result<()> {
         let mark = self.next_mark(fd);
         let is_added = match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
             Ok(()) => true,
@@ -254,7 +254,7 @@ impl Poller {
 
     /// Enters again after a wake-up for no reason. The registration stays meanwhile: a new one would tell at once of a
     /// direction that is ready and not asked for, and wake the fiber again.
-    pub(super) fn enter_again(&mut self, fd: BorrowedFd<'_>, fiber: &Arc<Core>) -> io::Result<()> {
+    pub(super) fn enter_again(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) -> io::Result<()> {
         match self.waiters.get_mut(&fd.as_raw_fd()) {
             Some(waiters) => {
                 waiters.push_once(fiber);
@@ -266,10 +266,10 @@ impl Poller {
     }
 
     /// Ends the fiber's entries, if it has some.
-    pub(super) fn leave_once(&mut self, fd: BorrowedFd<'_>, fiber: &Arc<Core>) {
+    pub(super) fn leave_once(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) {
         let Some(waiters) = self.waiters.get_mut(&fd.as_raw_fd()) else { return };
-        waiters.readers.retain(|waiter| !Arc::ptr_eq(waiter, fiber));
-        waiters.writers.retain(|waiter| !Arc::ptr_eq(waiter, fiber));
+        waiters.readers.retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
+        waiters.writers.retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
         self.remove_if_empty(fd);
     }
 
@@ -285,9 +285,9 @@ impl Poller {
     }
 
     /// Ends the fiber's entry. Returns the turn in which an event of bytes, and of nothing else, ended the wait for a read.
-    pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &Arc<Core>) -> Option<Turn> {
+    pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &CoreRef) -> Option<Turn> {
         let waiters = self.waiters.get_mut(&fd.as_raw_fd())?;
-        waiters.of(interest).retain(|waiter| !Arc::ptr_eq(waiter, fiber));
+        waiters.of(interest).retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
         let bytes_alone = waiters.bytes_alone.filter(|_| interest == Interest::Read);
         self.remove_if_empty(fd);
         bytes_alone

@@ -9,7 +9,6 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::panic::Location;
-use std::sync::Arc;
 use std::time::Instant;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
@@ -17,7 +16,7 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 use super::poller::Interest;
 use super::wait::is_late;
 use crate::contained::AbortOnUnwind;
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Mask, Waiter, may_unwind, yield_fiber};
@@ -30,7 +29,7 @@ const CANCELLATION: u64 = u64::MAX;
 
 /// An operation that is not over.
 struct Operation {
-    fiber: Arc<Core>,
+    fiber: CoreRef,
     result: Option<i32>,
 }
 
@@ -110,7 +109,7 @@ impl Ring {
     ///
     /// # Safety
     /// The descriptor and the buffers of `entry` stay valid until [`take`](Self::take) has returned the result.
-    unsafe fn begin(&mut self, entry: &squeue::Entry, fiber: &Arc<Core>) -> io::Result<usize> {
+    unsafe fn begin(&mut self, entry: &squeue::Entry, fiber: &CoreRef) -> io::Result<usize> {
         let number = self.free.pop().unwrap_or_else(|| {
             self.operations.push(None);
             self.operations.len() - 1
@@ -120,7 +119,7 @@ impl Ring {
             self.free.push(number);
             return Err(error);
         }
-        self.operations[number] = Some(Operation { fiber: Arc::clone(fiber), result: None });
+        self.operations[number] = Some(Operation { fiber: CoreRef::clone(fiber), result: None });
         Ok(number)
     }
 
@@ -216,7 +215,7 @@ pub(crate) unsafe fn complete(
 /// whether one of them came first.
 fn wait(
     local: &Local,
-    fiber: &Arc<Core>,
+    fiber: &CoreRef,
     number: usize,
     reason: Reason,
     deadline: Option<Instant>,
@@ -226,7 +225,7 @@ fn wait(
     // Nothing unwinds as long as the kernel has the buffers.
     let mask = Mask::new();
     let guard = AbortOnUnwind;
-    let waiter = Waiter::Fiber(Arc::clone(fiber));
+    let waiter = Waiter::Fiber(CoreRef::clone(fiber));
     let ring = |act: &mut dyn FnMut(&mut Ring) -> Option<i32>| {
         local.with_poller(|poller| act(poller.ring().expect("the ring is there"))).expect("the poller is there")
     };

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::panic::Location;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,7 +12,7 @@ use super::model::IoModel;
 use super::poller::{Interest, Turn, Watch};
 use super::ring;
 use crate::blocking::blocking;
-use crate::scheduler::core::Core;
+use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Waiter, yield_fiber};
@@ -89,10 +88,10 @@ impl Wait<'_> {
         Ok(())
     }
 
-    fn in_poller(&self, local: &Local, fiber: &Arc<Core>) -> io::Result<Option<Turn>> {
+    fn in_poller(&self, local: &Local, fiber: &CoreRef) -> io::Result<Option<Turn>> {
         local.with_poller(|poller| poller.enter(self.fd, self.watch, self.interest, fiber))??;
         let mut place = Place { local, wait: self, fiber, has_left: false };
-        Waiter::Fiber(Arc::clone(fiber)).block_at(self.reason, self.deadline, self.at);
+        Waiter::Fiber(CoreRef::clone(fiber)).block_at(self.reason, self.deadline, self.at);
         Ok(place.leave())
     }
 
@@ -112,7 +111,7 @@ pub(super) fn is_late(deadline: Option<Instant>) -> bool {
 struct Place<'a> {
     local: &'a Local,
     wait: &'a Wait<'a>,
-    fiber: &'a Arc<Core>,
+    fiber: &'a CoreRef,
     has_left: bool,
 }
 

@@ -1,18 +1,17 @@
 //! A fiber's control block: a part that any thread may touch, and a part for its worker alone.
 
 use std::cell::{Cell, UnsafeCell};
-use std::ptr;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64,
+    self as stdatomic, AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, OnceLock};
 
 use corosensei::{Coroutine, Yielder};
-use parking_lot::Mutex;
 
-use super::inbox::Linked;
-use super::joiners::Joiners;
+use super::core_ref::CoreRef;
+use super::joiner::Joiner;
 use super::local::Local;
 use super::post::Post;
 use super::state::StateRecord;
@@ -33,8 +32,20 @@ pub(crate) enum Start {
     NoStack(StackError),
 }
 
-/// A fiber's body, which runs or drops the user's function and stores the result.
-pub(crate) type Body = Box<dyn FnOnce(Start) + Send>;
+/// A fiber's function and its result, of any type.
+pub(crate) trait Work: Send {
+    /// Runs or drops the user's function and stores the result.
+    ///
+    /// # Safety
+    /// It is called once, and not after [`discard`](Self::discard).
+    unsafe fn run(&self, start: Start);
+
+    /// Drops the user's function, which never runs.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn discard(&self);
+}
 
 /// The reason for which a fiber leaves its worker.
 pub(crate) enum Leave {
@@ -62,15 +73,15 @@ pub(crate) struct Core {
     cancelled: AtomicBool,
     /// A dump asks for the fiber's backtrace.
     is_asked_for_trace: AtomicBool,
-    link: AtomicPtr<Core>,
-    /// The worker; set when the fiber starts.
-    home: OnceLock<Arc<Post>>,
+    pub(super) link: AtomicPtr<Core>,
+    /// The worker; set when the fiber starts. It lives as long as the fiber's [block](super::blocks).
+    home: stdatomic::AtomicPtr<Post>,
+    /// The worker, if it serves this fiber alone.
+    sole: Option<Arc<Post>>,
     pub(crate) state: StateRecord,
-    pub(crate) joiners: Joiners,
-    /// The fiber that this one waits to join.
-    pub(crate) joining: Mutex<Option<Arc<Core>>>,
-    /// The body; taken when the fiber starts.
-    body: Mutex<Option<Body>>,
+    pub(crate) joiner: Joiner,
+    /// The function and its result, which live as long as the fiber.
+    work: NonNull<dyn Work>,
     own: Own,
 }
 
@@ -96,10 +107,15 @@ unsafe impl Send for Core {}
 unsafe impl Sync for Core {}
 
 impl Core {
-    pub(crate) fn new(name: Option<Arc<str>>, io: IoModel, body: Body) -> Self {
-        static IDS: AtomicU64 = AtomicU64::new(1);
+    pub(crate) fn new(
+        id: u64,
+        name: Option<Arc<str>>,
+        io: IoModel,
+        sole: Option<Arc<Post>>,
+        work: NonNull<dyn Work>,
+    ) -> Self {
         Core {
-            id: IDS.fetch_add(1, Relaxed),
+            id,
             name,
             unit: AtomicU64::new(0),
             io,
@@ -108,11 +124,11 @@ impl Core {
             cancelled: AtomicBool::new(false),
             is_asked_for_trace: AtomicBool::new(false),
             link: AtomicPtr::new(ptr::null_mut()),
-            home: OnceLock::new(),
+            home: stdatomic::AtomicPtr::new(ptr::null_mut()),
+            sole,
             state: StateRecord::default(),
-            joiners: Joiners::default(),
-            joining: Mutex::new(None),
-            body: Mutex::new(Some(body)),
+            joiner: Joiner::default(),
+            work,
             own: Own {
                 carrier: UnsafeCell::new(None),
                 yielder: Cell::new(ptr::null()),
@@ -127,44 +143,56 @@ impl Core {
     ///
     /// # Safety
     /// The caller runs on the thread of the worker that started the fiber, or is about to start it.
+    #[inline]
     pub(crate) unsafe fn own(&self) -> &Own {
         &self.own
     }
 
-    pub(super) fn take_body(&self) -> Option<Body> {
-        self.body.lock().take()
+    pub(super) fn work(&self) -> &dyn Work {
+        // SAFETY: the work lives as long as the fiber.
+        unsafe { self.work.as_ref() }
     }
 
     /// Binds the fiber to the worker that starts it.
     pub(super) fn settle(&self, post: &Arc<Post>) {
-        let settled = self.home.set(Arc::clone(post));
-        assert!(settled.is_ok(), "a fiber starts once");
+        // Relaxed: only a thread that finds the fiber asleep reads it, and the fiber publishes it as it falls asleep.
+        self.home.store(Arc::as_ptr(post).cast_mut(), Relaxed);
     }
 
-    pub(crate) fn home(&self) -> Option<&Arc<Post>> {
-        self.home.get()
+    /// Returns the worker; null before the start.
+    pub(super) fn home(&self) -> *const Post {
+        self.home.load(Relaxed)
+    }
+
+    /// Returns the worker that serves this fiber alone.
+    pub(super) fn sole(&self) -> Option<&Arc<Post>> {
+        self.sole.as_ref()
     }
 
     /// Ends the fiber's wait, or its next wait if it is awake.
-    pub(crate) fn end_wait(self: &Arc<Self>) {
+    #[inline]
+    pub(crate) fn end_wait(&self) {
         if !self.wait.wake() {
             return;
         }
         // SAFETY: the fiber waits, and a waiting fiber owns a reference to itself. The call that finds it asleep takes
         // over that reference.
-        let fiber = unsafe { Arc::from_raw(Arc::as_ptr(self)) };
-        let home = self.home().expect("a fiber that waits has started");
+        let fiber = unsafe { CoreRef::from_raw(self) };
+        let home = self.home();
         if let Some(fiber) = Local::offer(home, fiber) {
-            home.inbox.send(fiber);
+            // SAFETY: a fiber that waits has started, and its worker lives as long as the fiber's block, to which the
+            // caller has a reference.
+            unsafe { &*home }.inbox.send(fiber);
         }
     }
 
+    #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
         // Acquire pairs with the release in `cancel`.
         self.cancelled.load(Acquire)
     }
 
-    pub(crate) fn cancel(self: &Arc<Self>) {
+    pub(crate) fn cancel(&self) {
         // Release: the fiber sees everything the canceller wrote before. The wake-up follows, so it ends the wait of a
         // fiber that checked the flag too early.
         self.cancelled.store(true, Release);
@@ -172,7 +200,7 @@ impl Core {
     }
 
     /// Asks the fiber for its backtrace, which it takes at the end of its wait.
-    pub(crate) fn ask_for_trace(self: &Arc<Self>) {
+    pub(crate) fn ask_for_trace(&self) {
         // Relaxed: the wake-up publishes it to the fiber.
         self.is_asked_for_trace.store(true, Relaxed);
         self.end_wait();
@@ -200,8 +228,9 @@ impl Core {
     }
 }
 
-impl Linked for Core {
-    fn link(&self) -> &AtomicPtr<Self> {
-        &self.link
+impl Drop for Core {
+    fn drop(&mut self) {
+        // SAFETY: the work is a leaked box, which nothing uses after the fiber.
+        drop(unsafe { Box::from_raw(self.work.as_ptr()) });
     }
 }

@@ -7,7 +7,6 @@
 //! Source of the idea: R. K. Treiber, "Systems Programming: Coping with Parallelism", 1986.
 
 use std::ptr;
-use std::sync::Arc;
 
 use super::bell::{Alarm, Bell};
 use crate::primitive::{
@@ -17,8 +16,20 @@ use crate::primitive::{
 
 /// An object that has the link for an inbox.
 pub(crate) trait Linked: Sized {
+    /// A reference that keeps the object alive.
+    type Ref;
+
     /// Returns the link, which only the inbox writes.
     fn link(&self) -> &AtomicPtr<Self>;
+
+    /// Turns a reference into a pointer, which owns it from then on.
+    fn into_raw(this: Self::Ref) -> *const Self;
+
+    /// Turns the pointer back.
+    ///
+    /// # Safety
+    /// The pointer is from [`into_raw`](Self::into_raw), and its reference passes to the result.
+    unsafe fn from_raw(this: *const Self) -> Self::Ref;
 }
 
 /// A queue with many senders, which its one receiver empties all at once.
@@ -39,15 +50,15 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
     ///
     /// Only a sender that finds the inbox empty rings the bell. Otherwise the receiver has not yet taken an earlier
     /// item, whose sender wakes it. Lock-free.
-    pub(crate) fn send(&self, item: Arc<T>) {
+    pub(crate) fn send(&self, item: T::Ref) {
         if self.push(item) {
             self.bell.ring();
         }
     }
 
     /// Adds an item and returns whether the inbox was empty.
-    fn push(&self, item: Arc<T>) -> bool {
-        let item = Arc::into_raw(item).cast_mut();
+    fn push(&self, item: T::Ref) -> bool {
+        let item = T::into_raw(item).cast_mut();
         let mut newest = self.newest.load(Relaxed);
         loop {
             // SAFETY: the pointer is from `into_raw`, and its reference is the inbox's until the receiver takes it.
@@ -67,7 +78,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
 
     /// Takes all items and passes them to `each`, oldest first. Only the receiver calls it. Wait-free apart from the
     /// calls of `each`.
-    pub(crate) fn take(&self, mut each: impl FnMut(Arc<T>)) {
+    pub(crate) fn take(&self, mut each: impl FnMut(T::Ref)) {
         if self.is_empty() {
             return;
         }
@@ -84,10 +95,11 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
             item = older;
         }
         while !oldest.is_null() {
-            // SAFETY: the pointer came from `into_raw` in `push`. The link is read before the item is passed on.
-            let item = unsafe { Arc::from_raw(oldest) };
-            oldest = item.link().load(Relaxed);
-            each(item);
+            let item = oldest;
+            // SAFETY: the chain is the receiver's; the link is read before the item is passed on.
+            oldest = unsafe { (*item).link() }.load(Relaxed);
+            // SAFETY: the pointer came from `into_raw` in `push`.
+            each(unsafe { T::from_raw(item) });
         }
     }
 }

@@ -3,11 +3,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
-use std::ptr;
+use std::ops::Range;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::alert::Alert;
+use super::blocks::{BlockCache, Blocks};
 use super::core::{Core, Leave};
+use super::core_ref::{Block, CoreRef};
 use super::post::Post;
 use super::shared::Shared;
 use super::timers::Timers;
@@ -20,24 +24,39 @@ thread_local! {
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
 }
 
+/// The numbers that a worker takes for its fibers at once.
+const NUMBERS_AT_ONCE: u64 = 64;
+
+/// Takes the numbers of this many fibers, which no other fiber of the process has; the first is 1.
+pub(super) fn take_numbers(count: u64) -> Range<u64> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let first = NEXT.fetch_add(count, Relaxed);
+    first..first + count
+}
+
 /// The worker's state that no other thread touches.
 pub(crate) struct Local {
     pub(crate) shared: Arc<Shared>,
     pub(super) post: Arc<Post>,
     /// The running fiber, or null.
     pub(super) current: Cell<*const Core>,
-    pub(super) ready: RefCell<VecDeque<Arc<Core>>>,
+    pub(super) ready: RefCell<VecDeque<CoreRef>>,
     pub(crate) timers: Timers,
     /// Made when a fiber first waits for a descriptor.
     pub(super) poller: RefCell<Option<Poller>>,
     /// The operations on descriptors since the fiber was resumed.
     pub(crate) operations: Cell<u32>,
     pub(super) stacks: RefCell<StackCache>,
+    pub(super) blocks: RefCell<BlockCache>,
     pub(super) alert: Alert,
     pub(super) tick: Cell<u32>,
+    /// The numbers of the next fibers that this worker's spawn.
+    numbers: Cell<Range<u64>>,
     /// The worker serves one fiber and leaves with it.
     pub(crate) is_sole: bool,
     pub(super) is_done: Cell<bool>,
+    /// The worker has seen that the runtime's owner waits for its end.
+    pub(super) sees_end: Cell<bool>,
 }
 
 impl Local {
@@ -51,8 +70,11 @@ impl Local {
             poller: RefCell::new(None),
             operations: Cell::new(0),
             stacks: RefCell::default(),
+            blocks: RefCell::default(),
+            sees_end: Cell::new(false),
             alert: Alert::new(),
             tick: Cell::new(0),
+            numbers: Cell::default(),
             is_sole,
             is_done: Cell::new(false),
         }
@@ -65,7 +87,8 @@ impl Local {
         LOCAL.set(ptr::null());
     }
 
-    fn on_this_thread<'a>() -> Option<&'a Local> {
+    #[inline]
+    pub(super) fn on_this_thread<'a>() -> Option<&'a Local> {
         // SAFETY: the pointer is set while `install` borrows the worker on this thread. Callers in this module do not
         // keep the reference beyond their own call, which happens inside `install`.
         unsafe { LOCAL.get().as_ref() }
@@ -74,26 +97,55 @@ impl Local {
     /// Calls `act` with the calling fiber and its worker. Returns `None` outside a fiber.
     ///
     /// `act` may suspend the fiber: both references stay valid, since the worker outlives its fibers.
-    pub(crate) fn with<R>(act: impl FnOnce(&Local, &Arc<Core>) -> R) -> Option<R> {
+    #[inline]
+    pub(crate) fn with<R>(act: impl FnOnce(&Local, &CoreRef) -> R) -> Option<R> {
         let local = Self::on_this_thread()?;
         let current = local.current.get();
         if current.is_null() {
             return None;
         }
-        // SAFETY: the pointer is from an `Arc` that the worker holds while the fiber runs or waits; the copy made here
+        // SAFETY: the pointer is from a reference that the worker holds while the fiber runs or waits; the copy made here
         // is never dropped.
-        let fiber = ManuallyDrop::new(unsafe { Arc::from_raw(current) });
+        let fiber = ManuallyDrop::new(unsafe { CoreRef::from_raw(current) });
         Some(act(local, &fiber))
     }
 
     /// Puts a fiber into the ready queue if this thread is its worker; otherwise returns the fiber.
-    pub(super) fn offer(home: &Arc<Post>, fiber: Arc<Core>) -> Option<Arc<Core>> {
+    #[inline]
+    pub(super) fn offer(home: *const Post, fiber: CoreRef) -> Option<CoreRef> {
         match Self::on_this_thread() {
-            Some(local) if Arc::ptr_eq(&local.post, home) => {
+            Some(local) if Arc::as_ptr(&local.post) == home => {
                 local.ready.borrow_mut().push_back(fiber);
                 None
             }
             _ => Some(fiber),
+        }
+    }
+
+    /// Returns the number of a new fiber.
+    pub(super) fn number(&self) -> u64 {
+        let mut numbers = self.numbers.take();
+        let number = numbers.next().unwrap_or_else(|| {
+            numbers = take_numbers(NUMBERS_AT_ONCE);
+            numbers.next().expect("there are some now")
+        });
+        self.numbers.set(numbers);
+        number
+    }
+
+    /// Returns whether this thread is the fiber's worker.
+    pub(super) fn is_home_of(fiber: &Core) -> bool {
+        Self::on_this_thread().is_some_and(|local| Arc::as_ptr(&local.post) == fiber.home())
+    }
+
+    /// Keeps an empty block, if this thread is a worker of the runtime that it belongs to.
+    pub(super) fn keep_block(blocks: NonNull<Blocks>, block: NonNull<Block>) -> bool {
+        match Self::on_this_thread() {
+            Some(local) if local.shared.fibers.is_of(blocks) => {
+                local.blocks.borrow_mut().put(block, &local.shared.fibers);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -108,11 +160,6 @@ impl Local {
     /// Returns whether this thread is a worker of the runtime.
     pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
         Self::on_this_thread().is_some_and(|local| Arc::ptr_eq(&local.shared, shared))
-    }
-
-    /// Returns the worker's index.
-    pub(super) fn post_index(&self) -> usize {
-        self.post.index
     }
 
     /// Calls `act` with the worker's poller.
@@ -134,6 +181,7 @@ impl Local {
     }
 
     /// Leaves the fiber that runs; returns when its worker resumes it.
+    #[inline]
     pub(crate) fn leave(fiber: &Core, how: Leave) {
         // SAFETY: the caller is the fiber, so this is its worker's thread.
         let yielder = unsafe { fiber.own() }.yielder.get();

@@ -1,13 +1,17 @@
 //! The scheduler assigns fibers to workers and puts idle workers to sleep.
 //!
 //! # The life of a fiber
-//! A *spawned* fiber is a boxed body in one worker's queue of unstarted fibers, from which any worker may take it. A
+//! A *spawned* fiber is a boxed function in one worker's queue of unstarted fibers, from which any worker may take it. A
 //! *started* fiber has a stack and belongs to the worker that started it until it ends. It runs until it waits or
 //! yields; its worker then runs another. A wake-up puts it into its worker's queue of ready fibers: directly from a
 //! fiber of the same worker, or through the worker's [inbox](inbox::Inbox) from any other thread.
 //!
 //! A waiting fiber owns one reference to itself, which passes to the queue with the wake-up. The fiber therefore lives
 //! as long as it waits, even if no handle is left, and neither a wait nor a wake-up touches the reference count.
+//!
+//! A spawn and a join on one worker take no lock. The control block is the one that the worker [used last](blocks), and a
+//! fiber is among the live ones by being in a block; the only unstarted fiber of a worker has [a place of its own](post)
+//! before the queue; a fiber's [joiner] is a word; and ended fibers are [counted out](worker) many at once.
 //!
 //! # A worker's sleep
 //! A worker without work looks for some for [a moment](alert), in which a sleep would not pay. It then takes a snapshot of
@@ -27,13 +31,14 @@
 
 mod alert;
 pub(crate) mod bell;
+mod blocks;
 pub(crate) mod core;
+pub(crate) mod core_ref;
 pub(crate) mod idle;
 pub(crate) mod inbox;
-pub(crate) mod joiners;
+pub(crate) mod joiner;
 pub(crate) mod local;
 pub(crate) mod post;
-pub(crate) mod registry;
 pub(crate) mod shared;
 pub(crate) mod state;
 pub(crate) mod timers;

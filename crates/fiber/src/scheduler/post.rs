@@ -1,12 +1,16 @@
 //! A worker as other threads see it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use parking_lot::Mutex;
 
 use super::core::Core;
+use super::core_ref::CoreRef;
 use super::inbox::Inbox;
 use crate::io::EventFd;
 
@@ -18,12 +22,17 @@ pub(crate) struct Post {
     pub(crate) index: usize,
     /// Fibers of this worker that other threads made ready.
     pub(super) inbox: Inbox<Core, EventFd>,
-    /// Fibers that have not started; any worker may take them.
-    unstarted: Mutex<VecDeque<Arc<Core>>>,
+    /// An unstarted fiber that came from one of this worker's fibers while there was no other; it is older than those in the
+    /// queue. Only the worker adds it, and any worker may take it.
+    sole_unstarted: AtomicPtr<Core>,
+    /// Further fibers that have not started; any worker may take them.
+    unstarted: Mutex<VecDeque<CoreRef>>,
     /// The length of `unstarted`, stored under its lock: a worker that switches between started fibers takes no lock, which
     /// the watch or a thief might hold, and makes no system call. Relaxed: a thread that has held the lock since a change
     /// sees it, and that is how a worker looks before it sleeps.
     unstarted_count: AtomicUsize,
+    /// The part of the runtime's live fibers that have ended here and are not counted out yet. Only the worker changes it.
+    pub(super) ended: AtomicUsize,
     /// The running fiber, or 0.
     running: AtomicU64,
     /// The number of times the worker has resumed a fiber.
@@ -35,8 +44,10 @@ impl Post {
         Post {
             index,
             inbox: Inbox::new(EventFd::default()),
+            sole_unstarted: AtomicPtr::new(ptr::null_mut()),
             unstarted: Mutex::default(),
             unstarted_count: AtomicUsize::new(0),
+            ended: AtomicUsize::new(0),
             running: AtomicU64::new(0),
             turns: AtomicU64::new(0),
         }
@@ -48,44 +59,71 @@ impl Post {
     }
 
     /// Adds an unstarted fiber and returns the length of the queue.
-    pub(super) fn add_unstarted(&self, fiber: Arc<Core>) -> usize {
+    pub(super) fn add_unstarted(&self, fiber: CoreRef) -> usize {
         self.change_unstarted(|unstarted| {
             unstarted.push_back(fiber);
             unstarted.len()
         })
     }
 
-    pub(super) fn pop_unstarted(&self) -> Option<Arc<Core>> {
-        if self.seems_to_have_unstarted() { self.change_unstarted(VecDeque::pop_front) } else { None }
+    /// Adds an unstarted fiber if there is no other, and returns it otherwise. Only the worker calls it, and it takes no
+    /// lock: it will look for unstarted fibers itself.
+    pub(super) fn add_sole_unstarted(&self, fiber: CoreRef) -> Option<CoreRef> {
+        if self.seems_to_have_unstarted() {
+            return Some(fiber);
+        }
+        // Release pairs with the acquire in `take_sole_unstarted`. No other thread fills the place.
+        self.sole_unstarted.store(CoreRef::into_raw(fiber).cast_mut(), Release);
+        None
+    }
+
+    fn take_sole_unstarted(&self) -> Option<CoreRef> {
+        if self.sole_unstarted.load(Relaxed).is_null() {
+            return None;
+        }
+        // Acquire pairs with the release in `add_sole_unstarted`. An exchange, as others may take it as well.
+        let fiber = self.sole_unstarted.swap(ptr::null_mut(), Acquire);
+        // SAFETY: the pointer is from `into_raw`, and the exchange has taken its reference.
+        (!fiber.is_null()).then(|| unsafe { CoreRef::from_raw(fiber) })
+    }
+
+    pub(super) fn pop_unstarted(&self) -> Option<CoreRef> {
+        let further = || if self.has_further() { self.change_unstarted(VecDeque::pop_front) } else { None };
+        self.take_sole_unstarted().or_else(further)
     }
 
     /// Whether there are unstarted fibers. A thread that is in the idle list before it asks misses none whose adder does not
-    /// see it there: both take the lock.
+    /// see it there: both take the lock. A sole one may be missed: its adder looks after it.
     pub(super) fn has_unstarted(&self) -> bool {
-        !self.unstarted.lock().is_empty()
+        !self.sole_unstarted.load(Relaxed).is_null() || !self.unstarted.lock().is_empty()
     }
 
     /// As [`has_unstarted`](Self::has_unstarted), without the lock: a change of another thread may be seen later.
     pub(super) fn seems_to_have_unstarted(&self) -> bool {
+        !self.sole_unstarted.load(Relaxed).is_null() || self.has_further()
+    }
+
+    fn has_further(&self) -> bool {
         self.unstarted_count.load(Relaxed) > 0
     }
 
     /// Takes half of the unstarted fibers, rounded up, the oldest first.
-    pub(super) fn steal(&self) -> VecDeque<Arc<Core>> {
-        if !self.seems_to_have_unstarted() {
-            return VecDeque::new();
+    pub(super) fn steal(&self) -> VecDeque<CoreRef> {
+        let mut stolen: VecDeque<_> = self.take_sole_unstarted().into_iter().collect();
+        if self.has_further() {
+            stolen.extend(self.change_unstarted(|unstarted| {
+                let count = unstarted.len().div_ceil(2).min(MAX_STOLEN);
+                unstarted.drain(..count).collect::<Vec<_>>()
+            }));
         }
-        self.change_unstarted(|unstarted| {
-            let count = unstarted.len().div_ceil(2).min(MAX_STOLEN);
-            unstarted.drain(..count).collect()
-        })
+        stolen
     }
 
-    pub(super) fn add_stolen(&self, stolen: VecDeque<Arc<Core>>) {
+    pub(super) fn add_stolen(&self, stolen: VecDeque<CoreRef>) {
         self.change_unstarted(|unstarted| unstarted.extend(stolen));
     }
 
-    fn change_unstarted<R>(&self, change: impl FnOnce(&mut VecDeque<Arc<Core>>) -> R) -> R {
+    fn change_unstarted<R>(&self, change: impl FnOnce(&mut VecDeque<CoreRef>) -> R) -> R {
         let mut unstarted = self.unstarted.lock();
         let result = change(&mut unstarted);
         self.unstarted_count.store(unstarted.len(), Relaxed);

@@ -1,19 +1,23 @@
 //! The state that all threads of a runtime share.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize,
-    Ordering::{Relaxed, SeqCst},
+    Ordering::{Acquire, Relaxed, SeqCst},
+    fence,
 };
 use std::thread;
 
 use millstream_sync::eventcount::EventCount;
 
-use super::core::{Body, Core};
+use super::blocks::Pool;
+use super::core::{Core, Work};
+use super::core_ref::CoreRef;
 use super::idle::Idle;
-use super::local::Local;
+use super::local::{Local, take_numbers};
 use super::post::{MAX_STOLEN, Post};
-use super::registry::Registry;
+use super::state::Phase;
 use super::traces::Traces;
 use super::watch::{self, Clock};
 use super::worker;
@@ -34,7 +38,8 @@ pub(crate) struct Shared {
     /// The workers; none if each fiber has its own.
     pub(super) posts: Box<[Arc<Post>]>,
     pub(super) idle: Idle,
-    pub(crate) registry: Registry,
+    /// The fibers, with the memory of their control blocks.
+    pub(crate) fibers: Pool,
     pub(crate) clock: Clock,
     pub(crate) traces: Traces,
     pub(crate) blocking: BlockingThreads,
@@ -53,11 +58,12 @@ impl Shared {
         let workers = options.threads.workers();
         let layout = Layout::new(options.stack_bytes, options.guard_bytes);
         let guards = options.guards.unwrap_or_else(Guards::best);
+        let posts: Box<[_]> = (0..workers).map(|index| Arc::new(Post::new(index))).collect();
         Shared {
+            fibers: Pool::new(&posts),
             pool: StackPool::new(layout, guards, options.idle_stacks),
-            posts: (0..workers).map(|index| Arc::new(Post::new(index))).collect(),
+            posts,
             idle: Idle::default(),
-            registry: Registry::default(),
             clock: Clock::new(workers > 0),
             traces: Traces::default(),
             blocking: BlockingThreads::new(options.max_blocking_threads),
@@ -87,65 +93,93 @@ impl Shared {
         Ok(threads)
     }
 
-    /// Spawns a fiber.
-    pub(crate) fn spawn(self: &Arc<Self>, traits: Traits, body: Body) -> Result<Arc<Core>, SpawnError> {
-        let limit = self.options.max_fibers;
-        // Sequentially consistent with the check in `has_ended`, like `closing`; see `has_ended`.
-        if self.live.fetch_add(1, SeqCst) >= limit {
-            self.leave();
-            return Err(SpawnError::TooMany { limit });
+    /// Spawns a fiber. The work is a leaked box, which is the fiber's from now on.
+    pub(crate) fn spawn(self: &Arc<Self>, traits: Traits, work: NonNull<dyn Work>) -> Result<CoreRef, SpawnError> {
+        let local = Local::on_this_thread().filter(|local| !local.is_sole && Arc::ptr_eq(&local.shared, self));
+        let is_admitted = match local {
+            Some(local) => local.admit(),
+            None => self.admit(),
+        };
+        if !is_admitted {
+            // SAFETY: the work is a box that nothing else uses, and has not run.
+            let work = unsafe { Box::from_raw(work.as_ptr()) };
+            // SAFETY: as above.
+            unsafe { work.discard() };
+            return Err(SpawnError::TooMany { limit: self.options.max_fibers });
         }
         let io = traits.io.unwrap_or(self.options.io).offered();
-        let fiber = Arc::new(Core::new(traits.name, io, body));
-        self.registry.insert(Arc::clone(&fiber));
-        // `close` sets the flag and then cancels all registered fibers. Either it finds this fiber under the registry's
-        // mutex, or this check, which comes after the registration, sees the flag.
-        if self.closing.load(SeqCst) {
+        let (block, id) = match local {
+            Some(local) => (local.blocks.borrow_mut().take(&self.fibers), local.number()),
+            None => (self.fibers.take(), take_numbers(1).start),
+        };
+        let sole = self.posts.is_empty().then(|| Arc::new(Post::new(0)));
+        let [fiber, queued] = block.fill(Core::new(id, traits.name, io, sole, work));
+        if local.is_none() {
+            // Pairs with the fence in `close`: either that finds this fiber, or this thread sees that the runtime closes. A
+            // worker looks for its own fibers instead, in `Local::see_end`.
+            fence(SeqCst);
+        }
+        if self.is_closing() {
             fiber.cancel();
         }
-        self.place(&fiber)?;
+        match local {
+            Some(local) => self.place_near(local, queued),
+            None if self.posts.is_empty() => self.start_sole(queued)?,
+            None => self.place(queued),
+        }
         Ok(fiber)
     }
 
-    /// Puts an unstarted fiber into a queue, or gives it a thread.
-    fn place(self: &Arc<Self>, fiber: &Arc<Core>) -> Result<(), SpawnError> {
-        if self.posts.is_empty() {
-            return self.start_sole(fiber);
+    /// Counts a fiber in, unless there are too many.
+    pub(super) fn admit(&self) -> bool {
+        let limit = self.options.max_fibers;
+        // Sequentially consistent with the check in `has_ended`, like `closing`; see `has_ended`.
+        let is_admitted = self.live.fetch_add(1, SeqCst) < limit || self.live() <= limit;
+        if !is_admitted {
+            self.leave(1);
         }
-        let own = Local::with(|local, _| Arc::ptr_eq(&local.shared, self).then(|| local.post_index())).flatten();
-        if let Some(own) = own {
-            // A sole unstarted fiber waits until its spawner waits, and then finds warm caches. If the spawner
-            // continues to compute, the watch soon wakes another worker to take the fiber.
-            if self.posts[own].add_unstarted(Arc::clone(fiber)) > 1 {
-                self.wake_idle();
-            }
-            return Ok(());
+        is_admitted
+    }
+
+    /// Puts an unstarted fiber into the queue of the worker whose thread this is.
+    fn place_near(&self, local: &Local, fiber: CoreRef) {
+        // A sole unstarted fiber waits until its spawner waits, and then finds warm caches. If the spawner
+        // continues to compute, the watch soon wakes another worker to take the fiber.
+        if let Some(fiber) = local.post.add_sole_unstarted(fiber) {
+            local.post.add_unstarted(fiber);
+            self.wake_idle();
         }
+    }
+
+    /// Puts an unstarted fiber into a worker's queue.
+    fn place(&self, fiber: CoreRef) {
         let idle = self.idle.pop();
         // Fibers that are spawned one after the other often talk to each other, which is dearer between workers.
         let next = || self.next_post.fetch_add(1, Relaxed) / MAX_STOLEN % self.posts.len();
         let index = idle.unwrap_or_else(next);
-        self.posts[index].add_unstarted(Arc::clone(fiber));
+        self.posts[index].add_unstarted(fiber);
         if idle.is_some() {
             self.posts[index].ring();
         } else {
             self.wake_idle();
         }
-        Ok(())
     }
 
     /// Starts a thread for one fiber.
-    fn start_sole(self: &Arc<Self>, fiber: &Arc<Core>) -> Result<(), SpawnError> {
-        let post = Arc::new(Post::new(0));
-        post.add_unstarted(Arc::clone(fiber));
-        let shared = Arc::clone(self);
-        let started = worker_thread(&fiber.label()).spawn(move || worker::work(shared, post, true));
+    fn start_sole(self: &Arc<Self>, fiber: CoreRef) -> Result<(), SpawnError> {
+        let post = Arc::clone(fiber.sole().expect("the fiber has a worker of its own"));
+        let name = fiber.label();
+        post.add_unstarted(fiber);
+        let (shared, theirs) = (Arc::clone(self), Arc::clone(&post));
+        let started = worker_thread(&name).spawn(move || worker::work(shared, theirs, true));
         started.map(drop).map_err(|error| {
-            self.registry.remove(fiber.id);
-            // The body is dropped here, before the spawner learns of the failure, rather than by whichever owner is
-            // last.
-            drop(fiber.take_body());
-            self.leave();
+            if let Some(fiber) = post.pop_unstarted() {
+                fiber.state.set_phase(Phase::Ended);
+                // SAFETY: no thread has started the fiber. The body is dropped here, before the spawner learns of the
+                // failure, rather than by whichever owner is last.
+                unsafe { fiber.work().discard() };
+            }
+            self.leave(1);
             SpawnError::Thread(error)
         })
     }
@@ -157,19 +191,9 @@ impl Shared {
         }
     }
 
-    /// Removes a fiber that has ended and given up its stack.
-    pub(super) fn end(&self, fiber: &Core) {
-        self.registry.remove(fiber.id);
-        if fiber.take_ask_for_trace() {
-            self.traces.answer(fiber, None);
-        }
-        fiber.joiners.end();
-        self.leave();
-    }
-
-    /// Counts one live fiber less.
-    fn leave(&self) {
-        if self.live.fetch_sub(1, SeqCst) == 1 {
+    /// Counts out fibers that have ended.
+    pub(super) fn leave(&self, fibers: usize) {
+        if self.live.fetch_sub(fibers, SeqCst) == fibers {
             self.emptied.increment();
             if self.closing.load(SeqCst) {
                 self.ring_all();
@@ -190,8 +214,20 @@ impl Shared {
     /// Cancels all fibers, and lets the workers exit after the last one.
     pub(crate) fn close(&self) {
         self.closing.store(true, SeqCst);
-        self.registry.all().iter().for_each(Core::cancel);
+        // Pairs with the fence in `spawn`.
+        fence(SeqCst);
+        self.cancel_all();
         self.ring_all();
+    }
+
+    /// Cancels all fibers that the caller knows to be there.
+    pub(crate) fn cancel_all(&self) {
+        self.fibers.all().iter().for_each(|fiber| fiber.cancel());
+    }
+
+    /// Whether the runtime's owner waits for its end.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Relaxed)
     }
 
     fn ring_all(&self) {
@@ -204,8 +240,13 @@ impl Shared {
         self.emptied.wait_for(|| (self.live.load(SeqCst) == 0).then_some(()));
     }
 
+    /// Returns the number of fibers that have been spawned and have not ended.
     pub(crate) fn live(&self) -> usize {
-        self.live.load(SeqCst)
+        let counted = self.live.load(SeqCst);
+        // A worker clears its count before it counts the fibers out, and this comes after the load: a fiber may be counted
+        // a moment too long, and none is missed. Acquire pairs with the release in `Local::count_out`.
+        let ended: usize = self.posts.iter().map(|post| post.ended.load(Acquire)).sum();
+        counted.saturating_sub(ended)
     }
 
     /// Returns the numbers of the running fibers; `None` if each fiber has its own worker.

@@ -5,17 +5,22 @@
 //! backtrace, and its caller waits again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex as Lock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::core::Core;
+use super::core_ref::CoreRef;
 use crate::backtrace::Backtrace;
+use crate::park::deadline_after;
 use crate::sync::{Event, Mutex};
 
 /// The backtraces of fibers, by their numbers. Equal ones are shared.
 pub(crate) type Found = FxHashMap<u64, Arc<Backtrace>>;
+
+/// The time between two looks for fibers that have ended without an answer.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The place where fibers leave their backtraces.
 #[derive(Default)]
@@ -37,10 +42,8 @@ struct Question {
 impl Traces {
     /// Asks the fibers for their backtraces, and waits for `limit` at most. Fibers whose worker does not come to them in
     /// that time are missing, and so are those whose stack has no room for it.
-    ///
-    /// `is_live` says whether a fiber is still in the registry.
     #[track_caller]
-    pub(crate) fn ask(&self, fibers: &[Arc<Core>], limit: Duration, is_live: impl Fn(&Core) -> bool) -> Found {
+    pub(crate) fn ask(&self, fibers: &[CoreRef], limit: Duration) -> Found {
         if fibers.is_empty() {
             return Found::default();
         }
@@ -48,15 +51,13 @@ impl Traces {
         self.is_answered.reset();
         *self.question.lock() = Some(Question { awaited: fibers.len(), ..Question::default() });
         let asked = Asked { traces: self, fibers };
-        for fiber in fibers {
-            fiber.ask_for_trace();
-            // A fiber that ends leaves the registry, and then looks for a question. The registry's lock orders both: one
-            // that is still there finds this question, and one that has left may have missed it.
-            if !is_live(fiber) && fiber.take_ask_for_trace() {
-                self.answer(fiber, None);
-            }
+        fibers.iter().for_each(|fiber| fiber.ask_for_trace());
+        let end = deadline_after(limit);
+        // A fiber that ends looks for a question just before, and may miss this one.
+        let ended = |fiber: &&CoreRef| fiber.joiner.has_ended() && fiber.take_ask_for_trace();
+        while !self.is_answered.wait_timeout(LOOK) && end.is_none_or(|end| Instant::now() < end) {
+            fibers.iter().filter(ended).for_each(|fiber| self.answer(fiber, None));
         }
-        self.is_answered.wait_timeout(limit);
         asked.end().map(|question| question.found).unwrap_or_default()
     }
 
@@ -84,7 +85,7 @@ impl Traces {
 /// A question to fibers, which ends with the wait for their answers, however that ends.
 struct Asked<'a> {
     traces: &'a Traces,
-    fibers: &'a [Arc<Core>],
+    fibers: &'a [CoreRef],
 }
 
 impl Asked<'_> {

@@ -1,12 +1,14 @@
 //! The loop of a worker: resume a ready fiber, start a fiber, take fibers from another worker, sleep.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use corosensei::CoroutineResult;
 use millstream_sync::eventcount::{Key, SpinPolicy};
 
-use super::core::{Carrier, Core, Leave, Start};
+use super::core::{Carrier, Leave, Start};
+use super::core_ref::CoreRef;
 use super::local::Local;
 use super::post::Post;
 use super::shared::Shared;
@@ -14,6 +16,7 @@ use super::state::Phase;
 use crate::contained::AbortOnUnwind;
 use crate::io::Poller;
 use crate::overflow::SignalStack;
+use crate::stack::Stack;
 
 /// Once in this number of turns, an unstarted fiber goes before the ready ones, and timers are compared with the clock.
 const FAIR_TURNS: u32 = 16;
@@ -21,6 +24,9 @@ const FAIR_TURNS: u32 = 16;
 /// Once in this number of turns, a multiple of the above, the poller is asked for descriptors that are ready. Each
 /// question is a system call; a worker that runs out of ready fibers asks as it goes to sleep.
 const POLLER_TURNS: u32 = 64;
+
+/// The fibers that a worker lets end before it counts them out of the runtime's live ones, unless it rests.
+const MAX_ENDED: usize = 64;
 
 /// Runs fibers until the runtime ends, or a single fiber if `is_sole`.
 pub(super) fn work(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) {
@@ -31,6 +37,7 @@ pub(super) fn work(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) {
     local.install(|| local.serve());
     std::mem::forget(guard);
     local.stacks.borrow_mut().clear(&local.shared.pool);
+    local.blocks.borrow_mut().clear(&local.shared.fibers);
 }
 
 impl Local {
@@ -42,6 +49,7 @@ impl Local {
             let is_fair_turn = tick.is_multiple_of(FAIR_TURNS);
             self.post.inbox.take(|fiber| self.ready.borrow_mut().push_back(fiber));
             if is_fair_turn {
+                self.see_end();
                 self.wake_due();
             }
             if tick.is_multiple_of(POLLER_TURNS) {
@@ -57,14 +65,14 @@ impl Local {
     }
 
     /// Returns the next fiber to run.
-    fn next(&self, is_fair_turn: bool) -> Option<Arc<Core>> {
+    fn next(&self, is_fair_turn: bool) -> Option<CoreRef> {
         let waited_long = if is_fair_turn { self.post.pop_unstarted() } else { None };
         let ready = || self.ready.borrow_mut().pop_front();
         waited_long.or_else(ready).or_else(|| self.post.pop_unstarted()).or_else(|| self.steal())
     }
 
     /// Takes unstarted fibers from another worker.
-    fn steal(&self) -> Option<Arc<Core>> {
+    fn steal(&self) -> Option<CoreRef> {
         let posts = &self.shared.posts;
         for step in 1..posts.len() {
             let mut stolen = posts[(self.post.index + step) % posts.len()].steal();
@@ -79,7 +87,7 @@ impl Local {
     }
 
     /// Runs a fiber until it leaves.
-    fn resume(&self, fiber: Arc<Core>) {
+    fn resume(&self, fiber: CoreRef) {
         // SAFETY: this is the worker that started the fiber, or is about to: fibers come from its inbox, its ready
         // queue and its timers, which hold its own, and from the queues of unstarted fibers.
         let carrier = unsafe { fiber.own() }.carrier.get();
@@ -88,11 +96,11 @@ impl Local {
         if carrier.is_none() {
             match self.carry(&fiber) {
                 Some(made) => *carrier = Some(made),
-                None => return self.end(&fiber),
+                None => return self.end(fiber),
             }
         }
         let carrier = carrier.as_mut().expect("the fiber has a carrier now");
-        self.current.set(Arc::as_ptr(&fiber));
+        self.current.set(CoreRef::as_ptr(&fiber));
         self.operations.set(0);
         self.post.enter(fiber.id);
         let left = carrier.resume(());
@@ -102,47 +110,99 @@ impl Local {
             CoroutineResult::Yield(Leave::Yield) => self.ready.borrow_mut().push_back(fiber),
             // The waiting fiber owns this reference, until a wake-up takes it over.
             CoroutineResult::Yield(Leave::Wait) => std::mem::forget(fiber),
-            CoroutineResult::Return(()) => self.end(&fiber),
+            CoroutineResult::Return(()) => self.end(fiber),
         }
     }
 
     /// Gives an unstarted fiber a stack and binds it to this worker. If there is no stack, the fiber's body ends here.
-    fn carry(&self, fiber: &Arc<Core>) -> Option<Carrier> {
-        let body = fiber.take_body().expect("an unstarted fiber has its body");
+    fn carry(&self, fiber: &CoreRef) -> Option<Carrier> {
         fiber.settle(&self.post);
         let taken = self.stacks.borrow_mut().take(&self.shared.pool);
         let stack = match taken {
             Ok(stack) => stack,
             Err(error) => {
                 self.shared.report_not_started(fiber, &error);
-                contain(|| body(Start::NoStack(error)));
+                // SAFETY: the fiber has not started, and does not.
+                contain(|| unsafe { fiber.work().run(Start::NoStack(error)) });
                 return None;
             }
         };
         let (limit, top) = stack.span();
         fiber.state.set_stack([limit, limit + self.shared.pool.layout.guard_bytes, top]);
         fiber.state.set_phase(Phase::Started);
-        let owner = Arc::as_ptr(fiber);
+        let owner = CoreRef::as_ptr(fiber);
         Some(Carrier::with_stack(stack, move |yielder, ()| {
             // SAFETY: the worker holds a reference to the fiber while it runs, and this is its thread.
             let fiber = unsafe { &*owner };
             // SAFETY: this code runs on the fiber's worker.
             unsafe { fiber.own() }.yielder.set(yielder);
             let start = if fiber.is_cancelled() { Start::Cancelled } else { Start::Run };
-            contain(|| body(start));
+            // SAFETY: the fiber starts once.
+            contain(|| unsafe { fiber.work().run(start) });
         }))
     }
 
     /// Ends a fiber that has returned: frees its stack and wakes its joiners.
-    fn end(&self, fiber: &Arc<Core>) {
+    fn end(&self, fiber: CoreRef) {
         fiber.state.set_phase(Phase::Ended);
         // SAFETY: this is the fiber's worker, and the fiber does not run.
-        let carrier = unsafe { (*fiber.own().carrier.get()).take() };
-        if let Some(carrier) = carrier {
-            self.stacks.borrow_mut().put(carrier.into_stack(), &self.shared.pool);
+        let carrier = unsafe { &mut *fiber.own().carrier.get() };
+        if carrier.is_some() {
+            // Where it is, as a copy of it would take longer than the rest.
+            *carrier = None;
+            let [limit, _, top] = fiber.state.stack().expect("a fiber with a carrier has a stack");
+            // SAFETY: the stack was the carrier's, which is gone.
+            self.stacks.borrow_mut().put(unsafe { Stack::of(limit, top) }, &self.shared.pool);
         }
         self.is_done.set(self.is_sole);
-        self.shared.end(fiber);
+        if fiber.take_ask_for_trace() {
+            self.shared.traces.answer(&fiber, None);
+        }
+        fiber.joiner.end();
+        drop(fiber);
+        self.count_out();
+    }
+
+    /// Counts a live fiber out, or leaves that for later.
+    fn count_out(&self) {
+        if self.is_sole {
+            return self.shared.leave(1);
+        }
+        let ended = self.post.ended.load(Relaxed) + 1;
+        // Release pairs with the acquire in `Shared::live`.
+        self.post.ended.store(ended, Release);
+        if ended >= MAX_ENDED {
+            self.count_ended();
+        }
+    }
+
+    /// Counts out the fibers that have ended here.
+    fn count_ended(&self) {
+        let ended = self.post.ended.load(Relaxed);
+        if ended > 0 {
+            // Before the fibers are counted out, so that no count misses a live one.
+            self.post.ended.store(0, Release);
+            self.shared.leave(ended);
+        }
+    }
+
+    /// Counts a fiber in, in the place of one that has ended here if there is one.
+    pub(super) fn admit(&self) -> bool {
+        let ended = self.post.ended.load(Relaxed);
+        if ended == 0 {
+            return self.shared.admit();
+        }
+        self.post.ended.store(ended - 1, Release);
+        true
+    }
+
+    /// Cancels all fibers when the worker first sees that the runtime's owner waits for its end. The owner has done so, but
+    /// may have missed a fiber that one of this worker's had just spawned; and each later one is cancelled as it is spawned.
+    fn see_end(&self) {
+        // Spawns of a worker with one fiber end with a fence.
+        if !self.is_sole && self.shared.is_closing() && !self.sees_end.replace(true) {
+            self.shared.cancel_all();
+        }
     }
 
     /// Makes the fibers ready whose time has come.
@@ -166,6 +226,8 @@ impl Local {
 
     /// Sleeps until there is work. `false` means that there will be none.
     fn rest(&self) -> bool {
+        self.count_ended();
+        self.see_end();
         self.wake_due();
         if !self.ready.borrow().is_empty() {
             return true;

@@ -41,6 +41,15 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
+    /// Returns the stack with this [span](Self::span).
+    ///
+    /// # Safety
+    /// The right to this stack has ended: the result replaces it.
+    pub(crate) unsafe fn of(limit: usize, top: usize) -> Stack {
+        let pointer = |address| StackPointer::new(address).expect("a mapped address is not zero");
+        Stack { top: pointer(top), limit: pointer(limit) }
+    }
+
     /// Returns the lowest address of the guard and the address above the stack.
     pub(crate) fn span(&self) -> (usize, usize) {
         (self.limit.get(), self.top.get())

@@ -359,7 +359,7 @@ fn keep_letters(listener: Option<Letters>) -> (Arc<Mutex<Vec<DeadLetter>>>, Lett
 #[cfg(feature = "fibers")]
 fn fiber_seats(drafts: &[Draft], threads: usize) -> FiberSeats {
     let stacks = drafts.iter().filter(|draft| draft.fibers).map(|draft| draft.stack.unwrap_or(DEFAULT_FIBER_STACK));
-    let options = millstream_fiber::Options::new(millstream_fiber::Threads::Workers(threads))
-        .stack_bytes(stacks.max().unwrap_or(DEFAULT_FIBER_STACK));
-    FiberSeats::new(drafts.iter().map(|draft| draft.fibers).collect(), options)
+    let stack_bytes = stacks.max().unwrap_or(DEFAULT_FIBER_STACK);
+    let options = millstream_fiber::Options::new(millstream_fiber::Threads::Workers(threads));
+    FiberSeats::new(drafts.iter().map(|draft| draft.fibers).collect(), stack_bytes, options)
 }

@@ -90,6 +90,8 @@ impl State {
             latency_ns: self.ledger.latency(),
             stages: snapshot.stages.into_iter().map(StageReport::from).collect(),
             resources: snapshot.resources.into_iter().map(ResourceReport::from).collect(),
+            refused_fibers: 0,
+            latest_refusal: None,
             dead_letters: Vec::new(),
         }
     }
@@ -111,6 +113,7 @@ impl From<StageSnapshot> for StageReport {
             service_ns: stage.service_ns,
             wait_ns: stage.wait_ns,
             waited_for: stage.waited_for,
+            stacks: None,
         }
     }
 }

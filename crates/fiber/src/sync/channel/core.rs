@@ -166,7 +166,9 @@ impl<T> Drop for Receiving<'_, T> {
 }
 
 fn deliver<T>((value, woken): (T, Woken<Waiter>)) -> T {
-    wake(woken);
+    if !woken.is_empty() {
+        wake(woken);
+    }
     value
 }
 

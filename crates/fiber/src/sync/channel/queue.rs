@@ -50,6 +50,12 @@ pub(super) struct Woken<W> {
     last: Vec<W>,
 }
 
+impl<W> Woken<W> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sender.is_none() && self.receiver.is_none() && self.last.is_empty()
+    }
+}
+
 impl<W> IntoIterator for Woken<W> {
     type Item = W;
     type IntoIter =

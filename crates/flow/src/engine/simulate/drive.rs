@@ -34,7 +34,6 @@ pub(crate) struct Costs {
     /// The time from the start of a worker to its first instruction.
     pub(crate) start_ns: u64,
     /// The same of a fiber.
-    #[cfg_attr(not(feature = "fibers"), allow(dead_code, reason = "fibers are a feature"))]
     pub(crate) fiber_start_ns: u64,
     /// The engine's own work for a run of a batch in a stage.
     pub(crate) between_ns: u64,
@@ -284,12 +283,7 @@ impl Drive<'_, '_> {
 
     /// The time from the start of a worker of the post to its first instruction.
     fn start_ns(&self, post: Post) -> u64 {
-        #[cfg(feature = "fibers")]
-        if self.shared.are_fibers(post) {
-            return self.costs.fiber_start_ns;
-        }
-        let _ = post;
-        self.costs.start_ns
+        if self.shared.are_fibers(post) { self.costs.fiber_start_ns } else { self.costs.start_ns }
     }
 
     /// Wakes a worker of the post: a polling one, or the one that fell asleep last.

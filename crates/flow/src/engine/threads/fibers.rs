@@ -11,21 +11,26 @@
 //! The runtime starts with the first fiber. If the system refuses its threads, or a stack, the seat counts as a refused
 //! thread: the timekeeper tries again in a while.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use millstream_fiber::{Builder, Options, Runtime, current};
+use millstream_fiber::{Builder, Options, Runtime, current, stack_used_bytes};
 
 use crate::engine::run::witness::{Ran, Track};
 use crate::fibers::{FiberTrouble, Fibers};
+use crate::report::{Report, StackUse};
 
 /// The stages whose workers are fibers, and the runtime of these.
 pub(crate) struct FiberSeats {
     /// For each stage, whether its workers are fibers.
     stages: Box<[bool]>,
+    stack_bytes: usize,
     options: Options,
     runtime: RwLock<Phase>,
     trouble: Arc<Mutex<FiberTrouble>>,
+    /// For each stage, the greatest depth of a stack on which one of its fibers has ended, in bytes.
+    deepest: Box<[AtomicU64]>,
     /// The track that all fibers share.
     track: OnceLock<SharedTrack>,
 }
@@ -37,18 +42,28 @@ enum Phase {
 }
 
 impl FiberSeats {
-    /// `options` say how many threads there are and how large a stack is.
-    pub(crate) fn new(stages: Box<[bool]>, options: Options) -> Self {
+    /// `options` say how many threads there are.
+    pub(crate) fn new(stages: Box<[bool]>, stack_bytes: usize, options: Options) -> Self {
         let trouble = Arc::<Mutex<FiberTrouble>>::default();
         let noted = trouble.clone();
         let options = options
+            .stack_bytes(stack_bytes)
             // The flow bounds its seats.
             .max_fibers(usize::MAX)
             .stack_setting(
                 "set `stack = \"{KiB}KiB\"` in the stage of the flow file, or `StageBuilder::stack({bytes})` in code",
             )
             .on_report(move |report| noted.lock().unwrap_or_else(PoisonError::into_inner).note(report));
-        FiberSeats { stages, options, runtime: RwLock::new(Phase::Unused), trouble, track: OnceLock::new() }
+        let deepest = stages.iter().map(|_| AtomicU64::new(0)).collect();
+        FiberSeats {
+            stages,
+            stack_bytes,
+            options,
+            runtime: RwLock::new(Phase::Unused),
+            trouble,
+            deepest,
+            track: OnceLock::new(),
+        }
     }
 
     /// Whether the workers of the stage are fibers.
@@ -103,6 +118,26 @@ impl FiberSeats {
     /// A track for a fiber, made of one that all fibers share.
     pub(super) fn track(&self, make: impl FnOnce() -> Box<dyn Track>) -> Box<dyn Track> {
         Box::new(self.track.get_or_init(|| SharedTrack(Arc::new(Mutex::new(make())))).clone())
+    }
+
+    /// Notes the depth of the calling fiber's stack, at its end.
+    pub(super) fn note_depth(&self, stage: u16) {
+        let depth = stack_used_bytes().unwrap_or(0) as u64;
+        // Relaxed: a number for the report, which comes after the fibers.
+        self.deepest[usize::from(stage)].fetch_max(depth, Relaxed);
+    }
+
+    /// Adds what the report tells about fibers.
+    pub(super) fn complete(&self, mut report: Report) -> Report {
+        let stack_bytes = self.stack_bytes as u64;
+        for (stage, deepest) in report.stages.iter_mut().zip(&self.deepest) {
+            let deepest_bytes = deepest.load(Relaxed);
+            stage.stacks = (deepest_bytes > 0).then_some(StackUse { stack_bytes, deepest_bytes });
+        }
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        report.refused_fibers = trouble.refused;
+        report.latest_refusal.clone_from(&trouble.latest_refusal);
+        report
     }
 
     /// A look at all fibers, with backtraces for which it waits so long.

@@ -63,6 +63,9 @@ impl Seat {
             track.fiber_began(self.shared.now().saturating_sub(self.started_ns));
         }
         work(&self.shared, self.post);
+        if let Post::Stage(stage) = self.post {
+            self.shared.fibers().note_depth(stage);
+        }
     }
 }
 

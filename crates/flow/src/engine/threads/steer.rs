@@ -155,7 +155,11 @@ impl Shared {
     pub(crate) fn report(&self) -> Report {
         let state = self.lock();
         let now = self.now();
-        state.report(self.site().name(), now)
+        let report = state.report(self.site().name(), now);
+        drop(state);
+        #[cfg(feature = "fibers")]
+        let report = self.fibers().complete(report);
+        report
     }
 
     /// Grants everything that can be granted, and wakes the threads that this concerns.

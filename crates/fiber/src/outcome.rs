@@ -1,0 +1,93 @@
+//! The outcome of a fiber: its result, on the way from the fiber to its handle.
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+
+use crate::contained::discard;
+use crate::error::JoinError;
+use crate::scope::ScopeState;
+
+/// The fiber has left no result, and its handle is there.
+const OPEN: u8 = 0;
+/// The fiber has left its result, which belongs to the handle.
+const READY: u8 = 1;
+/// The handle is gone, or has taken the result.
+const DETACHED: u8 = 2;
+
+/// The place of a fiber's result. The result is dropped by the fiber, before its scope ends, or belongs to the handle.
+pub(crate) struct Outcome<T> {
+    stage: AtomicU8,
+    result: UnsafeCell<Option<Result<T, JoinError>>>,
+    scope: Option<Arc<ScopeState>>,
+}
+
+impl<T> Outcome<T> {
+    pub(crate) fn new(scope: Option<Arc<ScopeState>>) -> Self {
+        Outcome { stage: AtomicU8::new(OPEN), result: UnsafeCell::new(None), scope }
+    }
+
+    pub(crate) fn scope(&self) -> Option<&Arc<ScopeState>> {
+        self.scope.as_ref()
+    }
+
+    /// Puts the result into its place.
+    ///
+    /// # Safety
+    /// The fiber calls it, before [`leave`](Self::leave).
+    pub(crate) unsafe fn put(&self, result: Result<T, JoinError>) {
+        // SAFETY: before the exchange in `leave`, the place is the fiber's.
+        unsafe { *self.result.get() = Some(result) };
+    }
+
+    /// Leaves the result to the handle. If that is gone, this drops the result; a panic of its destructor ends here.
+    ///
+    /// # Safety
+    /// The fiber calls it, once.
+    pub(crate) unsafe fn leave(&self) {
+        // Release publishes the result to the handle; acquire pairs with the release in `detach`.
+        if self.stage.swap(READY, AcqRel) == DETACHED {
+            // SAFETY: the handle is gone, so the place is still the fiber's.
+            discard(Abandoned { outcome: self, result: unsafe { (*self.result.get()).take() } });
+        }
+    }
+
+    /// Takes the result.
+    ///
+    /// # Safety
+    /// The fiber has ended, and the caller has its only handle.
+    pub(crate) unsafe fn take(&self) -> Result<T, JoinError> {
+        // Acquire pairs with the release in `leave`.
+        assert_eq!(self.stage.load(Acquire), READY, "a fiber that has ended has left a result");
+        // Relaxed: the handle alone looks at the stage from now on.
+        self.stage.store(DETACHED, Relaxed);
+        // SAFETY: the result belongs to the handle.
+        unsafe { (*self.result.get()).take() }.expect("a result is taken once")
+    }
+
+    /// Ends the handle, and drops a result that is there.
+    pub(crate) fn detach(&self) {
+        // Acquire pairs with the release in `leave`; release with the acquire there.
+        if self.stage.load(Relaxed) != DETACHED && self.stage.swap(DETACHED, AcqRel) == READY {
+            // SAFETY: the result belongs to the handle.
+            drop(Abandoned { outcome: self, result: unsafe { (*self.result.get()).take() } });
+        }
+    }
+}
+
+/// A result that its fiber's owner did not ask for. A panic counts as one of the scope.
+struct Abandoned<'a, T> {
+    outcome: &'a Outcome<T>,
+    result: Option<Result<T, JoinError>>,
+}
+
+impl<T> Drop for Abandoned<'_, T> {
+    fn drop(&mut self) {
+        if let (Some(scope), Some(Err(JoinError::Panicked(_)))) = (&self.outcome.scope, &self.result) {
+            scope.note_panic();
+        }
+    }
+}

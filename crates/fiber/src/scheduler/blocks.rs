@@ -1,0 +1,212 @@
+//! The memory of control blocks, used again by the next fiber, and the way to all live fibers.
+//!
+//! A worker takes a block that it has used last, as it does with stacks. Blocks move between workers and this pool in
+//! batches. A block keeps its place in memory as long as the pool lives, so the list of all blocks is also the list of all
+//! fibers: a fiber enters and leaves it with its first and last reference, and takes no lock.
+//!
+//! A handle may outlive its runtime. The pool therefore lives until the runtime has ended and all blocks are back.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::core::Core;
+use super::core_ref::{Block, CoreRef};
+use super::post::Post;
+
+/// The number of blocks in the first chunk. Each further chunk is twice as large, up to `MAX_CHUNK`.
+const FIRST_CHUNK: usize = 64;
+/// The number of blocks in the largest chunk.
+const MAX_CHUNK: usize = 1024;
+/// The number of blocks that move between a worker and the pool at once.
+const BATCH: usize = 32;
+/// The maximum number of blocks that a worker keeps.
+const MAX_KEPT: usize = 64;
+
+/// The control blocks of a runtime.
+pub(crate) struct Blocks {
+    state: Mutex<State>,
+    /// The workers, which live as long as a fiber that may be woken.
+    _posts: Box<[Arc<Post>]>,
+}
+
+#[derive(Default)]
+struct State {
+    chunks: Vec<Chunk>,
+    idle: Vec<Idle>,
+    /// The number of all blocks.
+    count: usize,
+    is_closed: bool,
+}
+
+/// The memory of some blocks, which other references lead to: it is no `Box`, which would claim to be the only one.
+struct Chunk(NonNull<[Block]>);
+
+/// An empty block.
+pub(super) struct Idle(NonNull<Block>);
+
+// SAFETY: the memory belongs to the pool; the counts in it are atomic, and the rest is for those who have a reference.
+unsafe impl Send for Chunk {}
+// SAFETY: an empty block is its holder's alone.
+unsafe impl Send for Idle {}
+
+impl Idle {
+    /// Puts a fiber into the block.
+    pub(super) fn fill(self, core: Core) -> [CoreRef; 2] {
+        // SAFETY: an idle block is empty, and this is the only `Idle` for it.
+        unsafe { Block::fill(self.0, core) }
+    }
+}
+
+/// A runtime's right to its blocks.
+pub(crate) struct Pool {
+    blocks: NonNull<Blocks>,
+}
+
+// SAFETY: `Blocks` are behind a mutex.
+unsafe impl Send for Pool {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    pub(super) fn new(posts: &[Arc<Post>]) -> Self {
+        let blocks = Box::new(Blocks { state: Mutex::default(), _posts: posts.into() });
+        Pool { blocks: NonNull::from(Box::leak(blocks)) }
+    }
+
+    fn blocks(&self) -> &Blocks {
+        // SAFETY: the blocks live until the pool is closed, and longer.
+        unsafe { self.blocks.as_ref() }
+    }
+
+    /// Takes an empty block.
+    pub(super) fn take(&self) -> Idle {
+        let mut state = self.blocks().state.lock();
+        state.refill(self.blocks);
+        state.idle.pop().expect("there are idle blocks now")
+    }
+
+    /// Returns the live fibers.
+    pub(crate) fn all(&self) -> Vec<CoreRef> {
+        let state = self.blocks().state.lock();
+        let all = state.chunks.iter().flat_map(Chunk::blocks);
+        // The references end after the lock: the last one gives its block back.
+        all.filter_map(Block::get).collect()
+    }
+
+    /// Returns the live fiber with this number.
+    pub(crate) fn get(&self, id: u64) -> Option<CoreRef> {
+        self.all().into_iter().find(|fiber| fiber.id == id)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let mut state = self.blocks().state.lock();
+        state.is_closed = true;
+        let is_over = state.is_over();
+        drop(state);
+        if is_over {
+            // SAFETY: the pool is closed and all blocks are back, so no pointer to it is left.
+            drop(unsafe { Box::from_raw(self.blocks.as_ptr()) });
+        }
+    }
+}
+
+impl Blocks {
+    /// Takes back empty blocks.
+    ///
+    /// # Safety
+    /// The blocks are from these, empty, and the caller's alone.
+    pub(super) unsafe fn give_back(blocks: NonNull<Self>, empty: impl IntoIterator<Item = NonNull<Block>>) {
+        // SAFETY: the caller's blocks are not back yet, so these live.
+        let mut state = unsafe { blocks.as_ref() }.state.lock();
+        state.idle.extend(empty.into_iter().map(Idle));
+        let is_over = state.is_over();
+        drop(state);
+        if is_over {
+            // SAFETY: as in `Pool::drop`; the last one to bring a block is the only one to find that all are there.
+            drop(unsafe { Box::from_raw(blocks.as_ptr()) });
+        }
+    }
+}
+
+impl State {
+    /// Makes sure that there is an idle block.
+    fn refill(&mut self, blocks: NonNull<Blocks>) {
+        if self.idle.is_empty() {
+            let chunk: Box<[Block]> =
+                (0..self.count.clamp(FIRST_CHUNK, MAX_CHUNK)).map(|_| Block::empty(blocks)).collect();
+            self.count += chunk.len();
+            let chunk = Chunk(NonNull::from(Box::leak(chunk)));
+            // For `CoreRef::from_raw`.
+            chunk.0.as_ptr().expose_provenance();
+            self.idle.extend(chunk.blocks().map(Idle));
+            self.chunks.push(chunk);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed && self.idle.len() == self.count
+    }
+}
+
+impl Chunk {
+    fn blocks(&self) -> impl Iterator<Item = NonNull<Block>> + use<> {
+        let first = self.0.cast::<Block>();
+        // SAFETY: the index is within the chunk.
+        (0..self.0.len()).map(move |index| unsafe { first.add(index) })
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: the chunk was made from this box, and its blocks are empty and back.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// The empty blocks of one worker, used last in, first out.
+#[derive(Default)]
+pub(super) struct BlockCache {
+    idle: Vec<Idle>,
+}
+
+impl BlockCache {
+    /// Takes the block that was put back last, or one from the pool.
+    pub(super) fn take(&mut self, pool: &Pool) -> Idle {
+        self.idle.pop().unwrap_or_else(|| self.fetch(pool))
+    }
+
+    #[cold]
+    fn fetch(&mut self, pool: &Pool) -> Idle {
+        let mut state = pool.blocks().state.lock();
+        state.refill(pool.blocks);
+        let rest = state.idle.len().saturating_sub(BATCH);
+        self.idle.extend(state.idle.drain(rest..));
+        self.idle.pop().expect("there are idle blocks now")
+    }
+
+    /// Keeps an empty block of this pool. When there are too many, the coldest go to the pool.
+    pub(super) fn put(&mut self, block: NonNull<Block>, pool: &Pool) {
+        self.idle.push(Idle(block));
+        if self.idle.len() > MAX_KEPT {
+            // SAFETY: the blocks are idle, and the pool's.
+            unsafe { Blocks::give_back(pool.blocks, self.idle.drain(..BATCH).map(|idle| idle.0)) };
+        }
+    }
+
+    /// Gives all blocks to the pool.
+    pub(super) fn clear(&mut self, pool: &Pool) {
+        // SAFETY: the blocks are idle, and the pool's.
+        unsafe { Blocks::give_back(pool.blocks, self.idle.drain(..).map(|idle| idle.0)) };
+    }
+}
+
+impl Pool {
+    /// Whether these are the pool's blocks.
+    pub(super) fn is_of(&self, blocks: NonNull<Blocks>) -> bool {
+        self.blocks == blocks
+    }
+}

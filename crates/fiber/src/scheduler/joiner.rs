@@ -1,0 +1,188 @@
+//! The joiner: the one that waits for a fiber's end.
+//!
+//! A fiber's result has one owner, so there is at most one joiner at a time, and a word holds it:
+//!
+//! | value | meaning |
+//! | --- | --- |
+//! | 0 | The fiber has not ended, and is not waited for. |
+//! | an address | This fiber or thread waits. A thread's is a reference that belongs to the word; a fiber stays until the word no longer holds it. |
+//! | an address, pinned | The same, and a thread looks at the joiner, who cannot leave meanwhile. |
+//! | `ENDED` | The fiber has ended. |
+//!
+//! The words also lead from a fiber to those that wait for it, directly and through others, which is how a cycle is found.
+
+use std::hint::spin_loop;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+};
+
+use parking_lot::Mutex;
+
+use super::core::Core;
+use super::core_ref::CoreRef;
+use super::local::Local;
+use crate::waiter::ThreadWaiter;
+
+const ENDED: usize = 1;
+/// The joiner is a thread.
+const THREAD: usize = 2;
+const PINNED: usize = 4;
+
+/// The attempts to change a pinned word before the thread lets others run.
+const SPINS: u32 = 64;
+
+/// The maximum number of fibers followed in search of a cycle of joins.
+const MAX_JOIN_CHAIN: usize = 1024;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Joiner(AtomicUsize);
+
+impl Joiner {
+    /// Returns whether the fiber has ended. If so, everything it wrote is visible.
+    pub(crate) fn has_ended(&self) -> bool {
+        // Acquire pairs with the release in `end`.
+        self.0.load(Acquire) == ENDED
+    }
+
+    /// Enters a fiber as the joiner, unless this one has ended. It stays until then, or until it [leaves](Self::leave).
+    pub(crate) fn enter(&self, fiber: &CoreRef) -> bool {
+        self.enter_word(CoreRef::as_ptr(fiber).expose_provenance())
+    }
+
+    /// Enters a thread as the joiner, unless the fiber has ended.
+    pub(crate) fn enter_thread(&self, thread: Arc<ThreadWaiter>) -> bool {
+        let word = Arc::into_raw(thread).expose_provenance() | THREAD;
+        let is_entered = self.enter_word(word);
+        if !is_entered {
+            drop(thread_of(word));
+        }
+        is_entered
+    }
+
+    fn enter_word(&self, word: usize) -> bool {
+        // Release pairs with the acquire in `change`, acquire on failure with the release in `end`. Sequentially consistent
+        // for the search of cycles: the last fiber of a cycle to enter finds the entries of all others.
+        self.0.compare_exchange(0, word, SeqCst, Acquire).is_ok()
+    }
+
+    /// Takes the joiner out, unless the fiber has ended.
+    pub(crate) fn leave(&self) {
+        let word = self.change(|word| if word == ENDED { ENDED } else { 0 }, |word| word != ENDED);
+        if word != ENDED {
+            drop(thread_of(word));
+        }
+    }
+
+    /// Marks the end and wakes the joiner. Release: the joiner sees everything the fiber wrote.
+    pub(crate) fn end(&self) {
+        // A joiner is pinned first: it could leave as soon as it sees the end.
+        let pinned = self.change(|word| if word == 0 { ENDED } else { word | PINNED }, |_| true);
+        if pinned == 0 {
+            return;
+        }
+        let word = pinned & !PINNED;
+        if let Some(thread) = thread_of(word) {
+            self.0.store(ENDED, Release);
+            thread.end_wait();
+            return;
+        }
+        // SAFETY: the joiner is a fiber, and stays while it is pinned.
+        let fiber = ManuallyDrop::new(unsafe { CoreRef::from_raw(core_of(word)) });
+        if Local::is_home_of(&fiber) {
+            // The joiner cannot run, and thus not leave, before this worker does something else.
+            self.0.store(ENDED, Release);
+            fiber.end_wait();
+        } else {
+            let fiber = (*fiber).clone();
+            self.0.store(ENDED, Release);
+            fiber.end_wait();
+        }
+    }
+
+    /// Changes the word as soon as it is not pinned, if `may` allows, and returns the value before.
+    fn change(&self, to: impl Fn(usize) -> usize, may: impl Fn(usize) -> bool) -> usize {
+        let mut word = self.0.load(Acquire);
+        for tries in 1u32.. {
+            if !may(word) {
+                break;
+            }
+            if word & PINNED == 0 {
+                // Acquire pairs with the release in `enter`; release publishes what the fiber wrote, or what the joiner did.
+                match self.0.compare_exchange(word, to(word), SeqCst, Acquire) {
+                    Ok(_) => break,
+                    Err(found) => word = found,
+                }
+            } else {
+                // Pins last for some instructions.
+                if tries.is_multiple_of(SPINS) {
+                    std::thread::yield_now();
+                } else {
+                    spin_loop();
+                }
+                word = self.0.load(Acquire);
+            }
+        }
+        word
+    }
+
+    /// Returns the fiber that waits, which cannot leave before [`unpin`](Self::unpin).
+    fn pin(&self) -> Option<&Core> {
+        let is_fiber = |word: usize| word & (ENDED | THREAD) == 0 && word != 0;
+        let word = self.change(|word| word | PINNED, is_fiber);
+        // SAFETY: the joiner is a fiber that stays while it is pinned; the caller unpins it.
+        is_fiber(word).then(|| unsafe { &*core_of(word) })
+    }
+
+    fn unpin(&self) {
+        self.0.store(self.0.load(Relaxed) & !PINNED, Release);
+    }
+}
+
+/// Returns whether `target` waits for `fiber`, directly or through others. `fiber` has entered as the joiner of `target`.
+///
+/// Each fiber of a cycle first enters, and then follows the others. The last one to enter therefore follows the whole cycle
+/// and finds it.
+pub(crate) fn is_in_cycle(fiber: &Core, target: &Core) -> bool {
+    // Only fibers are followed.
+    let word = fiber.joiner.0.load(SeqCst);
+    if word == 0 || word & THREAD != 0 {
+        return false;
+    }
+    /// Two searches around one cycle would each wait for the other's pins.
+    static SEARCH: Mutex<()> = Mutex::new(());
+    let _alone = SEARCH.lock();
+    let mut at = fiber;
+    let Some(mut next) = at.joiner.pin() else { return false };
+    let mut is_found = false;
+    for _ in 0..MAX_JOIN_CHAIN {
+        is_found = std::ptr::eq(next, target);
+        if is_found {
+            break;
+        }
+        if std::ptr::eq(next, at) {
+            // It waits for itself, and is about to find that out.
+            break;
+        }
+        // `next` is pinned and waits for `at`, so it neither ends nor leaves until the one behind it is pinned as well.
+        let Some(behind) = next.joiner.pin() else { break };
+        at.joiner.unpin();
+        (at, next) = (next, behind);
+    }
+    at.joiner.unpin();
+    is_found
+}
+
+fn core_of(word: usize) -> *const Core {
+    std::ptr::with_exposed_provenance(word & !(THREAD | PINNED))
+}
+
+/// Returns the reference in a word that holds a thread.
+fn thread_of(word: usize) -> Option<Arc<ThreadWaiter>> {
+    let thread = std::ptr::with_exposed_provenance(word & !(THREAD | PINNED));
+    // SAFETY: the word's reference passes to the caller, which has taken the word out.
+    (word & THREAD != 0).then(|| unsafe { Arc::from_raw(thread) })
+}
