@@ -182,18 +182,13 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
     unsafe fn run(&self, start: Start) {
         // SAFETY: the caller calls once.
         let function = unsafe { self.take() };
-        match start {
-            Start::Run => match catch_unwind(AssertUnwindSafe(function)) {
-                // SAFETY: this is the fiber, which has not left its result yet; and so below.
-                Ok(value) => unsafe { self.outcome.put(Ok(value)) },
-                // SAFETY: as above.
-                Err(payload) => unsafe { self.outcome.put(Err(outcome(payload))) },
-            },
-            // SAFETY: as above.
-            Start::Cancelled => unsafe { self.outcome.put(unrun(function, JoinError::Cancelled)) },
-            // SAFETY: as above.
-            Start::NoStack(error) => unsafe { self.outcome.put(unrun(function, JoinError::NotStarted(error))) },
-        }
+        let left = match start {
+            Start::Run => catch_unwind(AssertUnwindSafe(function)).map_err(outcome),
+            Start::Cancelled => unrun(function, JoinError::Cancelled),
+            Start::NoStack(error) => unrun(function, JoinError::NotStarted(error)),
+        };
+        // SAFETY: this is the fiber, which has not left its result yet.
+        unsafe { self.outcome.put(left) };
         // A cancellation does not interrupt destructors that run because the fiber ends.
         let mask = Mask::new();
         // SAFETY: this code runs in the fiber; without a stack, there is none, and it has no locals.

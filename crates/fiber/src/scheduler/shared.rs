@@ -103,7 +103,7 @@ impl Shared {
         if !is_admitted {
             // SAFETY: the work is a box that nothing else uses, and has not run.
             let work = unsafe { Box::from_raw(work.as_ptr()) };
-            // SAFETY: as above.
+            // SAFETY: the box is this function's own now, and its work has not run.
             unsafe { work.discard() };
             return Err(SpawnError::TooMany { limit: self.options.max_fibers });
         }

@@ -7,7 +7,7 @@ use super::state::State;
 use super::units::record::Record;
 
 impl State {
-    /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::site::Growth)).
+    /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::advance::Growth)).
     pub(crate) fn grow(
         &mut self,
         record: &mut Record,

@@ -7,8 +7,22 @@
 
 use std::cell::Cell;
 
-use super::site::Growth;
 use crate::engine::units::record::Record;
+
+/// The flow's byte budget, as an [`Advance`] queries it. Each query takes the flow's mutex.
+pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
+    /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. Returns `false` if there is
+    /// no room, and the unit can and should run again later; `may_wait` says whether it can. If there is plenty, `advance` is
+    /// then a new one, for as many `alike` units.
+    fn grow(
+        &self,
+        record: &mut Record,
+        total_bytes: u64,
+        may_wait: bool,
+        advance: &mut AdvancedBytes,
+        alike: u64,
+    ) -> bool;
+}
 
 /// The bytes that a batch has in advance; see the [module](self).
 #[derive(Debug)]

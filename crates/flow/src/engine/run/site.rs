@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::advance::AdvancedBytes;
 use crate::contain::{Contained, contain};
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::record::Record;
@@ -45,21 +44,6 @@ pub(crate) struct Site {
     witnessed: AtomicBool,
     /// The time of a simulated flow.
     simulated: Option<Arc<AtomicU64>>,
-}
-
-/// The flow's byte budget, as an [`Advance`](super::advance::Advance) queries it. Each query takes the flow's mutex.
-pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
-    /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. Returns `false` if there is
-    /// no room, and the unit can and should run again later; `may_wait` says whether it can. If there is plenty, `advance` is
-    /// then a new one, for as many `alike` units.
-    fn grow(
-        &self,
-        record: &mut Record,
-        total_bytes: u64,
-        may_wait: bool,
-        advance: &mut AdvancedBytes,
-        alike: u64,
-    ) -> bool;
 }
 
 impl std::fmt::Debug for Site {
