@@ -14,9 +14,15 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+/// The processor's name; virtual machines give many processors the same one, which family and model tell apart.
 fn cpu_model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    first_value(&text, "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+    let value = |key| first_value(&text, key);
+    match (value("model name"), value("cpu family"), value("model")) {
+        (Some(name), Some(family), Some(model)) => format!("{name}, family {family}, model {model}"),
+        (Some(name), ..) => name,
+        _ => std::env::consts::ARCH.to_owned(),
+    }
 }
 
 fn kernel() -> String {

@@ -28,6 +28,7 @@ mod seeds;
 mod soak;
 mod step;
 mod tools;
+mod trend;
 mod words;
 
 use std::path::Path;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::step::cargo;
+use crate::trend::{self, Trend};
 
 /// The workloads, in the order of the page. A test of the bench program compares them with its own.
 const WORKLOADS: [&str; 14] = [
@@ -33,13 +34,16 @@ pub(crate) const PROGRAM: [&str; 4] =
 
 const PAGE: &str = "docs/measured.md";
 
+/// The figures of earlier runs.
+const TREND: &str = "docs/measured.tsv";
+
 const OPENING: &str = "\
 # Measured
 
 Every figure of Millstream beside its peers. `cargo xtask bench --write [WORKLOAD]` measures and writes this page; each section
-names the machine, the date and the commit of its own run. Peers take turns, round after round, in one process; tables give
-the median round with the smallest and the largest, and ratios are taken within a round. Compare ratios, not times: they carry over to
-other machines far better.
+names the machine, the date and the commit of its own run, and `docs/measured.tsv` keeps the ratios of the last runs on each
+processor. Peers take turns, round after round, in one process; tables give the median round with the smallest and the largest,
+and ratios are taken within a round. Compare ratios, not times: they carry over to other machines far better.
 ";
 
 /// Runs the workload that `args` begin with, or every workload, and writes its section of the page.
@@ -55,20 +59,32 @@ pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
         }
         _ => (WORKLOADS.to_vec(), args),
     };
-    let path = root.join(PAGE);
     let commit = commit(root)?;
     for workload in workloads {
         let report = run(root, workload, options)?;
-        let section = section(workload, options, &report, &today()?, &commit)?;
-        let page = match fs::read_to_string(&path) {
-            Ok(page) => page,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(format!("{PAGE}: {error}")),
-        };
-        fs::write(&path, with_section(&page, workload, &section)).map_err(|error| format!("{PAGE}: {error}"))?;
-        println!("   wrote the section `{workload}` of {PAGE}\n");
+        let mut trend = Trend::parse(&read(root, TREND)?).map_err(|error| format!("{TREND}: {error}"))?;
+        let worse = trend.add(trend::figures(workload, &report, &today()?, &commit)?);
+        let mut section = section(workload, options, &report, &today()?, &commit)?;
+        if let Some(table) = trend.by_processor(workload) {
+            let _ = write!(section, "\n{table}");
+        }
+        let page = with_section(&read(root, PAGE)?, workload, &section);
+        for (path, text) in [(PAGE, page), (TREND, trend.text())] {
+            fs::write(root.join(path), text).map_err(|error| format!("{path}: {error}"))?;
+        }
+        println!("   wrote the section `{workload}` of {PAGE}, and its figures to {TREND}");
+        worse.iter().for_each(|row| println!("   slower than before on this processor: {row}"));
+        println!();
     }
     Ok(())
+}
+
+/// The text of a file; none if there is no such file.
+fn read(root: &Path, path: &str) -> Result<String, String> {
+    match fs::read_to_string(root.join(path)) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        text => text.map_err(|error| format!("{path}: {error}")),
+    }
 }
 
 /// Runs the bench program, shows its output as it arrives, and returns it.
