@@ -164,7 +164,16 @@ impl Arrivals {
             // Relaxed: a waker that misses this looker wakes a waiter.
             self.lookers.fetch_add(1, Ordering::Relaxed);
         }
-        let looked = pace.look(deadline, |pace| {
+        let leaves = |leaves: bool| {
+            if is_interchangeable {
+                if leaves {
+                    self.stop_looking();
+                } else {
+                    self.lookers.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let looked = pace.look(deadline, leaves, |pace| {
             let found = look();
             if found.is_none() && pace.spent_ns() >= starved_ns {
                 starved_ns = pace.spent_ns() + wake_up_ns;
@@ -189,7 +198,7 @@ impl Arrivals {
                 starved();
                 let began = cost::now_ns();
                 if sleeps_at_once {
-                    self.spin.sleeps_at_once(began);
+                    self.spin.sleeps_at_once(began, self.notifier.woken().get());
                 }
                 let before = claimed();
                 // A waiter that no longer looks sleeps for each event, and saves a heavy fence per event by staying
@@ -204,8 +213,7 @@ impl Arrivals {
                 if !sleeps_at_once {
                     let now = cost::now_ns();
                     self.notifier.woken().learn(began, now);
-                    // A waiter that slept while others took the events learns nothing about how often they come.
-                    self.spin.slept(now - began, claimed() != before);
+                    self.spin.slept(now.saturating_sub(began), claimed().saturating_sub(before));
                 }
                 found
             }
@@ -305,10 +313,10 @@ mod tests {
     fn a_consumer_that_looks_again_unregisters() {
         for finds in [false, true] {
             let arrivals = Arrivals::new(WaitStrategy::Adaptive, None);
-            (0..6).for_each(|_| arrivals.spin.slept(u64::MAX, false));
+            (0..6).for_each(|_| arrivals.spin.slept(u64::MAX, 0));
             sleep_until_deadline(&arrivals, true);
             assert!(arrivals.notifier.has_waiters_unfenced());
-            arrivals.spin.slept(0, false);
+            arrivals.spin.slept(0, 0);
             if finds {
                 assert_eq!(arrivals.wait(None, true, || 0, || (), || Some(()), || None), Some(()));
             } else {

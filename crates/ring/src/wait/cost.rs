@@ -12,38 +12,50 @@
 use std::hint::spin_loop;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The longest wake-up that counts as one: a sleeper that takes longer lacked a core.
 const MAX_WAKE_UP_NS: u32 = 100_000;
+
+/// A first guess, which each wake-up moves by an eighth.
+const FIRST_WAKE_UP_NS: u32 = 10_000;
+
+/// The shortest run by which a cost is measured.
+const MIN_RUN: Duration = Duration::from_micros(10);
 
 /// The process's costs in nanoseconds; a pause's in picoseconds.
 #[derive(Debug)]
 struct Costs {
     epoch: Instant,
-    pause_ps: u32,
+    pause_ps: u64,
     yield_ns: AtomicU32,
     wake_up_ns: AtomicU32,
 }
 
 static COSTS: LazyLock<Costs> = LazyLock::new(|| {
     let epoch = Instant::now();
-    // The quickest of a few runs is the one that no interrupt lengthened.
-    let quickest = |times: u32, act: fn()| {
-        let runs = (0..4).map(|_| {
-            let began = Instant::now();
-            (0..times).for_each(|_| act());
-            began.elapsed().as_nanos() as u32
-        });
-        runs.min().expect("there are four runs").max(1)
+    // A run is long enough for a coarse clock, and the quickest of a few is the one that nothing interrupted.
+    let quickest_ps = |act: fn()| {
+        let run = |_| {
+            let mut times = 16;
+            loop {
+                let began = Instant::now();
+                (0..times).for_each(|_| act());
+                let took = began.elapsed();
+                if took >= MIN_RUN {
+                    return (took.as_nanos() as u64 * 1000 / times).max(1);
+                }
+                times *= 2;
+            }
+        };
+        (0..4).map(run).min().expect("there are four runs")
     };
-    let pauses = 64;
     Costs {
         epoch,
-        pause_ps: (quickest(pauses, spin_loop).saturating_mul(1000) / pauses).max(1),
-        yield_ns: AtomicU32::new(quickest(1, std::thread::yield_now)),
-        // A first guess, until the first sleepers are woken: each wake-up moves it by an eighth.
-        wake_up_ns: AtomicU32::new(10_000),
+        pause_ps: quickest_ps(spin_loop),
+        // On busy cores each of these yields lasts for other threads' slices.
+        yield_ns: AtomicU32::new(((quickest_ps(std::thread::yield_now) / 1000) as u32).clamp(1, FIRST_WAKE_UP_NS)),
+        wake_up_ns: AtomicU32::new(FIRST_WAKE_UP_NS),
     }
 });
 
@@ -52,7 +64,7 @@ pub(super) fn pauses_in(ns: u32) -> u32 {
     if cfg!(loom) {
         return 1;
     }
-    ((u64::from(ns) * 1000 / u64::from(COSTS.pause_ps)) as u32).max(1)
+    ((u64::from(ns) * 1000 / COSTS.pause_ps) as u32).max(1)
 }
 
 /// Nanoseconds of a yield that lets no other thread run.
@@ -64,9 +76,12 @@ pub(super) fn of_yield() -> u32 {
 pub(super) fn timed_yield() -> u64 {
     let before = now_ns();
     crate::primitive::yield_now();
-    let took = now_ns() - before;
-    if took < u64::from(of_yield()) {
-        COSTS.yield_ns.store((took as u32).max(1), Ordering::Relaxed);
+    let took = now_ns().saturating_sub(before);
+    let known = of_yield();
+    // A yield that takes no time is one within a tick of a coarse clock. A step down is small, so that no single reading
+    // spoils the cost.
+    if (1..u64::from(known)).contains(&took) {
+        COSTS.yield_ns.store((took as u32).max(known - known / 8), Ordering::Relaxed);
     }
     took
 }
@@ -91,6 +106,11 @@ pub(super) fn now_ns() -> u64 {
 pub(super) struct Stamp(AtomicU64);
 
 impl Stamp {
+    /// When the last wake-up began.
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// A wake-up begins.
     pub(super) fn set(&self) {
         self.0.store(now_ns(), Ordering::Relaxed);
@@ -99,7 +119,7 @@ impl Stamp {
     /// A sleeper that fell asleep at `began` is awake at `now`: learns what its wake-up took. Each wake-up moves the known
     /// cost by at most an eighth, so that it follows the median and not those that were held up.
     pub(super) fn learn(&self, began: u64, now: u64) {
-        let set = self.0.load(Ordering::Relaxed);
+        let set = self.get();
         if set < began || set > now {
             return;
         }

@@ -255,16 +255,20 @@ impl FreeSpace {
     fn look_for_room<R>(&self, deadline: Option<Instant>, mut look: impl FnMut(u64) -> Option<R>) -> Looked<R> {
         // At first only a whole portion will do, so that the producer does not take each slot the moment it is freed;
         // behind a slow consumer it takes what there is.
-        let looked = self.spin.start().look(deadline, |pace| {
-            let portion = if pace.gathers() { self.portion } else { 1 };
-            let found = look(portion);
-            // The ring lasts longer than it takes to wake the next producer.
-            let lap_ns = pace.spent_ns().saturating_mul(self.capacity) / portion;
-            if found.is_some() && lap_ns > 2 * u64::from(cost::of_wake_up()) {
-                self.looker.turn_ends_ns.store(1, Ordering::Relaxed);
-            }
-            found
-        });
+        let looked = self.spin.start().look(
+            deadline,
+            |_| (),
+            |pace| {
+                let portion = if pace.gathers() { self.portion } else { 1 };
+                let found = look(portion);
+                // The ring lasts longer than it takes to wake the next producer.
+                let lap_ns = pace.spent_ns().saturating_mul(self.capacity) / portion;
+                if found.is_some() && lap_ns > 2 * u64::from(cost::of_wake_up()) {
+                    self.looker.turn_ends_ns.store(1, Ordering::Relaxed);
+                }
+                found
+            },
+        );
         self.looker.is_there.store(false, Ordering::Relaxed);
         looked
     }
@@ -281,7 +285,7 @@ impl FreeSpace {
         if waited == Waited::Changed {
             self.line.woken.learn(asleep_ns, awake_ns);
         }
-        awake_ns - asleep_ns
+        awake_ns.saturating_sub(asleep_ns)
     }
 
     /// Learns from the sleep of a producer that has looked, or would have.
@@ -290,9 +294,9 @@ impl FreeSpace {
             return;
         }
         if self.spin.start().sleeps_at_once() {
-            self.spin.sleeps_at_once(cost::now_ns());
+            self.spin.sleeps_at_once(cost::now_ns(), self.line.woken.get());
         } else {
-            self.spin.slept(slept_ns, false);
+            self.spin.slept(slept_ns, 0);
         }
     }
 

@@ -1,8 +1,8 @@
 //! A line of sleeping threads, in the order in which they came.
 //!
-//! A sleeper keeps its place while it looks by itself now and then, and when it was woken but found no room. So no thread waits for
-//! longer than those before it take, which an event count does not promise: there a thread that wakes for a moment goes to
-//! the end.
+//! A sleeper keeps its place while it looks by itself now and then, and when it was woken but found no room. So no thread
+//! waits for longer than those before it take, which an event count does not promise: there a thread that wakes for a moment
+//! goes to the end.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -29,9 +29,13 @@
 //! # Worst cases
 //! - An event waits for a consumer that looks for at most a gap of 1.6 µs, or a quick yield and the threads that run
 //!   meanwhile; for one that sleeps, a wake-up.
-//! - A consumer spends at most 49/16 of the processor time of one that sees ahead.
-//! - A producer in the line waits for the turns of those before it, 32 `S` each, or a lap of the ring if that is longer. If
-//!   the consumers stop for good and leave room, it finds it within 200 ms.
+//! - The waits of a consumer cost at most 49/16 of those of one that sees ahead, a sleep counted as `S`. `S` is a time: a
+//!   sleep takes less of the processor's time, about a tenth where wake-ups are slow.
+//! - A looker that has lost its core is not counted as one before a yield that may last longer than a sleep; the first such
+//!   yield delays the sleepers' events by as much as other threads keep the core.
+//! - A producer in the line waits for the turns of those before it, 32 `S` each, or a lap of the ring if that is longer, as
+//!   long as the producers wait like it: those that use the `try_` forms, or send at a pace of their own, may take the room
+//!   first. If the consumers stop for good and leave room, it finds it within 200 ms.
 //!
 //! # Constants
 //! | constant | unit | reason |
