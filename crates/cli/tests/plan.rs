@@ -181,7 +181,7 @@ fn a_flow_without_a_cap_on_bytes_is_told_so() {
 
 #[test]
 fn a_stage_that_may_go_beyond_the_cap_is_named() {
-    let stage = "[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"exec\"\nexec = [\"cat\"]\n";
+    let stage = "[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"exec\"\nexec = [\"cat\", \"{line}\"]\n";
     let text = format!("memory = \"1MiB\"\n{stage}");
     assert!(planned(&text, &[]).contains("`a` may go beyond that while a payload grows"));
     assert!(!planned(&format!("{text}idempotent = true"), &[]).contains("may go beyond"));
@@ -200,7 +200,7 @@ fn warned(flow: &str, resource: &str, stage: &str) -> Option<String> {
 
 #[test]
 fn resources_that_the_workers_cannot_use_up_are_warned_about() {
-    let exec = "op = \"exec\"\nexec = [\"true\"]\nneeds = { db = 1 }";
+    let exec = "op = \"exec\"\nexec = [\"true\", \"{line}\"]\nneeds = { db = 1 }";
     let append = "op = \"append\"\npath = \"x\"\nline = \"x\"\nneeds = { db = 1 }";
     let keyed = "op = \"append\"\npath = \"x\"\nline = \"x\"\nneeds = { \"db:{line}\" = 2 }";
     for (flow, resource, stage, expected) in [
@@ -242,7 +242,7 @@ fn a_plan_runs_nothing_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
     let text = format!(
-        "[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"exec\"\nexec = [\"touch\", \"{mark}\"]\n\
+        "[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"exec\"\nexec = [\"touch\", \"{mark}\", \"{{line}}\"]\n\
          [[stage]]\nname = \"b\"\nop = \"append\"\npath = \"{mark}\"\nline = \"x\"\nfresh = true",
         mark = mark.display()
     );
