@@ -184,14 +184,14 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
         let function = unsafe { self.take() };
         match start {
             Start::Run => match catch_unwind(AssertUnwindSafe(function)) {
-                // SAFETY: this is the fiber, which has not left its result yet; and so below.
+                // SAFETY: this is the fiber, which has not left its result yet.
                 Ok(value) => unsafe { self.outcome.put(Ok(value)) },
-                // SAFETY: as above.
+                // SAFETY: the fiber leaves its result only afterwards.
                 Err(payload) => unsafe { self.outcome.put(Err(outcome(payload))) },
             },
-            // SAFETY: as above.
+            // SAFETY: the worker runs this code for the fiber, which leaves its result only afterwards.
             Start::Cancelled => unsafe { self.outcome.put(unrun(function, JoinError::Cancelled)) },
-            // SAFETY: as above.
+            // SAFETY: the worker runs this code for the fiber, which leaves its result only afterwards.
             Start::NoStack(error) => unsafe { self.outcome.put(unrun(function, JoinError::NotStarted(error))) },
         }
         // A cancellation does not interrupt destructors that run because the fiber ends.
