@@ -72,7 +72,7 @@ MUTANTS = [
      "a sole unstarted fiber is added relaxed"),
     ("scheduler/end.rs", "        // Pairs with the fence in `has_begun`.\n        fence(SeqCst);\n", "", "the end is announced without a fence"),
     ("scheduler/end.rs", "        fence(SeqCst);\n        self.0.load(SeqCst)\n", "        self.0.load(SeqCst)\n", "the end is looked for without a fence"),
-    ("waiter.rs", "self.is_woken.swap(true, Release);", "self.is_woken.swap(true, Relaxed);", "a thread is woken relaxed"),
+    ("waiter.rs", "self.is_woken.swap(true, Release);", "self.is_woken.swap(true, crate::primitive::Ordering::Relaxed);", "a thread is woken relaxed"),
     ("scheduler/watch.rs", "    if post.seems_to_have_unstarted() {\n        shared.wake_idle();\n    }\n", "",
      "unstarted fibers stay with a worker that is kept"),
 ]

@@ -150,6 +150,23 @@ fn a_fiber_that_joins_sees_the_end_and_what_came_before() {
 }
 
 #[test]
+fn the_end_is_seen_with_what_came_before() {
+    explore(3, || {
+        let pool = Pool::new(&[]);
+        let [target, ending] = fiber(&pool, 1);
+        let worker = thread::spawn(move || {
+            write(&ending);
+            ending.joiner.end();
+        });
+        while !target.joiner.has_ended() {
+            thread::yield_now();
+        }
+        look(&target);
+        worker.join().unwrap();
+    });
+}
+
+#[test]
 fn a_fiber_that_is_cancelled_in_its_join_is_not_touched_after_it_has_left() {
     explore(3, || {
         let posts = posts();
