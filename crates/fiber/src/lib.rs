@@ -54,7 +54,8 @@
 //!
 //! # Thread locals
 //! All fibers of a worker share its thread locals. That is sound, but other fibers of the worker may change a value
-//! during a wait. Use [`fiber_local!`] for a value that belongs to one fiber.
+//! during a wait. Use [`fiber_local!`] for a value that belongs to one fiber. The modes of floating-point arithmetic, such as
+//! the direction of rounding, are the thread's as well: code that changes one must not wait before it has changed it back.
 //!
 //! Two kinds of code expect calls on a thread to end in the reverse order of their beginning, and must not wait: code
 //! that stores a pointer to its stack in a thread local for the duration of a call (the crate `scoped-tls`), and code
@@ -96,7 +97,8 @@
 //! bytes and at least one page of stack. `examples/measure.rs` measures all of this on your machine.
 //!
 //! # How it is proven
-//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`). Another test explores every order
+//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`), joins, control blocks that are used
+//! again, and the end of a runtime (`src/scheduler/model.rs`). Another test explores every order
 //! in which the ends of small channels make their calls. Every test of descriptors runs under
 //! all models of waiting, and so do faults: calls that are interrupted, late, short or failed. Cancellations race with data,
 //! and no byte and no descriptor is lost. Stress tests run random fibers, whose frames carry

@@ -1,4 +1,5 @@
 //! Loom models of the two places where a wake-up could be lost: a fiber's wait, and a worker's sleep.
+//! `scheduler/model.rs` has those of the rest of a fiber's life.
 //!
 //! The models explore the production source: the word of a wait, the inbox, and the event count on which a worker
 //! sleeps. A fiber is a number of waits that the model's worker runs. A lost wake-up is a deadlock, which loom reports.
@@ -100,7 +101,7 @@ fn run(inbox: &Inbox<Fiber, Doorbell>, fiber: &Arc<Fiber>, wakers: u32) {
     }
 }
 
-fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);

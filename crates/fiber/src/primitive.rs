@@ -1,7 +1,30 @@
-//! The atomics that the scheduler uses: the machine's, or loom's in a model.
+//! The atomics and locks that the scheduler uses: the machine's, or loom's in a model.
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
+pub(crate) use {
+    parking_lot::Mutex,
+    std::hint::spin_loop,
+    std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
+};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
+pub(crate) use {
+    loom::hint::spin_loop,
+    loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
+};
+
+/// Loom's mutex with the face of `parking_lot`'s.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Mutex(loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+        self.0.lock().expect("no thread panics under the lock")
+    }
+}

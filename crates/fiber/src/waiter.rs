@@ -6,22 +6,27 @@
 use std::marker::PhantomData;
 use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Release},
-};
 use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::{EventCount, SpinPolicy};
 
 use crate::backtrace::Backtrace;
+use crate::primitive::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 use crate::scheduler::core::{Core, Leave};
 use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::{Reason, Waiting};
 
+/// How a thread looks before it sleeps. Spinning passes time, and a model has none.
+const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy::DEFAULT };
+
 /// A thread outside fibers that may wait.
+// Aligned so that a fiber's joiner has room for its marks.
 #[derive(Debug)]
+#[repr(align(8))]
 pub(crate) struct ThreadWaiter {
     is_woken: AtomicBool,
     bell: EventCount,
@@ -35,7 +40,7 @@ thread_local! {
 }
 
 impl ThreadWaiter {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         ThreadWaiter {
             is_woken: AtomicBool::new(false),
             bell: EventCount::new(),
@@ -51,14 +56,15 @@ impl ThreadWaiter {
     }
 
     pub(crate) fn end_wait(&self) {
-        // Release pairs with the acquire in `block`.
-        self.is_woken.store(true, Release);
+        // Release pairs with the acquire in `block`. It is an exchange so that a wait sees the writes of every earlier
+        // wake-up: it may consume several.
+        self.is_woken.swap(true, Release);
         self.bell.increment();
     }
 
     pub(crate) fn block(&self, deadline: Option<Instant>) {
         let is_woken = || self.is_woken.swap(false, Acquire).then_some(());
-        let _ = self.bell.wait_for_with(is_woken, deadline, SpinPolicy::DEFAULT);
+        let _ = self.bell.wait_for_with(is_woken, deadline, POLICY);
     }
 }
 

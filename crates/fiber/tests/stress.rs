@@ -94,6 +94,51 @@ fn descend(world: &World, random: &mut Random, depth: u64) -> f64 {
     below + 1.0
 }
 
+/// Passes numbers through as many variables as there are registers, with a call of `pause` in each step, at a depth of
+/// some frames.
+#[inline(never)]
+fn mix(seed: u64, depth: u64, steps: u64, pause: &impl Fn()) -> (u64, f64) {
+    let mut words: [u64; 12] = std::array::from_fn(|index| seed.rotate_left(index as u32 * 5));
+    let mut reals: [f64; 6] = std::array::from_fn(|index| (seed >> 12) as f64 + index as f64);
+    for step in 0..steps {
+        pause();
+        for index in 0..12 {
+            words[index] = words[index].rotate_left(7).wrapping_add(words[(index + 1) % 12] ^ step);
+        }
+        for index in 0..6 {
+            reals[index] = reals[index].mul_add(0.75, reals[(index + 1) % 6] * 0.25);
+        }
+    }
+    let below = if depth == 0 { (0, 0.0) } else { mix(seed ^ depth, depth - 1, steps, pause) };
+    (words.into_iter().fold(below.0, |sum, word| sum.rotate_left(1) ^ word), reals.iter().sum::<f64>() + below.1)
+}
+
+#[test]
+fn registers_and_frames_stay_whole_over_many_switches_under_preemption() {
+    const FIBERS: u64 = 20;
+    const FRAMES: u64 = 5;
+    const STEPS: u64 = 1000;
+    let mut random = Random::seeded();
+    for threads in MODES {
+        let runtime = Runtime::start(Options::new(threads).on_report(|_| {})).unwrap();
+        let preemption = Preemption::start().unwrap();
+        let rounds = 2 * stress();
+        runtime.scope(|scope| {
+            for _ in 0..FIBERS {
+                let mut random = random.fork();
+                scope.spawn(move || {
+                    for _ in 0..rounds {
+                        let seed = random.next();
+                        let mixed = mix(seed, FRAMES - 1, STEPS, &yield_now);
+                        assert!(mixed == mix(seed, FRAMES - 1, STEPS, &|| ()), "a register or a frame was overwritten");
+                    }
+                });
+            }
+        });
+        println!("{threads:?}: {} switches, {} stops", FIBERS * FRAMES * STEPS * rounds, preemption.stops());
+    }
+}
+
 #[test]
 fn stacks_locals_and_locks_stay_whole_under_preemption() {
     let mut random = Random::seeded();

@@ -206,6 +206,20 @@ mod tests {
     }
 
     #[test]
+    fn the_report_shows_the_stacks_of_fibers_and_those_that_could_not_be_started() {
+        let mut report = report();
+        assert!(!table(&report, Look::FILE).contains("stacks"));
+        let mut stacks = millstream_flow::StackUse::default();
+        (stacks.stack_bytes, stacks.deepest_bytes) = (64 << 10, 12 << 10);
+        report.stages[1].stacks = Some(stacks);
+        (report.refused_fibers, report.latest_refusal) = (3, Some("no stack".to_owned()));
+        let text = table(&report, Look::FILE);
+        let name = &report.stages[1].name;
+        assert!(text.contains(&format!("stacks      the deepest of {name} 12 KiB of 64 KiB\n")), "{text}");
+        assert!(text.contains("refused     3 fibers not started at once, the latest: no stack\n"), "{text}");
+    }
+
+    #[test]
     fn a_narrow_terminal_wraps_cells_and_loses_none() {
         let text = table(&report(), Look { columns: 50, ..Look::FILE });
         let stages: Vec<_> = text.lines().skip(1).take_while(|line| !line.contains("resource")).collect();

@@ -9,14 +9,13 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::core::Core;
 use super::core_ref::{Block, CoreRef};
 use super::post::Post;
+use crate::primitive::Mutex;
 
 /// The number of blocks in the first chunk. Each further chunk is twice as large, up to `MAX_CHUNK`.
-const FIRST_CHUNK: usize = 64;
+const FIRST_CHUNK: usize = if cfg!(loom) { 1 } else { 64 };
 /// The number of blocks in the largest chunk.
 const MAX_CHUNK: usize = 1024;
 /// The number of blocks that move between a worker and the pool at once.

@@ -3,10 +3,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::sync::atomic::{
-    self as stdatomic, AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use std::sync::atomic::{self as stdatomic, AtomicU64};
 
 use corosensei::{Coroutine, Yielder};
 
@@ -19,7 +16,10 @@ use super::wait_state::WaitState;
 use crate::error::StackError;
 use crate::io::IoModel;
 use crate::locals::Locals;
-use crate::primitive::AtomicPtr;
+use crate::primitive::{
+    AtomicBool, AtomicPtr,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use crate::stack::Stack;
 
 /// The way in which a body begins.

@@ -8,17 +8,16 @@ use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, offset_of};
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::atomic::{
-    AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-    fence,
-};
 
 use super::blocks::Blocks;
 use super::core::Core;
 use super::inbox::Linked;
 use super::local::Local;
-use crate::primitive::AtomicPtr;
+use crate::primitive::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
 
 /// The memory of a control block. It stays a block as long as its [`Blocks`] live, so that any thread may read its count at
 /// any time.
@@ -121,9 +120,11 @@ impl CoreRef {
 impl Clone for CoreRef {
     #[inline]
     fn clone(&self) -> Self {
-        // Relaxed: the caller has a reference, so the fiber is there. A count cannot overflow: each reference takes memory.
+        // Relaxed: the caller has a reference, so the fiber is there. Even references that are forgotten would take
+        // centuries to overflow a count of 64 bits.
         // SAFETY: this is a reference.
-        unsafe { self.block.as_ref() }.references.fetch_add(1, Relaxed);
+        let count = unsafe { self.block.as_ref() }.references.fetch_add(1, Relaxed);
+        debug_assert!(count > 0, "a reference is copied while it lives");
         CoreRef { block: self.block }
     }
 }

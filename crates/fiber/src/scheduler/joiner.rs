@@ -11,25 +11,25 @@
 //!
 //! The words also lead from a fiber to those that wait for it, directly and through others, which is how a cycle is found.
 
-use std::hint::spin_loop;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
-};
-
-use parking_lot::Mutex;
 
 use super::core::Core;
 use super::core_ref::CoreRef;
 use super::local::Local;
+use crate::primitive::{
+    AtomicUsize, Mutex,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    fence, spin_loop,
+};
 use crate::waiter::ThreadWaiter;
 
 const ENDED: usize = 1;
 /// The joiner is a thread.
 const THREAD: usize = 2;
 const PINNED: usize = 4;
+const _: () =
+    assert!(align_of::<Core>() > PINNED && align_of::<ThreadWaiter>() > PINNED, "the marks fit beside addresses");
 
 /// The attempts to change a pinned word before the thread lets others run.
 const SPINS: u32 = 64;
@@ -106,10 +106,8 @@ impl Joiner {
     /// Changes the word as soon as it is not pinned, if `may` allows, and returns the value before.
     fn change(&self, to: impl Fn(usize) -> usize, may: impl Fn(usize) -> bool) -> usize {
         let mut word = self.0.load(Acquire);
-        for tries in 1u32.. {
-            if !may(word) {
-                break;
-            }
+        let mut tries = 0u32;
+        while may(word) {
             if word & PINNED == 0 {
                 // Acquire pairs with the release in `enter`; release publishes what the fiber wrote, or what the joiner did.
                 match self.0.compare_exchange(word, to(word), SeqCst, Acquire) {
@@ -117,7 +115,8 @@ impl Joiner {
                     Err(found) => word = found,
                 }
             } else {
-                // Pins last for some instructions.
+                // A pin lasts for some instructions, unless its thread loses its processor.
+                tries = tries.wrapping_add(1);
                 if tries.is_multiple_of(SPINS) {
                     std::thread::yield_now();
                 } else {
@@ -142,6 +141,14 @@ impl Joiner {
     }
 }
 
+/// Locked during a search: two searches around one cycle would each wait for the other's pins.
+#[cfg(not(loom))]
+static SEARCH: Mutex<()> = Mutex::new(());
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref SEARCH: Mutex<()> = Mutex::new(());
+}
+
 /// Returns whether `target` waits for `fiber`, directly or through others. `fiber` has entered as the joiner of `target`.
 ///
 /// Each fiber of a cycle first enters, and then follows the others. The last one to enter therefore follows the whole cycle
@@ -152,8 +159,9 @@ pub(crate) fn is_in_cycle(fiber: &Core, target: &Core) -> bool {
     if word == 0 || word & THREAD != 0 {
         return false;
     }
-    /// Two searches around one cycle would each wait for the other's pins.
-    static SEARCH: Mutex<()> = Mutex::new(());
+    // The entries of the others come before this fiber's in the total order of sequentially consistent accesses, and hence
+    // before this fence: the loads below see them all.
+    fence(SeqCst);
     let _alone = SEARCH.lock();
     let mut at = fiber;
     let Some(mut next) = at.joiner.pin() else { return false };

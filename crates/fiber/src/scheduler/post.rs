@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 use std::ptr;
-use std::sync::atomic::{
-    AtomicPtr, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
-};
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use super::core::Core;
 use super::core_ref::CoreRef;
 use super::inbox::Inbox;
 use crate::io::EventFd;
+use crate::primitive::{
+    AtomicPtr, Mutex,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// The maximum number of unstarted fibers that a worker takes from another at once.
 pub(super) const MAX_STOLEN: usize = 32;

@@ -3,9 +3,8 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicUsize,
+    AtomicUsize,
     Ordering::{Acquire, Relaxed, SeqCst},
-    fence,
 };
 use std::thread;
 
@@ -14,6 +13,7 @@ use millstream_sync::eventcount::EventCount;
 use super::blocks::Pool;
 use super::core::{Core, Work};
 use super::core_ref::CoreRef;
+use super::end::End;
 use super::idle::Idle;
 use super::local::{Local, take_numbers};
 use super::post::{MAX_STOLEN, Post};
@@ -47,8 +47,7 @@ pub(crate) struct Shared {
     live: AtomicUsize,
     /// Incremented when the last fiber has ended.
     emptied: EventCount,
-    /// Set when the runtime's owner waits for its end.
-    closing: AtomicBool,
+    pub(super) end: End,
     /// The number of fibers so far that were spawned by other threads while no worker was idle.
     next_post: AtomicUsize,
 }
@@ -69,7 +68,7 @@ impl Shared {
             blocking: BlockingThreads::new(options.max_blocking_threads),
             live: AtomicUsize::new(0),
             emptied: EventCount::new(),
-            closing: AtomicBool::new(false),
+            end: End::new(),
             next_post: AtomicUsize::new(0),
             options,
         }
@@ -114,12 +113,8 @@ impl Shared {
         };
         let sole = self.posts.is_empty().then(|| Arc::new(Post::new(0)));
         let [fiber, queued] = block.fill(Core::new(id, traits.name, io, sole, work));
-        if local.is_none() {
-            // Pairs with the fence in `close`: either that finds this fiber, or this thread sees that the runtime closes. A
-            // worker looks for its own fibers instead, in `Local::see_end`.
-            fence(SeqCst);
-        }
-        if self.is_closing() {
+        // A worker asks again in `Local::see_end`.
+        if if local.is_some() { self.end.seems_begun() } else { self.end.has_begun() } {
             fiber.cancel();
         }
         match local {
@@ -133,7 +128,7 @@ impl Shared {
     /// Counts a fiber in, unless there are too many.
     pub(super) fn admit(&self) -> bool {
         let limit = self.options.max_fibers;
-        // Sequentially consistent with the check in `has_ended`, like `closing`; see `has_ended`.
+        // Sequentially consistent with the check in `has_ended`, like `end`; see `has_ended`.
         let is_admitted = self.live.fetch_add(1, SeqCst) < limit || self.live() <= limit;
         if !is_admitted {
             self.leave(1);
@@ -195,7 +190,7 @@ impl Shared {
     pub(super) fn leave(&self, fibers: usize) {
         if self.live.fetch_sub(fibers, SeqCst) == fibers {
             self.emptied.increment();
-            if self.closing.load(SeqCst) {
+            if self.end.has_begun() {
                 self.ring_all();
             }
         }
@@ -204,18 +199,16 @@ impl Shared {
     /// Returns whether the runtime is closing and no fiber is left. By then only fibers can spawn fibers, so none
     /// follows.
     ///
-    /// The last fiber to leave stores `live` and reads `closing`; `close` stores `closing` and rings afterwards. In the
+    /// The last fiber to leave stores `live` and reads `end`; `close` stores `end` and rings afterwards. In the
     /// total order of these accesses, one of the two rings the bells after both stores. A worker that missed one of the
     /// stores took its snapshot before that ring.
     pub(super) fn has_ended(&self) -> bool {
-        self.closing.load(SeqCst) && self.live.load(SeqCst) == 0
+        self.end.has_begun() && self.live.load(SeqCst) == 0
     }
 
     /// Cancels all fibers, and lets the workers exit after the last one.
     pub(crate) fn close(&self) {
-        self.closing.store(true, SeqCst);
-        // Pairs with the fence in `spawn`.
-        fence(SeqCst);
+        self.end.begin();
         self.cancel_all();
         self.ring_all();
     }
@@ -223,11 +216,6 @@ impl Shared {
     /// Cancels all fibers that the caller knows to be there.
     pub(crate) fn cancel_all(&self) {
         self.fibers.all().iter().for_each(|fiber| fiber.cancel());
-    }
-
-    /// Whether the runtime's owner waits for its end.
-    pub(super) fn is_closing(&self) -> bool {
-        self.closing.load(Relaxed)
     }
 
     fn ring_all(&self) {
@@ -244,7 +232,8 @@ impl Shared {
     pub(crate) fn live(&self) -> usize {
         let counted = self.live.load(SeqCst);
         // A worker clears its count before it counts the fibers out, and this comes after the load: a fiber may be counted
-        // a moment too long, and none is missed. Acquire pairs with the release in `Local::count_out`.
+        // a moment too long. One may be missed that is spawned during the call, by a fiber that also ends during the call.
+        // Acquire pairs with the release in `Local::count_out`.
         let ended: usize = self.posts.iter().map(|post| post.ended.load(Acquire)).sum();
         counted.saturating_sub(ended)
     }

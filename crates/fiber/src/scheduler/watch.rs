@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicU64, AtomicUsize,
+    AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
 use std::time::{Duration, Instant};
@@ -28,7 +28,6 @@ pub(crate) struct Clock {
     busy: AtomicUsize,
     /// Rung when the first worker wakes up, and at the end.
     bell: EventCount,
-    is_stopped: AtomicBool,
 }
 
 impl Clock {
@@ -39,7 +38,6 @@ impl Clock {
             has_watch,
             busy: AtomicUsize::new(0),
             bell: EventCount::new(),
-            is_stopped: AtomicBool::new(false),
         }
     }
 
@@ -79,8 +77,8 @@ impl Clock {
         }
     }
 
+    /// Has the watch ask whether the runtime has ended.
     pub(super) fn stop(&self) {
-        self.is_stopped.store(true, SeqCst);
         self.bell.increment();
     }
 }
@@ -92,13 +90,13 @@ struct Seen {
     is_reported: bool,
 }
 
-/// Watches the workers until the clock is stopped and no fiber is left.
+/// Watches the workers until the runtime has ended.
 pub(super) fn watch(shared: &Arc<Shared>) {
     let clock = &shared.clock;
     let mut seen: Vec<Option<Seen>> = shared.posts.iter().map(|_| None).collect();
     loop {
         let key = clock.bell.snapshot();
-        if clock.is_stopped.load(SeqCst) && shared.live() == 0 {
+        if shared.has_ended() {
             return;
         }
         if clock.busy.load(SeqCst) == 0 {

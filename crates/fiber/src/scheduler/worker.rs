@@ -9,6 +9,7 @@ use millstream_sync::eventcount::{Key, SpinPolicy};
 
 use super::core::{Carrier, Leave, Start};
 use super::core_ref::CoreRef;
+use super::end::End;
 use super::local::Local;
 use super::post::Post;
 use super::shared::Shared;
@@ -49,7 +50,7 @@ impl Local {
             let is_fair_turn = tick.is_multiple_of(FAIR_TURNS);
             self.post.inbox.take(|fiber| self.ready.borrow_mut().push_back(fiber));
             if is_fair_turn {
-                self.see_end();
+                self.see_end(End::seems_begun);
                 self.wake_due();
             }
             if tick.is_multiple_of(POLLER_TURNS) {
@@ -198,9 +199,10 @@ impl Local {
 
     /// Cancels all fibers when the worker first sees that the runtime's owner waits for its end. The owner has done so, but
     /// may have missed a fiber that one of this worker's had just spawned; and each later one is cancelled as it is spawned.
-    fn see_end(&self) {
-        // Spawns of a worker with one fiber end with a fence.
-        if !self.is_sole && self.shared.is_closing() && !self.sees_end.replace(true) {
+    fn see_end(&self, has_begun: impl FnOnce(&End) -> bool) {
+        // A worker with one fiber spawns with a fence.
+        if !self.is_sole && !self.sees_end.get() && has_begun(&self.shared.end) {
+            self.sees_end.set(true);
             self.shared.cancel_all();
         }
     }
@@ -227,7 +229,6 @@ impl Local {
     /// Sleeps until there is work. `false` means that there will be none.
     fn rest(&self) -> bool {
         self.count_ended();
-        self.see_end();
         self.wake_due();
         if !self.ready.borrow().is_empty() {
             return true;
@@ -235,6 +236,10 @@ impl Local {
         // A descriptor becomes ready without a sign that a look would see.
         let has_poller = self.poller.borrow().as_ref().is_some_and(Poller::is_in_use);
         if !has_poller && self.alert.look(self.timers.next(), || self.seems_to_have_work()) {
+            return true;
+        }
+        self.see_end(End::has_begun);
+        if !self.ready.borrow().is_empty() {
             return true;
         }
         let key = self.post.inbox.bell.snapshot();
