@@ -108,7 +108,8 @@ fn rtrb(pace: Pace) -> u64 {
     };
     let recv = |receiver: &RefCell<rtrb::Consumer<u64>>| {
         loop {
-            match receiver.borrow_mut().pop() {
+            let popped = receiver.borrow_mut().pop();
+            match popped {
                 Ok(n) => return Some(n),
                 // Nothing comes after the producer has left, which is checked before the ring once more.
                 Err(_) if receiver.borrow().is_abandoned() => return receiver.borrow_mut().pop().ok(),
