@@ -272,8 +272,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let core = &*self.core;
         let Range { start, end } = claim;
         core.consumers.complete(claim);
-        if core.free_space.freed(|| self.hand.has_completed(end)) {
-            core.wake_for_space(start, end);
+        if let Some(wake_at) = core.free_space.freed(end, || self.hand.has_completed(end)) {
+            core.wake_for_space(wake_at, start, end);
         }
     }
 
