@@ -50,7 +50,7 @@ fn fiber(pool: &Pool, id: u64) -> [CoreRef; 2] {
     pool.take().fill(core(id))
 }
 
-/// Reads what the fiber has written, as whoever holds a reference may.
+/// Reads what the fiber has written, as each holder of a reference may.
 fn look(fiber: &Core) {
     // SAFETY: the probe only reads.
     unsafe { fiber.work().run(Start::Run) };
