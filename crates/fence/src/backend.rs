@@ -15,7 +15,7 @@ pub(crate) struct Backend {
     pub(crate) tickets: Tickets,
     /// Makes the back-end ready; the error says what is missing. Must precede `heavy`; calling it again is harmless.
     pub(crate) prepare: fn() -> Result<(), String>,
-    /// The cold side's fence. The error is the kernel's reason for refusing it: then it was not passed.
+    /// The cold side's fence. After an error, which is the kernel's reason for refusing, no fence was passed.
     pub(crate) heavy: fn() -> Result<(), String>,
 }
 

@@ -11,8 +11,8 @@ static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 ///
 /// # Safety
 /// Between each call of `heavy` and its return, every other thread of the program passes a full fence, or is
-/// interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and every fence that
-/// a thread passes later happens after it, as it does where the processor or the thread is started afterwards.
+/// interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and this call happens
+/// before every later fence, as it does if the processors or the threads are started afterwards.
 ///
 /// ```ignore
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }

@@ -14,7 +14,7 @@ pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
 static FAST: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &symmetric::BACKEND];
 /// Tried before the fast one for callers that can wait some milliseconds.
 static CHEAP: [&Backend; 1] = [&barrierd::backend::BACKEND];
-/// Tried before the fast one for callers that would rather wait than disturb.
+/// Tried before the fast one for callers that would rather wait than interrupt other cores.
 static QUIET: [&Backend; 2] = [&global::BACKEND, &barrierd::backend::BACKEND];
 
 /// The work of [`light`]; a copy of [`fast`]'s answer that one plain load reads.
@@ -81,7 +81,7 @@ pub(crate) fn cheap() -> &'static Choice {
     rather(&CHEAP, &CHOICE)
 }
 
-/// The choice for callers that would rather wait than disturb.
+/// The choice for callers that would rather wait than interrupt other cores.
 pub(crate) fn quiet() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     rather(&QUIET, &CHOICE)
@@ -90,12 +90,13 @@ pub(crate) fn quiet() -> &'static Choice {
 /// The first of these back-ends that works, otherwise the fast one.
 fn rather(order: &[&'static Backend], choice: &'static OnceLock<Choice>) -> &'static Choice {
     let fast = fast();
-    // Where the light side fences, the heavy side disturbs no core; and a back-end named by the environment holds for
-    // all kinds.
+    // If the light side passes full fences, the heavy side interrupts no core anyway; and a back-end named by the
+    // environment applies to every kind of fence.
     if !fast.backend.asymmetric || asked().as_deref() == Some(fast.backend.name) {
         return fast;
     }
-    // The fast one is in force and is not tried again: even if it is refused by now, a full fence would be too little.
+    // The fast back-end is in force and is not tried again: even if the kernel refuses it by now, a full fence would
+    // not pair with the free light fences.
     choice.get_or_init(|| Choice::make(order, None, fast.backend))
 }
 

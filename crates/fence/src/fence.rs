@@ -30,8 +30,8 @@ pub struct Fence {
     priority: Priority,
 }
 
-/// The kernel refuses every kind of heavy fence, although light fences are free because it once accepted one: a sandbox
-/// was entered meanwhile.
+/// The kernel refuses every kind of heavy fence. It accepted one when the process started to use light fences, which
+/// rely on it; the process has entered a sandbox since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
@@ -59,7 +59,7 @@ impl Fence {
     pub const FAST: Fence = Fence { priority: Priority::Fast };
     /// Without an interrupt to other cores where the daemon [`barrierd`](crate::barrierd) runs.
     pub const CHEAP: Fence = Fence { priority: Priority::Cheap };
-    /// Without an interrupt to other cores, as long as there is a way.
+    /// Without an interrupt to other cores, where the machine offers a way.
     pub const QUIET: Fence = Fence { priority: Priority::Quiet };
 
     /// Passes a heavy fence.
@@ -101,11 +101,11 @@ impl Fence {
         grace::issue(self.choice().backend).map_err(|reason| Refused { reason })
     }
 
-    /// A future fence: [`Ticket::is_done`] tells when a heavy fence has passed that began after this call.
+    /// A future fence: [`Ticket::is_done`] tells when a heavy fence that began after this call has ended.
     ///
     /// Lock-free for [`FAST`](Fence::FAST) and [`CHEAP`](Fence::CHEAP); a quiet ticket takes a short lock of this
-    /// crate. Cost: a full fence and a load. A cheap ticket takes both twice, and also sends the daemon a message (1
-    /// µs) if virtual time, which advances every 5 µs or so, has advanced since the last one; a quiet ticket also wakes
+    /// crate. Cost: a full fence and a load. A cheap ticket costs two of each, and a message to the daemon (1 µs) if
+    /// virtual time, which advances every 5 µs or so, has advanced since the last message; a quiet ticket also wakes
     /// the thread that serves quiet tickets.
     #[must_use]
     pub fn ticket(self) -> Ticket {
@@ -132,8 +132,8 @@ impl Fence {
 ///
 /// # Safety
 /// For a program without `std`: between each call of `heavy` and its return, every other thread passes a full fence, or
-/// is interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and every fence
-/// that a thread passes later happens after it, as it does where the processor or the thread is started afterwards.
+/// is interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and this call
+/// happens before every later fence, as it does if the processors or the threads are started afterwards.
 ///
 /// ```
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }

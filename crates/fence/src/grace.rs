@@ -31,9 +31,8 @@ pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
 /// The smallest number of a fence that begins after this call, and so comes after everything the caller wrote.
 ///
 /// The caller's writes, this full fence, and the load come in this order. If the load finds `n`, the addition that
-/// makes it `n + 1` comes later in the counter's order, and the heavy fence after that addition comes later than this
-/// one. The load reads an older value than the addition writes, with this fence before the load and the heavy fence
-/// after the addition: so the heavy fence comes after everything written before this call.
+/// makes it `n + 1` comes later in the counter's order. This fence precedes the load, and the heavy fence follows that
+/// addition; so the heavy fence comes after this one, and after everything written before this call.
 pub(crate) fn next() -> u64 {
     fence(Ordering::SeqCst);
     BEGUN.load(Ordering::Relaxed) + 1

@@ -6,8 +6,8 @@
 //!
 //! This is not documented: it is how x86 kernels happen to work, and three cases are known where it does not hold.
 //! Other processors, such as AArch64, broadcast the invalidation without an interrupt, so this is x86 only. Newer AMD
-//! processors can, too (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor does it; in both cases
-//! the back-end declines. It exists for kernels and sandboxes without membarrier(2).
+//! processors can broadcast it as well (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor
+//! invalidates; in both cases the back-end declines. It exists for kernels and sandboxes without membarrier(2).
 
 use crate::backend::{Backend, Tickets};
 

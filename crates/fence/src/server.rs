@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::fence::Fence;
 use crate::grace;
 
-/// The largest number of a fence that a ticket holder wants.
+/// The largest fence number that a ticket holder waits for.
 static WANTED: Mutex<u64> = Mutex::new(0);
 /// Signals that WANTED has grown.
 static REQUESTED: Condvar = Condvar::new();
@@ -75,7 +75,8 @@ struct Gone;
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        // The lock makes sure that a ticket's holder that has read the state before sleeps by now, and is woken.
+        // A ticket holder that read the old state did so under this lock and sleeps by now, so the notification wakes
+        // it.
         let _wanted = lock();
         STATE.store(GONE, Ordering::Relaxed);
         SERVED.notify_all();

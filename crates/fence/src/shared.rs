@@ -42,7 +42,7 @@ impl std::fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// Lets the heavy fences of all processes reach the threads of this one, from now to its end.
+/// Lets the heavy fences of all processes reach the threads of this one, from now until it ends.
 ///
 /// Costs a few system calls, and from then on an interrupt whenever a process on the machine issues a [`heavy`] fence
 /// while this one runs. A child of `fork` should call it again.

@@ -1,4 +1,4 @@
-//! Two threads write one word each and read the other's: with a light and a heavy fence, never do both miss.
+//! Two threads write one word each and read the other's: with a light and a heavy fence, they never both miss.
 
 mod support;
 

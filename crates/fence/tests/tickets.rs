@@ -1,4 +1,4 @@
-//! A ticket is done when a fence has passed that began after it was drawn, and not before.
+//! A ticket is done once a fence that began after it was drawn has ended, and not before.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;

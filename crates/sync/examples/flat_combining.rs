@@ -5,9 +5,9 @@
 //! does the same work: the first one's store fails, and no thread has waited for it.
 //!
 //! A thread reads its result without the lock. Meanwhile the version that it reads may cease to be the current one, and
-//! its owner may overwrite it with a next result that may never be published. So the reader checks afterwards whether
-//! the version was the current one all the while, as with a sequence lock. The word that it checks counts publications:
-//! an owner publishes the same version again and again, so the version's index alone would not tell.
+//! its owner may overwrite it with a result that is never published. So the reader checks afterwards whether the
+//! version stayed the current one throughout, as with a sequence lock. The word that it checks counts publications: an
+//! owner publishes the same version again and again, so the version's index alone would not tell.
 
 use std::sync::atomic::{
     AtomicU64,

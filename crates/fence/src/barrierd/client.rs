@@ -112,17 +112,16 @@ impl std::error::Error for Gone {}
 pub struct Client {
     view: View,
     socket: OwnedFd,
-    /// The processors that matter; if empty, all do.
+    /// The processors that matter to this client; an empty list stands for all.
     cpus: Vec<usize>,
-    /// One more than the latest virtual time for which the daemon was asked, so that 0 means never.
+    /// One more than the latest virtual time requested from the daemon; 0 if none was requested.
     asked: AtomicU64,
     /// This connection's number.
     number: usize,
 }
 
 impl Client {
-    /// Connects to the daemon whose folder `MILLSTREAM_BARRIERD` names, otherwise to that of
-    /// `/run/millstream-barrierd`.
+    /// Connects to the daemon in the folder that `MILLSTREAM_BARRIERD` names, otherwise in `/run/millstream-barrierd`.
     ///
     /// Blocks for as long as the daemon takes to answer, a second at most.
     ///
@@ -168,8 +167,8 @@ impl Client {
 
     /// Restricts the client to these processors.
     ///
-    /// That is correct for threads that the kernel lets run nowhere else, from before a moment is drawn until it has
-    /// passed; the caller vouches for this.
+    /// The caller vouches that the threads in question run on no other processor from before a moment is drawn until it
+    /// has passed.
     ///
     /// # Panics
     /// If `cpus` is empty, or contains a processor that is not possible on this machine.
@@ -218,8 +217,8 @@ impl Client {
     /// The same by the clock: whether every processor that matters passed after this time of `CLOCK_MONOTONIC`, in
     /// nanoseconds, which the caller read after a full fence.
     ///
-    /// The answer is as reliable as the agreement of the processors' clocks, and therefore not certain; virtual time
-    /// is.
+    /// The answer is as reliable as the agreement of the processors' clocks, and therefore not certain; an answer in
+    /// virtual time is.
     #[must_use]
     pub fn has_passed_clock(&self, since_ns: u64) -> bool {
         let passed = self.every(|cpu| self.view.time(cpu) > since_ns);
@@ -249,8 +248,8 @@ impl Client {
             return Ok(());
         }
         let left = || deadline.saturating_duration_since(Instant::now());
-        // While the daemon leaves requests unread, processors still write their times: the loop looks at those, and the
-        // request comes last.
+        // While the daemon leaves requests unread, processors still write their times, so the loop checks those first
+        // and requests last.
         let end = deadline.min(Instant::now() + LOOK);
         while self.does_without() && Instant::now() < end {
             let most = end.saturating_duration_since(Instant::now()).min(LOOK_MEANWHILE);
@@ -265,13 +264,13 @@ impl Client {
         // The daemon may have stopped reading just before this request.
         let most = if self.does_without() { LOOK_MEANWHILE } else { LOOK };
         if self.sleep(since, left().min(most))? == Slept::TimedOut && most == LOOK && !left().is_zero() {
-            // The request may have met a full socket, or `asked` may remember another moment's request.
+            // The socket may have been full, or `asked` may hold the request of another moment.
             self.send(since);
         }
         Ok(())
     }
 
-    /// Sleeps until the daemon announces progress, or the time is over.
+    /// Sleeps until the daemon announces progress or the time-out expires.
     fn sleep(&self, since: VirtualTime, most: Duration) -> Result<Slept, Gone> {
         let turn = self.turn();
         let before = turn.load(Ordering::Acquire);
@@ -298,8 +297,8 @@ impl Client {
         found < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
     }
 
-    /// Whether the daemon currently leaves this connection's requests in the socket, because their user has used up its
-    /// part of the daemon's share. The daemon reads them once the user has earned time again.
+    /// Whether the daemon currently leaves this connection's requests in the socket, because the client's user has used
+    /// up its part of the daemon's processor time. The daemon reads them once the user has earned time again.
     ///
     /// Wait-free; a load.
     #[must_use]
@@ -325,7 +324,8 @@ impl Client {
         if self.cpus.is_empty() { (0..self.view.cpus()).all(passed) } else { self.cpus.iter().all(|cpu| passed(*cpu)) }
     }
 
-    /// The futex to sleep on. A client of only some processors may be done when the minimum of all has not changed.
+    /// The futex to sleep on. For a client of only some processors, a moment may have passed although the minimum over
+    /// all processors has not changed.
     fn turn(&self) -> &AtomicU32 {
         let PageHead { turn, least_turn, .. } = self.view.page();
         if self.cpus.is_empty() { least_turn } else { turn }
@@ -353,7 +353,7 @@ enum Slept {
     Passed,
     /// The daemon has announced progress.
     Woken,
-    /// The time is over.
+    /// The time-out has expired.
     TimedOut,
 }
 

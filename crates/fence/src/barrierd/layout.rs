@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"barrierd");
 /// The version of this layout; a client that finds another one must stop.
 pub const VERSION: u32 = 2;
-/// Virtual time advances with the first processor that passes this many nanoseconds after the last advance. That is
-/// sooner than a thread that has read it can wake another one, and seldom enough for a machine of any size to share the
-/// counter's cache line.
+/// Virtual time advances with the first processor that passes this many nanoseconds after the last advance. The
+/// interval is shorter than a thread takes to read the counter and wake another thread, and long enough for a machine
+/// of any size to share the counter's cache line.
 pub const ADVANCE_NS: u64 = 5_000;
 /// The largest number of possible processors.
 pub const MAX_CPUS: usize = 8192;
@@ -82,8 +82,8 @@ pub struct PageCpu {
 #[derive(Debug)]
 #[repr(C)]
 pub struct PageClient {
-    /// Not zero while the daemon leaves this connection's requests in the socket, because their user has used up its
-    /// part of the daemon's share. A hint: a waiting client then looks for itself.
+    /// Not zero while the daemon leaves this connection's requests in the socket, because the client's user has used up
+    /// its part of the daemon's processor time. A hint: a waiting client then looks for itself.
     pub rests: AtomicU32,
 }
 

@@ -102,9 +102,9 @@ impl View {
         unsafe { self.times.start.byte_add(size_of::<TimesHead>()).cast::<TimesCpu>().add(cpu).as_ref() }
     }
 
-    /// The latest virtual time that was read before a full barrier which this processor is known to have passed.
+    /// The latest virtual time after which this processor is known to have passed a full barrier.
     ///
-    /// Acquire: everything written on that processor before is visible to the caller.
+    /// Acquire: everything written on that processor before the barrier is visible to the caller.
     #[must_use]
     pub fn virtual_time(&self, cpu: usize) -> u64 {
         let (program, daemon) = (&self.times_cpu(cpu).virtual_time, &self.page_cpu(cpu).virtual_time);
@@ -112,7 +112,7 @@ impl View {
         program.load(Ordering::Acquire).max(daemon.load(Ordering::Acquire)).max(all.load(Ordering::Acquire))
     }
 
-    /// The same by the clock.
+    /// The same as a time of `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn time(&self, cpu: usize) -> u64 {
         let (program, daemon) = (&self.times_cpu(cpu).time, &self.page_cpu(cpu).time);

@@ -4,8 +4,8 @@ use super::shards::Shards;
 
 /// The largest number recorded.
 ///
-/// Costs and progress are those of [`Counter`](super::Counter). Most numbers change nothing, and then recording is a
-/// comparison.
+/// Costs and progress are those of [`Counter`](super::Counter). Most numbers change nothing; recording such a number is
+/// one comparison.
 ///
 /// ```
 /// use millstream_sync::counter::{Maximum, Minimum};
@@ -21,7 +21,7 @@ use super::shards::Shards;
 pub struct Maximum(Shards<1>);
 
 impl Maximum {
-    /// A maximum of no numbers yet.
+    /// A maximum without numbers.
     #[must_use]
     pub const fn new() -> Self {
         Maximum(Shards::new())
@@ -52,7 +52,7 @@ impl Default for Maximum {
 pub struct Minimum(Maximum);
 
 impl Minimum {
-    /// A minimum of no numbers yet.
+    /// A minimum without numbers.
     #[must_use]
     pub const fn new() -> Self {
         Minimum(Maximum::new())

@@ -5,8 +5,8 @@ use super::shards::Shards;
 /// A current amount: the sum of all additions less all subtractions, from any thread.
 ///
 /// Costs and progress are those of [`Counter`](super::Counter). While other threads add and subtract, a reader may see
-/// a value that the gauge never had: it may see a subtraction without the addition before it, and the value may be
-/// negative for that reason.
+/// a value that the gauge never had: it may see a subtraction without the addition before it, so that the value may
+/// even be negative.
 ///
 /// ```
 /// use millstream_sync::counter::Gauge;

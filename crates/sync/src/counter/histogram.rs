@@ -37,7 +37,7 @@ pub struct Distribution {
 }
 
 impl Histogram {
-    /// A histogram of no numbers yet.
+    /// A histogram without numbers.
     #[must_use]
     pub const fn new() -> Self {
         Histogram(Shards::new())

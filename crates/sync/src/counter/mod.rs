@@ -25,11 +25,10 @@
 //!
 //! # Why not one word?
 //! A word that several cores write moves between their caches, at 25 to 70 ns a move; an atomic addition to it costs
-//! that much as soon as two cores do it. Dropping the atomicity does not help the speed, since the moves remain, and it
-//! loses updates: half of them with two threads that do nothing else, and still many if additions are rare, since a
-//! thread that is preempted between load and store writes back a value that is a time slice old. Alexandra Fedorova's
-//! *Treacherous shared counters* describes a storage engine that ran at a quarter of its speed because of such
-//! statistics.
+//! that much as soon as two cores do it. A plain addition is no faster, since the moves remain, and it loses updates:
+//! half of them with two threads that do nothing else, and still many if additions are rare, since a thread that is
+//! preempted between load and store writes back a value that is a time slice old. Alexandra Fedorova's *Treacherous
+//! shared counters* describes a storage engine that ran at a quarter of its speed because of such statistics.
 //!
 //! So each processor has a word of its own ([`percpu`](crate::percpu)): no atomic instruction, and no lost update.
 //! Where the kernel has no restartable sequences, the threads share as many words as there are processors, by atomic
@@ -41,8 +40,8 @@
 //! concurrently; so it is exact once all adding threads are done. With additions only, a later sum is never smaller.
 //!
 //! # When not to use it
-//! When each addition needs to know the total (a ticket, a limit, a reference count): that is an atomic word's job.
-//! When there are few additions and many sums: a sum reads twice as many words as there are processors.
+//! When each addition needs to know the total (a ticket, a limit, a reference count), take an atomic word. When there
+//! are few additions and many sums, take one, too: a sum reads twice as many words as there are processors.
 //!
 //! # Sources
 //! Fedorova's article above; Dave Dice, Yossi Lev and Mark Moir, *Scalable statistics counters* (SPAA 2013), for how

@@ -10,7 +10,7 @@ use super::sleep::Sleeping;
 use super::spin_policy::SpinPolicy;
 use super::word::Width;
 
-/// The type behind all event counts. Its parameters are how the count is incremented and which threads may wait; the
+/// The type behind all event counts. Its parameters say how the count is incremented and which threads may wait; the
 /// [module](super) names each useful combination.
 ///
 /// Waiting is the same for all of them. A count with many incrementers is incremented here, one with a single
@@ -312,10 +312,10 @@ impl<W: Width, S: Scope> Count<Many<W>, S> {
 
     /// Adds `n` and wakes at most `most` of the sleeping waiters: threads first, then tasks, the longest waiting first.
     ///
-    /// For interchangeable waiters of which `most` can do all the new work: when `n` units arrive for a set of workers,
-    /// `add_waking(n, n)`. The others sleep on although the count changed. A wake-up is never wasted: a waiter that
-    /// gives up hands it on or returns [`Waited::Changed`], and a waiter that is woken with an up-to-date key has
-    /// checked for work after the increment.
+    /// This suits interchangeable waiters of which `most` can do all the new work: when `n` units arrive for a set of
+    /// workers, call `add_waking(n, n)`. The other waiters sleep on although the count changed. A wake-up is never
+    /// wasted: a waiter that gives up hands it on or returns [`Waited::Changed`], and a waiter that is woken with an
+    /// up-to-date key has checked for work after the increment.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;

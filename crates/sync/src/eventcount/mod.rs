@@ -12,9 +12,9 @@
 //! | any thread | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
 //! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | on x86-64 about a store and a half; elsewhere two loads, a store, a [light fence](millstream_fence::light) |
 //!
-//! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and publishing
-//! is the increment), or if a waiter may be kept from running while the count wraps around: with 32 bits, a waiter that
-//! does not run during exactly 2³¹ or 2³² increments (a few seconds of nothing but increments) takes the count for
+//! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and an
+//! increment publishes), or if a waiter may be kept from running while the count wraps around: with 32 bits, a waiter
+//! that does not run during exactly 2³¹ or 2³² increments (a few seconds of nothing but increments) finds the count
 //! unchanged and waits for one more increment.
 //!
 //! An event count does not exclude other threads and does not hand over a value: it tells *that* something changed, not
@@ -117,7 +117,7 @@ mod word;
 mod x86_64;
 
 /// The parameters of [`Count`], for the tests and benchmarks of this workspace: they run each kind of count on every
-/// machine, the portable one included. The aliases below name every combination of use to a program.
+/// machine, the portable one included. The aliases below name every combination that is useful to a program.
 #[doc(hidden)]
 pub mod parameters {
     pub use super::kind::{Kind, SoleKind};

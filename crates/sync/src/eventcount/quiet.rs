@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::kind::Announced;
 
-/// Measures for how long the count has stood still with the flag set.
+/// Measures how long the count has stood still with the flag set.
 #[derive(Debug)]
 pub(super) struct Quiet {
     since: Instant,

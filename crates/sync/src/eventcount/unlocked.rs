@@ -26,8 +26,8 @@ use crate::primitive::Ordering;
 /// kernel then still finds the value on which it waits. The fence interrupts each core that runs the process:
 ///
 /// - An interrupt comes between two instructions, never inside one, so each `add` lies wholly before or wholly after
-///   it. Before: the interrupt drained the sum to memory, the waiter finds another value and does not sleep. After: the
-///   `add` reads the word as the waiter left it, with the flag, and the incrementer wakes the waiter.
+///   it. If before, the interrupt drained the sum to memory, so the waiter finds another value and does not sleep. If
+///   after, the `add` reads the word as the waiter left it, with the flag, and the incrementer wakes the waiter.
 /// - An incrementer that did not run during the fence has passed a full barrier since its last instruction, in the
 ///   switch away from it, and the kernel checks which cores run the process after the waiter's flag is in memory. So
 ///   its sums are in memory as above, and the code it executes after the switch back sees the flag.
@@ -36,8 +36,8 @@ use crate::primitive::Ordering;
 /// while the value is the same: that waiter's flag may still be overwritten, since its own fence is yet to come, and
 /// the first waiter would rely on that flag. Therefore the flag disappears only together with a change of the value.
 /// When the incrementer finds the flag only by the sign of its sum, it wakes the waiters and leaves the flag set; the
-/// next increment removes it, at the price of one more system call. A consequence: the kernel needs to compare only the
-/// value, and the flag may lie outside of the futex word.
+/// next increment removes it, at the price of one more system call. As a consequence, the kernel needs to compare only
+/// the value, and the flag may lie outside the futex word.
 ///
 /// Without such a fence, the waiter sleeps for short, growing times and checks again, for a second after it saw the
 /// flag; if the value is then still the same, it sleeps without limit. Interrupts drain each core's buffer, and the

@@ -14,7 +14,7 @@ pub trait Width: Send + Sync + 'static {
     const BITS: u32;
 }
 
-/// The operations that event counts need of an atomic integer. A `u32` wraps around as usual.
+/// The operations that event counts need from an atomic integer. A `u32` wraps around as usual.
 pub trait Word: Send + Sync {
     #[cfg(not(loom))]
     const ZERO: Self;

@@ -17,17 +17,16 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 ///
 /// # Why no wake-up is lost
 /// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, passes a heavy fence, and then
-/// checks the lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. Of such a
-/// pair of fences one comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third
-/// thread that will release it later. If it is the heavy one, the releasing thread finds a sleeper and no call, and
-/// calls: it increments the event count. The waiter took its snapshot of the count before it cleared the flag, so its
-/// wait ends.
+/// checks the lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. One fence of
+/// such a pair comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third thread
+/// that will release it later. If it is the heavy one, the releasing thread finds a sleeper and no call, and calls: it
+/// increments the event count. The waiter took its snapshot of the count before it cleared the flag, so its wait ends.
 ///
 /// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
 /// the event count or is about to, so a waiter wakes up. That waiter either acquires the lock while it spins, and
-/// clears the flag before its own release; or it clears the flag, passes its heavy fence, and checks the lock. We found
-/// the flag still set, so that fence comes after our light one: the waiter finds the lock free, or taken by a thread
-/// that releases it later.
+/// clears the flag before its own release; or it clears the flag, passes its heavy fence, and checks the lock. The
+/// releasing thread found the flag still set, so that fence comes after its light one: the waiter finds the lock free,
+/// or taken by a thread that releases it later.
 #[derive(Debug)]
 pub struct Adaptive {
     taken: AtomicBool,

@@ -24,11 +24,11 @@
 //! # When the standard mutex is the right choice
 //! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles, which a
 //! thread that holds the lock for a microsecond does not notice. It poisons itself when its holder panics, which these
-//! locks do not. And it makes no system call that interrupts other cores: a thread that goes to sleep on an `Adaptive`
-//! does, so an `Adaptive` suits no lock that is mostly contended and held for long. A lock that only spins is wrong
-//! wherever a thread may be preempted while it holds the lock, which is everywhere but in a real-time set-up: with more
-//! threads than cores the waiters burn their time slices until the holder runs again. All spin locks here yield every
-//! now and then, which mends the worst of it and no more.
+//! locks do not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an `Adaptive`
+//! makes one, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A lock that only spins
+//! is wrong wherever a thread may be preempted while it holds the lock, which is everywhere but in a real-time set-up:
+//! with more threads than cores the waiters burn their time slices until the holder runs again. All spin locks here
+//! yield every now and then, which only mitigates the worst case.
 //!
 //! # Why they exclude, even on weakly ordered machines
 //! An acquisition is a read-modify-write of one word: of all threads that find it free only one makes it taken, since
@@ -38,14 +38,14 @@
 //! That the section stays *inside* is another matter. A weakly ordered machine (ARM, POWER) could perform the section's
 //! loads before it takes the word, while another thread is still inside, or perform its last stores after it frees the
 //! word. So acquiring is an *acquire*: nothing that follows it in the program is performed before it. Releasing is a
-//! *release*: everything before it is visible when it is. The pair meets in the word: the acquiring thread reads the
-//! value that the previous holder's release stored, and so sees everything the previous holder wrote. x86-64 orders
-//! loads with loads and stores with stores by itself; there the orderings only keep the compiler in check, and a plain
-//! store releases a lock. Code that omits them runs on x86-64 and fails elsewhere, which is why the models in
+//! *release*: a thread that sees it sees everything before it. The two pair through the word: the acquiring thread
+//! reads the value that the previous holder's release stored, and so sees everything the previous holder wrote. x86-64
+//! orders loads with loads and stores with stores by itself; there the orderings only keep the compiler in check, and a
+//! plain store releases a lock. Code that omits them runs on x86-64 and fails elsewhere, which is why the models in
 //! `models.rs` explore weak orderings, too.
 //!
 //! One old processor breaks its promise: early Opterons may let a load after a locked instruction read a stale value
-//! (erratum 147). On such a processor all locks here put a load fence there.
+//! (erratum 147). On such a processor all locks here put a load fence after the instruction.
 //!
 //! # Source of the idea
 //! Nathan Taylor's talk on locks in a shared allocator, for the spin locks; Thomas Anderson, *The performance of spin

@@ -2,7 +2,7 @@
 
 use crate::primitive::spin_loop;
 
-/// The number of checks after which a spinning thread yields: the holder may be waiting for just this core.
+/// The number of checks after which a spinning thread yields: the holder may be waiting for this very core.
 const CHECKS_PER_YIELD: u32 = 100;
 /// The shortest and the longest back-off in pause instructions, the longest being some ten microseconds, and the factor
 /// by which it grows.
@@ -37,7 +37,7 @@ impl Checks {
 /// itself. The pauses grow fast, since each check takes the line from the holder.
 pub(super) struct Backoff {
     pauses: u32,
-    /// The number of back-offs of the longest kind so far.
+    /// The number of back-offs of maximum length so far.
     longest: u32,
 }
 

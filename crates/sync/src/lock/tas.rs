@@ -21,7 +21,8 @@ impl Flag {
     fn clear(&self) {
         #[cfg(not(loom))]
         self.0.store(false, Ordering::Release);
-        // Loom does not know that a failed swap comes directly after the value it read, and orders it after this store.
+        // Loom does not know that a failed swap directly follows the store whose value it read, and orders the swap
+        // after this store.
         #[cfg(loom)]
         self.0.swap(false, Ordering::Release);
     }

@@ -74,8 +74,9 @@ impl Area {
     fn find() -> Option<Area> {
         if COMMON_OFFSET.load(Relaxed) == UNKNOWN {
             let private = if has_concurrency_ids() { word::CONCURRENCY } else { word::CPU };
-            // Every thread comes to the same conclusion, and a thread that does not see it yet concludes again. But two
-            // threads must never number their slots differently; so the store of this word comes first.
+            // Every thread that determines the offset finds the same one, and a thread that does not see it yet
+            // determines it again. But two threads must never number their slots differently, so the store of this word
+            // comes first.
             PRIVATE.store(private, Relaxed);
             COMMON_OFFSET.store(registration::libc_offset().unwrap_or(OWN), Release);
             return Area::current();

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::pages::{Pages, processors};
 use super::words::MAX_WORDS;
 
-/// A page for each processor, and as many for threads that cannot use those. Chunks are never freed: words given back
-/// are handed out again.
+/// A page for each processor, and as many again for threads that cannot use those. Chunks are never freed: words given
+/// back are handed out again.
 struct Chunk {
     pages: Pages,
     taken: [bool; MAX_WORDS],

@@ -26,8 +26,8 @@
 //!
 //! # Fallback
 //! [`Words`], [`Bag`] and [`Revocable`] work everywhere with the same results: where a thread has no [`Area`], and
-//! after four aborted attempts, the operation takes another path, with atomic instructions and on other words. So a
-//! thread that is single-stepped by a debugger, which aborts each of its sections, makes progress as well.
+//! after four aborted attempts, the operation takes another path, with atomic instructions and on other words. So even
+//! a thread that is single-stepped by a debugger, which aborts each of its sections, makes progress.
 //!
 //! # Source of the idea
 //! Paul Turner, Andrew Hunter and Mathieu Desnoyers for the system call; Paul Khuong for its further uses.

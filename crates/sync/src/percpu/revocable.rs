@@ -18,7 +18,7 @@ use super::{Activity, Area, activity};
 /// holder's own, and one [section](super) both checks and stores. A thread that takes the lock away restarts the
 /// sections of all others, and from then on every store of the former holder fails. The guarded data must make sense
 /// after each single store: prepare a new version out of the readers' sight, and publish it by one store. A thread that
-/// reads a version without the lock checks afterwards whether that version was current all the while, since the owner
+/// reads a version without the lock checks afterwards whether that version stayed current throughout, since the owner
 /// may have begun to overwrite it with the next one. For this check it compares a word that has a different value for
 /// each publication.
 ///
@@ -63,8 +63,8 @@ pub struct Ownership<'a> {
     lock: &'a Revocable,
     /// An even number that no other ownership in use has.
     token: u64,
-    /// Confines the value to one thread: two threads that store at once would each take the other's pin for the loss of
-    /// the lock.
+    /// Confines the value to one thread: if two threads stored at once, each would mistake the other's pin for the loss
+    /// of the lock.
     _of_one_thread: PhantomData<Cell<()>>,
 }
 

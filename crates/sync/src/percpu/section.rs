@@ -104,7 +104,7 @@ impl Here {
     }
 }
 
-/// Runs the section that `arch` defines under this name, with further operands; evaluates to its outcome.
+/// Runs the section that `arch` defines under this name, with further operands, and evaluates to the section's outcome.
 macro_rules! run {
     ($text:ident, $here:ident, $slots:ident, $($operand:tt)*) => {{
         let mut outcome = -1_i32;

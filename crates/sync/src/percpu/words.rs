@@ -11,7 +11,7 @@ use super::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE, Slots};
 /// The largest number of adjacent words: as many as a page holds.
 pub(super) const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 
-/// Some words, in one copy for each processor and as many copies for threads that cannot use those.
+/// Some words, in one copy for each processor, and as many copies again for threads that cannot use those.
 ///
 /// A change goes to the copy of the processor on which it runs, by a [section](super). After four aborted
 /// sections, or where the kernel has no sections, it goes by an atomic instruction to a copy that the thread's number
@@ -32,7 +32,7 @@ pub(super) const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 pub struct Words {
     first: NonNull<u64>,
     len: u32,
-    /// Number of copies that belong to processors; as many after them belong to threads.
+    /// Number of copies that belong to processors; as many again, after them, belong to threads.
     processors: u32,
 }
 

@@ -4,7 +4,7 @@
 //! releases the words of all other threads, one after another, as an interrupt reaches one core after another. So a
 //! light and a heavy fence order each other, whereas two light fences, unlike two full fences, do not.
 //!
-//! If the environment asks for symmetric fences, both are plain full fences, as the real ones then are.
+//! If the environment asks for symmetric fences, both are plain full fences, like the real ones in that case.
 //!
 //! The fences are made of accesses rather than of loom's fences for a second reason: loom may switch threads between
 //! two accesses, but never between an access and the fence that follows it.

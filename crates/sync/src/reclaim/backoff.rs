@@ -2,8 +2,8 @@
 
 use crate::primitive::spin_loop;
 
-/// A back-off that doubles with each failure, up to some microseconds: while one thread stays away, the other works
-/// with the cache lines at hand, and both are faster for it.
+/// A back-off that doubles with each failure, up to some microseconds: while one thread stays away, the other keeps the
+/// cache lines, and both finish sooner.
 pub(super) struct Backoff {
     spins: u32,
 }

@@ -40,7 +40,7 @@
 //! A child of `fork` has one thread. Objects that other threads had retired are not freed in the child. Guards that
 //! other threads had in the process's collector hold back no objects there; guards of any other
 //! [`Collector`](epoch::Collector) do, so make a new collector. A hazard of another thread keeps the one object that it
-//! protects. (The library does not notice a child that is made by a bare `clone`.)
+//! protects. (The library does not notice a child made by a bare `clone`.)
 
 #[cfg(feature = "std")]
 mod backoff;

@@ -48,7 +48,7 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
 
     /// The current value, for as long as the caller keeps it.
     ///
-    /// Wait-free; a locked addition more than [`read`](Snapshot::read).
+    /// Wait-free; costs a locked addition more than [`read`](Snapshot::read).
     #[must_use]
     pub fn get(&self) -> Arc<T> {
         let reading = self.read();

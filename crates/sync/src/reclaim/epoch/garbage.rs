@@ -36,8 +36,8 @@ impl Bags {
     }
 }
 
-/// The garbage of threads that have ended: a stack that is only ever taken whole, so its nodes need no reclamation of
-/// their own. Lock-free.
+/// The garbage of threads that have ended: a stack that is only ever taken as a whole, so its nodes need no reclamation
+/// scheme. Lock-free.
 pub(super) struct Orphans<G> {
     latest: AtomicPtr<Orphan<G>>,
 }

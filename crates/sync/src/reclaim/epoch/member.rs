@@ -48,7 +48,7 @@ impl Local {
         Guard::new(self.member(), &self.shared)
     }
 
-    /// Ensures that this local can retire `objects` more objects and then have at most `limit` waiting to be freed.
+    /// Ensures that this local can retire `objects` more objects and still have at most `limit` waiting to be freed.
     /// Call it *before* unlinking objects, while there is still a choice.
     ///
     /// Epochs cannot bound garbage by themselves: one reader that stops holds back every object retired after it

@@ -49,13 +49,13 @@
 //! object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle and Scott, "Interval-based
 //! memory reclamation", 2018) need a header in each object and a comparison for each load. Here a load stays a load,
 //! and the *stall is reported*: a writer that has a limit asks for room before it unlinks, and if there is none, it
-//! learns by how many epochs the oldest reader is behind. For protection object by object there is
+//! learns by how many epochs the oldest reader is behind. For the protection of individual objects there is
 //! [`hazard`](super::hazard), where objects are retired in the same way.
 //!
 //! # Source of the idea
 //! Keir Fraser's epochs (2004); the single grace period over a published 64-bit epoch is that of user-space RCU
-//! (Desnoyers, McKenney, Stern, Dagenais and Walpole, 2012) without its phases, since the number does not wrap; Paul
-//! Khuong's fence on the reclaiming side only.
+//! (Desnoyers, McKenney, Stern, Dagenais and Walpole, 2012) without its phases, since the number does not wrap; the
+//! fence on the reclaiming side only is Paul Khuong's.
 
 mod collector;
 mod default_collector;

@@ -12,8 +12,8 @@
 //! - The light fence comes after (3). Then all reads that follow in the reader see (1).
 //!
 //! A reader that sleeps between reading the epoch and publishing it may publish an old one. Then it holds back more
-//! than it needs to, until it leaves; no object is freed too early, since the argument nowhere uses that the published
-//! epoch is recent. So one grace period is enough, and the reader does not read the epoch a second time.
+//! than it needs to, until it leaves; no object is freed too early, since the argument does not rely on a recent epoch.
+//! So one grace period is enough, and the reader does not read the epoch a second time.
 //!
 //! A reader that refreshes its guard publishes a newer epoch and passes no fence. A scan that still finds the older one
 //! holds back more than it needs to; a scan that finds the newer one is in the first case, by the same acquiring load.
@@ -21,8 +21,8 @@
 //! A list entry that is added after the scan began belongs to a reader whose light fence comes after (3): the addition
 //! precedes the fence in its thread, and would be visible otherwise.
 //!
-//! All stores to the state are releasing: whichever state the scan reads with acquire, it comes after the end of each
-//! earlier reading section of its thread.
+//! All stores to the state are releasing: whichever state the scan reads with acquire, each earlier reading section of
+//! that thread has ended before the read.
 //!
 //! Where light fences are free, the state has no [`FENCED`] flag, so an entering reader tests nothing but its own
 //! state.
@@ -45,7 +45,7 @@ const DEPTH: u64 = FENCED - 1;
 /// flags.
 pub(super) struct Participant(AtomicU64);
 
-/// The work that remains after leaving.
+/// The work that remains after a guard is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     Nothing,

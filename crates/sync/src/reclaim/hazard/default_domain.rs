@@ -83,7 +83,7 @@ pub fn stats() -> Stats {
 }
 
 /// Calls `work` with this thread's hazards, and clears them. If `work` retires, it must do so last: destructors may
-/// come back here.
+/// call this function again.
 #[inline(always)]
 pub(in crate::reclaim) fn with_hazards<R>(work: impl FnOnce(&[Hazard<'static>; SLOTS], &Local<'static>) -> R) -> R {
     with_own(|own| {

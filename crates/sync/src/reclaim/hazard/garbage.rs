@@ -131,7 +131,7 @@ impl Garbage {
         lists.filling.push(object);
         if lists.filling.len() >= lists.enough.max(shared.settings.batch) {
             self.collect(shared);
-            // One entry per batch, so each object left behind costs constant time.
+            // Each batch tends one idle entry, so each object left behind costs constant time.
             if !self.is_busy() && shared.take_note() {
                 self.tend(shared, 1);
             }

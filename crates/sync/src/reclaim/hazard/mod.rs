@@ -54,8 +54,8 @@
 //! Where every heavy fence is refused (a sandbox entered later forbids them), no object is freed and no call panics.
 //!
 //! # Source of the idea
-//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper; Paul Khuong's fence on the
-//! reclaiming side only.
+//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper; the fence on the reclaiming
+//! side only is Paul Khuong's.
 
 #[cfg(feature = "std")]
 mod default_domain;

@@ -8,7 +8,7 @@
 //! - The light fence comes before (4). Then the slot shows the object at (5), and it is kept, unless the reader has
 //!   cleared the slot since.
 //! - The light fence comes after (4). Then (2) sees (3), which removed the object: the reader did not find it at (2),
-//!   or it found another object that has been put there since, at the same address. That one is not freed before it is
+//!   or it found another object that has been published since at the same address. That one is not freed before it is
 //!   retired in turn.
 //!
 //! A slot that is added after the scan began belongs to a reader whose light fence comes after (4).
