@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Do 1000 bins of 30 000 balls reach a fill of 97.5 % in at least 98 % of all cases before the first bin is full? And
-//! do 1000 bins of 128 000 fill better than 100 bins of 60 000, or is such a difference chance? Every ball is thrown, so
-//! the answers take a minute.
+//! do 1000 bins of 128 000 balls fill better than 100 bins of 60 000, or is the difference due to chance? The program
+//! throws every ball, so the answers take a minute.
 
 use std::error::Error;
 

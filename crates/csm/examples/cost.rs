@@ -63,7 +63,7 @@ fn bound(calls: u64, a: f64, b: f64, eps: f64) -> f64 {
     })
 }
 
-/// The slowest bounds of a grid of shapes and errors from end to end.
+/// The slowest bounds on a grid that spans all shapes and errors.
 fn slowest() {
     let mut sizes: Vec<f64> = (-30..=53).step_by(3).map(|power| 2f64.powi(power) * 1.0).collect();
     sizes.extend([0.5, 1.0, 2.0, 3.0, 10.0, 100.0, 1000.0, 1023.0, 1024.0, 1500.0, 4000.0, 1e6, 2f64.powi(53)]);

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A cell of the grid is a threshold, a number of trials and a distance of the observed rate from the threshold, in
-//! standard deviations; its cost is the median of nine runs over counts around there. Counts that speak against a
+//! standard deviations; its cost is the median of nine runs over counts near that point. Counts that speak against a
 //! direction have a level at once, so only counts that speak for it are measured.
 
 use std::error::Error;
@@ -55,7 +55,7 @@ fn cost(test: &Test, threshold: f64, trials: u64, deviations: f64) -> Option<f64
     let deviation = (n * threshold * (1.0 - threshold)).sqrt();
     let counts: Vec<(u64, u64)> = (0..COUNTS as u64)
         .map(|i| {
-            // One after another, each with counts of its own.
+            // The levels are computed one after another, each with counts of its own.
             let trials = trials + i * (trials / 1000);
             let near = deviations * (1.0 + 0.002 * i as f64);
             (trials, trials as f64 * threshold + near * deviation)

@@ -1,5 +1,6 @@
 //! The mean number of trials that each method takes until it decides, by exact computation, and the probability that it
-//! stops at the threshold itself (relative to its error), beside a beta-binomial mixture tuned to the answer.
+//! stops if the rate is the threshold itself (relative to its error), beside a beta-binomial mixture tuned to the true
+//! rate.
 //!
 //! `cargo run --release -p millstream-csm --example sample_numbers`
 

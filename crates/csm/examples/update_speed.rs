@@ -14,7 +14,7 @@ const TRIALS: usize = 20_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut random = Random::seeded(1);
-    // A rate so near to the threshold that no claim is decided.
+    // The rate is so near the threshold that no claim is decided.
     let outcomes: Vec<bool> = (0..TRIALS).map(|_| random.uniform() < 0.99).collect();
     for (name, setup) in [
         ("mixture", Setup::new(Claim::AtLeast(0.99), 1e-6)),
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mean = nanoseconds(TRIALS, || values.iter().for_each(|&value| drop(black_box(driver.observe(value)))));
     println!("     mean: observe {mean:.2} ns ({:?})", driver.status().progress);
 
-    // Each with an error of its own, as the latest tests are kept.
+    // Each test has an error of its own, since the latest tests are cached.
     let build = |i: usize| Test::new(0.99, -13.8 - i as f64 * 1e-6, Method::Balanced).unwrap();
     println!(
         "building a balanced test: {:.0} us",

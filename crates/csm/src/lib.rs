@@ -1,8 +1,8 @@
 //! Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side.
 //!
 //! "At least 99 % of requests are fast enough." How many requests does it take to say so, and be wrong once in a
-//! million times? With this crate: check after each one, stop when it says so, and the promise holds, however long you
-//! go on.
+//! million times? With this crate, check after each request and stop when it decides; the promise holds, however long
+//! you go on.
 //!
 //! ```
 //! use millstream_csm::{Claim, Driver, Setup, Verdict};
@@ -38,7 +38,7 @@
 //!
 //! A promise such as "wrong once in a million" is a theorem about real numbers. A program rounds. Here every rounding
 //! and every truncation goes the way that makes the promise more certain to hold: evidence is reported no stronger than
-//! it is, an interval no narrower. Where a test stops, the exact mathematics stops too.
+//! it is, and an interval no narrower. Where a test here stops, the exact test stops too.
 //!
 //! That takes numbers with proven errors, which are built here from IEEE 754 arithmetic alone, without any function of
 //! the system's mathematical library. So the results are the same, bit for bit, on every machine, and stay so. They are

@@ -1,4 +1,4 @@
-//! The permutation test: would so large a difference between two samples arise by chance?
+//! The permutation test: would a difference this large between two samples arise by chance?
 //!
 //! If both samples come from the same distribution, then the assignment of values to samples is arbitrary: any division
 //! of all values into samples of the same sizes is as likely as the observed one. So divide them again at random, and

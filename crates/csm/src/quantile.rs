@@ -1,7 +1,7 @@
 //! A quantile of any distribution, between two of the values observed.
 //!
-//! If a value that is at most the `q`-quantile counts as a success, the success rate is at least `q`; if only a value
-//! below the quantile does, the rate is at most `q`, whatever the distribution. So a confidence sequence for a quantile
+//! Whatever the distribution, the share of values that are at most the `q`-quantile is at least `q`, and the share of
+//! values below the quantile is at most `q`. Either share is a success rate. So a confidence sequence for a quantile
 //! depends on ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with applications to A/B
 //! testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest value, unless improbably
 //! few values are at most the quantile, and at most the `high`-th smallest, unless improbably many are below it. Each
@@ -37,7 +37,7 @@ pub struct Ranks {
 /// `q` or the error is not between 0 and 1, or there are too many values.
 ///
 /// # Cost
-/// Some 100 levels, so less than a millisecond.
+/// Some 100 levels, which take less than a millisecond.
 pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     check_counts(n, 0)?;
     let test = test(q, error)?;

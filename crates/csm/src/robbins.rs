@@ -17,8 +17,8 @@
 //!
 //! # Why the level is never below the true one
 //! `n!`, `s!` and `(n-s)!` come from Stirling's series, which is enveloping: wherever it is cut, it is off by less than
-//! the first term left out. On paper, the large terms of the three cancel against `s ln alpha` and
-//! `(n-s) ln(1 - alpha)`:
+//! the first term left out. The large terms of the three are cancelled on paper against `s ln alpha` and `(n-s) ln(1 -
+//! alpha)`:
 //!
 //! ```text
 //! s ln(alpha n / s) + (n-s) ln((1-alpha) n / (n-s)) + 1/2 ln(n (n+1)^2 / (2 pi s (n-s))) + d(n) - d(s) - d(n-s)
@@ -55,7 +55,7 @@ use crate::{Decision, Direction, Error};
 /// comparison is strict. The direction is that of the observed rate. If the rate is at `alpha` or on the *other* side
 /// of it, the probability that the direction is ever given is at most `e^log_eps`. Take [`Direction::Above`]: above
 /// `alpha`, one more success lowers the level, so the counts that give the direction form an up-set. Their probability
-/// therefore grows with the rate, and at `alpha` Robbins bounds it.
+/// therefore grows with the rate, and Robbins' bound holds at `alpha`.
 ///
 /// # Rounding
 /// The returned level is never below the true one, so rounding can only make the criterion wait longer, and the
@@ -63,8 +63,8 @@ use crate::{Decision, Direction, Error};
 /// `10^6` trials and by less than `1e-9 max(1, |level|)` up to [`MAX_TRIALS`](crate::MAX_TRIALS).
 ///
 /// # Errors
-/// `s > n`, `n` above [`MAX_TRIALS`](crate::MAX_TRIALS), `alpha` outside `[0, 1]`, `log_eps` not a number
-/// or positive. `log_eps` of minus infinity is an `eps` of 0: it never stops.
+/// `s > n`, `n` above [`MAX_TRIALS`](crate::MAX_TRIALS), `alpha` outside `[0, 1]`, `log_eps` not a number or positive.
+/// A `log_eps` of minus infinity is an `eps` of 0, at which the test never stops.
 ///
 /// # Cost
 /// Some 100 ns, whatever the counts.

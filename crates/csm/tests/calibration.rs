@@ -16,7 +16,7 @@ fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
                 let promised = if method == Method::OneSided { 2.0 * error } else { error };
                 let stopped = power.holds + power.fails;
                 assert!(stopped <= promised, "{method} at {p}, {error}: stops with {stopped}");
-                // ... and uses more than a tenth of that.
+                // The test uses more than a tenth of its error.
                 assert!(p == 0.001 || stopped > 0.1 * promised, "{method} at {p}, {error}: only {stopped}");
                 assert!(power.holds <= error && power.fails <= error, "{method} at {p}, {error}: {power:?}");
             }
@@ -26,7 +26,7 @@ fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
 
 #[test]
 fn a_one_sided_test_stops_at_its_threshold_with_up_to_twice_its_error() {
-    // Each direction keeps the error, and no more is promised: the two add up.
+    // Each direction keeps the error by itself; the two add up.
     let stopped = |p: f64, error: f64, trials| {
         let test = Test::new(p, error.ln(), Method::OneSided).unwrap();
         let power = test.power(p, trials).unwrap();
@@ -149,7 +149,7 @@ fn verdict_and_interval_together_are_wrong_no_more_often_than_promised() {
             worst = worst.max(wrong);
         }
     }
-    // ... and it comes to more than half of that.
+    // The worst case comes to more than half of the error.
     assert!(worst > 0.5 * error, "{worst}");
 }
 

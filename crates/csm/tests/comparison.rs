@@ -4,7 +4,7 @@ use millstream_csm::compare::{Paired, Smaller, fixed_samples, samples};
 use millstream_csm::random::Random;
 use millstream_csm::{Error, quantile};
 
-/// A pair whose ratio has the median `ratio`, now and then a tie.
+/// A pair whose ratio has the median `ratio`; now and then a tie.
 fn pair(ratio: f64, random: &mut Random) -> (f64, f64) {
     let first = 1.0 + random.uniform();
     if random.uniform() < 0.1 {
@@ -139,7 +139,7 @@ fn fixed_samples_detect_a_fifth_with_three_hundred_values() {
 fn equal_distributions_are_called_different_no_more_often_than_promised() {
     let (error, runs) = (0.2, 600);
     let mut random = Random::seeded(6);
-    // With ties, and without.
+    // Four digits give ties, 1e9 gives none.
     for digits in [4.0, 1e9] {
         let mut wrong = 0u32;
         for _ in 0..runs {

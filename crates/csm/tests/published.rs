@@ -1,8 +1,8 @@
 //! The figures that Paul Khuong printed in articles on the confidence sequence method.
 //!
 //! They, too, are rounded to the safe side. The values here lie between the printed ones and the truth. The printed
-//! ones come from Robbins' inequality for factorials, which is Stirling's series without its next term, and, for the
-//! Beta distribution, from a series that stops early; they have the slack of both.
+//! ones come from Robbins' inequality for factorials, which is Stirling's series cut after one term, and, for the Beta
+//! distribution, from a series that stops early; they have the slack of both.
 
 use millstream_csm::{Side, beta_bound, log_choose, robbins};
 

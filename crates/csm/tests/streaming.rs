@@ -40,7 +40,7 @@ proptest! {
         // The counts are all the evidence.
         let status = single.status();
         let resumed = Driver::resume(&setup, status.trials, status.successes).unwrap().status();
-        // (Half a verdict that the counts no longer show is forgotten.)
+        // A side that was proven earlier, but that the counts no longer prove, is forgotten.
         if !matches!(claim, Claim::Within { .. }) || resumed.progress == status.progress {
             prop_assert_eq!(resumed, status);
         }
@@ -61,7 +61,7 @@ proptest! {
         prop_assert_eq!(one.stop.is_some(), other.stop.is_some());
         prop_assert!(one.stop.is_none() || one.stop != other.stop);
         prop_assert!((one.level - other.level).abs() <= 1e-12 * (1.0 + one.level.abs()), "{:?} {:?}", one, other);
-        // Exactly at the threshold as well.
+        // The observed rate is exactly at the threshold as well.
         let (n, s) = (n * 8, n * u64::from(eighths));
         let (one, other) = (a_test(p, -5.0, method), a_test(1.0 - p, -5.0, method));
         let (one, other) = (one.stop(n, s).unwrap().level, other.stop(n, n - s).unwrap().level);
@@ -163,7 +163,7 @@ fn a_drivers_tests_have_the_share_of_the_error_that_their_method_leaves_them() {
         (at_most, Method::Robbins, 1.5),
         (within, Method::Balanced, 3.0),
         (between, Method::Blend, 1.5),
-        // Each of its directions has it.
+        // Each direction of this method has the whole error.
         (at_least, Method::OneSided, 3.0),
         (within, Method::OneSided, 6.0),
     ] {
@@ -179,7 +179,8 @@ fn a_watched_intervals_ends_are_each_others_mirror_images() {
             for error in [0.5, 0.05, 1e-6] {
                 let high = interval::watched(n, s, error).unwrap().high;
                 let low = interval::watched(n, n - s, error).unwrap().low;
-                // Exact, as the end is above 1/2; the last rate that is ruled out is the same for both ends.
+                // The difference is exact, as the end is above 1/2; the last rate that is ruled out is the same for
+                // both ends.
                 let beyond = 1.0 - high;
                 assert!(beyond <= low && low - beyond <= 2.0 * f64::EPSILON, "{s} of {n}, {error}: {high} and {low}");
             }

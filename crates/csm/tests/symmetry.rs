@@ -70,7 +70,7 @@ proptest! {
         prop_assert!((0.0..=1.0).contains(&low.bound) && (0.0..=1.0).contains(&low.complement), "{:?}", low);
     }
 
-    /// Quantiles nearer to an end than the smallest normal float, or than any float, are among them.
+    /// Among the quantiles are some that are nearer to an end than the smallest normal float, or than any float.
     #[test]
     fn shapes_close_to_zero_have_bounds_too(a in -30.0f64..3.0, b in -30.0f64..3.0, part in 1u64..1 << 53) {
         // A multiple of 2^-53, so that the complement is a float.

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Claims jobs, does them, and publishes them again, until all are done.
+/// Claims jobs, does them, and publishes them again, until all jobs are done.
 fn work(path: &str, worker: u64) -> Result<(), Box<dyn Error>> {
     let slab = options().open_or_create(path)?;
     let cache = slab.cache()?;
@@ -45,7 +45,7 @@ fn work(path: &str, worker: u64) -> Result<(), Box<dyn Error>> {
 fn do_available_jobs(slab: &Slab<Job>, cache: &Cache<Job>) -> Result<u64, Box<dyn Error>> {
     let mut did = 0;
     for object in slab.live() {
-        // Another worker may be faster, and then the job is its own.
+        // Another worker may be faster, and then the job belongs to that worker.
         let Ok(mut job) = cache.claim(object.handle) else { continue };
         if job.done == 0 {
             job.result = job.number * job.number;

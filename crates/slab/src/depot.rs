@@ -9,14 +9,14 @@
 //!
 //! The depot is a Treiber stack with a chain of objects at each node, so one exchange moves a whole chain. The head is
 //! 128 bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange raises. The
-//! tag is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. At 64 bits it never wraps:
-//! at 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave it 32 bits, which wrap
-//! within minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
+//! tag is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. With 64 bits the tag never
+//! wraps: at 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave 32 bits for the tag,
+//! which wrap within minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
 //!
 //! # A kill between two instructions
-//! A process may die with a chain in its hands, just before its exchange of the head or just after it. From the outside
-//! the two look the same, unless the exchange leaves a trace. So each cache announces in its slot the operation that it
-//! is about to do and the tag that the head will have, and the head names the cache that exchanged it last. Before
+//! A process may die while it moves a chain, just before its exchange of the head or just after it. Other processes
+//! cannot tell the two apart unless the exchange leaves a trace. So each cache announces in its slot the operation that
+//! it is about to do and the tag that the head will have, and the head names the cache that exchanged it last. Before
 //! another cache exchanges the head, it notes the head's tag in the slot of the cache that the head names. So a dead
 //! cache's exchange happened if and only if
 //!
@@ -33,14 +33,14 @@ use crate::word::{Generation, State, Word};
 /// The index that stands for no object.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Contents of shared memory that no sequence of this library's instructions leaves there.
+/// Contents of shared memory that no sequence of this library's instructions can have left there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) what: &'static str,
     pub(crate) at: u64,
 }
 
-/// A free object in the hands of one cache.
+/// A free object that one cache holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) generation: Generation,
@@ -82,8 +82,8 @@ pub(crate) fn next_chain(link: u64) -> u32 {
     (link >> 32) as u32
 }
 
-/// The depot, wherever its parts lie. An exchange adds `STEP` to the tag; with a `STEP` of 0, a model shows the ABA
-/// problem.
+/// The depot, wherever its parts are in memory. An exchange adds `STEP` to the tag; with a `STEP` of 0, a model shows
+/// the ABA problem.
 #[derive(Clone, Copy)]
 pub(crate) struct Depot<'a, const STEP: u64 = 1> {
     pub(crate) head: &'a AtomicU128,
@@ -111,8 +111,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         let second = next(self.links[first as usize].load(Ordering::Relaxed));
 
         let mut head = Head::unpack(self.head.load(Ordering::Acquire));
-        // The announcement comes first: from here on a survivor finds the whole chain by it, whatever the objects'
-        // words say.
+        // The announcement comes first: from here on a survivor finds the whole chain by the announcement, whatever the
+        // objects' words say.
         self.slots[usize::from(slot)].announce(Intent::Give(first), head.tag.wrapping_add(STEP));
         for entry in chain {
             // Release: the word does not become free before the announcement is visible.
@@ -172,9 +172,9 @@ impl<const STEP: u64> Depot<'_, STEP> {
         taken
     }
 
-    /// Completes the announced operation of a dead cache. Afterwards the words of all objects that the cache had in its
-    /// hands name its slot. A call that was interrupted may be repeated from the beginning. The caller must be the
-    /// slot's only owner.
+    /// Completes the announced operation of a dead cache. Afterwards the words of all objects that the cache was moving
+    /// name its slot. A call that was interrupted may be repeated from the beginning. The caller must be the slot's
+    /// only owner.
     ///
     /// # Errors
     /// When the chain leads outside the slab.
@@ -222,7 +222,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
         Ok(())
     }
 
-    /// Exchanges the head if it is still the one that was read; the tag rules out a head that has changed and come
+    /// Exchanges the head if it is still the one that was read; the tag rules out a head that has changed and changed
     /// back.
     fn exchange(&self, old: Head, first: u32, slot: u16) -> Result<(), Head> {
         let new = Head { first, by: u32::from(slot) + 1, tag: old.tag.wrapping_add(STEP) };
@@ -232,8 +232,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         outcome.map(drop).map_err(Head::unpack)
     }
 
-    /// Visits the objects of a chain; returns their number. The walk ends even if others change the chain meanwhile,
-    /// perhaps with a [`Damage`].
+    /// Visits the objects of a chain; returns their number. The walk ends even if other caches change the chain
+    /// meanwhile, though perhaps with a [`Damage`].
     pub(crate) fn walk(
         &self,
         first: u32,

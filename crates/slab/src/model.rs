@@ -51,8 +51,8 @@ impl Store {
         taken
     }
 
-    /// Writes to objects in the caller's hands. Loom panics if another thread has one of them as well, or if its last
-    /// holder's writes are not visible.
+    /// Writes to objects that the caller holds. Loom panics if another thread holds one of them as well, or if the
+    /// writes of its last holder are not visible.
     fn touch(&self, entries: &[Entry]) {
         for entry in entries {
             // SAFETY: `with_mut` makes loom panic if another thread accesses the object at the same time.
@@ -97,7 +97,7 @@ fn an_exchange_followed_by_one_of_another_cache_is_known_to_have_happened() {
             taken.len()
         });
         let taken = store.take::<1>(0, 1);
-        // As if this cache had died with its chain in hand, before it settled its announcement.
+        // This is the state after this cache has died with its chain, before it settled its announcement.
         let head = Head::unpack(store.head.load(crate::primitive::Ordering::Acquire));
         let own = &store.slots[0];
         let target = own.target.load(crate::primitive::Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The rights of a `fork`ed child over its parent's caches and their objects.
+//! The operations that a forked child may perform on its parent's caches and their objects.
 #![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -57,9 +57,9 @@ fn allocation_and_free_are_linearizable_from_any_thread() {
                 let object = log.record_as(Op::ALLOC, (), alloc, |object| object.as_ref().map(|o| o.handle().index()));
                 let Some(object) = object else { continue };
                 match (n + thread as u64) % 3 {
-                    // The owner frees it, while it is private.
+                    // The owner frees the object while it is private.
                     0 => log.record(Op::FREE, object.handle().index(), || drop(object)),
-                    // Any thread frees it.
+                    // Any thread frees the object.
                     _ => passed.lock().unwrap().push(object.publish()),
                 }
                 let other = (n % 2 == 0).then(|| passed.lock().unwrap().pop()).flatten();
@@ -149,7 +149,7 @@ fn looked_before_it_took() -> History {
         together.wait();
         for _ in 0..1000 {
             if let Some(object) = log.record(Op::ALLOC, (), alloc) {
-                // Held for a while, so that the other allocation can't be linearized before or after.
+                // The object is held for a while, so that the other allocation can't be linearized before or after.
                 (0..40).for_each(|_| thread::yield_now());
                 log.record(Op::FREE, object, || taken[object as usize].store(false, Ordering::SeqCst));
             }

@@ -106,7 +106,7 @@ fn a_claimed_object_is_out_of_reach_and_its_handle_stays_valid() {
     assert_eq!(object.publish(), handle);
     assert_eq!(slab.read(handle).unwrap(), 2);
 
-    // Dropped, it is freed, and its handles are stale.
+    // Dropping the object frees it and makes its handles stale.
     drop(other.claim(handle).unwrap());
     assert!(matches!(slab.read(handle), Err(Error::Stale { .. })));
     sound(slab.raw());
@@ -443,13 +443,13 @@ fn a_parcel_that_goes_to_and_fro_is_filled_with_the_objects_freed_in_it() {
         assert_eq!((parcel.raw().len(), parcel.raw().kept()), (150, 0));
         assert_eq!((slab.raw().usage().allocated(), slab.raw().usage().held), (150, 150));
         for object in slab.raw().live() {
-            // Each time in another life.
+            // The object is in another life each time.
             assert!(seen.insert(object.handle.index(), object.handle.generation()) < Some(object.handle.generation()));
         }
         let slab = slab.clone();
         parcel = std::thread::spawn(move || {
             let other = slab.cache().unwrap();
-            // The objects put in last, as they were written.
+            // The objects that were put in last come out first, as they were written.
             let last = parcel.pop(&other).unwrap().unwrap();
             assert_eq!(*last, round * 1000 + 149);
             drop(last);
@@ -474,7 +474,7 @@ fn a_parcel_keeps_at_most_its_largest_fill_until_it_is_flushed() {
     let cache = slab.cache().unwrap();
     let mut parcel = slab.parcel().unwrap();
     for _ in 0..50 {
-        // Objects of the cache, which gets the parcel's kept ones in exchange.
+        // The cache gets the parcel's kept objects in exchange for its own.
         (0..10).for_each(|n| parcel.push(cache.alloc(n).unwrap()).unwrap());
         parcel.raw().clear(cache.raw()).unwrap();
         assert_eq!(parcel.raw().kept(), 10);

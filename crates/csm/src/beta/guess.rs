@@ -1,4 +1,4 @@
-//! An approximate quantile of a Beta distribution, from which the search starts. Only the time depends on its accuracy.
+//! An approximate quantile of a Beta distribution, from which the search starts. Its accuracy affects only the time.
 //!
 //! A normal distribution's quantile `z` gives the starting point: the rate at which `a + b` times the Kullback-Leibler
 //! divergence from the mean is `z^2 / 2`. That is Temme's first approximation, which holds far out in the tail, too.

@@ -3,19 +3,17 @@
 //! The lower bound is a number `x` with a proof of `I_x(a, b) <= eps`, as near to the quantile as the proof permits.
 //!
 //! # How, and why it is on the right side
-//! In `t = ln(x / (1-x))` the density of the Beta distribution, `e^(a t) (1 + e^t)^-(a+b)`, is log-concave
-//! for all shapes, and so then is its distribution function (Prékopa). A tangent to a concave function lies
-//! above it:
+//! In `t = ln(x / (1-x))` the density of the Beta distribution, `e^(a t) (1 + e^t)^-(a+b)`, is log-concave for all
+//! shapes, and therefore so is its distribution function (Prékopa). A tangent to a concave function lies above it:
 //!
 //! ```text
 //! ln I(t) <= ln I(t0) + (t - t0) f(t0) / I(t0)
 //! ```
 //!
-//! So one proven evaluation at any `t0` proves a bound for all `t`, and the bound is where the right side equals
-//! `ln eps`: Newton's step *is* the proof. The [search](guess) for `t0` needs no proof; the nearer it is to the
-//! quantile, the less the tangent gives away: `d^2 (f/I - L) / 2` for a step `d`, where `L` is the density's
-//! logarithmic slope; the last step keeps that below `2^-46`. As `e^d >= 1 + d`, the odds after the step are on the
-//! safe side as well.
+//! So one proven evaluation at any `t0` proves a bound for all `t`, and the bound is where the right side equals `ln
+//! eps`: Newton's step *is* the proof. The [search](guess) for `t0` needs no proof; the nearer it is to the quantile,
+//! the less the tangent loses: `d^2 (f/I - L) / 2` for a step `d`, where `L` is the density's logarithmic slope. The
+//! last step keeps that loss below `2^-46`. As `e^d >= 1 + d`, the odds after the step are on the safe side as well.
 //!
 //! The upper bound is the complement of the lower bound for the shapes exchanged.
 
@@ -57,10 +55,9 @@ const MAX_SHAPE: f64 = 9_007_199_254_740_992.0;
 
 /// A bound that a Beta(`a`, `b`) variable exceeds, towards its side, with a probability of at most `eps`.
 ///
-/// [`Side::Low`] gives the largest provable `x` with `P(X < x) <= eps`, [`Side::High`] the smallest with
-/// `P(X > x) <= eps`. The bound and its complement differ from the quantile and its complement by less than `1e-12` of
-/// themselves, if they are normal floats and no shape is below 1; for a shape below 1, by about `1e-12` of themselves
-/// divided by the shape.
+/// [`Side::Low`] gives the largest provable `x` with `P(X < x) <= eps`, [`Side::High`] the smallest with `P(X > x) <=
+/// eps`. The bound and its complement differ from the quantile and its complement by a relative error below `1e-12`, if
+/// they are normal floats and no shape is below 1; for a shape below 1, of about `1e-12` divided by the shape.
 ///
 /// At the extremes: a shape of 0 has all probability at one end, so both bounds are there; an `eps` of 0 gives the end
 /// of the side (0 for [`Side::Low`], 1 for [`Side::High`]), and an `eps` of 1 the opposite end.
@@ -110,7 +107,7 @@ fn check_shape(what: &'static str, shape: f64) -> Result<(), Error> {
 const ZERO: BetaBound = BetaBound { bound: 0.0, complement: 1.0 };
 const ONE: BetaBound = BetaBound { bound: 1.0, complement: 0.0 };
 
-/// A limit on the steps: more than any quantile takes that lies within the range of the floats.
+/// A limit on the steps, which no quantile within the range of the floats reaches.
 const MAX_STEPS: u32 = 100;
 
 /// The largest provable `x` with `I_x(a, b) <= eps`.
@@ -143,7 +140,7 @@ fn low(a: f64, b: f64, eps: f64) -> BetaBound {
         let Some(moved) = odds.moved(way) else {
             return odds.at_the_end();
         };
-        // A long last step is as safe as a short one, only its bound is less close. A step is the last if no float is
+        // A long last step is as safe as a short one, but its bound is less close. A step is the last if no float is
         // nearer, or if the distance is within the proof's uncertainty, as with the smallest shapes.
         let nearest = moved == odds || missing.abs() <= 4.0 * tails.lower.radius || steps_left == 0;
         if step.is_short() || (nearest && safe > -0.5) {

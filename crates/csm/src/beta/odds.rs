@@ -36,7 +36,8 @@ impl Odds {
         }
     }
 
-    /// About the odds times `e^step`; `None` if these are at the end of the floats, and the step leads beyond it.
+    /// About the odds times `e^step`; `None` if the odds are at the end of the range of floats and the step leads
+    /// beyond it.
     pub(super) fn moved(self, step: f64) -> Option<Self> {
         match self {
             Odds::Of(x) if x <= MIN_POSITIVE && step < 0.0 => None,

@@ -24,7 +24,7 @@ impl Step {
         self.straight * (1.0 + (0.5 * self.straight * self.bend).clamp(-0.5, 0.5))
     }
 
-    /// Whether a step of this size, without the curvature's part, gives away next to nothing.
+    /// Whether a step of this size, without the curvature's part, loses next to nothing.
     pub(super) fn is_short(self) -> bool {
         self.straight * self.straight * self.bend.max(1.0) <= SMALL
     }

@@ -9,7 +9,7 @@ use crate::number::exp::exp;
 use crate::number::ln::ln_1p;
 use crate::{Error, Interval};
 
-/// The maximum number of additions for the exact distribution; beyond, Chernoff's bound on it is used.
+/// The maximum number of additions for the exact distribution; beyond it, Chernoff's bound is used.
 const MAX_ADDITIONS: f64 = 3e8;
 
 /// Covers the roundings of some thousand additions of positive numbers.
@@ -19,9 +19,9 @@ const ROUNDING: f64 = 1.0 + 1e-9;
 /// Lehmann for the ratio `second / first`, by the test of Wilcoxon, Mann and Whitney.
 ///
 /// It finds far smaller differences than [`samples`](super::samples), under two conditions: the samples are compared
-/// once, and the second is distributed like a multiple of the first (the interval is about that multiple). If both
-/// samples are distributed alike, one of them is called smaller with a probability of at most `error`, whatever the
-/// distribution. Ties count against a difference.
+/// once, and the second is distributed like a multiple of the first (the interval is an estimate of that factor). If
+/// both samples are distributed alike, one of them is called smaller with a probability of at most `error`, whatever
+/// the distribution. Ties count against a difference.
 ///
 /// The number of pairs in which the second value is the smaller one has a known distribution. It is computed exactly
 /// for samples of up to some 150 values; for larger ones, Chernoff's bound on its tail costs about as much evidence as

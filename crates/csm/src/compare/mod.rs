@@ -6,8 +6,8 @@
 //! | two independent files of numbers, whose sizes were fixed beforehand | [`fixed_samples`] |
 //! | two such files that may still grow, and be compared again | [`samples`] |
 //!
-//! None assumes anything about the distributions except that they do not change; the ratio of [`fixed_samples`] is
-//! about distributions of the same shape. Pairs cancel disturbances that affect both members (a busy machine, a warm
+//! None assumes anything about the distributions except that they do not change; the ratio of [`fixed_samples`] also
+//! assumes distributions of the same shape. Pairs cancel disturbances that affect both members (a busy machine, a warm
 //! cache), so measure in pairs if you can.
 
 mod fixed;
@@ -36,7 +36,7 @@ pub struct Comparison {
     /// The smaller one, if that is certain: if the interval has only ratios on one side of 1, or of the ratio that the
     /// comparison is [made with](Paired::new).
     pub smaller: Option<Smaller>,
-    /// The second's size over the first's, as estimated; `None` without data.
+    /// The estimated ratio of the second to the first; `None` without data.
     pub ratio: Option<f64>,
     /// That ratio's interval: a confidence sequence, except for samples of fixed sizes.
     pub interval: Interval,

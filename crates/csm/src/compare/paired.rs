@@ -6,9 +6,9 @@ use crate::{Direction, Error, Interval, quantile};
 
 /// Compares pairs by the median of their ratios, `second / first`.
 ///
-/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded the ratio that the
-/// median is compared with, which is 1 or another. The sequence excludes it exactly when too few ratios are at most
-/// that, or too many are below it. Ratios equal to it are evidence for neither side.
+/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded the reference ratio,
+/// which is 1 or another. The sequence excludes it exactly when too few ratios are at most that, or too many are below
+/// it. Ratios equal to it are evidence for neither side.
 ///
 /// ```
 /// use millstream_csm::compare::{Paired, Smaller};
@@ -39,7 +39,7 @@ pub struct Paired {
 impl Paired {
     /// A comparison without pairs, which is wrong with a probability of at most `error`: is the median of the ratios
     /// above `ratio` ([`Smaller::First`]) or below it ([`Smaller::Second`])? A `ratio` of 1 asks which is smaller, and
-    /// never tells equals apart. With 1.05, "the second is at most 5 % slower" is decided soon even for equals.
+    /// never decides between equals. With 1.05, "the second is at most 5 % slower" is decided soon even for equals.
     ///
     /// # Errors
     /// The error is not between 0 and 1; the ratio is not a finite number above zero.
@@ -101,7 +101,7 @@ impl Paired {
         let mut sorted = self.ratios.clone();
         sorted.sort_by(f64::total_cmp);
         let rounded = quantile::interval(&sorted, 0.5, self.error)?;
-        // Rounding keeps the order of the ratios; a step covers the amount by which it moved each of them.
+        // Rounding keeps the order of the ratios; a step of one float covers the amount by which it moved each of them.
         let low = if rounded.low > 0.0 { rounded.low.next_down() } else { rounded.low };
         let interval = Interval { low, high: rounded.high.next_up() };
         let comparison = Comparison::new(sorted.len() as u64, median(&sorted), interval, self.error);

@@ -6,8 +6,8 @@ use crate::{Error, Interval, quantile};
 /// Compares the medians of two samples by their ratio, `second / first`.
 ///
 /// Each median has a [confidence sequence](quantile) with half of the error; the ratio lies between the quotients of
-/// their far ends. That holds for all sizes of the samples at once, so one may measure more and compare again. If the
-/// sizes were fixed beforehand, [`fixed_samples`](super::fixed_samples) needs far fewer values.
+/// their opposite ends. That holds for all sample sizes at once, so the caller may measure more and compare again. If
+/// the sizes were fixed beforehand, [`fixed_samples`](super::fixed_samples) needs far fewer values.
 ///
 /// # Errors
 /// A value that is not a finite number above zero, an error that is not between 0 and 1, or an empty sample.

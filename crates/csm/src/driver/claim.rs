@@ -7,7 +7,8 @@ use crate::{Direction, Error, Interval};
 /// A statement about a success rate `p` that holds or fails.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Claim {
-    /// `p` is at least this. (If it is exactly this, either verdict counts as wrong, and the two together are rare.)
+    /// `p` is at least this. (If `p` equals the threshold, either verdict counts as wrong, and the two together are
+    /// rare.)
     AtLeast(f64),
     /// `p` is at most this.
     AtMost(f64),
@@ -97,16 +98,17 @@ impl Setup {
 
     /// The tests that decide the claim, and the error that they leave for the interval.
     ///
-    /// Of a single threshold's two directions, at most one is wrong at any other rate. So where each one's probability
-    /// is known, as with [`Method::Mixture`], the tests have the whole error: at the threshold they use it up, and at
-    /// every other rate the interval has the remainder of the wrong direction. For two thresholds at once, each test
-    /// has half. The other methods' tests have two thirds of the error, and the interval a third everywhere.
+    /// At any rate other than a single threshold, at most one of the two directions is wrong. So where the probability
+    /// of each direction is known, as with [`Method::Mixture`], the tests get the whole error: at the threshold they
+    /// use it up, and at every other rate the interval gets what the wrong direction leaves over. For two thresholds at
+    /// once, each test has half. The other methods' tests have two thirds of the error, and the interval a third
+    /// everywhere.
     pub(crate) fn tests(&self) -> Result<Tests, Error> {
         self.check()?;
         let share = match (self.method, self.claim) {
             (Method::Mixture, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0,
             (Method::Mixture, Claim::Within { .. }) => 0.5,
-            // Its two directions have the same error each, and at the threshold they add up.
+            // The two directions of this method have the same error each, and at the threshold they add up.
             (Method::OneSided, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0 / 3.0,
             (Method::OneSided, Claim::Within { .. }) => 1.0 / 6.0,
             (_, Claim::Within { .. }) => 1.0 / 3.0,

@@ -6,13 +6,14 @@ use crate::interval::{self, Interval};
 use crate::process::{Watch, check_counts, count};
 use crate::{Direction, Error};
 
-/// Decides a claim trial by trial, and keeps an interval for the rate that may be looked at all the while.
+/// Decides a claim trial by trial, and keeps an interval for the rate, which may be looked at any time.
 ///
 /// **Error.** Verdict and interval together are wrong with a probability of at most `setup.error`, whatever the rate.
-/// With [`Method::Mixture`](crate::Method::Mixture) the test of a threshold has all of it, and the interval costs
-/// nothing: at any other rate only one of the two verdicts is wrong, and the interval has the remainder of that one.
-/// With the other methods, the tests have two thirds of the error and the interval a third. That holds for any limit,
-/// for any way of looking and stopping early, and for independent outcomes, each a success with the same probability.
+/// With [`Method::Mixture`](crate::Method::Mixture) the test of a threshold gets all of it, and the interval costs
+/// nothing: at any other rate only one of the two verdicts is wrong, and the interval gets what that verdict leaves
+/// over. With the other methods, the tests have two thirds of the error and the interval a third. That holds for any
+/// limit, for any way of looking and stopping early, and for independent outcomes, each a success with the same
+/// probability.
 ///
 /// The interval agrees with the verdict: a threshold is inside as long as the claim is undecided, and the interval ends
 /// at the threshold, or before it, once it is decided.
@@ -92,8 +93,8 @@ impl Driver {
     }
 
     /// A driver that continues after these trials. The counts are all the evidence, so only set-up and counts need to
-    /// be kept between runs. If the counts decide the claim, it is decided. (For [`Claim::Within`], half a verdict that
-    /// the counts no longer show is forgotten; that costs trials, not safety.)
+    /// be kept between runs. If the counts decide the claim, it is decided. (For [`Claim::Within`], a side that was
+    /// proven earlier, but that the counts no longer prove, is forgotten; that costs trials, not safety.)
     ///
     /// [`Claim::Within`]: super::Claim::Within
     ///

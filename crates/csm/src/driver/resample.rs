@@ -6,10 +6,10 @@
 //! (Paul Khuong's advice).
 //!
 //! **Why that is safe.** The rate in question is the sample's own: the share of its units that succeed. Within a set,
-//! drawing without replacement makes successes *less* spread than independent trials of that rate: for any convex
-//! function, the mean over a sample without replacement is at most that over one with replacement (W. Hoeffding 1963,
-//! theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes, so the factor by
-//! which a set multiplies the evidence is at most one on average, as required.
+//! drawing without replacement spreads the number of successes *less* than independent trials of that rate do: for any
+//! convex function, the mean over a sample without replacement is at most that over one with replacement (W. Hoeffding
+//! 1963, theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes, so the factor
+//! by which a set multiplies the evidence is at most one on average, as required.
 
 use super::{Driver, Progress, Status};
 use crate::Error;

@@ -11,14 +11,14 @@ use crate::{Error, MAX_TRIALS};
 /// Both parameters of the prior.
 const PRIOR: f64 = 0.5;
 
-/// The rates that a test of them would not have ruled out: a confidence sequence. Over an endless sequence of looks,
-/// the probability that the true rate is ever outside is at most `error`.
+/// The rates that no test has ruled out: a confidence sequence. Over an endless sequence of looks, the probability that
+/// the true rate is ever outside is at most `error`.
 ///
 /// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an
-/// e-process, a bet against `p` at fair odds, and the interval has the rates for which it is below `1/error`. The true
-/// rate leaves it only if its own e-process exceeds `1/error` at some look. As a function of `p` the evidence falls
-/// until the observed rate and rises from there, so the set is an interval; each end is the last float that is ruled
-/// out.
+/// e-process, a bet against `p` at fair odds, and the interval consists of the rates for which it is below `1/error`.
+/// The true rate leaves it only if its own e-process exceeds `1/error` at some look. As a function of `p` the evidence
+/// falls until the observed rate and rises from there, so the set is an interval; each end is the last float that is
+/// ruled out.
 ///
 /// The prior is Jeffreys', which is within a constant of the best for every rate (Clarke and Barron 1994). Compared
 /// with Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate of 0.99,
@@ -100,7 +100,7 @@ impl Evidence {
     }
 
     /// Minus its logarithm, rounded up: `s ln p + f ln(1 - p)` and the constant. With 106 bits, their cancellation
-    /// loses nothing of note.
+    /// loses nothing that matters.
     fn level(&self, s: f64, f: f64, p: f64) -> f64 {
         let rate = Rate::new(p);
         (ln(rate.x.into()) * s + ln(rate.y.into()) * f + self.constant).upper()

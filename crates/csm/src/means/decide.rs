@@ -6,7 +6,7 @@ use crate::driver::log_part;
 use crate::process::Looks;
 use crate::{Claim, Direction, Error, Interval, MAX_TRIALS, Progress, Verdict};
 
-/// Decides a claim about a mean, value by value, and keeps an interval for it that may be looked at all the while.
+/// Decides a claim about a mean, value by value, and keeps an interval for the mean, which may be looked at any time.
 ///
 /// Two thirds of the error go to the tests, and a sixth to each end of the interval. The error holds for values that
 /// lie within the bounds and are independent with the same mean, or, more generally, whose mean given all earlier
@@ -220,8 +220,8 @@ impl MeanDriver {
         self.looks = looks;
     }
 
-    /// Whether the next values cannot decide: not even if all of them were extreme, and added no spread. Before the
-    /// last of them the sums are less favourable still, since each such value raises the evidence.
+    /// Whether the next values cannot decide, even if all of them were extreme and added no spread. Each such value
+    /// raises the evidence, so the sums are less favourable before the last of them.
     fn is_clear(&self, trials: u64) -> bool {
         self.tests.iter().filter(|test| !test.proven).all(|test| {
             let x = if test.direction == Direction::Above { 1.0 } else { 0.0 };
@@ -268,7 +268,7 @@ fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
 mod tests {
     use super::*;
 
-    /// One half of the claim is proven, and then values come that no longer show it; the other half is proven later.
+    /// One half of the claim is proven; then come values that no longer prove it; the other half is proven later.
     #[test]
     fn a_restored_driver_has_forgotten_no_side() {
         let setup = MeanSetup::new(Claim::Within { low: 0.4, high: 0.6 }, 0.01, 0.0, 1.0);

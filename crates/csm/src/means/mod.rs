@@ -6,8 +6,8 @@
 //!
 //! The evidence is the empirical Bernstein process of S. Howard, A. Ramdas, J. McAuliffe and J. Sekhon ("Time-uniform,
 //! nonparametric, nonasymptotic confidence sequences", 2021): it learns the variance as it goes, so that values that
-//! hardly differ need few observations. It depends on the data through three sums only, [`Moments`]. They are all that
-//! has to be kept between runs, and both the tests and the interval are computed from them.
+//! hardly differ need few observations. It depends on the data through three sums only, [`Moments`]. Nothing else has
+//! to be kept between runs: both the tests and the interval are computed from them.
 //!
 //! ```
 //! use millstream_csm::means::{MeanDriver, MeanSetup};

@@ -36,7 +36,7 @@ impl Ball {
         Ball { mid: mid.into(), radius: (mid - lower).max(upper - mid) * ROUNDING }
     }
 
-    /// The ball, or one of the single number `most` if its centre is above.
+    /// The ball, or the single number `most` if the ball's centre is above that.
     #[inline]
     pub(crate) fn min(self, most: f64) -> Self {
         if self.mid.hi > most { most.into() } else { self }
@@ -57,7 +57,7 @@ impl Ball {
     /// A float below or at every number of the ball.
     #[inline]
     pub(crate) fn lower(self) -> f64 {
-        // Not `-x`: zero stays a positive zero.
+        // Written so rather than as `-x`, zero stays a positive zero.
         0.0 - (-self).upper()
     }
 

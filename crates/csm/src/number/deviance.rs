@@ -49,7 +49,7 @@ pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
     let difference = (expected.hi - count) + expected.lo;
     let d = if rate.x_is_smaller { difference } else { -difference };
     let minus = minus_deviance(a, d, rate.x, n.hi) + minus_deviance(b, -d, rate.y, n.hi);
-    // Not `-d`: zero stays a positive zero.
+    // Written so rather than as `-d`, zero stays a positive zero.
     Deviances { minus, lead: 0.0 - d }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
 ///
 /// Near the count, the deviance is `d v - 2 a v^3 (1/3 + v^2/5 + ...)` with `v = d / (2 a + d)`. The error of `d`
 /// affects the deviance itself, whose logarithm moves at most 2.4 times as much as that of `d` where `|v| <= 1/3`: less
-/// than `5u`. From the rounded `d` on, `v` is off by less than `3u`, the first term by less than `5u`, and the second, a
+/// than `5u`. Given the rounded `d`, `v` is off by less than `3u`, the first term by less than `5u`, and the second, a
 /// sixth of it at most, by less than `24u`: less than `(5 + 24/6) 6/5 u < 11u`. That is less than `16u` together.
 ///
 /// Elsewhere, the logarithm does not cancel. `n / a` is off by `2u` of itself, so that `a` times the logarithm is off by

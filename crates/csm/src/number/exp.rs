@@ -4,10 +4,11 @@
 //! the exponent. Everything is computed in floats: an error of a few units in the last place is good enough for the
 //! callers.
 //!
-//! **Error**, with `u = 2^-53`. The polynomial ends with `r^15/15!`, which leaves out less than `u/1000`. In Horner's
-//! form, `1 + r/k (1 + ...)`, each step multiplies the error of the previous one by less than `|r|/k` and adds less
-//! than `4u`, so that `e^r` is off by less than `6u` of itself. Reduction: `k LN_2_HIGH` is exact, and so is its
-//! difference from `x`, by Sterbenz's lemma; the rest is rounded twice, by less than `u |r| + u 2^-31`.
+//! **Error**, with `u = 2^-53`. The polynomial ends with the term `r^15/15!`; the terms left out are less than
+//! `u/1000`. In Horner's form, `1 + r/k (1 + ...)`, each step multiplies the error of the previous one by less than
+//! `|r|/k` and adds less than `4u`, so that `e^r` is off by less than `6u` of itself. Reduction: `k LN_2_HIGH` is
+//! exact, and so is its difference from `x`, by Sterbenz's lemma; the rest is rounded twice, by less than `u |r| + u
+//! 2^-31`.
 
 use super::Ball;
 use super::exact::power_of_two;

@@ -23,8 +23,8 @@
 //! V G' = F(G) = G (1 - G^2 + g V G + w V^2),   G(0) = 1
 //! ```
 //!
-//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`COEFFICIENTS`]. Of it, `N` terms
-//! are used, and integrating term by term gives `J` as a sum of `c_j A_j / sigma` with
+//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`COEFFICIENTS`]. The first `N`
+//! terms are used, and integrating term by term gives `J` as a sum of `c_j A_j / sigma` with
 //!
 //! ```text
 //! A_0 = M(zeta),   A_1 = 1 / sigma,   A_(j+1) = (zeta^j / sigma^j) / sigma + (j / sigma^2) A_(j-1)
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn unproven_cases_give_no_result() {
-        // With any requested error: too far from the mean, and too small a shape.
+        // Whatever error is requested, these are too far from the mean, or have too small a shape.
         assert!(near_share(40.0, 1e6, 20.0, f64::MAX).is_some());
         assert!(near_share(40.0, 1e6, 50.0, f64::MAX).is_none());
         assert!(near_share(23.0, 1e6, 0.0, f64::MAX).is_none());

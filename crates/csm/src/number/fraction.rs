@@ -10,21 +10,20 @@
 //!                                                                    c_m = (a + m) L + a (1 + m (3 - x)) + m (2 + m (4 - x))
 //! ```
 //!
-//! **Enclosure.** `S_m` is `m/(a + 2m) 2F1(n, m + 1; c + 1; x) / 2F1(n, m; c; x)` with `n = a + b + m` and `c
-//! = a + 2m`. Both series have positive terms, and the ratio of the `k`-th ones, `(1 + k/m) / (1 + k/c)`,
-//! lies between 1 and `c/m`. So `m/(a + 2m) <= S_m <= 1`, **always**, and starting from that at some far `m`
-//! and going backwards, every `S_m` is enclosed, and `F` too: there is no truncation to estimate, and none
-//! that could be on the wrong side. A step is a Möbius function, monotone between its poles, so an interval's
-//! ends go to the ends; `m` only decides how narrow the enclosure gets, and is doubled until it is narrow
-//! enough.
+//! **Enclosure.** `S_m` is `m/(a + 2m) 2F1(n, m + 1; c + 1; x) / 2F1(n, m; c; x)` with `n = a + b + m` and `c = a +
+//! 2m`. Both series have positive terms, and the ratio of the `k`-th ones, `(1 + k/m) / (1 + k/c)`, lies between 1 and
+//! `c/m`. So `m/(a + 2m) <= S_m <= 1`, **always**, and starting from that at some far `m` and going backwards, every
+//! `S_m` is enclosed, and `F` too: there is no truncation to estimate, and none that could be on the wrong side. A step
+//! is a Möbius function, monotone between its poles, so it maps an interval's ends to the ends of the image; `m` only
+//! decides how narrow the enclosure gets, and is doubled until it is narrow enough.
 //!
 //! **Rounding.** The errors of a step's numerator and denominator are below `16 u` times the sum of the absolute values of
 //! their terms, whatever the signs, and every step's quotient is widened by that.
 //!
-//! **Steps.** Far from the mean, or where a shape is small, sixteen suffice; near the mean, about the root of the
-//! smaller shape. Where that is more than some dozens, an [expansion](super::expansion) is used instead, so the
-//! fraction takes at most a hundred steps or so; the search ends at [`MAX_STEPS`] in any case, with an enclosure that
-//! is as certain as any, only wider.
+//! **Steps.** Far from the mean, or where a shape is small, sixteen steps suffice; near the mean, it takes about as
+//! many as the square root of the smaller shape. Where that is more than some dozens, an [expansion](super::expansion)
+//! is used instead, so the fraction takes at most a hundred steps or so; the search ends at [`MAX_STEPS`] in any case,
+//! with an enclosure that is as certain as any, only wider.
 
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
@@ -60,8 +59,8 @@ pub(crate) struct Fraction {
 }
 
 impl Fraction {
-    /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding permits: until twice
-    /// the steps do not halve the width any more, or the limit is reached.
+    /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding permits: until
+    /// doubling the steps no longer halves the width, or the limit is reached.
     pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
         // A term of the series is at most `(n + 1) x` times the previous one. This avoids arithmetic below the normal
         // floats.
@@ -139,7 +138,7 @@ impl Linear {
 fn quotient(top: Linear, bottom: Linear, w: f64, s: Enclosure, known: Enclosure) -> Enclosure {
     let end = |s: f64| {
         let ((value, error), (divisor, divisor_error)) = (top.at(w * s), bottom.at(w * s));
-        // A divisor that may be zero or negative says nothing.
+        // A divisor that may be zero or negative yields no bound.
         let least = divisor - divisor_error;
         (least > 0.0)
             .then(|| [((value - error) / (divisor + divisor_error)).next_down(), ((value + error) / least).next_up()])

@@ -12,8 +12,8 @@
 //! further cancellation occurs: they are off by `33u < 2^-47` of themselves.
 //!
 //! Robbins' level is the same sum with another half logarithm ([`level`]). Where `x` is near `a / n` the deviances are
-//! next to nothing, and what the kernel has beside `x^a (1-x)^b` is the Beta function ([`ln_beta`]), of which a binomial
-//! coefficient is a special case ([`choose`]).
+//! next to nothing, and the kernel's factor beside `x^a (1-x)^b` is the Beta function ([`ln_beta`]), of which a
+//! binomial coefficient is a special case ([`choose`]).
 
 use std::f64::consts::TAU;
 

@@ -7,8 +7,8 @@
 //! With `r = 6 / (z + 6)`, which goes from 1 to 0 as `z` goes from 0 to infinity, `M` is approximately `r P(t)` for a
 //! polynomial `P` in `t = 2 r - 1`.
 //!
-//! **Error.** `M` is the solution of `M' = z M - 1` that stays bounded. Put an approximation `A` in, and it leaves a
-//! residual `R = A' - z A + 1`; so the difference `E = A - M` satisfies `E' = z E + R`, and, staying bounded, is
+//! **Error.** `M` is the solution of `M' = z M - 1` that stays bounded. An approximation `A` leaves a residual
+//! `R = A' - z A + 1`; so the difference `E = A - M` satisfies `E' = z E + R`, and, since it stays bounded, is
 //!
 //! ```text
 //! E(z) = -e^(z^2/2) times the integral of e^(-v^2/2) R(v) from z on,   |E(z)| <= M(z) sup |R|
@@ -20,8 +20,8 @@
 //!
 //! **Rounding**, with `u = 2^-53`. In Horner's form the term with `t^k` is off by at most `(2k + 2) u` of itself, which
 //! for `z <= 10` adds up to `6u` of the sum. `t` is off by `4u` of `r / 2`, which moves the sum by up to `8u` of
-//! itself. The rest is three roundings. Together that is less than `20u`. Beyond, where `P` falls to a sixth, it is
-//! less than `52u`.
+//! itself. The rest is three roundings. Together that is less than `20u`. For larger `z`, where `P` falls to a sixth,
+//! it is less than `52u`.
 
 /// `P`, from the constant on.
 #[rustfmt::skip]

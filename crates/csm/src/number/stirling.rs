@@ -4,9 +4,9 @@
 //! ln Gamma(z) = (z - 1/2) ln z - z + ln(2 pi)/2 + d(z),   d(z) = 1/(12 z) - 1/(360 z^3) + 1/(1260 z^5) - ...
 //! ```
 //!
-//! For `z > 0` that series is enveloping: the truth lies between any two successive partial sums (Whittaker and
-//! Watson 12.33), which is Robbins' inequality with more terms. From 16 on, five terms leave out less than `1.1e-16`.
-//! Below, the recurrence `Gamma(z + 1) = z Gamma(z)` moves `z` up; eighths, which most shapes
+//! For `z > 0` that series is enveloping: the truth lies between any two successive partial sums (Whittaker and Watson
+//! 12.33), which is Robbins' inequality with more terms. From `z = 16` on, the terms after the fifth add up to less
+//! than `1.1e-16`. For smaller `z`, the recurrence `Gamma(z + 1) = z Gamma(z)` moves `z` up; eighths, which most shapes
 //! are, are computed once.
 
 use std::sync::LazyLock;

@@ -1,7 +1,7 @@
 //! The sum of many floats, rounded once: the same in every order.
 //!
 //! J. R. Shewchuk's expansions ("Adaptive precision floating-point arithmetic", 1997): the sum so far is kept exactly,
-//! as floats of which each is below the last place of the next. There are rarely more than a few.
+//! as a few floats, each of which is below the last place of the next.
 
 use super::exact::two_sum;
 

@@ -50,8 +50,9 @@ pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate) -> Ball {
     kernel.ln - ln_1p(-(density * lower_share(a, b, rate, &kernel, width)))
 }
 
-/// Whether the fraction gives the lower tail quickly. It does below the mean. But near an end of the distribution whose
-/// shape is below 1, the fraction of that end's tail is a power series, and is the quick one.
+/// Whether the fraction gives the lower tail more quickly than the upper one. It does below the mean. But near an end
+/// of the distribution whose shape is below 1, the fraction of that end's tail is a power series, and that one is the
+/// quicker.
 fn is_lower_nearer(a: f64, b: f64, rate: &Rate, lead: f64) -> bool {
     let n = a + b;
     if n < 2.0 {

@@ -1,8 +1,8 @@
 //! Power: the probability and the time of a decision, before any data.
 //!
-//! For a given true rate, the probability of every state of a test is computed trial by trial, and the probability that
-//! crosses a boundary is added to a verdict. That is exact, up to rounding in the fifteenth digit: no simulation, no
-//! seed.
+//! For a given true rate, the probability of every state of a test is computed trial by trial, and the probability of
+//! the states that cross a boundary is added to that of a verdict. That is exact, up to rounding in the fifteenth
+//! digit: no simulation, no seed.
 
 mod walk;
 

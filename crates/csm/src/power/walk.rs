@@ -27,8 +27,8 @@ struct Layer {
     mass: Vec<f64>,
 }
 
-/// Bit 0 if the floor is passed, bit 1 if the ceiling is. Of a claim's tests, only these can be proven without a
-/// verdict.
+/// Bit 0 if the floor is passed, bit 1 if the ceiling is. Only these sides of a claim's thresholds can be proven
+/// without a verdict.
 fn index(floor: Option<Direction>, ceiling: Option<Direction>) -> usize {
     usize::from(floor.is_some()) | usize::from(ceiling.is_some()) << 1
 }
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
         self.layers[from] = layer;
     }
 
-    /// Whether runs at this state leave their layer; adds them to their new place.
+    /// Adds the runs at this state to their new place if they leave their layer, and returns whether they do.
     fn book(&mut self, from: usize, successes: u64, mass: f64) -> bool {
         let proven = |boundary: &Option<Boundary<'_>>, already: Option<Direction>| {
             let boundary = boundary.as_ref()?;

@@ -2,14 +2,15 @@
 //!
 //! Two [one-sided processes](UniformTail) may together stop with a probability of at most `eps` at the threshold
 //! itself. Robbins' criterion amounts to giving each side a share of `eps` as large as its width: at a threshold of
-//! 0.98, "below" has 98 % and "above" has 2 %, which is why it is slow to confirm that a good service is good.
+//! 0.98, "below" has 98 % and "above" has 2 %, which is why the criterion is slow to confirm that a good service is
+//! good.
 //!
 //! But the wide side does not use up its share. Where successes are common, each failure multiplies the evidence for
 //! "below" at once, by fifty at 0.98, so the process does not reach `1/eps` but jumps past it, and the probability of
 //! stopping is well below the given share. [`ln_shares`] computes that probability, and gives the narrow side the rest:
-//! some 70 % of `eps` instead of 2 %, for nothing. The wide side keeps Robbins' share, so no test becomes slower than
-//! with Robbins' criterion, except by the fraction of a per cent that alternatives on the wrong side contribute to
-//! Robbins' evidence.
+//! some 70 % of `eps` instead of 2 %, at no cost. The wide side keeps Robbins' share, so no test is slower than
+//! Robbins' criterion, except by the fraction of a per cent that alternatives on the wrong side contribute to Robbins'
+//! evidence.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
 //! from (0, 1) first. Under `Q`, after `h` of `n` trials in the wide direction, the next one is in that direction with
@@ -39,8 +40,8 @@ pub(super) fn ln_shares(threshold: Threshold, log_eps: f64) -> [f64; 2] {
     let narrow_process = UniformTail::new(threshold, wide.opposite());
     let wide_share = wide_process.ln_width().lower();
     let used = used(&wide_process, wide_share, log_eps);
-    // The error that the wide side leaves over is a safe share, and so is the narrow side's width. The narrow side gets
-    // no more than the wide one, as that would reverse their order.
+    // The part of the error that the wide side does not use is a safe share, and so is the narrow side's width. The
+    // narrow side gets no more than the wide one, as that would reverse their order.
     let rest = (1.0 - used).next_down();
     let narrow_share = if rest > 0.0 { crate::number::ln::ln(rest.into()).lower() } else { f64::NEG_INFINITY };
     let narrow_share = narrow_share.max(narrow_process.ln_width().lower()).min(wide_share);
@@ -107,7 +108,7 @@ mod tests {
     use super::super::{Method, Test};
     use super::*;
 
-    /// Long after the horizon, too: at such a threshold, most of the probability comes then.
+    /// Trials long after the horizon count, too: at such a threshold, most of the probability arises there.
     #[test]
     fn the_used_share_is_at_least_the_stopping_probability() {
         for (value, log_eps) in [(0.999, -1.0), (0.9995, -3.0), (0.9, -4.0)] {

@@ -1,4 +1,4 @@
-//! A blend: half of the stake on one process, half on another.
+//! A blend: half of the stake goes on one process, half on another.
 
 use std::sync::Arc;
 

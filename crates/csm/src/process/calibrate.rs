@@ -2,12 +2,12 @@
 //!
 //! Two [mixtures](TailMixture), one for each side, may together stop with a probability of at most `eps` at the
 //! threshold itself. By Ville's inequality that is so if each stops at `1/(share eps)` and the shares add up to one.
-//! But evidence moves in jumps: the rarer outcome multiplies it, and so a mixture does not reach its limit, it leaps
-//! past it, and stops less often than it might. [`calibrate`] computes how often both of them stop, and raises both
-//! shares by the factor that uses up `eps`.
+//! But evidence moves in jumps: the rarer outcome multiplies it, so a mixture jumps past its limit instead of reaching
+//! it exactly, and stops less often than it might. [`calibrate`] computes how often the two mixtures stop, and raises
+//! both shares by the factor that uses up `eps`.
 //!
-//! The narrow side (above, at a threshold of 0.98) has up to twice the share of the wide one, as the evidence of the
-//! wide one jumps farther.
+//! The narrow side (at a threshold of 0.98, the side above) has up to twice the share of the wide one, as the evidence
+//! of the wide side jumps farther.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
 //! from (0, 1) first. Under `Q`, after `s` of `n` trials the next one is a success with probability `(s + 1)/(n + 2)`
@@ -38,7 +38,7 @@ const ROUNDING: f64 = 1.0 + 1e-9;
 const CLOSE: f64 = 0.999;
 const MAX_ATTEMPTS: u32 = 5;
 
-/// As the probability moves in steps, each attempt after the first aims a little lower.
+/// Each attempt after the first aims lower by this factor, as the probability moves in steps.
 const STEP: f64 = 0.99;
 
 /// The division of a test's error.
@@ -169,7 +169,7 @@ mod tests {
             let shares = calibrate(threshold, &mixtures, eps.ln());
             let used = shares.used();
             assert!((0.9..=1.0).contains(&used), "{value}, {eps}: {shares:?}");
-            // Long after the trials that are computed.
+            // This is long after the trials that are computed.
             let test = Test::new(value, eps.ln(), Method::Mixture).expect("a test");
             let power = test.power(value, 20_000).expect("a valid question");
             for (side, stopped) in [power.holds, power.fails].into_iter().enumerate() {

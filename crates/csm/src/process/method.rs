@@ -33,7 +33,7 @@ use crate::Error;
 #[non_exhaustive]
 pub enum Method {
     /// For each direction, a mixture of the alternatives on its side, with more weight near the threshold. The shares
-    /// of the error are computed such that the two together stop with a probability of `eps` at the threshold. The
+    /// of the error are computed so that the two together stop with a probability of `eps` at the threshold. The
     /// default for one threshold: it takes about as many trials as a beta-binomial mixture tuned to the true rate.
     Mixture,
     /// For each direction, a uniform mixture of the alternatives on its side, with shares of the error such that the
@@ -51,8 +51,8 @@ pub enum Method {
     OneSided,
     /// Wald's sequential probability ratio test between two thresholds: the likelihood ratio of each to the other. Needs two thresholds.
     Sprt,
-    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided): nearly as fast as the former where that is fast,
-    /// and without its long wait in the middle. The default for two thresholds.
+    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided): nearly as fast as Wald's test where that
+    /// is fast, and without its long wait between the thresholds. The default for two thresholds.
     Blend,
 }
 

@@ -14,9 +14,9 @@ use crate::number::kernel::{kernel, level, ln_beta};
 /// level = ln p^s (1-p)^f - ln B(a + s, b + f) + ln B(a, b)
 /// ```
 ///
-/// One more success multiplies the evidence by `m / p`, where `m = (a + s)/(a + b + s + f)` is the posterior mean. The
-/// process therefore is evidence for "above" where `m >= p`, and for "below" where `m <= p`: from there on a success,
-/// or a failure, raises both the evidence and the mean's distance. Both directions together are one test with error
+/// One more success multiplies the evidence by `m / p`, where `m = (a + s)/(a + b + s + f)` is the posterior mean. So
+/// the process is evidence for "above" where `m >= p`, and for "below" where `m <= p`: from there on, each success (or
+/// failure) raises both the evidence and the mean's distance from `p`. Both directions together are one test with error
 /// `eps`, not two.
 ///
 /// Cost of a level: some 100 ns.

@@ -20,8 +20,8 @@
 //!
 //! **Direction.** Every process here [proves one direction](EProcess::direction), and a success never harms a process
 //! that proves "above", nor a failure one that proves "below", once it could stop. So its verdict is right about the
-//! *side*, too: run the trials of a rate on the other side beside those of the threshold itself, with the same
-//! uniform random numbers; the outcomes of the former are never more favourable, and so it crosses only if the latter
+//! *side*, too. Run trials of a rate on the wrong side and trials of the threshold itself with the same uniform random
+//! numbers: the outcomes of the former are never more favourable, so its process stops only if that of the threshold
 //! does, which has a probability of at most `eps` (Ding, Gandy and Hahn show it for Robbins' criterion).
 //!
 //! **Rounding.** A level is rounded up only, so rounding can delay a test, and can never stop it early.
@@ -67,7 +67,7 @@ pub use self::{
 ///    independent with the threshold as their success rate;
 /// 2. wherever the level is below zero, one more favourable outcome (a success if the direction is above, a failure if
 ///    it is below) does not raise it, and an unfavourable one does not lower it, by more than its rounding. [`Watch`]
-///    skips ahead on the strength of that, and [`Test::power`] walks along boundaries;
+///    relies on that to skip looks, and [`Test::power`] to walk along boundaries;
 /// 3. rounding moves the level up only, and by no more than a millionth of `1 + |level|`.
 pub(crate) trait EProcess: Debug + Send + Sync {
     /// The direction that a low level proves.

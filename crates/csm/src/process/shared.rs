@@ -67,7 +67,7 @@ mod tests {
         }
         let alone = Test::compute(Threshold::new(0.98).unwrap(), -5.0, Method::Balanced).unwrap();
         assert_eq!(first.stop(700, 699).unwrap(), alone.stop(700, 699).unwrap());
-        // Requested repeatedly, it stays; otherwise 64 others evict it.
+        // A test that is requested repeatedly stays; otherwise 64 others evict it.
         for k in 0..100 {
             test(-6.0 - f64::from(k), Method::Robbins);
             assert!(k % 10 != 0 || Arc::ptr_eq(&first.arms, &test(-5.0, Method::Balanced).arms));

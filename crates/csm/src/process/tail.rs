@@ -9,12 +9,12 @@ use crate::number::tails::ln_hazard;
 /// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
 ///
 /// Robbins' prior stakes on both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of the stake is on
-/// the wrong one; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t` of a Beta(s + 1,
+/// the wrong side; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t` of a Beta(s + 1,
 /// f + 1) distribution on that side, the level is `r + ln w - ln t`.
 ///
 /// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
 ///
-/// Cost of a level: below a microsecond; at once where the counts speak against.
+/// Cost of a level: below a microsecond; next to nothing where the counts are evidence against the direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UniformTail {
     threshold: Threshold,

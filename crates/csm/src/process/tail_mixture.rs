@@ -9,12 +9,12 @@ use crate::number::ln::{ln, ln_1p};
 use crate::number::tails::ln_hazard;
 
 /// The likelihood ratio averaged over alternatives on one side of the threshold: a fifth of them uniform, the others
-/// from a Beta distribution with its mean at the threshold that weighs as much as 5/8 of the rarer outcome.
+/// from a Beta distribution with its mean at the threshold and a weight of 5/8 of the rarer outcome.
 ///
-/// A beta-binomial mixture is usually tuned to the expected number of trials. The rarer outcome determines the
-/// information of a trial, so the weight here is counted in that outcome, and it is small: in units of the threshold,
-/// the Beta part is nearly the density `u^(-3/8) e^(-5u/8)` of the rarer outcome's rate `u`. That covers rates ten
-/// times smaller than the threshold's and rates twice as large. The uniform part serves rates far beyond.
+/// A beta-binomial mixture is usually tuned to the expected number of trials. The rarer outcome carries the information
+/// of a trial, so the weight here is counted in rarer outcomes, and it is small: in units of the threshold, the Beta
+/// part is nearly the density `u^(-3/8) e^(-5u/8)` of the rarer outcome's rate `u`. That covers rates ten times smaller
+/// than the threshold's and rates twice as large. The uniform part serves rates far beyond.
 ///
 /// With the hazard `h` of a Beta distribution at the threshold, its density over its tail, each part's level is `ln h`
 /// after the trials less `ln h` before them. Every alternative is on the side, so each favourable outcome favours all

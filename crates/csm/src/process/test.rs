@@ -63,8 +63,8 @@ impl Direction {
 pub struct Decision {
     /// The direction that is proven, if any.
     pub stop: Option<Direction>,
-    /// The level, an upper bound; it is to fall below `ln eps`. If the directions have different shares of the error,
-    /// it is relative to the share.
+    /// An upper bound on the level; the test stops when it falls below `ln eps`. If the directions have different
+    /// shares of the error, the level is relative to the share.
     pub level: f64,
 }
 

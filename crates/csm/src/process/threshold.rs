@@ -43,8 +43,8 @@ impl Threshold {
         ln(self.rate.y.into())
     }
 
-    /// Whether `a / (a + b)` is not beyond the threshold on the other side, decided without error where `a + b` is
-    /// exact. Exactly at the threshold the counts speak for both directions, so that success and failure are symmetric.
+    /// Whether `a / (a + b)` is on this side of the threshold or at it, decided without error where `a + b` is exact.
+    /// Exactly at the threshold the counts speak for both directions, so that success and failure are symmetric.
     pub(super) fn speaks_for(self, direction: Direction, a: f64, b: f64) -> bool {
         side(self.value, a, a + b) != Some(direction.opposite())
     }

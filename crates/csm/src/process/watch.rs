@@ -3,7 +3,8 @@
 use super::Test;
 use crate::{Direction, MAX_TRIALS};
 
-/// A [`Test`] fed trial by trial. It stops at exactly the same trial as the test itself, looked at each time.
+/// A [`Test`] fed trial by trial. It stops at exactly the trial at which the test would stop if it were looked at after
+/// each trial.
 ///
 /// **How it keeps up.** A level costs a hundred nanoseconds and more, so most are not computed. If the test would not
 /// stop even after `k` more successes in a row, and not after `k` more failures in a row, then it stops at none of the

@@ -6,8 +6,9 @@
 //! does it take the [rebuild lock](crate::mapped::rebuild_lock).
 //!
 //! A process that registers a cache, or takes over the slot of a dead one, looks at the lock afterwards; a process that
-//! has taken the lock looks at the slots afterwards. So either the first steps back, or the second sees it. (All four
-//! accesses are sequentially consistent: each side stores, then loads the word that the other side stores.)
+//! has taken the lock looks at the slots afterwards. So either the first process steps back, or the second sees the
+//! first. (All four accesses are sequentially consistent: each side stores, then loads the word that the other side
+//! stores.)
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -58,7 +59,7 @@ impl Mapping {
                 recovered += self.make_whole_at(&lock, others, thoroughly)?;
                 return Ok(recovered);
             }
-            // The process that was there first has usually done the work.
+            // The process that held the lock first has usually done the work.
         }
     }
 
@@ -72,7 +73,7 @@ impl Mapping {
             }
         }
         let rebuilt = rebuild::rebuild(self, others, || lock.mark_half_rebuilt())?;
-        // The boot last: a process that finds it to be its own trusts the list and the namespace.
+        // The boot is written last: a process that finds its own boot there trusts the list and the namespace.
         self.namespace_word().store(namespace, Ordering::SeqCst);
         self.boot_word().store(self.boot, Ordering::Release);
         lock.mark_whole();

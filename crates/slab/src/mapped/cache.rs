@@ -1,9 +1,9 @@
 //! A thread's cache: where allocation and free happen without an atomic read-modify-write.
 //!
-//! A cache has a magazine of free objects in the memory of its process. The word of each says that this cache has it,
-//! and only this cache changes such a word. So an allocation pops the magazine and stores one word. That store is the
-//! moment of the allocation for a survivor, too: no other data in shared memory has to agree with it. The same holds
-//! for the free of a private object.
+//! A cache has a magazine of free objects in the memory of its process. Each object's word says that this cache has the
+//! object, and only this cache changes such a word. So an allocation pops the magazine and stores one word. For a
+//! survivor, too, that store is the moment of the allocation: no other data in shared memory has to agree with it. The
+//! same holds for the free of a private object.
 //!
 //! A full magazine gives a chain to the depot, and an empty magazine takes a chain from it.
 
@@ -28,9 +28,9 @@ use crate::word::{Generation, State, Word};
 /// A thread's access to a slab of raw bytes; [`Cache`](crate::Cache) is the typed form.
 ///
 /// Make one for each thread and keep it. It may move to another thread. In the child of a `fork` it returns
-/// [`Error::Forked`], and the child makes its own. While it lives it keeps up to two chains of free objects for itself
-/// ([`chain`](crate::Options::chain)); when dropped it gives them back. If its process dies, a survivor gives them
-/// back.
+/// [`Error::Forked`], and the child makes its own. While the cache lives it keeps up to two chains of free objects to
+/// itself ([`chain`](crate::Options::chain)); when it is dropped it returns them. If its process dies, a survivor
+/// returns them.
 pub struct RawCache {
     mapping: Arc<Mapping>,
     /// The objects' words.
@@ -42,7 +42,7 @@ pub struct RawCache {
     slot: u16,
     /// The process that made it.
     pid: u32,
-    /// The same process, as a number that takes no system call to compare.
+    /// The same process, as a number that can be compared without a system call.
     born: u32,
     /// The number of entries of the magazine in use.
     count: Cell<usize>,
@@ -199,7 +199,7 @@ impl RawCache {
         while found == generation.published() || found == generation.orphan() {
             match word.compare_exchange(found, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
-                // Meanwhile another cache claimed and published it again, or freed it.
+                // Meanwhile another cache claimed the object and published it again, or freed it.
                 Err(now) => found = now,
             }
         }
@@ -253,8 +253,8 @@ impl RawCache {
 
     /// Takes objects that were never used, up to a chain of them.
     ///
-    /// A compare-and-swap of its word takes each object, so after a kill half-way each object either belongs to this
-    /// cache or is unused.
+    /// Each object is taken by a compare-and-swap of its word, so after a kill half-way each object either belongs to
+    /// this cache or is unused.
     fn fetch_fresh(&self) -> Result<bool, Error> {
         let mapping = &self.mapping;
         loop {
@@ -289,7 +289,8 @@ impl RawCache {
         drop(self.give(self.magazine.len() / 2));
     }
 
-    /// Gives the oldest `number` entries to the depot; the youngest are the likeliest to be in the processor's caches.
+    /// Gives the oldest `number` entries to the depot; the youngest are the most likely to be in the processor's
+    /// caches.
     fn give(&self, number: usize) -> Result<(), Error> {
         let count = self.count.get();
         let entry = |index: &Cell<u32>| {
@@ -317,7 +318,7 @@ impl RawCache {
         let Some(cached) = held.freed() else {
             return word.store(held.generation().retired(), Ordering::Release);
         };
-        // Release: all accesses to the object come before, for the cache that gets it from the depot.
+        // Release: all accesses to the object come before those of the cache that gets it from the depot.
         word.store(cached, Ordering::Release);
         self.push(index);
     }
@@ -348,7 +349,7 @@ impl RawCache {
     pub(crate) fn hand_over(&self, index: u64, slot: u16) {
         let word = self.word(index);
         let generation = Word(word.load(Ordering::Relaxed)).generation();
-        // Release, for a survivor: all accesses to the object come before.
+        // Release: for a survivor, all accesses to the object come before this store.
         word.store(generation.held(slot), Ordering::Release);
     }
 

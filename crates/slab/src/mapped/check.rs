@@ -30,7 +30,7 @@ pub struct Usage {
     pub orphans: u64,
     /// Objects whose generations are used up.
     pub retired: u64,
-    /// Objects whose words make no sense.
+    /// Objects whose words are invalid.
     pub damaged: u64,
     /// Caches in use.
     pub caches: u64,

@@ -124,7 +124,7 @@ pub enum Error {
     Namespace {
         /// This process's namespaces, or a digest of them.
         expected: u64,
-        /// Those in use, likewise.
+        /// The namespaces in use, in the same form.
         found: u64,
     },
     /// Another process keeps this one waiting.
@@ -145,7 +145,7 @@ pub enum Error {
         /// The number of caches.
         caches: u64,
     },
-    /// All objects are in use, or free in the caches of others.
+    /// All objects are in use, or free in other caches.
     #[error("the slab is full: none of its {objects} objects can be allocated")]
     Full {
         /// The number of objects.
@@ -167,7 +167,7 @@ pub enum Error {
         index: u64,
         /// The handle's generation.
         generation: u64,
-        /// The object's.
+        /// The object's generation.
         found: u64,
     },
     /// A cache has claimed the object, which is private to it at the moment.

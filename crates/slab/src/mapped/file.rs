@@ -15,7 +15,7 @@ pub(crate) const OWNER_ONLY: u32 = 0o600;
 /// The permissions to write, for users other than the owner.
 const OTHERS_WRITE: u32 = 0o022;
 const ROOT: u32 = 0;
-/// With these flags, opening a FIFO returns at once, and a terminal does not become the controlling one.
+/// With these flags, opening a FIFO returns at once, and a terminal does not become the controlling terminal.
 const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
 
 /// Opens a file to use it as a slab. The file must belong to this user or to root, and other users may write to it only

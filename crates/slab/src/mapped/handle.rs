@@ -4,7 +4,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::word::Generation;
 
-/// The name of a published object, the same in every process: which slab, which object, and which of its lives.
+/// The name of a published object, the same in every process: it says which slab, which object, and which of the
+/// object's lives.
 ///
 /// A handle is plain data of 16 bytes. It may be sent to another process, or stored in an object of the slab to make
 /// lists and trees. Every use checks it: a handle whose object was freed, or that belongs to another slab, is an error

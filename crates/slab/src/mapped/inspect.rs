@@ -43,7 +43,7 @@ use crate::word::Word;
 /// ```
 #[derive(Debug)]
 pub struct Inspection {
-    /// Over a copy that has everything but the objects.
+    /// A slab over a copy of everything but the objects.
     slab: RawSlab,
     file: File,
 }
@@ -78,8 +78,7 @@ impl Inspection {
     }
 
     /// The number of caches in use whose processes live; opening the slab recovers the others. `None` if the processes
-    /// belong to another PID or time namespace: they can't be watched from here, and their PIDs name other processes
-    /// here.
+    /// belong to another PID or time namespace: they can't be watched from here, where their PIDs name other processes.
     #[must_use]
     pub fn living_caches(&self) -> Option<u64> {
         self.slab.mapping().living_caches()
@@ -110,7 +109,8 @@ impl Inspection {
         };
         check()?;
         read_at(&self.file, &mapping.header, bytes, geometry.objects() + index * geometry.object_bytes)?;
-        // Again, as a reader of mapped memory does: then the bytes belong to the life that the handle names.
+        // The word is read again, as a reader of mapped memory does: then the bytes belong to the life that the handle
+        // names.
         fence(Ordering::Acquire);
         check()
     }

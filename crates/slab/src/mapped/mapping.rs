@@ -161,7 +161,7 @@ impl Mapping {
         self.capacity_word().load(Ordering::Acquire).min(self.header.geometry.max_objects)
     }
 
-    /// The words of all objects ever used in this boot, and of some others. To read more would make the kernel allocate
+    /// The words of all objects ever used in this boot, and of some others. Reading more would make the kernel allocate
     /// memory for holes of the file.
     pub(crate) fn used_words(&self) -> &[AtomicU64] {
         let used = match self.memory.is_copy() {
@@ -219,7 +219,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Whether the process in a word of shared memory lives; if not, no process will ever act in its name again.
+    /// Whether the process that a word of shared memory names is alive; if not, no process will ever act in its name
+    /// again.
     pub(crate) fn lives(&self, owner: Identity) -> bool {
         // Every process of an earlier boot is dead, whichever process has that PID and start time now.
         self.boot_word().load(Ordering::Acquire) == self.boot && owner.is_alive()

@@ -91,9 +91,9 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Sets how many objects move between a cache and the depot at once, at most 64. A cache keeps up to twice as many
-    /// to itself, so an allocation can fail while each other cache in use has `2 × chain` free objects. The default is
-    /// 64, or less where all caches together could keep more than a quarter of a small slab.
+    /// Sets how many objects move between a cache and the depot at once, at most 64. A cache keeps up to twice that
+    /// number to itself, so an allocation can fail while each other cache in use has `2 × chain` free objects. The
+    /// default is 64, or less where all caches together could keep more than a quarter of a small slab.
     #[must_use]
     pub fn chain(mut self, objects: u64) -> Self {
         self.chain = Some(objects);
@@ -110,7 +110,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
 
     /// Keeps an owner for each object: the number that the application gave its last holder's
     /// [cache](RawCache::set_owner), written when the object is published and when its holder is found dead. So a
-    /// supervisor can tell a dead worker's objects from those of others; see [`RawSlab::owner`]. Costs 8 bytes an
+    /// supervisor can tell a dead worker's objects from those of others; see [`RawSlab::owner`]. It costs 8 bytes an
     /// object, and one more store for each publication.
     #[must_use]
     pub fn owners(mut self) -> Self {
@@ -184,7 +184,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             Err(error) => return Err(not_made(path, error.into())),
         };
         // The name, too, should survive a power failure. Where a folder can't be written out, or not by this user, the
-        // kernel does it in its own time.
+        // kernel writes it at some later time.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(slab)
     }
@@ -232,7 +232,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 opened => return self.accept(opened?),
             }
             match self.create(path) {
-                // Another process was faster. A dangling symlink, however, would fail again.
+                // Another process made the file first. A dangling symlink, however, would fail again.
                 Err(Error::Exists { .. }) if !path.is_symlink() => {}
                 created => return created,
             }

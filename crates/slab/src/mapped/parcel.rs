@@ -6,7 +6,7 @@
 //! of a killed process by its slot.
 //!
 //! Like a cache, a parcel may also keep free objects: those that were in it when it was cleared. So a parcel that goes
-//! to and fro is filled with the objects that were freed in it, and only the parcel goes from one thread to the other.
+//! back and forth is filled with the objects that were freed in it, and no other objects move between the threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -23,11 +23,12 @@ use crate::word::Word;
 /// Private objects on their way to another thread of this process, which frees them or continues to use them;
 /// [`Parcel`](crate::Parcel) is the typed form.
 ///
-/// It costs four bytes an object, a store to put it in and a store to take it out: the cheapest way to have another
-/// thread free objects, and cheaper still if the parcel goes to and fro, [filled](RawParcel::fill) here and
-/// [cleared](RawParcel::clear) there. To send objects to other processes, [publish](RawPrivate::publish) them. Keep
-/// parcels and use them again: each takes one of the slab's [caches](crate::Options::caches) while it lives. Dropping a
-/// parcel frees the objects in it; if its process dies, they become orphans.
+/// An object in it costs four bytes, a store to put it in and a store to take it out. That is the cheapest way to have
+/// another thread free objects, and cheaper still if the parcel goes back and forth, [filled](RawParcel::fill) on one
+/// side and [cleared](RawParcel::clear) on the other. To send objects to other processes,
+/// [publish](RawPrivate::publish) them. Keep parcels and use them again: each takes one of the slab's
+/// [caches](crate::Options::caches) while it lives. Dropping a parcel frees the objects in it; if its process dies,
+/// they become orphans.
 ///
 /// ```
 /// use millstream_slab::RawSlab;
@@ -109,7 +110,7 @@ impl RawParcel {
             std::mem::forget(object);
             cache.take_free(u64::from(free));
         } else {
-            // Space first: after the store the object is the parcel's, and must be in its list.
+            // The space comes first: after the store the object is the parcel's, and must be in its list.
             self.indices.reserve(1);
             cache.hand_over(index, self.slot);
             std::mem::forget(object);
@@ -150,7 +151,7 @@ impl RawParcel {
     pub fn fill(&mut self, cache: &RawCache, number: usize, mut write: impl FnMut(&mut [u8])) -> Result<(), Error> {
         self.check(cache)?;
         // Pairs with the acquire fence of a reader: one that sees the bytes written here sees in the object's word that
-        // its last life has ended, whichever thread has ended it.
+        // the object's last life has ended, whichever thread ended it.
         fence(Ordering::Release);
         for _ in 0..number {
             write(self.add(cache)?);
@@ -191,9 +192,9 @@ impl RawParcel {
     /// Frees all objects in the parcel, and keeps the free objects for the next fill, as a cleared vector keeps its
     /// memory. Wait-free, a load and a store for each object.
     ///
-    /// For parcels that go to and fro between two threads: the objects that one thread allocates and the other frees
-    /// travel only inside the parcel. A parcel keeps at most as many objects as were in it at once; other caches can't
-    /// allocate them until the parcel is [flushed](RawParcel::flush) or dropped.
+    /// This is for parcels that go back and forth between two threads: the objects that one thread allocates and the
+    /// other frees travel only inside the parcel. A parcel keeps at most as many objects as were in it at once; other
+    /// caches can't allocate them until the parcel is [flushed](RawParcel::flush) or dropped.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the objects stay.
@@ -235,7 +236,7 @@ impl RawParcel {
             cache.hand_over(u64::from(kept), self.slot);
             kept
         } else {
-            // Space first: after the store the object is the parcel's, and must be in its list.
+            // The space comes first: after the store the object is the parcel's, and must be in its list.
             self.indices.reserve(1);
             let index = cache.alloc_for(self.slot)? as u32;
             self.indices.push(index);
@@ -266,11 +267,11 @@ impl RawParcel {
             // Relaxed: the last writer has synchronised with this thread since.
             let generation = Word(word.load(Ordering::Relaxed)).generation();
             if let Some(next) = generation.next() {
-                // Release: all accesses to the object come before, for the cache that gets it from the depot.
+                // Release: all accesses to the object come before those of the cache that gets it from the depot.
                 word.store(next.cached(self.slot), Ordering::Release);
                 ended += 1;
             } else {
-                // Its generations are used up: no cache gets it any more.
+                // The object's generations are used up, so no cache gets it any more.
                 word.store(generation.retired(), Ordering::Release);
                 self.len -= 1;
                 self.indices.swap(ended, self.len);

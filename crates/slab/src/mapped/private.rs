@@ -52,13 +52,13 @@ impl<'c> RawPrivate<'c> {
 
     /// Makes the object public: from now on any thread of any process can read, claim and free it by the handle.
     ///
-    /// Wait-free: one store, which transfers the object from this process to the slab. A kill before it leaves an
-    /// orphan, a kill after it a published object, and no third case exists. A thread that uses the handle sees
-    /// everything written to the object before.
+    /// Wait-free: one store, which transfers the object from this process to the slab. A kill before the store leaves
+    /// an orphan, a kill after it leaves a published object, and no third case exists. A thread that uses the handle
+    /// sees everything written to the object before.
     ///
-    /// To link it into a structure in the slab, write its handle there afterwards; or before, with
-    /// [`handle`](RawPrivate::handle). If the process dies in between, the object is not published: its handle names
-    /// an orphan, and later is stale, so a link can dangle but never mislead.
+    /// To link the object into a structure in the slab, write its handle there afterwards; or beforehand, with
+    /// [`handle`](RawPrivate::handle). If the process dies between the two, the object is not published: its handle
+    /// names an orphan, and is stale later, so a link can dangle but never names another object.
     #[inline]
     pub fn publish(self) -> Handle {
         let handle = self.cache.publish(self.index);

@@ -1,8 +1,8 @@
 //! The identity of a process, and whether that process lives.
 //!
-//! A PID alone identifies nothing: tomorrow it may belong to another process. Together with the start time it names one
-//! process of one boot of one machine, since the kernel does not reuse a PID within a clock tick. PIDs belong to a PID
-//! namespace and start times to a time namespace, so both are compared only within the same namespaces.
+//! A PID alone does not identify a process, since it is reused. Together with the start time it names one process of
+//! one boot of one machine, since the kernel does not reuse a PID within a clock tick. PIDs belong to a PID namespace
+//! and start times to a time namespace, so both are compared only within the same namespaces.
 
 use std::fs;
 use std::io;
@@ -19,8 +19,8 @@ const PID: u64 = (1 << PID_BITS) - 1;
 /// Set while a survivor acts for a dead cache.
 const RECOVERING: u64 = 1 << 63;
 
-/// A process, in one word so that one compare-and-swap writes it. Bit 63 says that the process acts for a dead cache,
-/// the next 41 bits count the clock ticks from the boot to its start, and the lowest 22 bits are its PID.
+/// A process, encoded in one word so that one compare-and-swap can write it. Bit 63 says that the process acts for a
+/// dead cache, the next 41 bits count the clock ticks from the boot to its start, and the lowest 22 bits are its PID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity(u64);
 

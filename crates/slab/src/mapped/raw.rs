@@ -70,8 +70,8 @@ impl RawSlab {
     /// time in proportion to the objects ever used, some ten milliseconds for a million.
     ///
     /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is
-    /// stopped. Waits as long for processes that recover, and then opens all the same: the objects that such a process
-    /// is recovering stay out of reach until it continues or dies.
+    /// stopped. Waits as long for processes that recover, and then opens anyway: the objects that such a process is
+    /// recovering stay out of reach until it continues or dies.
     ///
     /// The file must belong to this user or to root, and other users must not have permission to write to it: with that
     /// permission they can truncate it, which kills every process that has mapped it by SIGBUS. To trust others, open
@@ -287,9 +287,9 @@ impl RawSlab {
     /// Makes the kernel write everything to the device, and waits for it; after that, the slab survives a power
     /// failure. Objects published before the call are found after the failure, with their contents.
     ///
-    /// Without it, a slab survives the death of any or all of its processes, but a power failure leaves in a file
-    /// whichever pages the kernel had written: it opens, but objects may be missing, and contents may be older than
-    /// their words.
+    /// Without it, a slab survives the death of any or all of its processes, but after a power failure its file
+    /// consists of whichever pages the kernel had written: the slab opens, but objects may be missing, and contents may
+    /// be older than their words.
     ///
     /// # Errors
     /// [`Error::System`].
@@ -297,8 +297,8 @@ impl RawSlab {
         self.mapping.memory.sync(0, self.mapping.header.geometry.file_bytes())
     }
 
-    /// [`sync`](RawSlab::sync) of one object: once it returns, the object survives a power failure, with its contents.
-    /// Before, the kernel may have written its word without its bytes, so pass the handle on only afterwards.
+    /// Like [`sync`](RawSlab::sync), for one object: once this returns, the object survives a power failure, with its
+    /// contents. Until then, the device may have its word without its bytes, so pass the handle on only afterwards.
     ///
     /// # Errors
     /// [`Error::System`]; [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].

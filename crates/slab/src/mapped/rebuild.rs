@@ -42,8 +42,8 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
         let found = Word(word.load(Ordering::Relaxed));
         let generation = found.generation();
         match found.state() {
-            // A virgin word among used ones: a power failure lost the used word, since fresh objects come after all
-            // used ones.
+            // Fresh objects come after all used ones, so a virgin word among used ones means that a power failure lost
+            // the used word.
             Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,
             Some(State::Free) => chains.push(Entry { generation, index })?,
             Some(State::Cached(_)) => {

@@ -101,13 +101,13 @@ impl Holder {
     fn read(word: u128, own_place: u64) -> Option<Holder> {
         let (place, identity) = ((word >> 64) as u64, Identity::read(word as u64)?);
         if process::boot_of(place) != process::boot_of(own_place) {
-            // The holder died with its boot, whichever process has that PID and start time now.
+            // The holder died before this boot, whichever process has that PID and start time now.
             return None;
         }
         if place != own_place {
             return Some(Holder::Foreign(process::namespaces_of(place)));
         }
-        // Not `lives`: the holder may be about to write the boot.
+        // `lives` would compare the boot, which the holder may be about to write.
         identity.is_alive().then_some(Holder::Watched(identity))
     }
 

@@ -28,8 +28,8 @@ pub struct Recovered {
     pub freed: u64,
     /// Objects that were held or forgotten, which any cache can claim or free now.
     pub orphans: u64,
-    /// Caches left as they are, because the memory that they shared makes no sense: their free objects are out of reach
-    /// until the slab is opened while no process uses it.
+    /// Caches left as they are, because their shared memory is invalid: their free objects are out of reach until the
+    /// slab is opened while no process uses it.
     pub damaged: u64,
 }
 
@@ -136,7 +136,7 @@ impl<'s> Wards<'s> {
     fn recover(mut self, thoroughly: bool) -> Recovered {
         let mut recovered = Recovered::default();
         // The announced operations are completed first. This writes the dead cache's slot into the words of the chain
-        // that it had in its hands, so the scan below finds these objects.
+        // that it was moving, so the scan below finds these objects.
         for (number, ward) in (0..).zip(&mut self.slots) {
             if let Some(ward) = ward {
                 ward.is_damaged = self.mapping.depot().settle(number).is_err();

@@ -12,7 +12,7 @@ use crate::mapped::wait::{PATIENCE, Wait};
 impl Mapping {
     /// Takes a slot for a new cache of this process.
     pub(crate) fn register(&self) -> Result<u16, Error> {
-        // Before a slot is taken, because an error afterwards would keep the slot.
+        // This precedes the taking of a slot, because an error afterwards would leak the slot.
         let (own, namespace) = (Identity::own()?.word(), process::namespace()?);
         let mut wait = Wait::new(PATIENCE);
         let mut has_recovered = false;
@@ -50,8 +50,8 @@ impl Mapping {
         // may have taken this process for a dead one in between.
         let found = self.namespace_word().load(Ordering::SeqCst);
         if is_unlocked && expected == found && slot.owner.load(Ordering::SeqCst) == own {
-            // Only now, because a recovery may just have turned objects of the slot's last user into that user's
-            // orphans.
+            // The number is reset only now, because a recovery may just have marked objects as orphans of the slot's
+            // last user.
             slot.user.store(NO_OWNER, Ordering::Relaxed);
             return Ok(true);
         }

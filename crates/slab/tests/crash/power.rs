@@ -140,7 +140,7 @@ pub(crate) fn failures() -> usize {
 /// The address of the mapping, here and in a child.
 fn base(stage: &Stage) -> usize {
     let objects = stage.slab.raw().pointer(stage.kept[0]).unwrap().addr().get();
-    // Header, slots, words and links.
+    // The four pages before the objects are the header, slots, words and links.
     objects - stage.kept[0].index() as usize * size_of::<Contents>() - 4 * 4096
 }
 
@@ -161,7 +161,7 @@ fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
     let cache = slab.cache().unwrap();
     let mut list: Vec<(Handle, Contents)> = Vec::new();
     mark();
-    // More objects than fit before the slab grows, with unsynced ones between the synced ones.
+    // These are more objects than fit before the slab grows, with unsynced ones between the synced ones.
     let mut others = Vec::new();
     for n in 0..8 {
         others.extend((0..12).map(|_| cache.alloc(contents(50)).unwrap()));
@@ -170,14 +170,14 @@ fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
         list.push((handle, contents(n)));
         promised.write(&list);
     }
-    // Freed: the earlier promise is void.
+    // Objects are freed: the earlier promise is void.
     for _ in 0..3 {
         let (handle, _) = list.remove(1);
         promised.write(&list);
         cache.free(handle).unwrap();
     }
     drop(cache.alloc(contents(20)).unwrap());
-    // Changed.
+    // Objects are changed.
     let (handle, _) = list.remove(0);
     promised.write(&list);
     let mut object = cache.claim(handle).unwrap();
@@ -187,7 +187,7 @@ fn workload(stage: &Stage, promised: &Promised, mark: &dyn Fn()) {
     list.push((handle, contents(21)));
     promised.write(&list);
     drop(others);
-    // All objects at once, and an unsynced one after them.
+    // The slab is synced as a whole, and an unsynced object follows.
     let handles: Vec<_> = (30..33).map(|n| (cache.alloc(contents(n)).unwrap().publish(), contents(n))).collect();
     slab.raw().sync().unwrap();
     list.extend(handles);

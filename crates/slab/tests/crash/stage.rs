@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use millstream_slab::{Cache, Error, Handle, Holder, Inspection, Slab};
 
-/// Any number, and the same number disguised, which tells contents written whole from others.
+/// Any number, and the same number in a second encoding, which tells contents written completely from others.
 pub(crate) type Contents = [u64; 2];
 
 pub(crate) const OBJECTS: u64 = 24;
@@ -23,9 +23,9 @@ fn is_whole([number, disguised]: Contents) -> bool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Survivor {
-    /// Works on, and recovers.
+    /// The survivor works on, and recovers.
     Lives,
-    /// Dies, too, and another process opens the slab.
+    /// The survivor dies, too, and another process opens the slab.
     Dies,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, cont
     assert!(found.is_sound(), "{context}: before anything was recovered: {found:#?}");
     let slab = match survivor {
         Survivor::Lives => {
-            // Works on before it recovers, so that the depot's head has changed since.
+            // The survivor works on before it recovers, so that the depot's head has changed since.
             if let Some(cache) = &stage.cache {
                 let taken: Vec<_> = (0..2).map_while(|n| cache.alloc(contents(500 + n)).ok()).collect();
                 drop(taken);

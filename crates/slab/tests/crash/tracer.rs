@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::workers::fork;
 
-/// An instruction to be killed at: before it runs for the `hit`-th time.
+/// The instruction at which the child is killed, before it runs for the `hit`-th time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     At {
@@ -17,8 +17,8 @@ pub(crate) enum Point {
     End,
 }
 
-/// An instruction of a trace. Equal states mean that a process killed before either instruction leaves the same behind:
-/// in between, the file stayed as it was, and the kernel was not called.
+/// An instruction of a trace. Equal states mean that a process killed before either instruction leaves the same state
+/// behind: in between, the file stayed as it was, and the kernel was not called.
 pub(crate) struct Step {
     address: u64,
     state: usize,
@@ -106,7 +106,7 @@ impl Child {
             self.request(libc::PTRACE_POKETEXT, address, planted as u64);
             self.request(libc::PTRACE_CONT, 0, 0);
             if self.wait() == libc::SIGSTOP {
-                // By chance the child took a different path from the traced one, and has come to the end.
+                // By chance the child took another path than the traced child, and has come to the end.
                 return true;
             }
             let mut registers = self.registers();
@@ -190,7 +190,7 @@ pub(crate) fn spread(points: &[Moment], most: usize) -> Vec<Moment> {
     points.iter().skip(part / 2).step_by(part).copied().collect()
 }
 
-/// The first point in each state: a process killed at another one leaves the same behind.
+/// The first point in each state: a process killed at another one leaves the same state behind.
 pub(crate) fn distinct(mut points: Vec<Moment>) -> Vec<Point> {
     points.dedup_by_key(|moment| moment.state);
     points.into_iter().map(|moment| moment.point).collect()
