@@ -1,4 +1,4 @@
-//! Limits on a check: memory, time, and the remainder of both.
+//! Limits on a check, and what remains of its memory and time.
 //!
 //! [`Options::time`] is wall-clock time, because a caller waits that long for the answer. A task within a check gets
 //! processor time or steps, so the size of a counter-example depends on the work, and not on the load of the machine.
@@ -64,7 +64,7 @@ pub(crate) const HASH_FACTOR: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted(pub(crate) Limit);
 
-/// The remainder of the limits.
+/// The memory and time that remain within the limits.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     bytes: u64,
@@ -73,14 +73,14 @@ pub(crate) struct Budget {
     /// The processor time of this thread at which the budget is used up.
     thread_deadline: Option<Duration>,
     ticks: u32,
-    /// The number of further looks at the clock in this turn.
+    /// The number of times that the clock may still be read in this turn.
     looks: u64,
     /// Keeps the budget on this thread, since each thread has a processor time of its own.
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl Budget {
-    /// The number of ticks between two looks at the clock.
+    /// The number of ticks between two readings of the clock.
     const TICKS: u32 = 4096;
 
     pub(crate) fn new(options: &Options) -> Self {
@@ -108,7 +108,7 @@ impl Budget {
         Budget { thread_deadline: Some(until), ..self.clone() }
     }
 
-    /// The same limits, and at most this many ticks, rounded up to a look at the clock.
+    /// The same limits, and at most this many ticks, rounded up to the next reading of the clock.
     ///
     /// A turn that ends reports [`Limit::Time`], as a budget without time does; the clock of the lending budget tells
     /// the two apart.
@@ -149,7 +149,7 @@ impl Budget {
         if self.ticks < Self::TICKS { Ok(()) } else { self.look_at_the_clock() }
     }
 
-    /// Whether time is left: a look at the clock, for steps that are long.
+    /// Whether time is left. This reads the clock, so it is for long steps.
     #[cold]
     pub(crate) fn look_at_the_clock(&mut self) -> Result<(), Exhausted> {
         self.ticks = 0;

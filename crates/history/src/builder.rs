@@ -130,8 +130,8 @@ impl Builder {
         Op(u16::try_from(number).expect("operations have few names"))
     }
 
-    /// Sets the maximum difference between the processes' clocks, in the unit of the times. It is 0 at first, and a
-    /// later call never decreases it.
+    /// Sets the maximum difference between the processes' clocks, in the unit of the times. The initial value is 0, and
+    /// a later call never decreases it.
     ///
     /// [`History::ret`] includes it. A process has one clock, so whether its own operations follow one another is
     /// checked without it.
@@ -255,7 +255,7 @@ impl History {
         column(&mut self.ret, order);
     }
 
-    /// Fails with two rows of one process of which the second was called before the first returned.
+    /// Fails with two rows of one process if the second was called before the first returned.
     fn check_processes(&self) -> Result<(), (usize, usize)> {
         let mut last = LastRows::default();
         for row in 0..self.len() {

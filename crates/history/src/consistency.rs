@@ -6,10 +6,10 @@
 //! - It is *sequentially consistent* if they have an order that respects each process's own order.
 //!
 //! Every correct sequential history is linearizable, and every linearizable one is sequentially consistent; neither
-//! holds the other way round. (One exception: if a process's operations touch in time, linearizability, which looks
-//! only at times, leaves their order open, and sequential consistency, which looks at the process, does not.) Several
-//! objects are linearizable if and only if each is, so each is checked alone. Sequential consistency does not compose:
-//! each of two queues can be correct, and both together wrong. So all objects are searched as one.
+//! converse holds. (One exception: if a process's operations touch in time, linearizability, which looks only at times,
+//! leaves their order open, and sequential consistency, which looks at the process, does not.) Several objects are
+//! linearizable if and only if each is, so each is checked alone. Sequential consistency does not compose: two queues
+//! can each be correct, and still be wrong together. So all objects are searched as one.
 
 use std::collections::HashMap;
 

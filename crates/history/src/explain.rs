@@ -17,14 +17,14 @@ use crate::verdict::Counterexample;
 
 pub(crate) use first::earliest;
 
-/// The finding of a procedure is a proof already: each attempt to make it smaller gets one part in this many of the
-/// remaining time.
+/// A procedure's finding is already a proof, so each attempt to make it smaller gets only one part in this number of
+/// the remaining time.
 const VIEWING: u32 = 10;
 
 /// The maximum size of a counter-example that can be taken in at a glance.
 const AT_A_GLANCE: usize = 10;
 
-/// The maximum number of states listed as starts of a counter-example; more are no explanation.
+/// The maximum number of states listed as starts of a counter-example; more would explain nothing.
 const STARTS: usize = 4;
 
 /// Operations that fail, and the time at which they first do, as far as it is known.
@@ -135,8 +135,8 @@ fn first_failure(
 /// Leaves out superfluous operations: those that change no state, and groups that can only be left out as a whole.
 ///
 /// The remaining operations fail, and stand for the whole: an order of the whole would contain an order of them. Groups
-/// come first, because they are large, and once more at the end, because an operation that pins all groups may be gone
-/// by then.
+/// are left out first, because they are large, and once more at the end, because an operation that pins all groups may
+/// have been left out by then.
 pub(crate) fn reduce(
     part: &Part<'_>,
     spec: &dyn DynSpec,
@@ -215,8 +215,8 @@ pub(crate) fn fewer(
     procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    // An attempt that the procedure leaves open counts as one in order, and is dropped: a search for every attempt
-    // would take longer than everything else.
+    // An attempt that the procedure leaves open counts as legal, and is dropped: a search for every attempt would take
+    // longer than everything else.
     let decide = |part: &Part<'_>, budget: &mut Budget| match procedure(part, budget) {
         Some(Err(exhausted)) => Err(exhausted),
         Some(Ok(Decision::Fails(_))) => Ok(Outcome::Fails { culprit: None }),

@@ -2,7 +2,8 @@
 //!
 //! A concurrent object is correct if each operation seems to take effect at one moment between its call and its return,
 //! its linearization point (*linearizability*, Herlihy and Wing 1990). Record the calls and answers of your threads,
-//! and [`check`] decides whether such moments exist. If so it names an order; if not, a few operations that have none.
+//! and [`check`] decides whether such moments exist. If they do, it returns an order; if not, it returns a few
+//! operations that have none.
 //!
 //! ```
 //! use millstream_history::format::{Format, read};

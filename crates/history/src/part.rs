@@ -36,7 +36,8 @@ impl<'a> Part<'a> {
         Part::new(history, rows)
     }
 
-    /// The prefix of events at `cut` or before: later calls are gone, and operations with a later return are pending.
+    /// The prefix of events at `cut` or before: later calls are left out, and operations with a later return are
+    /// pending.
     pub(crate) fn until(&self, cut: u64) -> Part<'_> {
         let called = self.rows.partition_point(|&row| self.history.call(row as usize) <= cut);
         Part { history: self.history, rows: Cow::Borrowed(&self.rows[..called]), cut }

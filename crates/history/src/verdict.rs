@@ -38,7 +38,7 @@ pub struct Counterexample {
     pub operations: Vec<u32>,
     /// The violation, in one sentence.
     pub reason: String,
-    /// The row, one of `operations`, that the reason is about; `None` if it is about several alike.
+    /// The row, one of `operations`, that the reason is about; `None` if it is about several operations equally.
     pub subject: Option<u32>,
     /// The state from which `operations` start, if it sums up the operations before them.
     pub start: Option<String>,

@@ -10,7 +10,7 @@ use crate::rows::{ALONE, PENDING, Row};
 pub(crate) struct Rate(u128);
 
 impl Rate {
-    /// `ns` nanoseconds are `ticks` ticks. Only the displayed times depend on the precision.
+    /// The rate at which `ns` nanoseconds are `ticks` ticks. Only the displayed times depend on its precision.
     pub(crate) fn new(ns: u64, ticks: u64) -> Self {
         Rate(((u128::from(ns) << 32) / u128::from(ticks.max(1))).max(1))
     }
@@ -20,8 +20,8 @@ impl Rate {
         u64::try_from((u128::from(ticks) * self.0) >> 32).unwrap_or(u64::MAX - 1)
     }
 
-    /// Nanoseconds `s` such that `ns(a) + s < ns(b)` only if `a + ticks < b`: rounding down may have taken almost one
-    /// from `a`, hence one more than rounding up gives.
+    /// Nanoseconds `s` such that `ns(a) + s < ns(b)` only if `a + ticks < b`. Rounding down may have taken almost one
+    /// from `a`, so the result is one more than `ticks` rounded up.
     pub(crate) fn skew(&self, ticks: u64) -> u64 {
         self.ns(ticks).saturating_add(2)
     }
@@ -69,7 +69,8 @@ pub(crate) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
             };
             builder.push(operation).expect("straightened rows return after their calls");
             if ret.is_none() {
-                // A process whose operation never returns calls no other: the thread continues under a new number.
+                // A process whose operation never returns calls no further operation, so the thread continues under a
+                // new number.
                 process = fresh;
                 fresh += 1;
             }
@@ -82,7 +83,7 @@ pub(crate) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
 ///
 /// From the last row to the first, a stamp later than its successor is lowered to that. Lowering a call only widens its
 /// operation. A return is lowered to the stamp that was read next, or to one that is itself lowered to a stamp read
-/// even later: it is then a stamp read after the operation ended, on whichever processor, and a return requires no
+/// even later. So it is still a stamp read after the operation ended, on whichever processor, and a return requires no
 /// more.
 fn straighten(log: &mut Filed) {
     let mut next = PENDING;
@@ -131,8 +132,8 @@ mod tests {
 
     #[test]
     fn one_clock_ahead_of_another_by_the_skew_orders_nothing_wrongly() {
-        // The second operation really was called at 100 and the first returned at 149; the second's clock is ahead by
-        // 50.
+        // In truth the second operation was called at 100, before the first returned at 149; the second thread's clock
+        // is ahead by 50.
         let history = assemble(vec![log(0, &[(90, 149)]), log(1, &[(150, 200)])], &[], &Rate::new(1, 1), 50);
         assert!(history.ret(0) >= history.call(1));
     }

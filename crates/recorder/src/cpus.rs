@@ -8,7 +8,7 @@ const MAX_CPUS: usize = libc::CPU_SETSIZE as usize;
 
 /// The processors to which a thread of this process can be pinned, whatever its affinity is now.
 pub(crate) fn reachable() -> Vec<usize> {
-    // On a thread of its own, which ends wherever the last attempt left it.
+    // The attempts are made on a thread of their own, which ends on whichever processor the last attempt left it.
     let probe = thread::Builder::new().name("history-cpus".to_owned());
     probe
         .spawn(|| (0..configured()).filter(|&cpu| pin(cpu).is_ok()).collect())

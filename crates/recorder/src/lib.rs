@@ -40,11 +40,11 @@
 //! # Why a recording raises no false alarm
 //! An alarm is false if the history says that "a ended before b began" and that is not so. Four causes are possible.
 //!
-//! 1. *The processor reorders.* The stamp of a call is read before any access of the operation, that of a return after
-//!    all of them, its stores included: the module of each machine under `stamp` has the argument. The price: if a
-//!    store is still in the store buffer when its operation returns (a queue that publishes with a plain release
-//!    store), the stamp waits for it, so this delay is never reported. The stamp of a return often serves as that of
-//!    the thread's next call, and was read before any later access, too.
+//! 1. *The processor reorders.* The stamp of a call is read before any access of the operation, and the stamp of a
+//!    return after all its accesses, stores included: the module of each machine under `stamp` has the argument. The
+//!    price is that if a store is still in the store buffer when its operation returns (a queue that publishes with a
+//!    plain release store), the stamp waits for it, so violations that this delay causes are not reported. The stamp of
+//!    a return often serves as that of the thread's next call, and was read before any later access, too.
 //! 2. *The counters of two cores differ.* The [bound on their difference](Recorder::skew) is proved by messages between
 //!    the cores, before and after the recording; the history treats two operations as overlapping if one ended less
 //!    than that before the other began.
@@ -54,9 +54,10 @@
 //!    middle, is pending: it may or may not have taken effect.
 //!
 //! # Cost
-//! A reading of the counter that waits for earlier accesses, the drained store buffer, stores into memory that was
-//! touched before, and after a pause a second reading: 24 to 27 ns, 30 and more after a pause, see [`Log`]. Memory: 40
-//! bytes per operation; memory of a finished recording is kept for later ones, up to 256 MiB.
+//! An operation costs a reading of the counter that waits for earlier accesses, the draining of the store buffer,
+//! stores into memory that was touched before, and after a pause a second reading: 24 to 27 ns, or 30 and more after a
+//! pause; see [`Log`]. Memory: 40 bytes per operation; memory of a finished recording is kept for later ones, up to 256
+//! MiB.
 //!
 //! # Assumptions
 //! Linux. The counters of the cores run at one constant rate (otherwise the recorder reads the system's monotonic
@@ -80,7 +81,7 @@ pub use preemption::Preemption;
 pub use recorded::Recorded;
 pub use recorder::Recorder;
 
-/// The introduction, whose example runs as a test.
+/// The introduction, whose example is compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/history.md")]
 struct Page;

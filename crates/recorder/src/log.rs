@@ -21,19 +21,20 @@ use crate::stamp::Source;
 /// (within some 200 ns), the return of the log's last operation serves as the stamp of the next call, which is precise
 /// enough. After an operation that did not follow closely, the clock is read for the next 1024 calls.
 ///
-/// Either is sound. No access of an operation precedes the log's last return, whose stamp is read after all earlier
-/// accesses and before all later ones. So the stamp of a call may be early and is never late: the operation appears
-/// longer than it was, fewer pairs count as ordered, and a violation with such a stamp is one with the exact one, too.
-/// The price is precision: the first operation after the first pause in a long while appears as long as that pause,
-/// which may hide a violation.
+/// Either stamp is sound. No access of an operation precedes the log's last return, whose stamp is read after all
+/// earlier accesses and before all later ones. So the stamp of a call may be early and is never late: the operation
+/// appears longer than it was, fewer pairs count as ordered, and a violation found with such a stamp is also one with
+/// the exact stamp. The price is precision: the first operation after the first pause in a long while appears as long
+/// as that pause, which may hide a violation.
 ///
 /// # Cost
 /// On an x86-64 at 2.6 GHz (a virtual machine, where reading the counter takes 10 ns, and 18 ns when the reading waits
 /// for earlier accesses), an operation of a queue under an uncontended mutex takes 24 to 27 ns more than by itself when
-/// it follows closely. Otherwise two readings are needed, neither of which overlaps with the program: 30 to 36 ns. The
-/// waiting reading is most of it, and every recorder that knows when an operation returned needs one: while the
-/// machine's host is busy it alone adds 27 ns, and a log 33 to 40. Beyond a log's [`room`](crate::Recorder::room) the
-/// kernel clears memory for 3 ns per operation, unless an earlier recording of the same process has left enough.
+/// it follows closely. Otherwise two readings are needed, neither of which overlaps with the program: 30 to 36 ns. Most
+/// of this is the reading that waits, which every recorder needs in order to know when an operation returned. While the
+/// machine's host is busy, such a reading alone takes 27 ns, and the log as a whole adds 33 to 40 ns. Beyond a log's
+/// [`room`](crate::Recorder::room) the kernel clears memory for 3 ns per operation, unless an earlier recording of the
+/// same process has left enough.
 #[derive(Debug)]
 pub struct Log {
     drawer: Arc<Drawer>,
@@ -118,7 +119,7 @@ impl Log {
         result
     }
 
-    /// [`record`](Self::record) for a result from which `output` makes a value, after the return.
+    /// Like [`record`](Self::record); `output` makes the recorded value from the result, after the return.
     ///
     /// ```
     /// use millstream_history::Op;
@@ -178,7 +179,7 @@ impl Log {
     /// Ends the operation that began last as failed: it certainly had no effect. Pictures show it, and the check
     /// ignores it.
     ///
-    /// For answers about which the object makes no promise, such as a try-lock that may fail for no reason.
+    /// This is for answers about which the object makes no promise, such as a try-lock that may fail for no reason.
     ///
     /// # Panics
     /// If no operation is open.
@@ -191,7 +192,7 @@ impl Log {
 
     /// Gives up the open operation: it stays pending, and this thread continues as a new process.
     ///
-    /// For an operation that panicked and was caught, or a wait that was cancelled.
+    /// This is for an operation whose panic was caught, or for a wait that was cancelled.
     pub fn abandon(&mut self) {
         self.open = false;
         self.watched = WATCHED;
@@ -251,7 +252,7 @@ impl Log {
         }
     }
 
-    /// Makes space for more rows, or ends the recording: then there are no rows from now on.
+    /// Makes space for more rows, or ends the recording, after which no row is added.
     #[cold]
     fn grow(&mut self) {
         self.watched = WATCHED;

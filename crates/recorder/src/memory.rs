@@ -4,7 +4,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// The size with pages of 4 KiB; elsewhere huge pages have another size, and the advice has no effect.
+/// The size of a huge page where pages have 4 KiB; elsewhere huge pages have another size, and the advice has no
+/// effect.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// The smallest page size of any kernel.
 const PAGE_BYTES: usize = 4096;
@@ -19,7 +20,7 @@ static KEPT: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
 /// Memory, aligned to at least 8 bytes, with arbitrary contents.
 ///
 /// The kernel clears the memory that it gives, several times as fast for one huge page as for 512 small ones. So a
-/// request for more than half a huge page is rounded up to whole ones, and those are kept for the next request of the
+/// request for more than half a huge page is rounded up to whole huge pages, which are kept for the next request of the
 /// same size.
 pub(crate) struct Memory {
     start: NonNull<u8>,

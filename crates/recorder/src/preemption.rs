@@ -12,8 +12,8 @@ use std::{fs, io, mem, process, ptr};
 /// While it lives, the other threads of this process are preempted at arbitrary instructions.
 ///
 /// A scheduler preempts a thread some hundred times a second, nearly always between two operations. A mistake that
-/// shows only after a preemption in the middle of one, such as between a load and a compare-and-swap, needs more
-/// frequent preemptions.
+/// shows only after a preemption in the middle of an operation, such as between a load and a compare-and-swap, needs
+/// more frequent preemptions.
 ///
 /// ```
 /// use millstream_recorder::{Preemption, Recorder};
@@ -29,7 +29,7 @@ use std::{fs, io, mem, process, ptr};
 /// Every 20 to 80 µs, or less often if threads are few or processors scarce, the next thread in turn gets a signal,
 /// SIGURG, whose handler yields the processor or sleeps for a moment. Interrupted system calls resume, except those
 /// that never do (signal(7) lists them: sleeping, polling, sockets with a time-out); the standard library restarts its
-/// own waits. A thread runs for 200 µs between two of its handlers, so that a sleep that is restarted each time still
+/// own waits. A thread runs for at least 200 µs between two handlers, so that a sleep that is restarted each time still
 /// ends. The handler stays installed afterwards. It affects all threads of the process, whether they record or not.
 #[derive(Debug)]
 pub struct Preemption {
@@ -107,7 +107,8 @@ fn handle_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Yields, which lets threads on the same processor pass, or sleeps, which lets those of other processors pass as well.
+/// Yields, which lets threads on the same processor run first, or sleeps, which lets those on other processors get
+/// ahead as well.
 extern "C" fn stop(_signal: libc::c_int) {
     let number = STOPS.fetch_add(1, Relaxed);
     // SAFETY: both calls are plain system calls, which a signal handler may make, and the thread finds its error number
@@ -115,7 +116,7 @@ extern "C" fn stop(_signal: libc::c_int) {
     unsafe {
         let error = libc::__errno_location();
         let before = *error;
-        // Not every second one: of two threads that get signals in turn, one would never sleep.
+        // The choice does not alternate: of two threads that get signals in turn, one would never sleep.
         if number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 {
             libc::sched_yield();
         } else {

@@ -24,7 +24,7 @@ pub struct Recorder {
     names: Mutex<Vec<String>>,
 }
 
-/// The drawer into which dropped logs are filed.
+/// The store into which dropped logs are moved.
 #[derive(Debug, Default)]
 pub(crate) struct Drawer(Mutex<Vec<Filed>>);
 
@@ -34,7 +34,7 @@ impl Drawer {
     }
 }
 
-/// One moment in both times.
+/// One moment, as the stamp and as the clock show it.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     stamp: u64,
@@ -60,7 +60,8 @@ impl Recorder {
     const LIMIT: usize = 1 << 22;
 
     /// A recorder without logs. The first one in a process measures the clocks, for some 100 µs per processor, or up to
-    /// 0.3 s on a busy machine, and for some seconds in all if that proves little; then the next one measures again.
+    /// 0.3 s on a busy machine. If that proves only a coarse bound, the recorder measures for some seconds in all, and
+    /// the next recorder measures again.
     pub fn new() -> Self {
         Recorder::with(Source::best())
     }
@@ -84,8 +85,8 @@ impl Recorder {
         }
     }
 
-    /// Gives each log memory for at least this many operations (40 bytes each) from the start, and as much again
-    /// whenever it is used up.
+    /// Gives each log memory for at least this many operations (40 bytes each) from the start, and the same amount
+    /// again whenever that is used up.
     ///
     /// # Panics
     /// If it is 0.

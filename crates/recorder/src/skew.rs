@@ -6,19 +6,20 @@
 //!
 //! > `there - back <= o <= there - sent`
 //!
-//! Each round proves this; the rounds together prove the tightest of their bounds, and a preempted round merely proves
-//! little. The proof assumes nothing about how long a message takes. Of two processors that are ahead by `[low_i,
+//! Each round proves this; the rounds together prove the tightest of their bounds, and a preempted round proves only a
+//! loose bound. The proof assumes nothing about how long a message takes. Of two processors that are ahead by `[low_i,
 //! high_i]` and by `[low_j, high_j]`, the second is ahead of the first by at most `high_j - low_i`; the skew is the
 //! largest such bound, the reference itself (`[0, 0]`) included. If the clocks agree, the bound is the time of the
 //! fastest message: less than 100 ns within a package.
 //!
-//! A fast message needs both processors at once, which a busy machine grants only now and then. So as long as the
-//! bounds are coarse more rounds are made, and a thread that has waited for long sleeps instead of yielding: a thread
-//! that wakes up gets its processor soon, while of two that yield each may get its own when the other has lost it.
+//! A fast message needs both processors at once, which a busy machine grants only now and then. So more rounds are made
+//! as long as the bounds are coarse, and a thread that has waited for long sleeps instead of yielding: a thread that
+//! wakes up gets its processor soon, whereas two threads that yield may each get a processor just when the other has
+//! lost its own.
 //!
 //! More rounds are sound. The proof of a round depends neither on its time nor on its duration, and all rounds bound
-//! the same number, because the clocks run at one rate. So all bounds hold, and with them the tightest, whether they
-//! come from one measurement or from several. Bounds that contradict each other prove nothing.
+//! the same number, because the clocks run at one rate. So all bounds hold, whether they come from one measurement or
+//! from several, and so does the tightest of them. Bounds that contradict each other prove nothing.
 //!
 //! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport &
 //! Melliar-Smith's.
@@ -31,24 +32,24 @@ use std::time::{Duration, Instant};
 use crate::cpus::{pin, reachable};
 use crate::stamp::Source;
 
-/// Messages to each processor that found it awake, unless they take too long.
+/// The number of messages to each processor that find it awake, unless they take too long.
 const ROUNDS: u64 = 500;
-/// Messages to each processor, however long they take.
+/// The number of messages to each processor, however long they take.
 const MIN_ROUNDS: u64 = 16;
 /// The total time after which rounds take too long.
 const LONG: Duration = Duration::from_millis(5);
-/// The same while they prove next to nothing: on a busy machine all may have been preempted.
+/// The total time while the rounds prove next to nothing: on a busy machine all of them may have been preempted.
 const MAX_TIME: Duration = Duration::from_millis(300);
 /// The total time for more rounds with processors whose rounds took longest and still prove next to nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The duration of a sleep; the kernel adds some 50 µs.
 const NAP: Duration = Duration::from_micros(50);
-/// The number of looks for a message before a sleep: some 100 µs. It must not be shorter than a sleep, or two threads
-/// could sleep in turns without end.
+/// The number of checks for a message before a sleep, which take some 100 µs. They must not take less time than a
+/// sleep, or two threads could sleep in turns without end.
 const LOOKS: u32 = 1 << 12;
 
-/// Some microseconds: a larger difference was measured on a busy machine, and is measured again.
+/// Some microseconds. A bound above this comes from a busy machine, and is measured again.
 pub(crate) fn coarse(source: Source) -> u64 {
     16 * source.near()
 }
@@ -130,7 +131,7 @@ fn ahead(source: Source, reference: usize, other: usize) -> (bool, (i64, i64)) {
 #[repr(align(128))]
 struct Ball(AtomicU64);
 
-/// Odd: the other's turn; even: the reference's; `OVER`: no more rounds.
+/// Odd in the other's turn, even in the reference's; `OVER` ends the rounds.
 struct Table {
     ball: Ball,
     there: AtomicU64,
@@ -140,8 +141,8 @@ const OVER: u64 = u64::MAX;
 
 impl Table {
     fn ask(&self, source: Source, reference: usize) -> (bool, (i64, i64)) {
-        // A refusal leaves the thread wherever it runs, and the rounds prove a bound for that processor instead of this
-        // one; but `reachable` has just found that this one accepts threads.
+        // A refusal would leave the thread on another processor, for which the rounds would then prove a bound; but
+        // `reachable` has just found that this processor accepts threads.
         let _ = pin(reference);
         let mut bounds = ANYTHING;
         let began = Instant::now();
@@ -179,7 +180,7 @@ impl Table {
             if seen == OVER {
                 return;
             }
-            // After the message's load; before the answer, whose store carries the reading's value.
+            // The reading comes after the load of the message, and before the answer, whose store depends on its value.
             let there = source.after_loads();
             self.there.store(there, Ordering::Relaxed);
             self.ball.0.store(seen + 1, Ordering::Release);

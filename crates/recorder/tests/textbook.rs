@@ -133,7 +133,7 @@ fn allocations<const GENERATION: bool>(threads: u32, rounds: u64) -> History {
                 log.record(Op::FREE, object, || list.free(object));
             }
         }
-        // A twin's list may have become a cycle, which never runs out: the rounds end, not the list.
+        // A twin's list may have become a cycle, which never runs out, so the number of rounds is limited.
     })
 }
 
@@ -157,7 +157,7 @@ fn stopped_allocation<const GENERATION: bool>() -> History {
     let list = FreeList::<GENERATION>::new(4);
     let recorder = Recorder::new();
     let (mut stopped, mut other, mut last) = (recorder.log(), recorder.log(), recorder.log());
-    // Longer than the clocks of two cores may differ.
+    // The pause is longer than the clocks of two cores may differ.
     let pause = || thread::sleep(Duration::from_micros(10));
     let mut first_time = true;
     stopped.begin(Op::ALLOC, ());
@@ -188,7 +188,8 @@ fn a_stopped_allocation_needs_the_generation() {
     assert_explained("no-generation", title, &Kind::Allocator.into(), &history);
 }
 
-/// Peterson's lock for two threads: "I want; you first", then wait while the other wants and it is its turn.
+/// Peterson's lock for two threads: each thread says "I want; you first", then waits while the other wants the lock and
+/// has the turn.
 struct Peterson<const FENCE: bool> {
     wants: [AtomicBool; 2],
     turn: AtomicUsize,
@@ -240,7 +241,8 @@ fn lockings<const FENCE: bool>(rounds: u64) -> History {
                 wait(|| arrived.load(Ordering::Relaxed) >= 2 * (round / 500 + 1));
             }
             log.record(Op::ACQUIRE, (), || lock.acquire(me as usize));
-            // Long enough that two threads inside at once overlap in the history, whatever their clocks differ by.
+            // This takes long enough that two threads inside at once overlap in the history, however much their clocks
+            // differ.
             (0..10 + round % 20).for_each(|_| std::hint::spin_loop());
             log.record(Op::RELEASE, (), || lock.release(me as usize));
         }

@@ -3,7 +3,7 @@
 //! A procedure for unambiguous histories decides a key at once. Objects that it leaves open go to the general search,
 //! one at a time, and one hard object must not keep the others from an answer. So each object has a short turn first.
 //! Then the remaining objects take turns that grow by a constant factor. Each turn starts over, which costs a seventh
-//! more steps than one long search, and no memory in between.
+//! more steps than one long search, but no memory between the turns.
 
 use std::collections::VecDeque;
 
@@ -36,8 +36,8 @@ pub(super) struct Found {
 
 /// The proof that operations have no order.
 pub(super) enum Proof {
-    /// The general search tried all orders. None passes the return of the row `culprit`; it is `None` if the search
-    /// cannot tell that row.
+    /// The general search tried all orders. No order passes the return of the row `culprit`, which is `None` if the
+    /// search cannot tell the row.
     Search { culprit: Option<u32> },
     /// A procedure found a violation.
     Procedure(Violation),
@@ -236,8 +236,8 @@ enum Decided {
     Fails(Proof),
 }
 
-/// The accepted operations of a bounded container, and the container without the bound: a violation without the bound
-/// is one with it.
+/// The accepted operations of a bounded container, and the container without the bound. A violation without the bound
+/// is also one with it.
 pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>, Model)> {
     let (insert, _) = monitor::operations(model.kind).filter(|_| model.capacity.is_some())?;
     let refused = |p: usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);

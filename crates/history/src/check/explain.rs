@@ -27,7 +27,7 @@ pub(super) struct Explaining<'a, 'h> {
 }
 
 impl Explaining<'_, '_> {
-    /// The operations found, without a search for an earlier failure or for fewer operations.
+    /// The failure as it was found, without a search for an earlier one or for fewer operations.
     pub(super) fn as_it_is(&self, found: Found) -> Counterexample {
         let part = self.whole.of_rows(&found.rows, found.cut);
         match found.proof {
@@ -101,7 +101,7 @@ impl Explaining<'_, '_> {
         }
     }
 
-    /// Reduces a procedure's failure to a size that can be taken in at a glance, if it finds one.
+    /// Reduces a procedure's failure to one that can be taken in at a glance, if there is one.
     fn in_view(&self, part: &Part<'_>, model: &Model, failure: Failure) -> Failure {
         if !explain::is_large(&failure) {
             return failure;
@@ -113,7 +113,7 @@ impl Explaining<'_, '_> {
         if !explain::is_large(&failure) {
             return failure;
         }
-        // Outcomes unknown at that time are pending for the specification, too.
+        // For the specification, too, an outcome unknown at that time is pending.
         let shown = shown.until(failure.time);
         with_spec(model, &shown, |spec| explain::latest(&shown, failure, spec, budget))
     }

@@ -1,8 +1,8 @@
 //! Finds the time at which a history that a procedure refused first fails.
 //!
-//! The procedure's proof does not tell that time. A different failure may have been complete long before it. And a
-//! complete violation may still have an order: a removal that is pending by then may have taken the value that is in
-//! the way, until it answers that it took another.
+//! The procedure's proof does not show that time. A different failure may have been complete long before. And a
+//! complete violation may still have an order: a pending removal may have taken the value that is in the way, until it
+//! answers that it took another.
 //!
 //! So two times are known: everything before the first is in order, and by the second the history fails. The history is
 //! decided up to times in between, until no return is left there. For a container, a few operations suggest the time,
@@ -20,15 +20,15 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// The number of looks right before the last failure, before bisection takes over. A fault usually shows in several
-/// values at once, and each such look passes half of the remaining ones; bisection would take twenty steps through the
-/// whole history.
+/// The number of attempts right before the last failure, before bisection takes over. A fault usually shows in several
+/// values at once, and each such attempt skips half of the remaining ones; bisection would take twenty passes through
+/// the whole history.
 const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 
 /// The maximum number of consecutive failures that are found by a few operations only.
 const STEPS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// The number of latest operations that are decided together with the suspects: beside their neighbours, pending
+/// The number of latest operations that are decided together with the suspects: with their neighbours present, pending
 /// operations can excuse less.
 const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 
@@ -37,8 +37,8 @@ const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
 
 /// The failure at the earliest time. `violation` is the finding of `decide` in `part`.
 ///
-/// `container` gives the operations that insert and remove the values of a container. There all operations of a value
-/// may be left out, and a history in order stays in order. So a few failing operations show that the whole fails.
+/// `container` gives the operations that insert and remove the values of a container. Such a history stays in order if
+/// all operations of a value are left out. So a few failing operations show that the whole fails.
 pub(crate) fn earliest(
     part: &Part<'_>,
     violation: Violation,
@@ -108,7 +108,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             let until = if by_few {
                 last
             } else if complete < between.start {
-                // The complete operations are in order, but fail once further operations have answered: soon.
+                // The complete operations are in order, but fail once further operations have answered, which is soon.
                 answers *= 2;
                 self.nth_return(&between, answers / 2)
             } else if complete < between.end {
@@ -131,7 +131,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
     }
 
-    /// The `n`-th smallest of the returns in between, or the last if there are fewer; at least one exists.
+    /// The `n`-th smallest of the returns in the range, or the last if there are fewer; at least one exists.
     fn nth_return(&self, between: &Range<u64>, n: usize) -> u64 {
         let returns = (0..self.part.len()).map(|p| self.part.ret(p));
         let mut returns: Vec<u64> = returns.filter(|ret| between.contains(ret)).collect();
@@ -172,7 +172,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         latest.dedup();
         let latest = soon.with_rows(latest);
         let fails_by = |ret: u64| match (self.decide)(&latest.until(ret), &mut self.budget.lend()) {
-            // These operations being in order says nothing about the others.
+            // That these operations are in order says nothing about the others.
             Some(Ok(Decision::Fails(violation))) => Some((ret, Violation { in_order_before: 0, ..violation })),
             _ => None,
         };
@@ -202,8 +202,8 @@ mod tests {
         Violation { operations: vec![operation as u32], reason: String::new(), subject: None, in_order_before }
     }
 
-    /// The failure found, and the number of looks, where each return from `first` on is a failure and the procedure
-    /// reports the violation that `told` makes of the last returned operation.
+    /// The failure found, and the number of attempts, for a history that fails at each return from `first` on; the
+    /// procedure reports the violation that `told` makes of the last returned operation.
     fn found(first: u64, told: impl Fn(u64) -> Violation) -> (Failure, usize) {
         let history = at_once();
         let looks = Cell::new(0);

@@ -1,7 +1,7 @@
 //! A stream in blocks of whole lines, processed by several cores and taken in order.
 //!
-//! The workers get the blocks in turn, a few ahead of the taker, so a stream needs no more memory than that, however
-//! many lines it has. The price is that an error is reported when its block is taken, and not before a block is full.
+//! The workers get the blocks in turn, a few ahead of the taker, so the memory does not depend on the length of the
+//! stream. The price is that an error is reported only when its block is full and is taken.
 
 use std::io::{self, BufRead, Read};
 use std::iter;

@@ -1,5 +1,5 @@
-//! Clojure's data notation, to the extent that Jepsen prints it: without characters, discarded forms and escapes by
-//! number.
+//! Clojure's data notation, to the extent that Jepsen prints it: without characters, discarded forms and numeric
+//! escapes.
 
 use crate::value::{Value, Values};
 
@@ -10,7 +10,7 @@ pub(super) enum Form {
     Bool(bool),
     Int(i128),
     Text(String),
-    /// Without its colon.
+    /// A keyword, without its colon.
     Keyword(String),
     /// A number other than an integer, or a symbol.
     Other(String),
@@ -31,7 +31,7 @@ pub(super) enum EdnError {
 }
 
 impl Form {
-    /// The map's value of a keyword.
+    /// The value that the map has for a keyword.
     pub(super) fn field(&self, name: &str) -> Option<&Form> {
         let Form::Map(fields) = self else { return None };
         fields.iter().find(|(key, _)| matches!(key, Form::Keyword(keyword) if keyword == name)).map(|(_, value)| value)

@@ -72,7 +72,7 @@ pub enum Problem {
 }
 
 impl FormatError {
-    /// The same error in a text with this many earlier lines and operations.
+    /// The same error in a text that has this many lines and operations before it.
     pub(super) fn after(self, lines: u64, operations: usize) -> Self {
         let problem = match self.problem {
             Problem::Contradiction(contradiction) => Problem::Contradiction(contradiction.after(operations)),

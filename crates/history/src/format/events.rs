@@ -54,7 +54,7 @@ impl Events {
         if let Some((_, earlier)) = self.open.get(&process) {
             return Err(Problem::TwoAtOnce { process, earlier: *earlier });
         }
-        // Some logs have the answer at the call already; the return has it, too.
+        // Some logs have the answer at the call already, and repeat it at the return.
         let answered = self.kind.is_some_and(|kind| takes_nothing(kind, operation.op));
         let input = if answered { Value::NULL } else { operation.input };
         self.open.insert(process, (Operation { call: self.time, input, output: Value::NULL, ..operation }, line));

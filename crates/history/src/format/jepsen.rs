@@ -2,9 +2,9 @@
 //!
 //! `{:process 0, :type :invoke, :f :cas, :value [1 2], :time 3, :index 0}`: `:invoke` is a call, `:ok` a return,
 //! `:fail` an operation that certainly had no effect, `:info` one whose outcome is unknown. The values of Jepsen's
-//! independent keys (`#jepsen.independent.Tuple [key value]`) are taken apart; where they are printed as plain vectors,
-//! `[key value]`, only the author of the test can tell, and says so by the format's name. Events of processes without a
-//! number (`:nemesis`) are left out.
+//! independent keys (`#jepsen.independent.Tuple [key value]`) are taken apart; where keys are printed as plain vectors,
+//! `[key value]`, only the user can tell that they are keys, and says so by the name of the format. Events of processes
+//! without a number (`:nemesis`) are left out.
 //!
 //! The logs of porcupine's key-value tests have this form, with a field `:key` and the operations `:get`, `:put` and
 //! `:append`. Knossos writes the answer of a read at its call, too: `:type :invoke, :f :read, :value 4`.

@@ -23,8 +23,8 @@
 //! line; of several the largest counts.
 //!
 //! The other formats have an event per line, and the events' order is their time. Files are read as a stream, and only
-//! the history is kept. Several cores parse long files of JSON lines, a block of lines each, so an error in a pipe that
-//! stays open is reported a block or two later.
+//! the history is kept. Several cores parse long files of JSON lines, a block of lines each, so in a pipe that stays
+//! open, an error is reported a block or two later.
 
 mod blocks;
 mod edn;

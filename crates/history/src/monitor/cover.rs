@@ -3,8 +3,8 @@
 //! A value is surely present after its insertion returned and before its removal was called: an open interval. An
 //! observation "empty" needs a moment within its own span that no interval covers. That suffices, for every container
 //! and for all such moments together: at an uncovered moment the history can be cut in two. Values whose removal was
-//! called before go left, all others right, and each side can be squeezed against the cut without leaving any
-//! operation's span.
+//! called before it go to the left, all others to the right, and each side can be moved up to the cut without leaving
+//! any operation's span.
 
 use super::life::Life;
 use super::span::Span;

@@ -7,12 +7,12 @@ use super::switch::{Act, Operation, sweep};
 /// The maximum number of places at which a long history is cut, latest first.
 const MAX_CUTS: usize = 32;
 
-/// Positions of operations, `failing` among them, without a legal order: those of its element that were called before
-/// it returned, without superfluous ones.
+/// Positions of operations, `failing` among them, that have no legal order: the operations on its element that were
+/// called before it returned, without superfluous ones.
 ///
-/// At a moment without an open change, the element has the same state in every order: on if more changes to on than to
-/// off were called. So the operations between two such moments with the same state can be left out, and so can every
-/// observation.
+/// At a moment without an open change, the element has the same state in every order: it is on if more changes to on
+/// than to off were called. So the operations between two such moments with the same state can be left out, and so can
+/// every observation.
 ///
 /// Changes that may be of any element are always part of the evidence. If they would excuse this element alone, but
 /// other elements need them too, the evidence has the operations of those elements as well.
@@ -51,8 +51,8 @@ pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) ->
 fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], failing: u32) -> Vec<Vec<u32>> {
     let span = |p: u32| spans.spans[p as usize];
     let is_change = |p: u32| matches!(operations[p as usize].act, Act::Change(_));
-    // A quiet moment is the call of a change, or of `failing`, at which no earlier change is open; with it comes the
-    // number of earlier changes to on, minus those to off.
+    // A quiet moment is the call of a change, or of `failing`, at which no earlier change is open; it is stored with
+    // the number of earlier changes to on, minus those to off.
     let mut quiet: Vec<(u32, i32)> = Vec::new();
     let mut open_until = 0;
     let mut on = 0;

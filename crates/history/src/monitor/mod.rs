@@ -1,8 +1,8 @@
 //! Decision procedures for unambiguous histories: exact, near-linear, no search.
 //!
 //! A history is unambiguous if each answer identifies its cause: no value is inserted twice, or written twice. Tests
-//! that hand out distinct values record such histories, and then the question that is intractable in general takes one
-//! or a few sorts.
+//! that hand out distinct values record such histories, and for them a question that is intractable in general takes a
+//! few sorts.
 //!
 //! | file | objects | idea |
 //! | --- | --- | --- |
@@ -15,8 +15,9 @@
 //!
 //! They share [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal),
 //! [`cover`] (the times at which some value is surely present), [`evidence`] and [`shrink`] (smaller counter-examples).
-//! Those of queues, stacks and priority queues assume that the removal of every value is known. [`paired`] turns the
-//! operations of such a container into lives and back, and [`pending`] deals with the removals that have not returned.
+//! The procedures for queues, stacks and priority queues assume that the removal of every value is known. [`paired`]
+//! turns the operations of such a container into lives and back, and [`pending`] deals with the removals that have not
+//! returned.
 //!
 //! Each procedure returns a legal order of the history, or a few operations that have none. Tests compare it with an
 //! exhaustive search on all small histories and on many random ones (see `agreement`).

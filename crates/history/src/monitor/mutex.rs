@@ -4,14 +4,14 @@
 //! arranged like the values of a register (see [`zones`](super::zones)).
 //!
 //! A refused acquisition needs a moment at which some process has the lock. The arranged sections are stretched: each
-//! acquired as early as the calls permit, and released as late as the returns and the next acquisition do. The
-//! remaining gaps between two sections are moments at which no process can have the lock. If all sections are forward,
-//! this is their only order, so a refusal within such a gap is a violation.
+//! begins as early as the calls permit, and ends as late as the returns and the next acquisition permit. The remaining
+//! gaps between two sections are moments at which no process can have the lock. If all sections are forward, this is
+//! their only order, so a refusal within such a gap is a violation.
 //!
 //! Operations of one process that touch in time overlap like any others. If its acquisitions and releases alternate in
-//! the order of their calls, no other order permits more: acquisitions could trade their moments so that they come in
-//! that order, and so could releases, and then only one alternation is left. If they do not alternate, another order
-//! may, and the search looks for it.
+//! the order of their calls, no other order permits more: acquisitions can trade their moments until they come in that
+//! order, and so can releases, and then only one alternation is left. If they do not alternate in that order, they may
+//! in another, for which the search looks.
 //!
 //! O(n log n).
 

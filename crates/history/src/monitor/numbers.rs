@@ -1,14 +1,14 @@
 //! The number of a value: the lookup that every operation of an unambiguous history needs once.
 //!
 //! Tests usually hand out values by counting, and then a value's place in an array is the value itself: neighbours in
-//! time are neighbours in memory, where a hash would spread them over all of it and each lookup would miss the caches.
+//! time are neighbours in memory. A hash would spread them over all of it, so that each lookup would miss the caches.
 //! Other values are hashed.
 
 use rustc_hash::FxHashMap;
 
 use crate::value::Value;
 
-/// The maximum number of places of an array for each value in it.
+/// The maximum number of places in an array for each value in it.
 const SPARSEST: usize = 4;
 
 /// The entry of a place whose integer has no number.

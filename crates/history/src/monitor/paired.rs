@@ -210,7 +210,7 @@ impl Paired {
                     Step::Empty(e) => empties.push(self.empties[e as usize]),
                 }
             }
-            // When the time is used up, the remaining operations stay.
+            // When the time is used up, the operations not yet tried stay.
             let answer = budget.look_at_the_clock().map_err(Undecided::from);
             let pending = Pending { hints: &[], ..self.pending() };
             let answer = answer.and_then(|()| pending::decide(self.container, &pending, &lives, &empties, budget));
@@ -227,7 +227,7 @@ impl Paired {
                 Step::Empty(e) => positions.push(self.empty_at[e as usize]),
             }
         }
-        // A pending removal that was called when all others were over has no influence.
+        // A pending removal that was called after all others had returned has no influence.
         let over = positions.iter().map(|&p| part.ret(p as usize)).filter(|&ret| ret != PENDING).max().unwrap_or(0);
         positions.extend(self.pending_at.iter().filter(|&&p| part.call(p as usize) <= over));
         Violation::new(part, positions, reason).about(part, subject)
@@ -281,7 +281,7 @@ impl Paired {
 fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
     let mut values: Vec<(Value, u32)> = inserted_at.iter().map(|&p| (part.input(p as usize), p)).collect();
     if values.iter().all(|(value, _)| value.as_int().is_some()) {
-        // These sort by themselves, without a look into the table.
+        // These are sorted as words, without lookups in the table.
         values.sort_unstable();
     } else {
         values.sort_unstable_by(|(a, _), (b, _)| part.history().values().compare(*a, *b));

@@ -6,18 +6,18 @@
 //!
 //! Why that suffices: take the largest value. At the moment of its removal no other value is surely present, so the
 //! rest of the history can be cut in two there without loss (see [`cover`](super::cover)); the rest is smaller. The
-//! earliest such moments do: every value is removed at its own, inserted as late as that or its return permits, and
-//! removals at equal moments come in order of size.
+//! earliest such moments suffice: every value is removed at its own moment, and inserted as late as that moment or the
+//! return of its insertion permits; removals at equal moments come in order of size.
 //!
 //! The set of covered moments only grows from value to value, so a union-find structure keeps, for each moment, the
 //! next one that is free (see [`free`](super::free)). O(n log n).
 //!
-//! A value that is overlooked once makes all removals fail that take larger ones before it goes. The failure is the one
-//! that returns first: the history before its return is in order, and usually a little more of it (see
-//! [`window`](super::window)). The order consists of the steps whose moments come before that return. It contains every removal
-//! that returned by then. And every value that had to be gone by a removal's moment is gone: that moment was free for
-//! the smaller value, too, so the smaller value's own moment, the earliest such, is no later. A removal that has not
-//! returned by then has taken its value if its moment was before, and none if not.
+//! A value that is overlooked once makes all removals fail that take larger values before it is removed. The failure is
+//! the removal among them that returns first: the history before its return is in order, and usually a little more of
+//! it (see [`window`](super::window)). The order consists of the steps whose moments come before that return. It
+//! contains every removal that returned by then. And every value that had to be gone by a removal's moment is gone:
+//! that moment was free for the smaller value, too, so the smaller value's own moment, the earliest such, is no later.
+//! A removal that has not returned by then has taken its value if its moment was before, and none if not.
 
 use super::cover::chain;
 use super::free::Free;
@@ -41,7 +41,7 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<St
     })
 }
 
-/// The removal together with as few values as block it at every moment.
+/// The removal, together with as few values as suffice to block it at every moment.
 fn core(lives: &[Life], stuck: Removal) -> Core {
     let mut in_the_way = chain(lives, 0..stuck.below, stuck.span);
     in_the_way.extend(stuck.empty.is_none().then_some(stuck.below));
@@ -87,8 +87,8 @@ fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
         if moment > life.remove.ret {
             stuck.push(Removal { span: life.remove, below: i, empty: None });
         }
-        // Removals come at calls and at moments when another's removal was called; insertions at returns, or right
-        // before their own removal. So only removals ever share a moment, and they go by size.
+        // Removals come at calls, their own or that of another value's removal; insertions come at returns, or right
+        // before their own removal. So only removals ever share a moment, and those are ordered by size.
         timed.push((life.insert.ret.min(moment), 2 * i, Step::Insert(i)));
         timed.push((moment, 2 * i + 1, Step::Remove(i)));
         free.cover(life.insert.ret, life.remove.call);

@@ -12,8 +12,8 @@
 //! past its return, for otherwise two values would precede each other. The cut at an uncovered moment (see
 //! [`cover`](super::cover)) respects precedence too.
 //!
-//! Values that are stuck tell when the history first fails. While none of their removals has returned, it is in order:
-//! the values before them come first, and then the inserted ones, one after the other. That is the
+//! Stuck values show when the history first fails. While none of their removals has returned, it is in order: the
+//! values before them come first, and then the inserted ones, one after the other. That is the
 //! [`window`](super::window) of the time at which it fails.
 //!
 //! The four forbidden patterns are those of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to

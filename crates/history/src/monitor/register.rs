@@ -1,7 +1,7 @@
 //! Registers: a read returns the value written last.
 //!
-//! The operations on one value, its write and its reads, are adjacent in any legal order, and at least from their first
-//! return to their last call the value is in the register. So the history is linearizable if and only if no read
+//! The operations on one value, its write and its reads, are adjacent in any legal order, and the value is in the
+//! register at least from their first return to their last call. So the history is linearizable if and only if no read
 //! returns before its value's write is called, and the values' times can be arranged (see [`zones`](super::zones)).
 //!
 //! Gibbons and Korach, "Testing shared memories", 1997. O(n log n).

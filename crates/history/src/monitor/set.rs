@@ -11,7 +11,8 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// Decides a history of a set whose operations report the state they found; open if some that returned do not.
+/// Decides a history of a set whose operations report the state they found. It is open if an operation that returned
+/// does not.
 ///
 /// Elements may be added and removed any number of times.
 pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {

@@ -6,7 +6,7 @@ const MAX_WORK: usize = 4_000_000;
 /// Leaves out items that `fails` does not need: halves, quarters and so on down to single items.
 ///
 /// All items together must fail, and leaving one out must never make a history fail: then the remaining items always
-/// stand for the whole. The result is minimal, unless that took more than [`MAX_WORK`] or `fails` could not tell.
+/// stand for the whole. The result is minimal, unless that would take more than [`MAX_WORK`] or `fails` is undecided.
 pub(crate) fn shrink<T: Copy>(mut items: Vec<T>, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut work = 0;
     let mut chunk = items.len().div_ceil(2);

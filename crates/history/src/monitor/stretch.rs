@@ -34,7 +34,8 @@ impl Stretched {
         Stretched { earliest, latest }
     }
 
-    /// A moment of `span` within a life, and that life's turn; or the turn before which all of the span lies.
+    /// A moment of `span` within a life, and that life's turn; otherwise the turn of the life before which the whole
+    /// span lies.
     pub(crate) fn within(&self, span: Span) -> Result<(u32, u32), u32> {
         let next = self.earliest.partition_point(|&earliest| earliest < span.call);
         if next > 0 && span.call <= self.latest[next - 1] {

@@ -1,13 +1,13 @@
 //! Switches: elements of a set or of an allocator's pool, which are on or off.
 //!
 //! Each change reports its effect ("it was off, now it is on"), so the changes of one element alternate, whichever
-//! processes make them and however often. A sweep over time delays each step as long as it can. When a change returns
-//! that was not made yet, it is made; if the element has the wrong state for it, the most urgent open change of the
-//! other kind goes first. When an observation returns that never came true, the most urgent open change makes it true.
-//! If there is none, and only then, the history is not linearizable.
+//! processes make them and however often. A sweep over time delays each step as long as it can. A change that returns
+//! and was not made yet is made then; if the element has the wrong state for it, the most urgent open change of the
+//! other kind goes first. If an observation returns that has not come true, the most urgent open change makes it true.
+//! If there is no such change, and only then, the history is not linearizable.
 //!
 //! Why that is exact: two open changes of one kind differ in their deadlines alone, so the more urgent goes first; a
-//! change put off to its deadline has all the possibilities of an earlier one; observations cost nothing and are
+//! change put off to its deadline keeps all the possibilities of an earlier one; observations change nothing and are
 //! satisfied whenever the element has the right state. Changes that never return have no deadline and go last. A change
 //! that may be of any element is the last resort.
 //!
@@ -22,7 +22,7 @@ pub(crate) enum Act {
     Change(bool),
     /// Observes the element: on if true.
     See(bool),
-    /// Would switch an unknown element on; it never returned.
+    /// A pending change that switches an unknown element on.
     SomeOn,
 }
 

@@ -22,7 +22,7 @@ impl From<Core> for Failure {
 /// The time at which a history first fails, as far as an order of its beginning tells.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// An order of the steps that take effect before `from`: of all operations that returned before it, and of none
+    /// An order of the steps that take effect before `from`: it has all operations that returned before it, and none
     /// called later.
     pub(super) done: Vec<Step>,
     /// The rank of a call.

@@ -1,9 +1,9 @@
 //! Zones: sets of operations that must not interleave, and whether each can have a time of its own.
 //!
 //! A zone belongs to operations that are adjacent in any legal order, and spans their first return and their last call.
-//! If the return comes first it is *forward*: during it no other operation has space. If the call comes first it is
-//! *backward*: all its operations share the time between, and can happen at any one moment of it. An order exists if
-//! and only if no two forward zones overlap and no backward zone lies within a forward one (Gibbons and Korach,
+//! If the return comes first the zone is *forward*: no other operation fits into it. If the call comes first it is
+//! *backward*: all its operations span the time between, and can take effect at any one moment of it. An order exists
+//! if and only if no two forward zones overlap and no backward zone lies within a forward one (Gibbons and Korach,
 //! "Testing shared memories", 1997).
 
 /// The first return and the last call of adjacent operations.
@@ -38,8 +38,8 @@ pub(crate) fn arrange(zones: &[Zone], which: impl Iterator<Item = u32>) -> Resul
         if let Some(around) = around {
             return Err((around, z));
         }
-        // Its moment is its first, or the end of the forward zone that contains that: it comes after that zone, and
-        // before any that begins later.
+        // The moment of a backward zone is its first, or the end of the forward zone that contains that: the zone comes
+        // after that forward zone, and before any that begins later.
         turns.push((from, false, z));
     }
     turns.sort_unstable();

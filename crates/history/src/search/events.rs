@@ -13,7 +13,7 @@ use crate::part::Part;
 pub(super) enum Place {
     /// It returns. The slot is its own until then.
     Slot(u32),
-    /// It is pending to the end. The number identifies its kind among those of pending operations.
+    /// It is pending to the end. The number identifies its kind among the kinds of pending operations.
     Pending(u32),
     /// It is pending to the end and has no effect: it is left out.
     Nowhere,
@@ -84,7 +84,7 @@ impl Events {
                 self.slots - 1
             }));
         }
-        // Whether it took place or not, no other operation can tell.
+        // No other operation can tell whether it took place.
         if machine.is_pure(position) {
             return Place::Nowhere;
         }

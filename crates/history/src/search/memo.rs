@@ -25,7 +25,7 @@ pub(super) struct Memo<const N: usize> {
     situations: u64,
 }
 
-/// The chain of a configuration that was reached without any pending operation: no other can be better.
+/// The chain of a configuration that was reached without any pending operation: no other visit can be better.
 const BEST: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
 
@@ -45,8 +45,8 @@ impl<const N: usize> Memo<N> {
         let known = self.heads.len();
         let head = self.heads.entry(key).or_insert(END);
         let mut link = *head;
-        // The fewer pending operations are used, the more are left: an earlier visit with a subset has tried all that
-        // this one could.
+        // The fewer pending operations are used, the more are left: an earlier visit with a subset has tried everything
+        // that this one could try.
         while link != BEST && link != END {
             let (set, next) = self.links[link as usize];
             if sets.within(set, used) {

@@ -82,7 +82,7 @@ impl<'a> Program<'a> {
             budget.tick()?;
             let (number, choice, state) = (frame.next, frame.choice, frame.state);
             let Some((position, done)) = self.candidate(number) else {
-                // This one is done, or not called yet; the others may still come.
+                // This candidate is done, or not called yet; the others may still come.
                 let ended = number >= self.threads.returned.len() + self.threads.pending.len();
                 self.advance(ended);
                 continue;

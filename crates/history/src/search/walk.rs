@@ -238,7 +238,7 @@ impl<'a, const N: usize> Walk<'a, N> {
         let ranks = self.events.returns.len() as u32;
         loop {
             let Some(&Frame { next, choice, latest, .. }) = self.stack.last() else { return Ok(None) };
-            // Open operations before pending ones: a configuration that uses fewer pending operations covers more
+            // Open operations come before pending ones: a configuration that uses fewer pending operations covers more
             // others.
             let (number, slot, position, used) = if let Some((rank, slot)) = self.open_from(next, key.mask) {
                 (rank, Some(slot), self.open[slot as usize], used)
@@ -263,7 +263,7 @@ impl<'a, const N: usize> Walk<'a, N> {
                 (frame.next, frame.choice) = (number + 1, 0);
                 continue;
             };
-            // The same candidate comes again, for its further choices; a candidate of one state is refused then.
+            // The same candidate comes again for its further choices; if it has only one, it is refused then.
             (frame.next, frame.choice) = (number, choice + 1);
             // Without an effect, the operation equals one that never took place.
             if slot.is_none() && state == key.state {
@@ -300,7 +300,7 @@ impl<'a, const N: usize> Walk<'a, N> {
 
     /// The open operation with the lowest rank from `next` on that is not linearized and can change the state.
     fn open_from(&self, next: u32, mask: Mask<N>) -> Option<(u32, u32)> {
-        // A scan: there are no more open operations than clients, and their set changes at each step.
+        // This is a linear scan: there are no more open operations than clients, and their set changes at each step.
         let open = self.open.iter().enumerate().filter(|&(slot, &position)| {
             position != VACANT && !mask.has(slot as u32) && !self.machine.is_pure(position as usize)
         });

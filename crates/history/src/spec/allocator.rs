@@ -25,7 +25,7 @@ pub(crate) struct Allocator {
 pub(crate) struct Taken {
     /// Ascending.
     objects: Vec<Value>,
-    /// The number of further ones, which are never freed.
+    /// The number of further allocated objects, which are never freed.
     others: u64,
 }
 
@@ -33,7 +33,7 @@ impl Allocator {
     pub(crate) fn new(capacity: Option<u64>, part: &Part<'_>) -> Self {
         let unknown = (0..part.len()).any(|p| part.op(p) == Op::ALLOC && part.output(p).is_none());
         let mut freed: Vec<Value> = Vec::new();
-        // Outcomes known at the end were unknown in the middle, and prefixes are searched, too.
+        // Prefixes are searched, too, and in a prefix an outcome may be unknown that is known at the end.
         if unknown || capacity.is_some() {
             freed.extend((0..part.len()).filter(|&p| part.op(p) == Op::FREE).map(|p| part.input(p)));
             freed.sort_unstable();

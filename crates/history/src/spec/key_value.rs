@@ -1,8 +1,7 @@
 //! A key-value store: for each key a register whose value can also be deleted, or be a text that is appended to.
 //!
-//! Overlapping appends have as many orders as permutations, and each makes another text. Most of these texts are in no
-//! answer of the history, and no answer begins with them. All such texts behave alike, so they are one state, and the
-//! search visits it once.
+//! Every order of overlapping appends makes a different text. Most of these texts occur in no answer of the history,
+//! and no answer begins with them. All such texts behave alike, so they are one state, and the search visits it once.
 
 use rustc_hash::FxHashSet;
 
@@ -26,7 +25,7 @@ pub(crate) struct KeyValue<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Held {
     Value(Value),
-    /// A text in full. A text that is read or expected begins with it.
+    /// A text in full, with which a text that is read or expected begins.
     Text(Box<str>),
     /// A text with which no text that is read or expected begins.
     UnreadText,
@@ -60,7 +59,7 @@ impl<'a> KeyValue<'a> {
     fn held(&self, value: Value) -> Held {
         match self.values.get(value) {
             Datum::Text(text) => self.text(text),
-            // A text can be appended where there is no value, so null stays apart.
+            // A text can be appended to null, so null is a state of its own.
             Datum::Null => Held::Value(value),
             _ if self.others.contains(&value) => Held::Value(value),
             _ => Held::UnreadValue,

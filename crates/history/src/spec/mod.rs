@@ -178,16 +178,16 @@ pub trait Spec {
         false
     }
 
-    /// The group of the operation: operations that can only be left out together. Without all of a group, the others
-    /// are as legal as before. For a queue, a group is the operations on one value. A counter-example leaves out whole
-    /// groups; by default, no operation is in any.
+    /// The group of the operation: operations that can only be left out together. If a whole group is left out, the
+    /// other operations stay as legal as before. For a queue, a group consists of the operations on one value. A
+    /// counter-example leaves out whole groups; by default, no operation is in any.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         let _ = call;
         None
     }
 
-    /// Whether the operation depends on the whole contents of the object, so that no group can be left out beside it:
-    /// the answer "full" does.
+    /// Whether the operation depends on the whole contents of the object, as the answer "full" does. Then no group can
+    /// be left out while this operation stays.
     fn pins(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false

@@ -1,6 +1,6 @@
-//! A specification behind numbers: all that the checker does with states is to compare them, to step from them, and to
-//! show them, so it works on their numbers. The search is compiled once for all specifications, and makes a virtual
-//! call only for a step that it has not made before.
+//! A specification behind numbers: the checker only compares states, steps from them and shows them, so it works on
+//! their numbers. The search is compiled once for all specifications, and makes a virtual call only for a step that it
+//! has not made before.
 
 use std::ops::Deref;
 

@@ -1,7 +1,7 @@
 //! A broadcast ring: every consumer sees every event, in the order of publication.
 //!
-//! All events that no consumer will see are alike, whatever they are; otherwise publishers that are far ahead would
-//! leave as many states as their publications have orders.
+//! All events that no consumer will see are represented alike; otherwise publishers that are far ahead would lead to as
+//! many states as their publications have orders.
 
 use rustc_hash::FxHashMap;
 

@@ -18,7 +18,7 @@ pub(super) struct Layout {
     pub(super) spans: Vec<(f64, f64)>,
     /// The linearization point of each.
     pub(super) points: Vec<Option<f64>>,
-    /// The line of each: overlapping bars of one process have several.
+    /// The line of each bar: overlapping bars of one process are on different lines.
     pub(super) lines: Vec<usize>,
     /// Processes and their first lines, top to bottom.
     pub(super) lanes: Vec<(u32, usize)>,
@@ -32,7 +32,7 @@ pub(super) struct Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Call,
-    /// By its place in the witness.
+    /// A linearization point, by its place in the witness.
     Point(usize),
     Return,
     Until,

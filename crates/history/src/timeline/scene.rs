@@ -27,7 +27,7 @@ pub(super) struct Bar {
     pub(super) call: u64,
     /// The time of its return, by its own clock.
     pub(super) returned: Option<u64>,
-    /// The time by which it has taken effect, by every clock; `None` if it still may.
+    /// The time by which it has taken effect on every clock; `None` if it may take effect later.
     pub(super) settled: Option<u64>,
     pub(super) mark: Mark,
     /// Its place in the witness and its linearization point.
@@ -43,7 +43,7 @@ pub(super) enum Mark {
     Failed,
     /// It belongs to the counter-example.
     Broken,
-    /// The reason is about it.
+    /// It is the operation that the reason is about.
     Subject,
     /// Its return is the first event without an explanation, and it does not belong to the counter-example.
     Next,

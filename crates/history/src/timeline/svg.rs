@@ -45,7 +45,7 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     }
     let _ = writeln!(svg, "<g transform=\"translate({},{top})\">", MARGIN + NAMES);
     lanes(&mut svg, &layout, width - 2.0 * MARGIN);
-    // Behind the bars, so that it crosses no label.
+    // The line is drawn behind the bars, so that it crosses no label.
     if let Some(x) = layout.until {
         let _ = writeln!(
             svg,

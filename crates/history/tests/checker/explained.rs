@@ -52,7 +52,7 @@ fn the_first_failure_of_several_objects_is_reported() {
     }
 }
 
-/// 1 and 2 are in, and 2 is out at 9. Only at 20 is it known that the other removal did not take 1.
+/// 1 and 2 are in, and 2 comes out at 9. Only at 20 does it become known that the other removal did not take 1.
 #[test]
 fn a_failure_excused_by_a_pending_removal_comes_with_its_answer() {
     for (kind, insert, remove) in
@@ -71,7 +71,7 @@ fn a_failure_excused_by_a_pending_removal_comes_with_its_answer() {
             }
             push(key(0), 1, remove, [None, Some(3)], 6, 20);
             push(key(0), 2, remove, [None, Some(2)], 7, 9);
-            // The other object fails before.
+            // The other object fails earlier.
             if others {
                 push(key(1), 3, remove, [None, Some(99)], 14, 15);
             }
@@ -128,7 +128,7 @@ fn the_first_failure_of_a_bounded_container_is_reported_with_or_without_its_boun
     assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(2), "{example:?}");
 }
 
-/// When 1 is allocated once more, the first allocation may have taken 1, too; then it answers that it took 2.
+/// When 1 is allocated again, the first allocation may also have taken 1; later it answers that it took 2.
 #[test]
 fn a_pending_allocation_may_have_taken_a_freed_object() {
     let mut builder = Builder::new();
@@ -175,7 +175,7 @@ fn the_reason_is_about_one_of_the_operations() {
         ),
         (Kind::Register, &[(Op::WRITE, int(1), null), (Op::READ, null, int(3))], 1),
         (Kind::Allocator, &[(Op::ALLOC, null, int(1)), (Op::ALLOC, null, int(1))], 1),
-        // By the general search: the value occurs twice.
+        // The general search decides this one: the value occurs twice.
         (Kind::CasRegister, &[(Op::WRITE, int(1), null), (Op::WRITE, int(1), null), (Op::READ, null, int(3))], 2),
     ] {
         let rows: Vec<_> = rows.iter().map(|&(op, input, output)| (None, op, input, output)).collect();

@@ -66,7 +66,7 @@ fn many_violations_are_explained_by_the_first() {
     for priority in 0..count {
         push(Op::INSERT, Value::from(priority), Value::NULL);
     }
-    // The largest first: every removal but the last is wrong.
+    // The largest comes first, so every removal but the last is wrong.
     for priority in (0..count).rev() {
         push(Op::DELETE_MIN, Value::NULL, Value::from(priority));
     }

@@ -92,7 +92,7 @@ fn sequential_consistency_agrees_with_trying_every_order() {
     agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
         sequentially_consistent(history, model, &Options::default()).expect("the generator knows the operations")
     });
-    // With a witness of linearizability, in which a process's touching operations may be the other way round.
+    // This check has a witness of linearizability, in which a process's touching operations may be swapped.
     agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
         let options = Options::default();
         let linearizable = check(history, model, &options).expect("the generator knows the operations");

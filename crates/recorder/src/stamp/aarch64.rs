@@ -4,7 +4,7 @@
 //! **Before.** The count may be read after later instructions; an `isb` after it keeps them from beginning.
 //!
 //! **Between.** `dsb ish` waits until all earlier accesses are done and visible to all cores, and an `isb` keeps the
-//! count from being read before that. The second `isb` does the same as in *before*.
+//! count from being read before that. The second `isb` serves as in *before*.
 //!
 //! Source: Arm Architecture Reference Manual, D12 "The Generic Timer" (CNTVCT_EL0) and B2.3.
 

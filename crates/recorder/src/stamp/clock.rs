@@ -1,7 +1,7 @@
 //! The system's monotonic clock, in nanoseconds since its first use: for machines without a trustworthy counter.
 //!
-//! The C library reads it without a system call where it can, and then with no more order than the counter has; hence
-//! the fences here, which are the strongest of the machine.
+//! Where it can, the C library reads it without a system call, and then the reading is no more ordered than a reading
+//! of the counter. So this module adds the machine's strongest fences.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};

@@ -1,9 +1,9 @@
 //! Time stamps before or after an operation, whatever the processor reorders.
 //!
 //! A stamp may be too early before an operation and too late after it, because that widens the operation, and a wider
-//! operation never causes a false alarm. The other way round is wrong. So [`before`](Source::before) holds back all
-//! later accesses, and [`between`](Source::between), which ends one operation and may begin the next, also waits for
-//! all earlier ones.
+//! operation never causes a false alarm. A stamp that is too late before, or too early after, would be wrong. So
+//! [`before`](Source::before) holds back all later accesses, and [`between`](Source::between), which ends one operation
+//! and may begin the next, also waits for all earlier ones.
 
 mod clock;
 

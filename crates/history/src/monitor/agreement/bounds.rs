@@ -24,8 +24,8 @@ fn the_allocation_called_first_comes_first_before_exhaustion() {
     assert_eq!((seen.held, seen.open), (1, 0), "decided without the search");
 }
 
-/// A history in which a value is popped `times` times from below another one, which was gone by then if one of the
-/// pending pops took it.
+/// A history in which a value is popped `times` times from below another value, which is gone by then only if one of
+/// the pending pops took it.
 fn covered(times: u64, pending: u64) -> Vec<Act> {
     let act =
         |process: u64, op, input, output, call, ret| Act { op, input, output, call, ret, process: process as u32 };

@@ -186,7 +186,7 @@ fn agree(model: &Model, cases: u64, longest: usize) {
     let open_one_in = match (model.kind, model.capacity) {
         (Kind::Stack, _) => 1000,
         (Kind::Allocator, Some(_)) => 10,
-        // Likewise for processes whose operations touch and do not alternate.
+        // The search also decides for processes whose operations touch and do not alternate.
         (Kind::Mutex, _) => 4,
         _ => u64::MAX,
     };

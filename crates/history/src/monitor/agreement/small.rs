@@ -224,7 +224,7 @@ fn there_are_as_many_arrangements_as_there_should_be() {
     arrangements(2, &mut |spans| all.push(spans.to_vec()));
     all.sort_unstable();
     all.dedup();
-    // Overlapping: both return, one, the other, none; one after the other: the second returns or not.
+    // If the two overlap, both, either one or neither returns; if they follow one another, the second returns or not.
     assert_eq!(all.len(), 6, "{all:?}");
 }
 

@@ -1,13 +1,14 @@
 //! Exhaustion: allocations that find no object left, and the moments at which all objects are allocated.
 //!
-//! Objects are stretched in the order of their changes: allocated as early as the calls permit, freed as late as the
-//! returns do. The remaining gaps are moments at which the object must be free, in this order. A pending allocation may
-//! have taken an object that is free from some moment to the end. The earliest such moments go to the pending
-//! allocations in order of their calls; no other assignment takes more objects at any moment.
+//! The lives of each object are stretched in the order of its changes: each allocation comes as early as the calls
+//! permit, and each free as late as the returns permit. The remaining gaps are moments at which the object must be free
+//! in this order. A pending allocation may have taken an object that is free from some moment to the end. The earliest
+//! such moments go to the pending allocations in order of their calls; no other assignment takes more objects at any
+//! moment.
 //!
-//! That is exact for the given order of each object's changes. A failure needs a proof for every order: whatever the
-//! order, an object is free at a moment by which no more of its allocations had been called than its frees had
-//! returned.
+//! That is exact for the given order of each object's changes. A failure, however, needs a proof for every order:
+//! whatever the order, an object is free at a moment by which no more of its allocations have been called than of its
+//! frees have returned.
 
 use super::super::cover::Cover;
 use super::super::life::{Life, after_the_end};
@@ -32,7 +33,7 @@ pub(super) struct Exhaustion<'a> {
 impl Exhaustion<'_> {
     /// Places each refused allocation where all objects are allocated, or returns one without such a moment.
     ///
-    /// In `order` no pending allocation is needed.
+    /// `order` need not contain pending allocations.
     pub(super) fn place(&self, order: &[u32]) -> Result<Vec<u32>, u32> {
         let mut changes: Vec<Vec<u32>> = vec![Vec::new(); self.objects as usize];
         for &p in order {
@@ -83,8 +84,8 @@ impl Exhaustion<'_> {
         Ok(timed.into_iter().map(|(_, _, p)| p).collect())
     }
 
-    /// The changes of one object, its allocations in order of their calls and its frees in order of their returns as
-    /// far as possible: the closer to that, the shorter the gaps.
+    /// The changes of one object, with its allocations in order of their calls and its frees in order of their returns,
+    /// as far as possible: the closer to that order, the shorter the gaps.
     ///
     /// Neighbours of a kind change places while all changes still fit into their spans.
     fn tightest(&self, changes: &[u32]) -> Vec<u32> {
@@ -116,8 +117,8 @@ impl Exhaustion<'_> {
         key(change) < key(other)
     }
 
-    /// Whether these changes can follow one another from a moment on. Their order leaves later changes as free as
-    /// before: those wait for the last of the three calls.
+    /// Whether these changes can follow one another from a moment on. Their order does not restrict later changes,
+    /// which wait for the last of the three calls.
     fn fits(&self, changes: [u32; 3], from: u32) -> bool {
         let mut earliest = from;
         changes.iter().all(|&p| {

@@ -21,9 +21,9 @@ use exhaustion::Exhaustion;
 
 /// Decides a history of an allocator.
 ///
-/// With the number of objects given, the history is open if it has more objects than that and they might not all have
-/// fitted. It is also open if allocations that find none left depend on the order of several overlapping changes of one
-/// object, or on the object that a pending allocation took and gave back.
+/// If the number of objects is given, the history is open if it names more objects than that and they might not all
+/// have fitted. It is also open if allocations that find none left depend on the order of several overlapping changes
+/// of one object, or on the object that a pending allocation took and gave back.
 pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
     if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);

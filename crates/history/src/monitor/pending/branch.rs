@@ -1,7 +1,7 @@
 //! The search for the values that pending removals take, in the three steps that [`pending`](super) describes.
 //!
 //! It is exhaustive: an order for any choice contains an order of a failure's core, so in it some removal takes a value
-//! of the core that stays. And a choice that has an order at all is one that the pending removals may have made.
+//! of the core that stays. And any choice that has an order is one that the pending removals may have made.
 
 use super::super::Undecided;
 use super::super::container::Container;

@@ -1,12 +1,12 @@
 //! The time up to which a failing history is certainly in order.
 //!
 //! A pending removal may have taken the value that is in the way of another removal, until it answers that it took a
-//! different one. So a failure is certain only when the pending removals have answered, some time after a procedure is
-//! stuck.
+//! different one. So a failure is certain only when the pending removals have answered, which may be some time after
+//! the procedure gets stuck.
 //!
-//! Given an order of the whole up to some moment before, the values present then and the later operations form a
-//! history of their own, a short one if only the next answers are considered. An order of it continues where the given
-//! one ends. So the whole is in order as far as the short history is.
+//! Given an order of the whole up to some earlier moment, the values present at that moment and the later operations
+//! form a history of their own, which is short if only the next answers are considered. An order of it continues where
+//! the given one ends. So the whole is in order as far as the short history is.
 
 use super::super::container::Container;
 use super::super::life::{Life, Step, after_the_end};
@@ -19,8 +19,8 @@ use crate::budget::Budget;
 /// short.
 const MAX_REST: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
-/// A removal before whose return the history is certainly in order: the last one found among those that return during
-/// the window; the first of them if there is much to look at.
+/// A removal before whose return the history is certainly in order: the last such removal found among those that return
+/// during the window, or the first removal of the window if there are too many operations to check.
 pub(crate) fn first_failure(
     container: Container,
     lives: &[Life],
@@ -83,7 +83,7 @@ impl Rest {
         Some(rest)
     }
 
-    /// An operation called earlier takes effect after this point all the same, so its call may as well come here.
+    /// An operation called earlier takes effect after this point anyway, so its call may as well come here.
     fn rank(&self, rank: u32) -> u32 {
         if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }

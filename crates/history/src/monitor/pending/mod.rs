@@ -13,23 +13,23 @@
 //! - An explanation asks whether the history up to some earlier moment is in order: each client then has one operation
 //!   under way, at most.
 //!
-//! Both have a pending removal per client at most, near the end, and nearly always the plainest choice answers the
+//! Both have at most one pending removal per client, near the end, and nearly always the simplest choice answers the
 //! question. Histories of many crashed clients are rare.
 //!
 //! # The answer
 //!
 //! For a *queue* the choice is known: the values that stay, in order of their insertions' returns, go to the pending
-//! removals in order of their calls. If a value has to be gone, the values inserted before it have to be, too, and the
-//! time by which a value must be gone never decreases along that order.
+//! removals in order of their calls. If a value has to be gone, so do the values inserted before it, and the time by
+//! which a value must be gone never decreases along that order.
 //!
 //! For the other two:
 //!
 //! 1. In the prefix of a longer history, the value that each removal takes later is known: this choice comes first.
 //! 2. If the history fails although *all* values that stay can be gone from the call of the first pending removal on,
 //!    it fails.
-//! 3. Otherwise, one of the values that stay in the core of the failure must be taken, or this failure remains. The
-//!    alternatives, each such value by each removal that has none, are tried depth first ([`branch`]). They start from
-//!    the choice of step 1 without the values of the core, and then from no choice at all.
+//! 3. Otherwise, one of the staying values in the core of the failure must be taken, or this failure remains. The
+//!    alternatives, each such value with each removal that has none, are tried depth first ([`branch`]). They start
+//!    from the choice of step 1 without the values of the core, and then from no choice at all.
 //!
 //! A failure of fewer values is a failure of all, because an order of the whole contains one of them. So in a long
 //! history the search runs on the latest values ([`recent`]), and its result is tried on the whole.
@@ -47,7 +47,7 @@
 //!
 //! # The time of a failure
 //!
-//! [`first_failure`] uses the same answers to find how long a failing history is in order.
+//! [`first_failure`] uses the same answers to find the time up to which a failing history is in order.
 
 mod branch;
 mod first_failure;

@@ -9,7 +9,7 @@ use super::super::span::Span;
 /// The number of removed values that belong to the latest; small in tests, whose histories are short.
 const REMOVED: usize = if cfg!(test) { 2 } else { 2048 };
 
-/// If more values stay than these, the latest are not few.
+/// If more values than this stay, the latest values are too many.
 const MAX_STAYING: usize = 2 * REMOVED;
 
 /// The values removed last, those that stay, and the empty removals since then; in their old order.

@@ -7,14 +7,14 @@
 //! it; it is taken out, and the rest continues in the same way. If no value can lie at the bottom, the history is not
 //! linearizable.
 //!
-//! Taken in order of their pops' calls, a piece of the history is a range of places, and its earliest return only grows
-//! and its latest call only shrinks as it is taken apart. So a value that once could be first, or last, of its piece
-//! always can, and each value is found once for each side. O(n log n). Most pieces have few values, and those are taken
-//! apart without any lookup (see [`few`]).
+//! With the values in order of their pops' calls, a piece of the history is a range of places. As it is taken apart,
+//! its earliest return only grows and its latest call only shrinks. So a value that once could be first, or last, of
+//! its piece always can, and each value is found once for each side. O(n log n). Most pieces have few values, and those
+//! are taken apart without any lookup (see [`few`]).
 //!
 //! Where no value can lie at the bottom, the rest is taken apart nevertheless, because it tells when the history first
-//! fails. While none of the *stuck* piece's pops has returned, the history is in order: the piece's pushes and pops can
-//! take its place, without those that were not called yet, and the rest surrounds it as before. That is the
+//! fails. While none of the *stuck* piece's pops has returned, the history is in order: those of the piece's pushes and
+//! pops that were called by then can take its place, and the rest surrounds it as before. That is the
 //! [`window`](super::window) of the time at which it fails.
 //!
 //! The scheme is the decrease and conquer of Lee and Mathur ("Efficient decrease-and-conquer linearizability
@@ -155,7 +155,7 @@ impl Pieces {
         pieces
     }
 
-    /// The first place up to this one whose pop is called while the value here is surely present.
+    /// The first place, at most this one, whose pop is called while the value here is surely present.
     fn covered_from(&self, place: usize) -> usize {
         let pushed = self.lives[place].insert.ret;
         let covered = |life: &Life| life.remove.call >= pushed;

@@ -1,8 +1,9 @@
-//! Broadcasts: each consumer takes all events in the order in which they were brought, so its answers are that order.
+//! Broadcasts: each consumer takes all events in the order in which they were published, so its answers show that
+//! order.
 //!
 //! A consumer's operations that do not overlap tell which event is the first, the second, and so on. The number of
-//! overlapping ones tells the consumer's place after them. A pending operation ends the knowledge of its consumer's
-//! places.
+//! overlapping operations tells the consumer's place after them. After a pending operation, the places of its consumer
+//! are unknown.
 
 use std::collections::hash_map::Entry;
 

@@ -1,11 +1,11 @@
 //! Containers: the values that come out constrain the order in which they went in.
 //!
-//! The takes of a value, sorted, bound the moments at which it comes out: the `n`-th time is not before the `n`-th
-//! smallest call of its takes, and not after their `n`-th smallest return. This has three uses:
+//! The takes of a value bound the moments at which it comes out: the `n`-th time is not before the `n`-th smallest call
+//! of its takes, and not after their `n`-th smallest return. This has three uses:
 //! - a value that is taken for the `n`-th time before it is brought for the `n`-th is a contradiction, whatever the
 //!   order;
-//! - in a queue, a value that certainly comes out before one that is in already cannot go in now: the search turns back
-//!   at the enqueue instead of failing at the dequeue, many choices later;
+//! - in a queue, a value cannot go in now if it certainly comes out before one that is already in: the search turns
+//!   back at the enqueue instead of failing at the dequeue, many choices later;
 //! - of two overlapping operations, the one whose value came out first was probably first in a queue, and last in a
 //!   stack: the search tries that order first.
 
@@ -48,7 +48,7 @@ impl Container {
         for position in 0..part.len() {
             let (input, output) = (part.input(position), part.output(position));
             let value = match (input, output) {
-                // Refused, so it brought nothing.
+                // The container refused the value.
                 (_, Some(Value::FALSE)) if !input.is_null() => continue,
                 (Value::NULL, None) => {
                     unknown.push(part.call(position));
@@ -111,7 +111,7 @@ impl Container {
 
     /// Brings the value, after `count` operations that bring it. `latest` is the earliest moment at which all values
     /// brought so far can be out; the result is that moment with the new value. `None` if the new value must be out
-    /// sooner, which a queue does not permit.
+    /// before that moment, which a queue does not permit.
     pub(super) fn bring(&self, value: usize, count: u32, latest: u64) -> Option<u64> {
         if self.discipline != Discipline::FirstInFirstOut {
             return Some(latest);

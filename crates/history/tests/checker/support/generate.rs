@@ -90,7 +90,7 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
         if open && plan.crashes > 0 && random.one_in(3 * plan.crashes) && plan.model.kind != Kind::Ring {
             let crashed = std::mem::replace(process, idle(fresh));
             fresh += 1;
-            // Whether its caller noticed the end makes no difference.
+            // It makes no difference whether the caller noticed the end.
             made.extend(open_operation(&crashed, random.one_in(2).then_some(time)));
         }
     }
