@@ -61,7 +61,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
         Step::inspect("msrv", "no dependency asks for a newer toolchain than the manifests promise", msrv::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
-        // In the workspace build the command turns optional features on; in a user's build they are off.
+        // In the workspace build, the command's package turns optional features on; in a user's build they are off.
         Step::cargo(
             "features",
             "the libraries and the command build without optional features, and the command says which one a flow needs",
@@ -71,7 +71,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         .then_cargo(["check", "--package=millstream", "--no-default-features"])
         .then_cargo(["clippy", "--package=millstream-cli", "--no-default-features", "--", "-D", "warnings"])
         .then_cargo(["test", "--package=millstream-cli", "--no-default-features", "--test=without_http"])
-        // This command is built for one test of a second.
+        // This binary is built for a single test, which takes a second.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
         Step::partial("bare", "hazard pointers build and hold without the standard library", bare::check),
         unit(scope).narrowed().fast(),
@@ -119,8 +119,8 @@ fn doc(scope: &Scope<'_>) -> Option<Step> {
 
 /// The loom models of the scope, if it has some.
 ///
-/// A model explores on one thread and maps a stack for each thread of each execution. Two models in one process keep
-/// interrupting each other's core for every stack that is unmapped, so each lane is a process with one model at a time.
+/// A model explores on one thread and maps a stack for each thread of each execution. Two models in one process
+/// interrupt each other's core whenever a stack is unmapped, so each lane is a process with one model at a time.
 fn loom(scope: &Scope<'_>) -> Option<Step> {
     let chosen: Vec<_> = LOOM_PACKAGES.iter().filter(|models| scope.has(models.folder)).collect();
     let packages: Vec<String> = chosen.iter().map(|models| format!("--package={}", models.package)).collect();

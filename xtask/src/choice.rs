@@ -8,13 +8,13 @@ use crate::members::{self, Member};
 use crate::names::unknown;
 use crate::step::{self, Step};
 
-/// A run as it was asked for.
+/// A requested run.
 #[derive(Debug)]
 pub(crate) struct Choice {
     is_fast: bool,
-    /// None: the whole workspace.
+    /// The chosen packages; empty for the whole workspace.
     members: Vec<Member>,
-    /// None: every step that the packages have.
+    /// The chosen steps; empty for every step that the packages have.
     steps: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl Choice {
     /// Reads `[--fast] [CRATE]… [STEP]…`, in any order.
     ///
     /// # Errors
-    /// A word that is neither, with those that exist.
+    /// A word that is neither, with the words that exist.
     pub(crate) fn parse(args: &[String], root: &Path) -> Result<Self, String> {
         let known = members::all(root)?;
         let steps: Vec<&str> = every_step(&known).iter().map(|step| step.name).collect();

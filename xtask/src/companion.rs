@@ -1,5 +1,5 @@
-//! Steps that run beside the others: the same program again, as a process of its own with low priority, so that it uses
-//! the time in which tests wait and builds keep only one core busy.
+//! Steps that run beside the others, in a second process of this program with low priority, so that they use the time
+//! in which tests wait and builds keep only one core busy.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -81,7 +81,7 @@ pub(crate) fn serve(args: &[String], root: &Path) -> Result<(), String> {
     thread::spawn(|| {
         // An error ends the input as well.
         drop(io::stdin().read_to_end(&mut Vec::new()));
-        // The shell's own command: no program to find. It ends this process, too.
+        // `kill` is a built-in command of the shell, so no program has to be found. It ends this process, too.
         drop(Command::new("sh").args(["-c", "kill -KILL 0"]).status());
     });
     Choice::parse(args, root)?.run(root)

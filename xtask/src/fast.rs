@@ -1,4 +1,4 @@
-//! The quick part of the tests: it finds most mistakes within a coffee break.
+//! The quick part of the tests, which finds most mistakes within minutes.
 
 use crate::members::Member;
 

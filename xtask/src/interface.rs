@@ -1,5 +1,5 @@
-//! Interfaces of libraries can grow: a public struct with public fields, and a public enum, is `#[non_exhaustive]`, or closed for a
-//! reason that stands here.
+//! Interfaces of libraries can grow: each public struct with public fields, and each public enum, is
+//! `#[non_exhaustive]`, or closed for a reason given here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::members::Member;
 use crate::packages::published;
 
-/// Why some are closed.
+/// The types that are closed, and the reasons.
 const CLOSED: [(&str, &[&str]); 6] = [
     (
         "states that a caller steers by: one more is a case that no caller may overlook",
@@ -96,10 +96,11 @@ const CLOSED: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Fails when a struct or an enum is neither open nor closed for a reason, or a reason is given for one that is not there.
+/// Fails when a struct or an enum is neither open nor closed for a reason, or when a reason names a type that does not
+/// exist.
 ///
 /// # Errors
-/// All of them.
+/// All such types.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let mut found = BTreeSet::new();
     for member in published(root)?.iter().filter(|member| is_promised(member)) {
@@ -123,8 +124,8 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     ))
 }
 
-/// Whether a package promises a Rust interface: the libraries of the commands and of the daemon follow these, and the one
-/// for C promises its header.
+/// Whether a package promises a Rust interface. The libraries of the commands and of the daemon promise only the
+/// commands and the daemon, and the one for C promises its header.
 pub(crate) fn is_promised(member: &Member) -> bool {
     member.has_library() && !["barrierd", "c", "cli", "command", "instruments"].contains(&member.short.as_str())
 }

@@ -1,4 +1,4 @@
-//! Invocations beside each other. The output of an invocation is kept until it ends, so that it is printed in one
+//! Invocations that run beside each other. The output of each is kept until it ends, so that it is printed in one
 //! piece.
 
 use std::io::{self, Read as _};

@@ -93,7 +93,7 @@ fn headings(text: &str) -> Vec<String> {
     anchors
 }
 
-/// A heading as it is shown: a link is its text.
+/// A heading as it is shown: a link is replaced by its text.
 fn visible(title: &str) -> String {
     let mut shown = String::new();
     let mut rest = title;

@@ -1,5 +1,6 @@
-//! Writes `docs/measured.md`: one section for each workload, with the output of the bench program and its machine,
-//! date and commit. Other pages that repeat a figure mark it with its workload, and are checked against the section.
+//! Writes `docs/measured.md`: one section for each workload, with the output of the bench program and its machine, date
+//! and commit. Other pages that repeat a figure mark it with its workload, and the figure is checked against the
+//! section.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -79,7 +80,7 @@ pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The text of a file; none if there is no such file.
+/// The text of a file; empty if there is no such file.
 fn read(root: &Path, path: &str) -> Result<String, String> {
     match fs::read_to_string(root.join(path)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -148,7 +149,7 @@ fn end(workload: &str) -> String {
 /// `<!-- measured: WORKLOAD -->` marks the line it stands in, or, alone in its line, the lines up to the next blank one.
 ///
 /// # Errors
-/// One line for each figure without its equal: place, figure, workload.
+/// One line for each figure that the section does not have: place, figure, workload.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"));
     let measured = read(PAGE)?;
@@ -204,7 +205,7 @@ fn repeated(page: &str) -> Vec<(usize, String, String)> {
     found
 }
 
-/// Whether a number of the section, rounded as `time` is, is `time`.
+/// Whether a number of the section, rounded to the precision of `time`, equals `time`.
 fn states(section: &str, time: &str) -> bool {
     let decimals = time.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let numbers = section.split(|letter: char| !letter.is_ascii_digit() && letter != '.');

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::step::cargo;
 use crate::tools::{oldest_version, version_of};
 
-/// A workspace of its own, which cannot take the version from this one.
+/// A separate workspace, which cannot inherit the version from this one.
 const PYTHON: &str = "bindings/python/Cargo.toml";
 
 /// The packages to build: the first re-exports every library, the second and the last hold every command.
@@ -33,8 +33,8 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
 /// # Errors
 /// The workspace's manifest does not name the toolchain.
 pub(crate) fn build(root: &Path) -> Result<Command, String> {
-    // Through rustup: the cargo that runs this program belongs to another toolchain. One build for all packages: in
-    // separate builds, they would compile a shared dependency once for each set of its features.
+    // The command goes through rustup, because the cargo that runs this program belongs to another toolchain. One build
+    // serves all packages: separate builds would compile a shared dependency once for each set of its features.
     let mut check = Command::new("rustup");
     check.args(["run", &oldest_version(root)?, "cargo", "check", "--target-dir=target/msrv", "--all-features"]);
     check.args(BUILT.map(|package| format!("--package={package}")));

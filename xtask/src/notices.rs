@@ -12,7 +12,7 @@ use crate::step::cargo;
 /// The package of the command.
 const COMMAND: &str = "millstream-cli";
 
-/// How names of files with licences begin.
+/// The beginnings of the names of files with licences.
 const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 /// Writes `target/NOTICES-PACKAGE.txt` for the binary of a package, the command by default.
@@ -47,7 +47,7 @@ fn notices(root: &Path, package: &str) -> Result<(String, Vec<String>), String> 
         let folder = name.replacen(" v", "-", 1);
         let folder = folder.split(' ').next().unwrap_or_default();
         let ending = format!("/{folder}/Cargo.toml\"");
-        // Our own packages lie in folders without a version.
+        // The folders of this workspace's packages have no version in their names.
         let Some(end) = metadata.find(&ending) else { continue };
         let start = metadata[..end].rfind('"').map_or(0, |quote| quote + 1);
         let texts = texts(&PathBuf::from(&metadata[start..end]).join(folder))?;

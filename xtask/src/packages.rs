@@ -8,7 +8,7 @@ use crate::members::{self, Member};
 /// The licences, each of which demands that its text accompany every copy.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
-/// A package that is published elsewhere, and stands outside the workspace.
+/// A package outside the workspace, which is published to another registry.
 const PYTHON: &str = "bindings/python";
 
 /// Lines that a manifest has, by their beginnings.
@@ -18,7 +18,7 @@ const LINES: [&str; 5] =
 /// Lines that the manifest of a library has as well, so that its docs show every feature and system.
 const DOCS: [&str; 3] = ["[package.metadata.docs.rs]", "all-features = true", "targets = ["];
 
-/// Fails when a published package lacks one of them.
+/// Fails when a published package lacks a licence, its README or one of these lines.
 ///
 /// # Errors
 /// Everything that is missing.

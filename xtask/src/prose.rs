@@ -50,9 +50,9 @@ pub(crate) fn split(path: &str, text: &str) -> Option<Split> {
 #[derive(Default)]
 struct Gatherer {
     paragraphs: Vec<Paragraph>,
-    /// The next piece begins a paragraph of its own.
+    /// Whether the next piece begins a paragraph of its own.
     broken: bool,
-    /// Inside a fenced block of code.
+    /// Whether the text is inside a fenced block of code.
     fenced: bool,
 }
 
@@ -210,7 +210,7 @@ impl<'a> Scan<'a> {
         self.take(self.rest().len().min(1), true);
     }
 
-    /// The contents of a string: prose if they have a blank in them.
+    /// The contents of a string, which are prose if they contain a blank.
     fn message(&mut self, bytes: usize) {
         let first = self.line;
         let contents = self.take(bytes, false);
@@ -256,7 +256,7 @@ fn raw_string(rest: &str, before: Option<char>) -> Option<usize> {
 fn hashes(text: &str, python: bool) -> Split {
     let mut prose = Gatherer::default();
     let mut code = Vec::new();
-    // The end of the documentation string that the line is in.
+    // The closing quotes of the documentation string that the line is in.
     let mut open: Option<&str> = None;
     for (line, text) in (1..).zip(text.lines()) {
         let trimmed = text.trim();

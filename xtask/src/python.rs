@@ -42,11 +42,11 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     Ok(Passed::Whole)
 }
 
-/// Builds the wheel, with debug assertions, in its own target folder. Its name says that it suits every Python from the
-/// oldest one on, and every Linux from some version of the C library on.
+/// Builds the wheel, with debug assertions, in its own target folder. The name of the wheel says that it suits every
+/// Python from the oldest supported one on, and every Linux from some version of the C library on.
 fn wheel(root: &Path, environment: &Environment) -> Result<PathBuf, String> {
     let folder = root.join("target/python/wheels");
-    // Wheels of an earlier run are in the way.
+    // Wheels of an earlier run must not be found below.
     drop(fs::remove_dir_all(&folder));
     let mut build = environment.python();
     build.args(["-m", "maturin", "build", "--quiet", "--profile=dev", "--manifest-path"]);
@@ -70,7 +70,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// The program that checks for the oldest Python whose stable interface has everything the package uses.
+    /// A program that succeeds if Python is recent enough: its stable interface has everything the package uses.
     pub(crate) const IS_RECENT: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 
     pub(crate) fn of(root: &Path) -> Self {

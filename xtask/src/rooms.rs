@@ -3,7 +3,7 @@
 //! The check reads paths (`use` and inline ones) as text and resolves them to files, without macros, aliases or types;
 //! test modules do not count. It refuses
 //! - a cycle of imports among files, or among the engine's parts;
-//! - an import through a parent: `lib.rs` and `mod.rs` only declare and re-export for outside;
+//! - an import through a parent: `lib.rs` and `mod.rs` only declare modules and re-export for other crates;
 //! - a part that imports a step, which composes parts;
 //! - more than eight fields in the struct that composes the parts, and an `impl` of it inside a part;
 //! - a struct of a part that keeps some fields to itself and shows others beyond its part. (A struct that shows all its
@@ -19,7 +19,7 @@ const PARTS: [&str; 8] = ["units", "stages", "grants", "intake", "crew", "ledger
 /// The files that every part may import: plain values.
 const WORDS: [&str; 5] = ["claims", "pace", "settings", "histogram", "identity"];
 
-/// The one part that may import the code that runs without the mutex: a worker's turn keeps what that brings back.
+/// The one part that may import the code that runs without the mutex: a worker's turn keeps the results of that code.
 const KNOWS_RUN: &str = "crew";
 
 /// The maximum number of fields of the composing struct.
@@ -368,7 +368,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// The structs that show some fields to the whole crate and keep others.
+/// The structs that show some fields to the whole crate and keep the others private.
 fn mixed_structs(text: &str) -> Vec<String> {
     let is_wide = |visibility: &str| matches!(visibility, "pub" | "pub(crate)");
     let mixed = structs(text).into_iter().filter(|(_, fields)| {

@@ -8,7 +8,7 @@ use crate::members;
 /// The package that hands out the seed.
 pub(crate) const PACKAGE: &str = "millstream-verify-random";
 
-/// Fails when a file uses proptest without the configuration that has the seed of the run.
+/// Fails when a file uses proptest without the configuration that supplies the seed of the run.
 ///
 /// # Errors
 /// The files.

@@ -37,7 +37,7 @@ enum Work {
     Partial(fn(&Path) -> Result<Passed, String>),
 }
 
-/// Lanes of invocations that run beside each other; a lane runs its own in order.
+/// Lanes that run beside each other; each lane runs its invocations in order.
 pub(crate) type Phase = Vec<Vec<Invocation>>;
 
 /// One `cargo` command.
@@ -50,7 +50,7 @@ pub(crate) struct Invocation {
 /// How much of a step ran and passed.
 pub(crate) enum Passed {
     Whole,
-    /// A part, or all, was left out for this reason.
+    /// Some or all of the step was left out for this reason.
     Without(String),
 }
 
@@ -106,7 +106,7 @@ impl Step {
     /// Appends a `cargo` invocation to this step.
     ///
     /// # Panics
-    /// Panics if the step has other work than `cargo` invocations in order.
+    /// Panics if the step's work is not a list of `cargo` invocations.
     pub(crate) fn then_cargo(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.invocations().push(Invocation::new(args));
         self
@@ -115,7 +115,7 @@ impl Step {
     /// Sets an environment variable for the last invocation added.
     ///
     /// # Panics
-    /// Panics if the step has other work than `cargo` invocations in order.
+    /// Panics if the step's work is not a list of `cargo` invocations.
     pub(crate) fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
         let last = self.invocations().last_mut();
         last.expect("a cargo step has at least one invocation").env.push((name, value.into()));
@@ -215,8 +215,8 @@ fn run_as(command: &mut Command, line: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
 }
 
-/// Runs `steps`, those that may run apart beside the others, and stops at the first failure; `chosen` are the arguments
-/// of `cargo xtask test` that repeat a step with the same packages.
+/// Runs `steps` and stops at the first failure; steps that may run apart run beside the others; `chosen` are the
+/// arguments of `cargo xtask test` that repeat a step with the same packages.
 pub(crate) fn run_all(steps: Vec<Step>, chosen: &str, root: &Path) -> Result<(), String> {
     let (apart, steps): (Vec<Step>, Vec<Step>) = steps.into_iter().partition(|step| step.is_apart);
     if steps.is_empty() {
@@ -274,7 +274,7 @@ fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, 
 
 /// The processor time of all commands that have ended; zero where the system does not say.
 fn computed() -> Duration {
-    /// The kernel counts in this unit towards programs, on every machine.
+    /// The unit in which the kernel reports times to programs, on every machine.
     const TICKS_PER_SECOND: u64 = 100;
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name of the program, in parentheses, may contain spaces.
@@ -288,7 +288,7 @@ fn computed() -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
-/// A time in the unit in which one thinks of it.
+/// A time in the unit that suits its size.
 fn shown(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 60.0 { format!("{seconds:.1} s") } else { format!("{:.1} min", seconds / 60.0) }

@@ -16,7 +16,7 @@ pub(crate) struct Tool {
     install: Vec<String>,
     /// A command that succeeds if it is installed.
     test: Vec<String>,
-    /// The command that installs it among others.
+    /// The command that installs this tool among others.
     setup: &'static str,
 }
 
@@ -96,7 +96,7 @@ impl Tool {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// The sentence about a tool that is not there.
+    /// A sentence that says that the tool is missing, and names the command that installs it.
     pub(crate) fn missing(&self) -> String {
         format!("{} is missing; `{}` installs it, `{}` everything", self.name, self.command(), self.setup)
     }

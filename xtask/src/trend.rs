@@ -1,7 +1,7 @@
-//! The figures of earlier runs, by processor: a regression shows on the processor on which it happened.
+//! The figures of earlier runs, by processor: a run is compared only with runs on the same processor.
 //!
-//! `docs/measured.tsv` has a line for each of our rows of a run: processor, workload, row, time over the best peer's, date,
-//! commit. Of each row on each processor it keeps the last few runs.
+//! `docs/measured.tsv` has a line for each of our rows of a run: processor, workload, row, time over the best peer's,
+//! date, commit. It keeps the last few runs of each row on each processor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// The runs that are kept of a row on a processor.
 const MAX_RUNS: usize = 5;
 
-/// A time over the best peer's that grew by more than this factor is worth a look: rounds on one machine differ by less.
+/// A ratio to the best peer that grew by more than this factor is reported: rounds on one machine differ by less.
 const WORSE: f64 = 1.25;
 
 const HEADER: &str = "processor\tworkload\trow\tover best peer\tdate\tcommit";
@@ -59,8 +59,8 @@ impl Trend {
         text
     }
 
-    /// Adds the figures of a run and forgets the oldest of their rows. Returns a line for each row that became slower than
-    /// its peers by more than runs differ.
+    /// Adds the figures of a run and forgets the oldest of their rows. Returns a line for each row whose ratio to its
+    /// peers grew by more than runs usually differ.
     pub(crate) fn add(&mut self, figures: Vec<Figure>) -> Vec<String> {
         let mut worse = Vec::new();
         for figure in figures {
@@ -85,7 +85,8 @@ impl Trend {
         worse
     }
 
-    /// A table of the workload's rows with a column for each processor, of the last run on it; nothing for one processor.
+    /// A table of the workload's rows, with a column for the last run on each processor; `None` if there is only one
+    /// processor.
     pub(crate) fn by_processor(&self, workload: &str) -> Option<String> {
         let mut rows: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
         let of_workload = || self.0.iter().filter(|figure| figure.workload == workload);

@@ -1,7 +1,7 @@
 //! The words of the house: comments, pages, messages and names read as native English, and links lead somewhere.
 //!
-//! The step refuses banned words, each with a better form; it holds what a word list cannot decide alone to a limit, and
-//! prints the counts. It reads every file that git knows or would add.
+//! The step refuses banned words, each with a better form; it limits the number of words that a list alone cannot
+//! judge, and prints the counts. It reads every file that git knows or would add.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;

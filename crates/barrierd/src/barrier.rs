@@ -33,7 +33,7 @@ impl Barrier {
             let _ = ready.send(());
             while asked.recv().is_ok() {
                 pass_all(&view, membarrier);
-                // Relaxed: at worst the next request comes one look later.
+                // Relaxed: at worst the next request is made at the next check.
                 is_busy.store(false, Ordering::Relaxed);
                 is_done.ring();
             }
@@ -64,10 +64,10 @@ impl AsFd for Barrier {
     }
 }
 
-/// Has all processors pass a barrier, and states it for a moment taken before.
+/// Has all processors pass a barrier, and states that they passed it after a moment drawn beforehand.
 fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
     let moment = new_moment(view);
-    // A refusal is like a barrier that never ends; the other fallback continues.
+    // A refusal counts as a barrier that never ends; the other fallback continues.
     if barrier().is_ok() {
         view.page().all_time.store(moment.time, Ordering::Release);
         view.page().all_virtual.store(moment.virtual_time, Ordering::Release);

@@ -1,9 +1,9 @@
 //! The processor time that the daemon may use, a share of one processor, and each user's part of it.
 //!
 //! Every user with a connection has an account. The share's earnings are divided equally among the accounts that are
-//! not full. The users for whom a turn of the loop did work pay for its processor time, in proportion to the work. An
-//! account in debt stays in debt until it has earned that much, so over any time the daemon uses at most the share and
-//! earlier savings, whatever clients do.
+//! not full. The users for whom a turn of the loop did work pay for the turn's processor time, in proportion to the
+//! work. An account in debt stays in debt until it has earned that much, so in any interval the daemon uses at most its
+//! share and earlier savings, whatever clients do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use std::time::Duration;
 const MAX_SAVED_NS: f64 = 5e6;
 /// The maximum savings of newcomers: enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
-/// The maximum debt of a user with which a connection that was not served lately is still served, so that a connection
-/// that asks without end leaves time for its user's other connections.
+/// The maximum debt of a user at which a connection that was not served lately is still served, so that a connection
+/// that asks without end leaves time for the user's other connections.
 const MAX_OVERDRAFT_NS: f64 = 0.5e6;
 
 /// The owner of an account.
@@ -93,7 +93,7 @@ impl Budget {
         }
     }
 
-    /// Charges the accounts for the time used since the last charge. All accounts pay for work that was noted for none
+    /// Charges the accounts for the time used since the last charge. Work that was noted for no account is paid by all
     /// of them.
     pub(crate) fn charge(&mut self, used_ns: u64) {
         let cost = used_ns.saturating_sub(self.last_used_ns) as f64;

@@ -8,8 +8,8 @@ const OTHERS: u64 = 64;
 /// Raises the limit for `connections` connections, as far as the hard limit permits; returns the number of connections
 /// for which the limit suffices then.
 ///
-/// A connection needs its socket and, until the client takes its greeting, two descriptors in flight, whose number the
-/// kernel limits by the same limit.
+/// A connection needs its socket and, until the client takes its greeting, two descriptors in flight, to whose number
+/// the kernel applies the same limit.
 pub(crate) fn room_for(connections: usize) -> io::Result<usize> {
     let needed = 2 * connections as u64 + OTHERS;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

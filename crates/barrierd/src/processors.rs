@@ -14,7 +14,7 @@ pub(crate) fn possible() -> io::Result<usize> {
     last.map(|last| last + 1).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no possible processor"))
 }
 
-/// The online processors. Each look reads a small file again.
+/// The online processors. Each check reads a small file again.
 #[derive(Debug)]
 pub(crate) struct Online {
     file: File,
@@ -82,7 +82,7 @@ pub(crate) fn thread_number() -> libc::pid_t {
     unsafe { libc::gettid() }
 }
 
-/// Lets this thread run only where no other thread wants to.
+/// Lets this thread run only on processors that would otherwise be idle.
 pub(crate) fn only_when_idle() {
     follow(0, libc::SCHED_IDLE);
 }
@@ -101,7 +101,7 @@ fn follow(thread: libc::pid_t, policy: libc::c_int) {
 /// The processor on which this thread has run since it passed a full barrier there.
 ///
 /// The switch from the previous thread to this one comes before that barrier, and the switch to the next one after it.
-/// If this thread migrates in between, the processor that the second look finds has switched to it meanwhile.
+/// If this thread migrates in between, the processor found by the second call has switched to this thread meanwhile.
 pub(crate) fn here() -> Option<usize> {
     // SAFETY: sched_getcpu has no preconditions.
     let current = || usize::try_from(unsafe { libc::sched_getcpu() }).ok();

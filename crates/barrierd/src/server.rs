@@ -69,7 +69,7 @@ struct State {
     waiting: Waiting,
     /// Whether a fallback is under way.
     helping: bool,
-    /// The smallest virtual time at the last look.
+    /// The smallest virtual time at the last check.
     least: u64,
 }
 
@@ -114,14 +114,15 @@ impl Server {
         }
     }
 
-    /// The maximum time to wait for an event: until the waiting clients need a look, or a payer is out of debt.
+    /// The maximum time to wait for an event: until the processors must be checked for waiting clients, or a payer is
+    /// out of debt.
     fn timeout(&self, state: &State) -> Option<Duration> {
         let budget = &state.budget;
         let muted = state.clients.resting_users().map(Payer::User).chain(state.is_shut.then_some(Payer::Newcomers));
         let unmute = muted.map(|payer| budget.rest(payer)).min();
         let look = state.waiting.oldest().map(|oldest| {
             let look = if state.helping { stat::PERIOD } else { self.patience().saturating_sub(oldest.elapsed()) };
-            // The waiting users pay for the look.
+            // The waiting users pay for the check.
             look.max(state.waiting.users().map(|user| budget.rest(Payer::User(user))).min().unwrap_or_default())
         });
         unmute.into_iter().chain(look).min()
@@ -145,7 +146,7 @@ impl Server {
     }
 
     /// Mutes the clients with an event in this turn whose users are in debt now. So a connection that was not served
-    /// lately is served once while others of its user rest.
+    /// lately is served once while other connections of its user rest.
     fn mute_debtors(&self, state: &mut State) {
         for place in std::mem::take(&mut state.named) {
             let Some(connection) = state.clients.get(place) else { continue };
@@ -189,7 +190,7 @@ impl Server {
                 state.budget.open(Payer::User(user));
                 state.clients.add(place, socket, user);
             }
-            // A newcomer that does not take the refusal at once does not get it.
+            // If the newcomer's socket does not take the refusal at once, the newcomer gets none.
             Err(reason) => _ = send_refusal(socket.as_fd(), self.gift.hello, &reason),
         }
         true
@@ -244,8 +245,8 @@ impl Server {
         }
     }
 
-    /// Looks until no further processor has passed, wakes the clients of the fulfilled requests, and leaves the bell
-    /// armed for the others.
+    /// Checks the processors until no further one has passed, wakes the clients of the fulfilled requests, and leaves
+    /// the bell armed for the other requests.
     fn look(&mut self, state: &mut State) {
         if state.waiting.oldest().is_none() {
             self.arm(Bell::Off);

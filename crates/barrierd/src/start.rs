@@ -142,7 +142,8 @@ fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, s
     });
 }
 
-/// Writes a line to standard error. A failure is no reason to end: the daemon runs without a reader, too.
+/// Writes a line to standard error. A failure is ignored, since the daemon also runs without a reader of standard
+/// error.
 #[expect(clippy::disallowed_methods, reason = "the lines quote what is not the daemon's own")]
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "barrierd: {line}");

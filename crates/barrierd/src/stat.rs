@@ -3,7 +3,7 @@
 //! If a processor's idle time grew between two looks, the processor was idle at a moment between them, and switched
 //! away from all earlier threads. If its time in user programs or the kernel grew, a tick was counted there between the
 //! looks. A tickless processor (`nohz_full`) is the exception: its time is computed without disturbing it, so there
-//! only idle time counts. Coarse and slow: 10 to 20 ms.
+//! only idle time counts. This fallback is coarse and slow: 10 to 20 ms.
 
 use std::fs::File;
 use std::io;

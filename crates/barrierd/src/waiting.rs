@@ -31,7 +31,7 @@ const MAX_SETS: usize = 8;
 
 impl Waiting {
     /// Notes a request that came at `now`. Of a user's requests for the same processors it keeps the oldest, whose turn
-    /// comes first, and the latest, whose fulfilment fulfils all in between.
+    /// comes first, and the latest, which is fulfilled only when all in between are.
     pub(crate) fn add(&mut self, user: u32, mut request: Request, now: Instant) {
         let mut sets: Vec<&[u64]> = self.of(user).map(|waiter| &waiter.request.cpus[..]).collect();
         sets.sort_unstable();
@@ -80,7 +80,7 @@ impl Waiting {
         virtual_times.iter().enumerate().map(wanted).collect()
     }
 
-    /// Whether all requests wait for the same processors, so that one bell for all of them wakes no client late.
+    /// Whether all requests wait for the same processors; then a single bell for all of them wakes no client late.
     pub(crate) fn agree(&self) -> bool {
         self.waiters.windows(2).all(|pair| pair[0].request.cpus == pair[1].request.cpus)
     }

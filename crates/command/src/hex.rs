@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a text is not bytes in hexadecimal.
+/// The reason why a text is not bytes in hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HexError {
@@ -41,7 +41,7 @@ pub fn decode(digits: impl AsRef<[u8]>) -> Result<Vec<u8>, HexError> {
     }
     let value = |at: usize| {
         let found = char::from(digits[at]);
-        // Below 16, it fits a byte.
+        // The value is below 16, so it fits a byte.
         found.to_digit(16).map(|value| value as u8).ok_or(HexError::Digit { at, found })
     };
     (0..digits.len()).step_by(2).map(|at| Ok(value(at)? << 4 | value(at + 1)?)).collect()

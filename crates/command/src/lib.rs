@@ -3,7 +3,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`screen`] | the only way to standard output and error, and text that fits a terminal and cannot steer it |
-//! | [`program`] | programs that a command starts, and their end, even if the command is killed |
+//! | [`program`] | programs that a command starts, and that end with it even if it is killed |
 //! | [`signals`] | the signals that ask a command to end |
 //! | [`size`], [`time`] | values as people write them: `64MiB`, `250ms` |
 //! | [`hex`] | bytes in hexadecimal |

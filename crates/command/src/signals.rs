@@ -1,8 +1,8 @@
 //! The signals that ask a command to end, and the one that must not end it.
 //!
-//! A command that is asked to end has programs to stop and files to remove. So the keys and the end of a terminal
-//! (SIGINT, SIGQUIT, SIGHUP) are treated like SIGTERM, except for those that the command was started to ignore: SIGHUP
-//! under `nohup`, SIGINT and SIGQUIT in the background of a script.
+//! A command that is asked to end has programs to stop and files to remove. So the signals of a terminal's keys and of
+//! its end (SIGINT, SIGQUIT, SIGHUP) are treated like SIGTERM, except for those that the command was started to ignore:
+//! SIGHUP under `nohup`, SIGINT and SIGQUIT in the background of a script.
 //!
 //! A command that is asked again ends, even if it is blocked in a write to a pipe that is not read or in a file system
 //! that does not answer (`end_soon`).
@@ -22,10 +22,10 @@ use rustix::time::Timespec;
 /// The signals that ask a command to end.
 const ENDING: [c_int; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// How long a command that was asked again may take to end in its own way.
+/// The time that a command that was asked again has to end in its own way.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How long it may take after that to clean up.
+/// The time that it then has to clean up.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// The signals that ask this command to end: SIGHUP, SIGINT, SIGQUIT and SIGTERM, except those that it was started to
@@ -34,15 +34,15 @@ pub fn ending() -> impl Iterator<Item = c_int> {
     ENDING.into_iter().filter(|&signal| !is_ignored(signal))
 }
 
-/// Ends this process in five seconds, with this exit status, unless it ends by itself or is `over` before. In the last
-/// second `clean_up` runs, on a thread of its own since it may block as well.
+/// Ends this process in five seconds, with this exit status, unless it ends by itself or `over` is set before. In the
+/// last second `clean_up` runs, on a thread of its own since it may block as well.
 pub fn end_soon(status: u8, over: &AtomicBool, clean_up: impl FnOnce() + Send + 'static) {
     thread::sleep(PATIENCE);
-    // SeqCst: as the store; at the end of the command, a weaker ordering would gain nothing.
+    // SeqCst, like the store: at the end of the command, a weaker ordering would gain nothing.
     if over.load(Ordering::SeqCst) {
         return;
     }
-    // Without a thread there is no cleaning up, which the next run then does.
+    // If no thread can be started, the next run cleans up.
     let _ = thread::Builder::new().name("clean-up".to_owned()).spawn(clean_up);
     thread::sleep(LAST_MOMENT);
     if over.load(Ordering::SeqCst) {
@@ -63,14 +63,14 @@ fn last_words(words: &[u8]) {
     }
 }
 
-/// Makes a write beyond the limit on file sizes (`ulimit -f`) an error of that write (`EFBIG`), where it would end the
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with an error (`EFBIG`); otherwise it would end the
 /// command without its report.
 ///
 /// # Errors
 /// The system refuses a handler.
 pub fn outlive_file_size_limit() -> io::Result<()> {
     if !is_ignored(SIGXFSZ) {
-        // A handler and not SIG_IGN, which the programs of the stages would inherit.
+        // This is a handler rather than SIG_IGN, which the programs of the stages would inherit.
         signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())

@@ -15,8 +15,8 @@ const UNITS: [(&str, u64); 9] = [
 
 /// Reads a size.
 ///
-/// Units are those of 1024 (`KiB`, `MiB`, `GiB`, `TiB`), those of 1000 (`kB`, `MB`, `GB`, `TB`) and `B`; their case does not
-/// matter; a number alone is bytes.
+/// Units are those of 1024 (`KiB`, `MiB`, `GiB`, `TiB`), those of 1000 (`kB`, `MB`, `GB`, `TB`) and `B`; their case
+/// does not matter. A number alone counts bytes.
 ///
 /// # Errors
 /// The problem, and the form of a size.

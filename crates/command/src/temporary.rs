@@ -1,16 +1,16 @@
-//! Names for temporary files, which no other process has and none can foresee.
+//! Names for temporary files, which no other process uses or can predict.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sixteen hexadecimal digits at random, which tell this process from others of the same number.
+/// Sixteen random hexadecimal digits, which tell this process from others with the same process id.
 pub fn token() -> &'static str {
     static OWN: OnceLock<String> = OnceLock::new();
     OWN.get_or_init(|| format!("{:016x}", RandomState::new().build_hasher().finish()))
 }
 
-/// How the names of this process's temporary files begin.
+/// The beginning of the names of all temporary files.
 pub const PREFIX: &str = ".millstream-";
 
 /// A name for a temporary file of this process, another one at each call, and short enough for any folder.

@@ -1,4 +1,4 @@
-//! Whether a file can be written at a place, asked before a run begins and not when its work is done.
+//! Checks whether a file can be written, before a run begins rather than when its work is done.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,17 +21,17 @@ pub struct NotWritable {
     pub help: String,
 }
 
-/// How a file will be written.
+/// The way in which a file will be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// At the end of what is there.
+    /// After its present contents.
     Append,
     /// As a new file that takes the place of the old one.
     Replace,
 }
 
-/// Checks that the file at `path` can be written, or made where there is none. It tries to make one rather than check
-/// permissions: a full or read-only file system and a foreign folder each refuse in their own way.
+/// Checks that the file at `path` can be written, or made where there is none. It tries to make a file instead of
+/// checking permissions: a full or read-only file system and a foreign folder each refuse in their own way.
 ///
 /// # Errors
 /// [`NotWritable`], which says what to do.

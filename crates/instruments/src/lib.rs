@@ -9,7 +9,7 @@
 //! | `doctor` | `doctor` |
 //! | `command` | all of them, and `barrierd`, as one [`Command`] |
 //!
-//! `crates/cli` reads the command line, and runs what it finds.
+//! `crates/cli` reads the command line, and runs the command that it names.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

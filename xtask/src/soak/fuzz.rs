@@ -10,10 +10,10 @@ use crate::tools::Tool;
 const TARGETS: [(&str, &[&str]); 6] =
     [("control", &[]), ("flow_file", &["flows"]), ("history", &[]), ("http", &[]), ("manifest", &[]), ("slab", &[])];
 
-/// No input may take longer, in seconds.
+/// The maximum time of an input, in seconds.
 const MAX_SECONDS: u64 = 10;
 
-/// No target may hold more, in MiB.
+/// The maximum memory of a target, in MiB.
 const MAX_MEMORY_MIB: u64 = 512;
 
 /// A part for each target.
@@ -30,7 +30,7 @@ pub(super) fn parts() -> impl Iterator<Item = Part> {
 fn run(bench: &Bench<'_>, target: &str, folders: &[&str]) -> Result<(), String> {
     let corpus = format!("fuzz/corpus/{target}");
     fs::create_dir_all(bench.root.join(&corpus)).map_err(|error| format!("cannot make {corpus}: {error}"))?;
-    // Through rustup's `cargo`: the one that runs this program knows no other toolchain.
+    // This is rustup's `cargo`, since the one that runs this program knows no other toolchain.
     let mut command = Command::new("cargo");
     command.args(["+nightly", "fuzz", "run", "--sanitizer=none", target, &corpus, &format!("fuzz/seeds/{target}")]);
     command.args(folders).args(["--", &format!("-dict=fuzz/dictionaries/{target}")]);

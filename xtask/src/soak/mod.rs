@@ -30,7 +30,7 @@ use crate::tools::Tool;
 /// A part of the soak.
 struct Part {
     name: String,
-    /// The name of several parts together.
+    /// The name of a group of parts, to which this one belongs.
     group: &'static str,
     about: &'static str,
     tools: Vec<Tool>,
@@ -39,13 +39,13 @@ struct Part {
 
 type Work = dyn Fn(&Bench<'_>) -> Result<(), String> + Send;
 
-/// Where a part runs, for how long, against which revision, and where its output goes.
+/// The setting of a part: where and for how long it runs, against which revision, and where its output goes.
 struct Bench<'a> {
     root: &'a Path,
     time: Duration,
     /// The revision that interfaces are compared with, if one is chosen.
     baseline: Option<&'a str>,
-    /// None: the terminal.
+    /// The file for the output; `None` for the terminal.
     log: Option<File>,
 }
 

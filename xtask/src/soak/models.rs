@@ -1,4 +1,5 @@
-//! Loom models at their whole depth: the test command explores the largest of them with an event or a preemption less.
+//! Loom models at their whole depth: the test command explores the largest of them with one event or one preemption
+//! fewer.
 
 use std::process::Command;
 

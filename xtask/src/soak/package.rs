@@ -24,17 +24,18 @@ pub(super) fn part(root: &Path) -> Result<Part, String> {
             let mut package = Command::new(cargo());
             package.args(["package", "--workspace", "--allow-dirty", "--target-dir=target/package-soak"]);
             bench.run(package.args(private.iter().map(|package| format!("--exclude={package}"))))?;
-            // Outside the workspace, which would claim the packages otherwise.
+            // The folder is outside the workspace, which would otherwise claim the packages.
             let folder = std::env::temp_dir().join(format!("millstream-archives-{}", std::process::id()));
             let outcome = test(bench, &members, &folder);
-            // A folder that stays behind is no failure.
+            // A folder that cannot be removed is not a failure.
             drop(fs::remove_dir_all(&folder));
             outcome
         }),
     })
 }
 
-/// Unpacks all archives, and tests those of libraries; each finds the others in place of those in the registry.
+/// Unpacks all archives, and tests those of libraries; each uses the other archives instead of the packages in the
+/// registry.
 fn test(bench: &Bench<'_>, members: &[Member], folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let archives = bench.root.join("target/package-soak/package");
@@ -57,8 +58,8 @@ fn test(bench: &Bench<'_>, members: &[Member], folder: &Path) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether a package is a library to be used alone. The tests of the commands need flows of the repository, and those
-/// of the C bindings the folders of their own build.
+/// Whether a package is a library that is useful by itself. The tests of the commands need flows of the repository, and
+/// those of the C bindings the folders of their own build.
 fn is_tested(member: &Member) -> bool {
     member.has_library() && !["c", "cli", "command", "instruments"].contains(&member.short.as_str())
 }

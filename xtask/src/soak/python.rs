@@ -10,7 +10,8 @@ use crate::tools::Tool;
 
 const FOLDER: &str = "target/python-soak";
 
-/// The last numbers of the versions to look for, `python3.11` first: the stable interface that the wheel is for.
+/// The minor numbers of the versions to look for. The first is that of `python3.11`, whose stable interface the wheel
+/// uses.
 const MINORS: std::ops::Range<u32> = 11..30;
 
 pub(super) fn part(root: &Path) -> Part {
@@ -25,7 +26,7 @@ pub(super) fn part(root: &Path) -> Part {
 
 fn run(bench: &Bench<'_>) -> Result<(), String> {
     let folder = bench.root.join(FOLDER);
-    // Archives of an earlier run are in the way.
+    // Archives of an earlier run must not be found below.
     drop(fs::remove_dir_all(&folder));
     let environment = Environment::of(bench.root);
     let target = bench.root.join("target/python");

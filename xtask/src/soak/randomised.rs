@@ -10,10 +10,10 @@ use crate::members;
 use crate::seeds;
 use crate::step::cargo;
 
-/// How many times as long a test is as in the test command.
+/// The factor by which a test runs longer than in the test command.
 const STRESS: &str = "4";
 
-/// The tests of every package that draws from a seed, again and again until the time is over.
+/// The tests of every package that draws from a seed, repeated until the time is over.
 pub(super) fn part(root: &Path) -> Result<Part, String> {
     let members = members::all(root)?.into_iter().filter(|member| member.depends_on(seeds::PACKAGE));
     let packages: Vec<String> = members.map(|member| format!("--package={}", member.package)).collect();

@@ -1,5 +1,5 @@
 //! Stress tests under ThreadSanitizer, with a standard library that is instrumented as well: otherwise the sanitizer
-//! misses what synchronises inside the library, and reports false races.
+//! misses the synchronisation inside the library, and reports false races.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ pub(super) fn part() -> Part {
         tools: vec![Tool::nightly()],
         work: Box::new(|bench| {
             PROGRAMS.iter().try_for_each(|(package, programs)| {
-                // Through rustup's `cargo`: the one that runs this program knows no other toolchain.
+                // This is rustup's `cargo`, since the one that runs this program knows no other toolchain.
                 let mut test = Command::new("cargo");
                 test.args(["+nightly", "test", "-Zbuild-std", "--target", TARGET, "--target-dir=target/tsan"]);
                 test.arg(format!("--package={package}")).args(programs.iter().map(|name| format!("--test={name}")));

@@ -128,7 +128,7 @@ impl Assembler {
         self.push(0xdb, base, register as u8, small(offset), 0xe1);
     }
 
-    /// `base[offset] += register`, and `register` becomes the previous value, 64 bits. A full barrier likewise.
+    /// `base[offset] += register`, and `register` becomes the previous value, 64 bits. A full barrier, too.
     pub(super) fn fetch_add(&mut self, base: Register, offset: usize, register: Register) {
         self.push(0xdb, base, register as u8, small(offset), 0x01);
     }

@@ -94,8 +94,8 @@ pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
 /// Takes away the permission of all processes to write to the map, by a system call or through a mapping; programs in
 /// the kernel keep theirs. A process with the descriptor can only read.
 ///
-/// (A descriptor opened for reading would do, if the kernel permitted mapping it: it takes such a mapping for a private
-/// one, which BPF maps refuse.)
+/// (A descriptor opened for reading would suffice if it could be mapped; but the kernel treats such a mapping as a
+/// private one, which BPF maps refuse.)
 pub(super) fn freeze(map: BorrowedFd<'_>) -> Result<(), BpfError> {
     let mut attributes = map.as_raw_fd() as u32;
     // SAFETY: the attributes are those of MAP_FREEZE, and contain no pointer.

@@ -12,7 +12,7 @@ use crate::memory::Words;
 pub(crate) enum Bell {
     /// Never: no client waits.
     Off = 0,
-    /// When no processor is wanted any more, except idle ones.
+    /// When no processor is wanted any more, except idle processors.
     ForAll = 1,
     /// For each wanted processor that passes.
     ForEach = 2,
@@ -21,8 +21,8 @@ pub(crate) enum Bell {
 /// The words of an entry of the map: as many bytes as an entry of the times has, so that one offset finds both.
 pub(super) const ENTRY_WORDS: usize = 8;
 
-/// The map: an entry with the bell, and for each processor an entry with the virtual time that a request waits for it
-/// to exceed, or 0.
+/// The map: an entry with the bell, and for each processor an entry with the virtual time that the processor must
+/// exceed for a waiting request, or 0.
 #[derive(Debug)]
 pub(crate) struct Control {
     map: OwnedFd,

@@ -40,7 +40,7 @@ pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), B
 
     let busy = processors::allowed(cpus);
     let on = |place: usize, cpu: usize| counts.get(place * cpus + cpu).load(Ordering::Relaxed);
-    // The rate of these candidates' events on the processor with the fewest.
+    // The rate of these candidates' events on the processor with the fewest events.
     let fewest = |from: usize, to: usize| {
         let sums = busy.iter().map(|cpu| (from..to).map(|place| on(place, *cpu)).sum::<u64>());
         sums.min().unwrap_or(0) as f64 / seconds
@@ -66,7 +66,7 @@ fn keep_busy() -> f64 {
             // If a thread can't be started, its processor stays as it is.
             let _ = thread::Builder::new().spawn_scoped(scope, move || {
                 processors::stay_on(cpu);
-                // Before it yields to all other threads, one of which may be waiting for this message.
+                // The message is sent before the thread yields to all others, one of which may be waiting for it.
                 let _ = started.send(processors::thread_number());
                 drop(started);
                 processors::only_when_idle();
@@ -78,7 +78,7 @@ fn keep_busy() -> f64 {
         drop(started);
         let threads: Vec<i32> = numbers.iter().collect();
         thread::sleep(TRIAL);
-        // At their low priority, beside other busy threads, they would not see the end for seconds.
+        // At their low priority, beside other busy threads, they would take seconds to see that the trial is over.
         threads.iter().for_each(|thread| processors::as_usual(*thread));
         over.store(true, Ordering::Relaxed);
     });

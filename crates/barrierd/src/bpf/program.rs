@@ -60,8 +60,8 @@ pub(super) struct Maps {
 ///
 /// *Why no client stays asleep.* The daemon writes `wanted` and the bell, passes a full barrier and reads the virtual
 /// times; this program writes the virtual time, passes a full barrier (the exchange itself) and reads `wanted` and the
-/// bell. One of them sees the other's write. And of two processors that are the last to pass, at least one sees the
-/// other's virtual time for the same reason.
+/// bell. One of them sees the other's write. For the same reason, if two processors are the last to pass, at least one
+/// of them sees the other's virtual time.
 pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let out = a.label();
@@ -109,13 +109,14 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
     a.finish()
 }
 
-/// R1 = virtual time, advanced if it is due at time R6 or if a request waits for that.
+/// R1 = virtual time, advanced if an advance is due at time R6 or if a request waits for one.
 fn virtual_time(a: &mut Assembler) {
     let (advance, have) = (a.label(), a.label());
     a.load(R1, R8, offset_of!(TimesHead, advanced_at));
     a.copy(R2, R6);
     a.subtract(R2, R1);
-    // Unsigned: if the clock of another processor is ahead, the difference is large, and the advance is due as well.
+    // The comparison is unsigned: if the clock of another processor is ahead, the difference is large, and an advance
+    // is due as well.
     a.jump_if_value(R2, Is::Above, ADVANCE_NS as i32, advance);
     a.load(R1, R8, offset_of!(TimesHead, virtual_now));
     a.load(R2, R9, 0);
@@ -182,7 +183,7 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.call(Helper::RingbufOutput);
 }
 
-/// Counts the events on each processor: adds one to the processor's word of an array of words, from `first` on.
+/// Counts the events on each processor: adds one to the processor's word in an array of words that begins at `first`.
 pub(super) fn counter(cpus: usize, words: RawFd, first: usize) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let out = a.label();

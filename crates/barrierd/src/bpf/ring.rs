@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::{self, BpfError};
 
-/// Room for 4096 rings; further ones that come before the daemon wakes carry no news.
+/// Room for 4096 rings; further rings that come before the daemon wakes tell it nothing new.
 const BYTES: usize = 64 << 10;
 
 /// The receiving end.

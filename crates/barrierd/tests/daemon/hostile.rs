@@ -100,7 +100,7 @@ fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
         let mut asked = 0;
         while asked < 12 || rested.load(Relaxed) == 0 {
             assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is served without end");
-            // So seldom that its part of the share pays for it, with a wide margin.
+            // The client asks so seldom that its part of the share pays for it, with a wide margin.
             thread::sleep(Duration::from_millis(100));
             if seldom.rests() {
                 return false;
@@ -133,7 +133,8 @@ fn a_client_that_asks_seldom_waits_no_longer_beside_floods() {
         times[100]
     };
     println!("alone: {:?}", median());
-    // Its sends are refused at once, so it takes a processor as a flood does, but no time of the daemon.
+    // The kernel refuses these sends at once, so they keep a processor busy as a flood does, but take no time of the
+    // daemon.
     let beside = |sockets: Vec<File>| {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -166,7 +167,7 @@ fn closed() -> File {
 #[test]
 fn a_refused_newcomer_gets_the_reason() {
     let Some(daemon) = reachable(With::FallBacks, &["--connections", "3"]) else { return };
-    // The test itself may have had one a moment ago.
+    // A connection that the test itself had may not be closed yet.
     let clients: Vec<Client> = std::iter::repeat_with(|| daemon.client()).take(3).collect();
     let refused = Client::connect_to(&daemon.socket()).unwrap_err();
     let Refused::Declined { reason } = &refused else { panic!("{refused}") };

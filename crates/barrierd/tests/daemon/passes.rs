@@ -222,7 +222,7 @@ fn a_moment_of_the_future_is_taken_for_the_present() {
 #[test]
 fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
     const KEPT: usize = 40;
-    // With a share that it never uses up, so that it serves each request at once.
+    // The daemon never uses up this share, so it serves each request at once.
     let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "100"]);
     if !daemon.about.contains("times by BPF") {
         println!("skipped: {}", daemon.about);
@@ -261,7 +261,7 @@ fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
 
 #[test]
 fn while_the_daemon_rests_a_waiting_client_looks_for_itself() {
-    // So small a share that the daemon leaves the client unserved after nearly each request.
+    // The share is so small that the daemon leaves the client unserved after nearly each request.
     let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "0.01"]);
     if !daemon.about.contains("times by BPF") {
         println!("skipped: {}", daemon.about);
@@ -280,7 +280,7 @@ fn while_the_daemon_rests_a_waiting_client_looks_for_itself() {
             alone >= 10
         });
 
-        // A client that asks all the same is served when the rest is over.
+        // A client that asks meanwhile is served when the rest is over.
         let (turn, begun) = (head.turn.load(Acquire), Instant::now());
         while begun.elapsed() < Duration::from_millis(200) || head.turn.load(Acquire) == turn {
             assert!(begun.elapsed() < LIMIT, "requests during a rest are lost");

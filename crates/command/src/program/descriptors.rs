@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The soft limit before it was raised; `None` in it: there was none.
+/// The soft limit before it was raised; the value is `None` if there was no limit.
 static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 
 /// Raises the soft limit on the descriptors of this process to the hard one. Programs that are started from now on as
-/// [groups](super::Group) get the soft limit that it has now. Their start copies this process first (`fork`), and takes two descriptors
-/// more.
+/// [groups](super::Group) get the soft limit that this process has now. Their start copies this process first (`fork`),
+/// and takes two more descriptors.
 ///
 /// # Errors
 /// The system refuses; the limit is what it was.
@@ -24,7 +24,7 @@ pub fn raise() -> io::Result<()> {
     if current == maximum {
         return Ok(());
     }
-    // Set first: a program that another thread starts meanwhile gets the limit that there is anyway.
+    // This is set first: a program that another thread starts meanwhile then gets the present limit either way.
     BEFORE.get_or_init(|| current);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }

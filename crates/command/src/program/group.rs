@@ -1,10 +1,11 @@
 //! A program that runs in a process group of its own, and does not outlive its [`Group`].
 //!
-//! The group's number is the program's process number. Until the program is reaped the kernel keeps the number from
-//! being used again, so the group is signalled only before that: a `Group` that is dropped kills all of it, then reaps.
+//! The group's number is the program's process number. Until the program is reaped, the kernel does not reuse the
+//! number, so the group is signalled only before that: a `Group` that is dropped kills the whole group, then reaps the
+//! program.
 //!
-//! On a fiber, the waits for a program suspend the fiber. Only the wait of a drop for a program that was just killed keeps
-//! the thread.
+//! On a fiber, waiting for a program suspends the fiber. Only dropping a `Group`, which waits for a program that was
+//! just killed, blocks the thread.
 
 use std::io;
 use std::mem;
@@ -22,8 +23,8 @@ use super::account::Account;
 use super::descriptors;
 use super::live;
 
-/// How often a waiter checks before it sleeps. It has often just seen the program's output end, which happens
-/// microseconds before the program ends, while falling asleep and being woken takes tens of microseconds.
+/// The number of checks that a waiter makes before it sleeps. It has often just seen the program's output end, which
+/// happens microseconds before the program ends, whereas falling asleep and being woken takes tens of microseconds.
 const QUICK_LOOKS: u32 = 24;
 
 /// The longest pause between two checks of a program, where there is no pidfd.
@@ -38,7 +39,7 @@ pub struct Group {
     /// Opened when the first wait needs it.
     handle: Option<OwnedFd>,
     reaped: bool,
-    /// The leader's account is read before it is reaped.
+    /// Whether the leader's account is read before it is reaped.
     accounts: bool,
     account: Option<Account>,
 }
@@ -80,7 +81,7 @@ impl Group {
     #[track_caller]
     pub fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
-        // Whether it has obeyed or cannot be watched makes no difference to what follows.
+        // The next steps are the same whether the leader has obeyed or cannot be watched.
         let _ = self.ended_within(grace);
         self.signal(Signal::KILL);
         while matches!(self.ended_within(LOOK), Ok(false)) {}
@@ -140,7 +141,7 @@ impl Group {
 
     /// Waits for the leader's end and takes its status, which gives its number back.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
-        // The leader stays listed until it has ended.
+        // The leader stays in the list of live groups until it has ended.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while waitid(WaitId::Pid(self.leader), ended).is_err_and(|errno| errno == Errno::INTR) {}
         live::forget(self.leader);

@@ -1,7 +1,7 @@
 //! The groups whose leaders are not reaped yet, so that a run that gives up on its units leaves no program behind.
 //!
 //! A worker ends its program itself, with a moment's grace, when its unit runs out of time or the flow is abandoned. A
-//! run that ends while a worker is still at it, or before it has noticed, calls [`end`].
+//! run that ends while a worker is doing so, or before the worker has noticed, calls [`end`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,17 +12,18 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, RawPid, Signal, kill_process_group};
 
-/// Whether no more programs are started.
+/// Whether the start of programs is refused from now on.
 static OVER: AtomicBool = AtomicBool::new(false);
 
 /// Shared while a program is started, so that a thread that ends all programs waits until this one is listed.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// How long to wait for that. The start of a program on a file system that hangs, or in a folder on one, neither
+/// The maximum wait for a start. The start of a program on a file system that hangs, or in a folder on one, neither
 /// succeeds nor fails.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The leaders' numbers. Each is taken out before its leader is reaped, so the kernel has given none to another process.
+/// The leaders' numbers. Each number is removed before its leader is reaped, so the kernel has given none of them to
+/// another process.
 static LEADERS: Mutex<BTreeSet<RawPid>> = Mutex::new(BTreeSet::new());
 
 fn leaders() -> MutexGuard<'static, BTreeSet<RawPid>> {
@@ -32,7 +33,7 @@ fn leaders() -> MutexGuard<'static, BTreeSet<RawPid>> {
 /// Starts a program that leads a group, and lists it.
 pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Result<(Pid, T)> {
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
-    // Relaxed: the thread that sets it looks at the list after this lock.
+    // Relaxed: the thread that sets it takes this lock before it looks at the list.
     if OVER.load(Ordering::Relaxed) {
         return Err(io::Error::other("the run is over"));
     }
@@ -61,7 +62,7 @@ pub fn end() {
 }
 
 fn kill_all() {
-    // Held meanwhile, so that no number is given back.
+    // The list stays locked meanwhile, so that no number is reused.
     for leader in leaders().iter().filter_map(|leader| Pid::from_raw(*leader)) {
         let _ = kill_process_group(leader, Signal::KILL);
     }

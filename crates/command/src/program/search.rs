@@ -7,12 +7,12 @@ use rustix::fs::{Access, access};
 
 /// The first executable regular file of this name in the folders of `search`, the value of `PATH`.
 pub fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
-    // What `execvp` searches when there is no PATH.
+    // These are the folders that `execvp` searches when there is no PATH.
     let search = search.unwrap_or(OsStr::new("/bin:/usr/bin"));
     std::env::split_paths(search)
         .map(|folder| folder.join(name))
         .filter(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
-        // A relative folder of the path means another file once the program runs in a folder of its own.
+        // A relative folder of the path would name another file once the program runs in a folder of its own.
         .find_map(|path| std::path::absolute(path).ok())
 }
 

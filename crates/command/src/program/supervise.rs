@@ -7,8 +7,9 @@
 //! later SIGKILL.
 //!
 //! The mark is an environment variable with a value that no other run has. Children and grandchildren inherit it, and
-//! they have it from their first instruction on: there is no list to keep, no moment between start and entry, and no
-//! number that another process may have got meanwhile. A process in the group of a marked one dies with it.
+//! they have it from their first instruction on: there is no list to keep, no gap between a program's start and its
+//! entry in the list, and no process number that may have been reused meanwhile. A process in the group of a marked
+//! process ends with it.
 //!
 //! The kernel's own means, `PR_SET_PDEATHSIG`, reaches the program alone and not its children. It also has to be set in
 //! the new process after a `fork`, which copies page tables; here programs are started without a `fork`.
@@ -38,16 +39,17 @@ pub const MARK: &str = "MILLSTREAM_MARK";
 /// The supervisor's name in lists of processes: `killall millstream` must not end it.
 const NAME: &std::ffi::CStr = c"flow-supervisor";
 
-/// The pause between two searches for processes that are left.
+/// The pause between two searches for remaining processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long processes are searched for after SIGKILL; one that a driver holds up may never end.
+/// The time for which processes are searched after SIGKILL; one that a driver holds up may never end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a run waits for its supervisor to exit.
+/// The time for which a run waits for its supervisor to exit.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// Searches in a row that must find nothing: a process that is being started has its mark a moment later.
+/// The number of consecutive searches that must find nothing: a process that is being started has its mark a moment
+/// later.
 const MIN_CLEAN_SEARCHES: u32 = 3;
 
 /// The mark of this process's programs.
@@ -130,11 +132,11 @@ fn close_inherited() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
 }
 
-/// The run that has been killed.
+/// A run that has been killed.
 struct Run {
     /// The mark as it stands in an environment.
     mark: String,
-    /// The session of its programs, and the run's own group, to which no program belongs.
+    /// The session of its programs, and the group of the run itself, to which no program belongs.
     own: Place,
 }
 
@@ -156,14 +158,15 @@ impl Run {
     fn signal(&self, signal: Signal) -> bool {
         let found = self.processes();
         for process in &found {
-            // The descriptor holds on to one process; a second look tells whether it is the one that was found.
+            // The descriptor stays with one process; reading the process again tells whether it is the one that was
+            // found.
             let handle = pidfd_open(process.pid, PidfdFlags::empty());
             if Process::read(process.pid, &self.mark).as_ref() != Some(process) {
                 continue;
             }
             let _ = match handle {
                 Ok(handle) => pidfd_send_signal(handle, signal),
-                // A kernel without pidfds.
+                // This kernel has no pidfds.
                 Err(Errno::NOSYS) => kill_process(process.pid, signal),
                 Err(errno) => Err(errno),
             };
@@ -189,8 +192,8 @@ impl Run {
     }
 }
 
-/// Where a process belongs. A group or session of a parent namespace is number 0 here, as in a container that has been
-/// entered from outside.
+/// The group and the session of a process. A group or session of a parent namespace has the number 0 here, as in a
+/// container that has been entered from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     group: u32,

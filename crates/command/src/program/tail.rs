@@ -25,7 +25,7 @@ impl Tail {
         Self { bytes: bytes[bytes.len().saturating_sub(STDERR_TAIL)..].to_vec(), cut }
     }
 
-    /// Reads what is there, at most as much as a pipe of the usual size holds; returns whether more can come.
+    /// Reads the pending bytes, at most as many as a pipe of the usual size holds; returns whether more can come.
     ///
     /// # Errors
     /// Those of the stream.

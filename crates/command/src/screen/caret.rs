@@ -34,7 +34,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origi
 use super::look::Look;
 use super::shown;
 
-/// The longest line, in bytes, that is shown; a place in a longer one is told by its numbers alone.
+/// The maximum length, in bytes, of a line that is shown; a place in a longer one is given by its numbers alone.
 const MAX_LINE: usize = 4 << 10;
 
 /// The effect of a problem on the use of the text.
@@ -46,7 +46,8 @@ pub enum Severity {
     Warning,
 }
 
-/// One thing that is wrong with a text. Its strings may hold anything: what would steer a terminal is shown by number.
+/// One thing that is wrong with a text. Its strings may hold anything: characters that would steer a terminal are shown
+/// by number.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem<'a> {
     /// The effect on the use of the text.
@@ -61,23 +62,23 @@ pub struct Problem<'a> {
     pub labels: &'a [(Range<usize>, String)],
 }
 
-/// A text that problems point into, made ready to be shown once for all of them.
+/// A text that problems point into, prepared once for all of them.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
     name: Cow<'a, str>,
     text: &'a str,
     shown: String,
-    /// Where the shown text is longer than the text: after which byte, and by how many bytes in all.
+    /// The places where the shown text grows longer than the text: after which byte, and by how many bytes in all.
     growth: Vec<(usize, usize)>,
 }
 
 impl<'a> Source<'a> {
-    /// The text under the name that is shown above it, such as a path. Takes O(length) time and memory.
+    /// The text, with the name that is shown above it, such as a path. Takes O(length) time and memory.
     pub fn new(name: &'a str, text: &'a str) -> Self {
         let (mut visible, mut growth) = (String::with_capacity(text.len()), Vec::new());
         for (at, c) in text.char_indices() {
             match c {
-                // Of a line end.
+                // This is part of a line end.
                 '\r' if text[at..].starts_with("\r\n") => visible.push(' '),
                 c => visible.push_str(&shown::lines(c.encode_utf8(&mut [0; 4]))),
             }
@@ -147,13 +148,13 @@ impl<'a> Source<'a> {
         self.text.trim_end().char_indices().next_back().map_or(0, |(at, _)| at)
     }
 
-    /// Where a place of the text is in the text that is shown.
+    /// The place in the shown text that belongs to a place in the text.
     fn moved(&self, place: usize) -> usize {
         let behind = self.growth.partition_point(|(at, _)| *at < place);
         place + behind.checked_sub(1).map_or(0, |last| self.growth[last].1)
     }
 
-    /// The lines before and after the line of a place in the shown text, without blank and long ones.
+    /// The lines before and after the line of a place in the shown text, except blank lines and long ones.
     fn around(&self, place: usize) -> Vec<Annotation<'_>> {
         let line = line_at(&self.shown, place);
         let before = line.start.checked_sub(1).map(|end| line_at(&self.shown, end));

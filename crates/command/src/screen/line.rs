@@ -1,4 +1,4 @@
-//! A line of a screen that never gets wider than it may.
+//! A line of a screen that never exceeds its width.
 
 use super::look::{Look, Paint};
 use super::{shown, text};
@@ -19,7 +19,7 @@ impl Line {
 
     /// Adds text; what is wider than the room that is left is cut.
     pub fn add(&mut self, paint: Option<Paint>, text: &str) -> &mut Self {
-        // Shown before it is measured.
+        // Hidden characters are replaced before the text is measured.
         let text = shown::line(text);
         let text = text::fit(&text, self.room);
         self.room -= text::width(&text);
@@ -31,7 +31,8 @@ impl Line {
         self
     }
 
-    /// Adds a part after a separator, or nothing if it does not fit whole. The first part of a line is cut instead.
+    /// Adds a part after a separator, or nothing if it does not fit as a whole. The first part of a line is cut
+    /// instead.
     pub fn part(&mut self, paint: Option<Paint>, text: &str) -> &mut Self {
         if self.text.is_empty() {
             return self.add(paint, text);
@@ -43,7 +44,7 @@ impl Line {
         self
     }
 
-    /// Adds a bar filled up to `share`, or nothing if it does not fit whole.
+    /// Adds a bar filled up to `share`, or nothing if it does not fit as a whole.
     pub fn bar(&mut self, share: f64, columns: usize) -> &mut Self {
         if columns <= self.room {
             self.room -= columns;

@@ -64,7 +64,7 @@ impl Look {
         Self::of_terminal(&io::stdout())
     }
 
-    /// The text in a colour, or as it is where there are none.
+    /// The text in a colour, or unchanged where colours are not allowed.
     pub fn paint(self, paint: Paint, text: &str) -> String {
         if !self.color || text.is_empty() {
             return text.to_owned();

@@ -1,7 +1,8 @@
 //! The only way to standard output and standard error.
 //!
-//! Whatever is in a text (names, arguments, another process's words), a terminal or a log gets characters that it shows, line
-//! ends, and colours: see [`shown`]. What stages write is theirs, and does not pass here.
+//! Whatever a text contains (names, arguments, messages of other processes), a terminal or a log receives only visible
+//! characters, line ends and colours: see [`shown`]. The output of stages belongs to the stages, and does not pass
+//! through here.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use std::thread;
 
 use super::shown;
 
-/// Writes a message to standard error, as one line. There is nowhere to report a failure to.
+/// Writes a message to standard error, as one line. A failure is ignored, since it could not be reported anywhere.
 pub fn complain(message: impl fmt::Display) {
     let _ = try_complain(message);
 }
@@ -31,7 +32,7 @@ pub fn complain_page(page: &str) {
 /// Prints lines to standard output.
 ///
 /// # Errors
-/// Those of the stream, unless its reader has gone away: it has what it wanted.
+/// Those of the stream, except that a reader that has gone away is no error.
 pub fn print(page: &str) -> io::Result<()> {
     print_with(|out| out.write_all(page.as_bytes()))
 }
@@ -54,7 +55,7 @@ fn to_stderr(text: &str) -> io::Result<()> {
     io::stderr().write_all(text.as_bytes())
 }
 
-/// Shows what is written to it. Pieces must be whole characters, as `write!` gives them.
+/// Shows the text that is written to it. Each piece must consist of whole characters, as `write!` produces them.
 struct Page<W>(W);
 
 impl<W: Write> Write for Page<W> {

@@ -1,7 +1,7 @@
-//! How text that is not the program's own is shown: names, arguments, contents of files, messages of other programs.
+//! The display of text that is not the program's own: names, arguments, contents of files, messages of other programs.
 //!
-//! A terminal obeys some characters instead of showing them, and others are not seen, or reorder the text around them.
-//! Each of them is *hidden*, and is shown by its number: `\u{9b}`.
+//! A terminal obeys some characters instead of showing them; others are invisible, or reorder the text around them. All
+//! of these are called *hidden*, and are shown by their number: `\u{9b}`.
 //!
 //! | text | shown by |
 //! | --- | --- |
@@ -12,8 +12,8 @@
 //! | a page of lines, painted or not | [`page`] |
 //! | JSON | [`json`] |
 //!
-//! Everything that the command prints passes [`line`](fn@line) or [`page`] in [`out`](super::out), whether its pieces were shown
-//! before or not.
+//! Everything that the command prints passes through [`line`](fn@line) or [`page`] in [`out`](super::out), whether or
+//! not its pieces were converted before.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -114,7 +114,7 @@ fn colour(rest: &str) -> Option<usize> {
     (numbers.as_bytes()[end] == b'm' && end <= MAX_NUMBERS).then_some(end + 2)
 }
 
-/// The path as it is or, where that could not be read or copied, quoted for a shell: `$'caf\xe9'`.
+/// The path as it is, or, if it could not be read or copied that way, quoted for a shell: `$'caf\xe9'`.
 pub fn path(path: &Path) -> ShownPath<'_> {
     ShownPath(path)
 }

@@ -1,15 +1,15 @@
 //! A block of lines at the bottom of a terminal that is drawn again in its place.
 //!
 //! The cursor rests below the block. To draw again it goes up by as many rows as the block takes *now*: a terminal made
-//! narrower in between has wrapped the old lines, so the rows are counted with today's width. Nothing of the terminal's
-//! state is changed (no raw mode, no hidden cursor), hence nothing needs to be put back if the process dies.
+//! narrower in between has wrapped the old lines, so the rows are counted with today's width. The terminal's state is
+//! not changed (no raw mode, no hidden cursor), so nothing has to be restored if the process dies.
 
 use std::fmt::Write as _;
 use std::io::{self, Stderr, Write};
 
 use super::{shown, text};
 
-/// Draws over what it drew before.
+/// Draws a block over the previous one.
 #[derive(Debug)]
 pub struct Terminal<W> {
     out: W,
@@ -31,7 +31,7 @@ impl<W: Write> Terminal<W> {
         Self { out, drawn: Vec::new() }
     }
 
-    /// Replaces what was drawn before by `lines` on a terminal of `columns`.
+    /// Replaces the block by `lines` on a terminal of `columns` columns.
     ///
     /// # Errors
     /// Those of the stream.
@@ -39,7 +39,7 @@ impl<W: Write> Terminal<W> {
         let mut text = self.home(columns);
         for line in lines {
             let line = shown::page(line).replace('\n', " ");
-            // Erase to the right after the text: a longer old line must not show behind it.
+            // The rest of the row is erased, since a longer old line must not show behind the text.
             let _ = writeln!(text, "{line}\x1b[K");
         }
         text.push_str("\x1b[J");

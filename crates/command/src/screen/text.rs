@@ -1,4 +1,4 @@
-//! How numbers, bytes and times are written, and how text is fitted into columns.
+//! Formatting of numbers, bytes and times, and fitting of text into columns.
 //!
 //! Every screen of the command (the live frame, the plain lines, the report table, the HTML page, `status`) writes its
 //! figures through these functions, so that one quantity looks the same everywhere.
@@ -107,7 +107,7 @@ pub fn width(text: &str) -> usize {
 /// unlimited.
 const MAX_CHARACTERS: usize = 8;
 
-/// The text cut to at most `columns`, its last one an ellipsis if anything was cut.
+/// The text cut to at most `columns` columns, the last of which is an ellipsis if anything was cut.
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);

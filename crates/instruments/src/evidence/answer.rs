@@ -23,7 +23,7 @@ pub(super) struct Subject {
 /// Why there were no more observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The evidence that was kept from before already decides.
+    /// The evidence in the state file already decides.
     Before,
     /// The data ran out.
     Data,
@@ -40,12 +40,12 @@ pub(super) struct Answer {
     pub(super) subject: Subject,
     pub(super) view: View,
     pub(super) ended: Ended,
-    /// Observations that were kept from before.
+    /// Observations that a state file has kept.
     pub(super) kept: u64,
     pub(super) wall: Duration,
-    /// The first observation that was no success, and why.
+    /// The first observation that was not a success, and the reason.
     pub(super) first_failure: Option<String>,
-    /// The range of values, when it is about a mean.
+    /// The range of the values, if the claim is about a mean.
     pub(super) range: Option<(f64, f64)>,
 }
 

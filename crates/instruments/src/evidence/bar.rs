@@ -1,4 +1,4 @@
-//! Progress: the interval as it narrows around the true value, and how much of the required evidence there is.
+//! Progress: the interval as it narrows around the true value, and the share of the required evidence that is in.
 
 use std::io::Stderr;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Bar {
         Self { mode, start, next: start + pause, pause }
     }
 
-    /// Shows where the evidence stands, if it is time to.
+    /// Shows the state of the evidence, if a picture is due.
     pub(super) fn show(&mut self, lines: impl FnOnce(Duration, Look) -> Vec<String>) {
         let now = Instant::now();
         if now < self.next || matches!(self.mode, Mode::Quiet) {
@@ -65,7 +65,7 @@ impl Bar {
         };
         self.next = now + self.pause;
         if shown.is_err() {
-            // Standard error has no reader any more; the decision goes on without progress.
+            // Standard error no longer has a reader; the decision continues without progress.
             self.mode = Mode::Quiet;
         }
     }
@@ -107,7 +107,7 @@ pub(super) fn lines(
 /// The interval on a scale with the thresholds in its middle. Rates have a logarithmic scale of odds, on which 0.99 and
 /// 0.999 lie as far apart as 0.9 and 0.99 do.
 fn ruler(thresholds: &[f64], range: Option<(f64, f64)>, view: &View, columns: usize, look: Look) -> String {
-    /// The odds shown on either side of the thresholds: from a 400th of theirs to 400 times.
+    /// The logarithm of the factor shown on either side of the thresholds: from a 400th of their odds to 400 times.
     const SIDE: f64 = 6.0;
     let logit = |p: f64| (p / (1.0 - p)).ln();
     let middle = thresholds.iter().copied().map(logit).sum::<f64>() / thresholds.len() as f64;

@@ -1,4 +1,4 @@
-//! One way to weigh outcomes and one to weigh numbers, behind one interface.
+//! The weighing of outcomes and of numbers, behind one interface.
 
 use millstream_csm::Interval;
 use millstream_csm::means::{MeanDriver, MeanSetup};
@@ -27,20 +27,20 @@ pub(super) enum Decider {
     Mean(Box<MeanDriver>),
 }
 
-/// Where the evidence stands.
+/// The state of the evidence.
 #[derive(Debug, Clone)]
 pub(super) struct View {
     pub(super) trials: u64,
-    /// Of outcomes.
+    /// The number of successes, if the observations are outcomes.
     pub(super) successes: Option<u64>,
     /// The rate or the mean that was observed.
     pub(super) estimate: Option<f64>,
-    /// Where the true one lies, right at all times at once.
+    /// The interval of the true rate or mean, right at all numbers of observations at once.
     pub(super) interval: Interval,
-    /// Of values: the standard error of the mean, in units of their range.
+    /// The standard error of the mean in units of the values' range, if the observations are values.
     pub(super) spread: Option<f64>,
     pub(super) progress: Progress,
-    /// The logarithm of the evidence against the nearest alternative, and what it must fall below.
+    /// The logarithm of the evidence against the nearest alternative, and the threshold below which it must fall.
     pub(super) level: Option<(f64, f64)>,
 }
 
@@ -75,7 +75,7 @@ impl Decider {
         }
     }
 
-    /// Where the evidence stands.
+    /// The state of the evidence.
     pub(super) fn view(&self) -> View {
         match self {
             Self::Rate(driver) => {

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use millstream_command::screen::shown;
 use millstream_command::writable::NotWritable;
 
-/// It holds: the claim, or that the first is smaller.
+/// The claim holds, or the first is smaller.
 pub(crate) const HOLDS: u8 = 0;
-/// It fails to hold.
+/// The claim fails to hold.
 pub(crate) const FAILS: u8 = 1;
 /// The arguments are wrong; nothing was observed.
 pub(crate) const USAGE: u8 = 2;
@@ -23,7 +23,7 @@ pub enum EvidenceError {
     /// Arguments that do not go together.
     #[error("{0}")]
     Usage(String),
-    /// A question the mathematics has no answer to.
+    /// A question to which the mathematics has no answer.
     #[error("{0}")]
     Question(#[source] millstream_csm::Error),
     /// An output file cannot be written.
@@ -47,7 +47,7 @@ pub enum EvidenceError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A line is not what was asked for.
+    /// A line does not have the expected form.
     #[error("{place}, line {line}: {problem}")]
     Line {
         /// The file.
@@ -57,7 +57,7 @@ pub enum EvidenceError {
         /// The expected and the found text.
         problem: String,
     },
-    /// The data as a whole are of no use.
+    /// The data as a whole cannot be used.
     #[error("{place}: {problem}")]
     Data {
         /// The file.
@@ -65,7 +65,7 @@ pub enum EvidenceError {
         /// The expected and the found text.
         problem: String,
     },
-    /// The values are outside what the mathematics was promised.
+    /// The values are outside the range that the mathematics was promised.
     #[error("{place}: {source}")]
     Value {
         /// The file or the program.

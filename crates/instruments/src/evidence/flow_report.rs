@@ -1,4 +1,4 @@
-//! `--from REPORT.json`: what became of the units of a flow.
+//! `--from REPORT.json`: the outcomes of a flow's units.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::error::EvidenceError;
 
-/// How many units there were, and how many of them are successes.
+/// The numbers of trials and of successes among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Units {
     /// Units that left the flow, or attempts of the stage.
     pub trials: u64,
-    /// Those of them that are successes.
+    /// The successes among them.
     pub successes: u64,
 }
 

@@ -1,15 +1,15 @@
-//! Running a command again and again, several at a time, without leaning towards the fast ones.
+//! Running a command again and again, several runs at a time, without a bias towards fast runs.
 //!
-//! Runs end in the order of their speed. If they counted as they end, a decision taken early would have seen the fast
-//! half of what was started: where a success is a fast run, too many successes. So outcomes are handed out in the order
-//! in which the runs were **started**. What is then observed is the same sequence that one run after another gives, and
-//! the moment of the decision depends on nothing but the outcomes before it, which is all that the guarantee of a
-//! confidence sequence asks for. Runs that were started later are still under way at that moment, and are stopped
-//! unseen.
+//! Fast runs end first. If runs counted in the order in which they end, an early decision would have seen only the fast
+//! half of the runs that were started: too many successes, where a success is a fast run. So outcomes are handed out in
+//! the order in which the runs were **started**. The observed sequence is then the one that runs one after another
+//! would give, and the moment of the decision depends only on the outcomes before it, as the guarantee of a confidence
+//! sequence requires. Runs that were started later are still under way at that moment; they are stopped, and their
+//! outcomes are not used.
 //!
-//! For the same reason runs that are under way when the time runs out, or at the first interrupt, are waited for: the
-//! one that happens to be running at a given moment is longer than most. Only a second interrupt drops them, and then
-//! what was observed is no longer fit to be kept as evidence; [`End::Abandoned`] says so.
+//! For the same reason the command waits for runs that are under way when the time runs out or at the first interrupt:
+//! a run that happens to be under way at a given moment is longer than most. Only a second interrupt drops them, and
+//! then the observations may not be kept as evidence; [`End::Abandoned`] says so.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,33 +27,33 @@ use signal_hook::iterator::Signals;
 use super::error::{EvidenceError, UNDECIDED};
 use super::program::{Program, Run};
 
-/// How many runs may have been started after the oldest one that is still under way, for each job.
+/// The maximum number of runs, for each job, that may be started after the oldest one that is still under way.
 const AHEAD: u64 = 16;
 
-/// How often progress is looked at while nothing ends.
+/// The interval of progress checks while no run ends.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Why there were no more runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// Whoever took the outcomes had enough.
+    /// The receiver of the outcomes needs no more.
     Enough,
-    /// As many as were allowed.
+    /// The allowed number of runs was reached.
     Limit,
     /// The time ran out, and the runs that had been started have ended.
     Time,
-    /// Interrupted once; what had been started has ended.
+    /// Interrupted once; the runs that had been started have ended.
     Interrupted,
-    /// Interrupted twice; what was under way was stopped and is missing.
+    /// Interrupted twice; the runs under way were stopped, and their outcomes are missing.
     Abandoned,
 }
 
-/// How much may be run.
+/// The limits on the runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
     /// Runs.
     pub(super) runs: u64,
-    /// When no more are started.
+    /// The moment from which no more runs are started.
     pub(super) until: Option<Instant>,
     /// Runs at a time.
     pub(super) jobs: usize,
@@ -85,7 +85,7 @@ impl Interrupts {
             thread::Builder::new().name("signals".to_owned()).spawn(move || {
                 for _ in signals.forever() {
                     if heard.unwanted.load(Ordering::Relaxed) {
-                        // Cleaning up and the answer are left, and either may be blocked.
+                        // Only the clean-up and the answer remain, and either may block.
                         signals::end_soon(UNDECIDED, &AtomicBool::new(false), live::end);
                     }
                     heard.note();
@@ -118,7 +118,7 @@ impl Interrupts {
         &self.unwanted
     }
 
-    /// Why no more is started, if that is so.
+    /// The reason why no more runs are started, if there is one.
     pub(super) fn stop(&self, allowance: &Allowance, started: u64) -> Option<End> {
         match self.count.load(Ordering::Relaxed) {
             0 if started >= allowance.runs => Some(End::Limit),
@@ -159,13 +159,13 @@ pub(super) fn run(
     Ok(End::Limit)
 }
 
-/// Where several jobs stand.
+/// The state of several jobs.
 struct Turn {
     /// Runs that were started.
     started: u64,
     /// Outcomes that were handed out.
     taken: u64,
-    /// Why no more is started.
+    /// The reason why no more runs are started.
     end: Option<End>,
 }
 
@@ -221,7 +221,7 @@ fn side_by_side(
             look();
         }
         if !matches!(result, Ok(None)) {
-            // The rest is not wanted: nothing more is started, and what is under way is stopped.
+            // No more outcomes are wanted: no run is started, and the runs under way are stopped.
             interrupts.unwanted.store(true, Ordering::Relaxed);
             lock().end.get_or_insert(End::Enough);
             moved.notify_all();
@@ -231,7 +231,7 @@ fn side_by_side(
     })
 }
 
-/// The number of the next run to start; waits while too many have been started ahead of the oldest.
+/// The number of the next run to start; waits while too many have been started after the oldest one that is under way.
 fn next(
     mut turn: MutexGuard<'_, Turn>,
     moved: &Condvar,
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn runs_started_before_the_time_runs_out_count() {
         let folder = tempfile::tempdir().unwrap();
-        // How many of the jobs were started before the time ran out.
+        // The number of jobs that were started before the time ran out.
         let started = |jobs: usize, time_ms: u64, run_s: &str| {
             let file = folder.path().join(format!("starts-{jobs}-{time_ms}"));
             let program = shell(&format!("echo >>{}; sleep {run_s}", file.display()));

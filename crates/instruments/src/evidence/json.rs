@@ -1,4 +1,4 @@
-//! JSON objects whose numbers lose nothing.
+//! JSON objects whose numbers lose no precision.
 
 use millstream_command::screen::shown;
 use serde_json::Value;
@@ -16,7 +16,7 @@ impl Object {
         Self::default()
     }
 
-    /// A number with 17 significant digits; null where it is not finite, which JSON cannot say.
+    /// A number with 17 significant digits; null for a number that is not finite, which JSON cannot express.
     pub(super) fn number(self, name: &str, value: f64) -> Self {
         let text = if value.is_finite() { number::exact(value) } else { "null".to_owned() };
         self.member(name, &text)

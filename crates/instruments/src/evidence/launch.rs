@@ -1,6 +1,6 @@
-//! Starting one program again and again, with all that is the same each time prepared once.
+//! Starting one program again and again, after preparing once everything that is the same each time.
 //!
-//! A run that is timed should take the time of its program, so little may happen around it: the environment is copied
+//! The measured time of a run should be that of its program, so little may happen around it: the environment is copied
 //! once, no file is opened, and the child sets its signals with half of the usual calls. It is started by
 //! `posix_spawn`, which does not copy this process.
 
@@ -160,8 +160,8 @@ impl Drop for Attributes {
     }
 }
 
-/// The signals whose action in the child is the default: all that are not ignored here, as after any exec, and the one
-/// that Rust ignores on its own account. `posix_spawn` need not ask for the action of these.
+/// The signals whose action in the child is the default: all that are not ignored here, as after any exec, and SIGPIPE,
+/// which Rust's runtime ignores. `posix_spawn` need not ask for the action of these signals.
 fn default_signals() -> sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the first call initialises the set. Where there is no such signal, adding it changes nothing.

@@ -1,4 +1,4 @@
-//! Outcomes and numbers from lines: a line each, or a field of a line that is delimited or JSON.
+//! Outcomes and numbers from lines: each is a whole line, or a field of a delimited line or of a JSON line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
@@ -17,7 +17,7 @@ use super::reader::Attentive;
 /// The mark with which some programs begin a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The longest line; a longer one is no line of outcomes.
+/// The maximum length of a line; a longer one cannot hold outcomes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The fields of a file, one a line. Empty lines are passed over.
@@ -33,10 +33,10 @@ pub(super) struct Fields {
     pick: Pick,
 }
 
-/// Which part of a line is wanted.
+/// The part of a line that is wanted.
 enum Pick {
     Whole,
-    /// The first line will tell.
+    /// The first line decides.
     Unseen {
         column: String,
         separator: Option<u8>,
@@ -115,12 +115,12 @@ impl Fields {
         }
     }
 
-    /// Where the line that was read last is.
+    /// The position of the line that was read last.
     pub(super) fn position(&self) -> String {
         format!("line {} of {}", self.line, self.place)
     }
 
-    /// An error at the line that was read last.
+    /// An error in the line that was read last.
     pub(super) fn problem(&self, problem: impl Into<String>) -> EvidenceError {
         EvidenceError::Line { place: self.place.clone(), line: self.line, problem: problem.into() }
     }

@@ -5,10 +5,10 @@
 //! | file | holds |
 //! | --- | --- |
 //! | [`args`] | the command lines |
-//! | `claim`, `criterion` | what is claimed, and what a success is |
+//! | `claim`, `criterion` | the claim, and the conditions of a success |
 //! | `lines`, `reader`, `flow_report` | observations from files |
 //! | `launch`, `program`, `jobs` | observations from a command that is run again and again |
-//! | `source` | which of these it is, and what a success is in it |
+//! | `source` | the choice among these, and the conditions of a success in each |
 //! | `decide` | the mathematics of `millstream_csm` behind one interface |
 //! | `state` | evidence carried from one run to the next |
 //! | `answer`, `report` | the answer, and its forms: text, JSON, JUnit, SVG |
@@ -53,7 +53,7 @@ fn supervised<T>(work: impl FnOnce() -> T) -> T {
     Supervisor::around(|problem| out::complain(format!("millstream: {problem}")), work)
 }
 
-/// Says what went wrong, and turns what came out into the exit status.
+/// Reports an error, and turns the outcome into the exit status.
 fn ended(outcome: Result<u8, EvidenceError>) -> ExitCode {
     ExitCode::from(outcome.unwrap_or_else(|error| {
         out::complain(format!("error: {error}"));

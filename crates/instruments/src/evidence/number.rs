@@ -1,4 +1,4 @@
-//! Numbers as scripts write them, and written so that a script gets back what was computed.
+//! Numbers as scripts write them, and written so that a script reads back the number that was computed.
 //!
 //! A decimal names the binary64 number nearest to it. Where that is not precise enough (a threshold that was computed,
 //! a probability at the end of the double range), C's hex floats (`0x1.f5c28f5c28f5cp-1`) name one number exactly.
@@ -31,7 +31,7 @@ impl Quantity {
         }
     }
 
-    /// As it would be written.
+    /// The quantity as it would be written.
     pub fn show(self) -> String {
         if self.is_time { time::show(Duration::from_secs_f64(self.value)) } else { exact(self.value) }
     }
@@ -132,7 +132,7 @@ pub(crate) fn short_high(value: f64) -> String {
     }
 }
 
-/// One in the sixth significant digit.
+/// One unit in the sixth significant digit.
 fn unit(value: f64) -> f64 {
     let exponent = format!("{value:e}").split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
     10_f64.powi(exponent.unwrap_or(0) - 5)
@@ -155,7 +155,7 @@ fn hex_float(text: &str) -> Option<f64> {
             bits = bits << 4 | digit;
             exponent -= i64::from(place) * 4;
         } else {
-            // No room: the digit only tells which side of a half the number lies on.
+            // No bits are left for this digit; it only tells on which side of a half the number lies.
             bits |= u64::from(digit != 0);
             exponent += i64::from(!place) * 4;
         }
@@ -163,7 +163,7 @@ fn hex_float(text: &str) -> Option<f64> {
     Some(rounded(bits, exponent))
 }
 
-/// An exponent, clamped to where every mantissa of a reasonable length overflows or vanishes.
+/// An exponent, clamped to a range beyond which every mantissa of a reasonable length overflows or vanishes.
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {

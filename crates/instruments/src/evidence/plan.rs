@@ -1,4 +1,4 @@
-//! `millstream slo plan`: what a decision will take, before anything is spent on it.
+//! `millstream slo plan`: the expected number of observations of a decision, before any is made.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ use super::{ended, number, print};
 /// successes, if they are rare).
 const TIMES: [f64; 8] = [0.01, 0.1, 0.3, 0.6, 1.0, 1.5, 3.0, 10.0];
 
-/// Shows what a decision will take for several true rates.
+/// Shows the expected number of observations of a decision for several true rates.
 pub(crate) fn plan(args: &SloPlanArgs) -> ExitCode {
     ended(try_plan(args).and_then(|text| print(&text)).map(|()| HOLDS))
 }
@@ -64,7 +64,7 @@ fn supposed(thresholds: &[f64]) -> Vec<f64> {
     }
     for times in TIMES {
         let rate = |threshold: f64| if threshold < 0.5 { threshold * times } else { 1.0 - (1.0 - threshold) * times };
-        // What lies between two thresholds is there already.
+        // The rates between two thresholds are in the list already.
         rates.extend([rate(low), rate(high)].into_iter().filter(|rate| (*rate < low || *rate > high) && *rate > 0.0));
     }
     let round = |rate: f64| format!("{rate:.12e}").parse().unwrap_or(rate);
@@ -73,7 +73,7 @@ fn supposed(thresholds: &[f64]) -> Vec<f64> {
     }
     rates.retain(|rate| *rate > 0.0 && *rate < 1.0);
     rates.sort_by(|a, b| b.total_cmp(a));
-    // Rates that are a hair apart say the same twice.
+    // Nearly equal rates would give the same row twice.
     rates.dedup_by(|a, b| (*a - *b).abs() <= 1e-9 * b.min(1.0 - *b) && !thresholds.contains(a));
     rates
 }
@@ -100,7 +100,7 @@ fn table(rows: &[(f64, Power)]) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// A probability with four digits; what is not certain does not look as if it were.
+/// A probability with four digits, never rounded to 0 or 1 unless it is exactly that.
 fn probability(p: f64) -> String {
     match p {
         p if p <= 0.0 => "0".to_owned(),

@@ -2,11 +2,11 @@
 //!
 //! A run is a program in a process group of its own, with nothing on its standard input. Its standard output is thrown
 //! away unless the question looks for a match in it, and the end of its standard error is kept to explain a failure. A
-//! run is over when the program has ended and, if its standard output is looked at, no process holds that any more, as
-//! with a shell's `$(…)`; its time is taken from before the program is started to that moment.
+//! run is over when the program has ended and, if the question looks at its standard output, no process holds that open
+//! any more, as with a shell's `$(…)`. Its time runs from before the start of the program to that moment.
 //!
-//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. What a process left
-//! behind by an earlier run writes there is credited to a later one.
+//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. So output of a
+//! process that an earlier run has left behind is attributed to a later run.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -26,7 +26,7 @@ use rustix::time::Timespec;
 use super::error::EvidenceError;
 use super::launch::Launcher;
 
-/// The bytes of a run's standard output that a match sees; the rest is discarded.
+/// The number of bytes of a run's standard output that are searched for a match; the rest is discarded.
 pub(super) const MAX_OUTPUT: usize = 16 << 20;
 
 /// A command that can be run again and again.
@@ -39,7 +39,7 @@ pub(super) struct Program {
     keeps_output: bool,
 }
 
-/// How a run went.
+/// The result of a run.
 pub(super) struct Run {
     /// The status, or `None` for a run that was stopped for taking too long.
     pub(super) status: Option<ExitStatus>,
@@ -187,7 +187,7 @@ impl<'a> Runner<'a> {
         if !said.is_empty() || (has_ended && !is_watched) {
             heard.complaint.read(&self.complaints)?;
         }
-        // A pipe whose writers are gone and that holds nothing is not worth a read.
+        // An empty pipe without writers need not be read.
         if output == PollFlags::HUP || (!output.is_empty() && !heard.hear_output()?) {
             heard.pipe = None;
         }

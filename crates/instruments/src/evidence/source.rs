@@ -1,4 +1,4 @@
-//! Where observations come from: a command, lines, or reports of flows; and how they are weighed one by one.
+//! The sources of observations (a command, lines, reports of flows), and the weighing of observations one by one.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use super::{flow_report, supervised};
 /// a claim is never decided.
 const MAX_RUNS: u64 = 1_000_000;
 
-/// How many lines of data there are between two looks at the clock.
+/// The number of lines of data between two readings of the clock.
 const LINES_A_LOOK: u64 = 1 << 12;
 
 /// One question as it is being answered.
@@ -32,7 +32,7 @@ pub(super) struct Session<'a> {
     pub(super) subject: &'a Subject,
     pub(super) range: Option<(f64, f64)>,
     pub(super) decider: Decider,
-    /// Observations from before.
+    /// Observations kept from earlier sessions.
     pub(super) kept: u64,
     pub(super) bar: Bar,
     pub(super) first_failure: Option<String>,
@@ -50,7 +50,7 @@ impl Session<'_> {
     }
 }
 
-/// Where observations come from.
+/// A source of observations.
 pub(super) enum Source {
     Command { program: Program, criterion: Criterion },
     Lines { fields: Fields, criterion: Criterion },
@@ -94,7 +94,7 @@ impl Source {
         Ok(Self::Lines { fields, criterion })
     }
 
-    /// The range of the values that a mean is taken of.
+    /// The range of the values whose mean is taken.
     pub(super) fn range(&self, args: &SloArgs) -> Result<(Quantity, Quantity), EvidenceError> {
         match (self, args.range, args.running.timeout) {
             (Self::Command { .. }, Some((low, high)), timeout) => {
@@ -199,7 +199,7 @@ fn observe_runs(
     supervised(|| jobs::run(program, &allowance, &interrupts, take, look)).map(Ended::Runs)
 }
 
-/// Why a run was no success.
+/// The reason why a run was not a success.
 fn failure(number: u64, run: &Run) -> String {
     let took = claim::time(run.took.as_secs_f64(), number::short);
     match run.status {

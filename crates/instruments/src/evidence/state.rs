@@ -1,9 +1,9 @@
 //! `--state FILE`: evidence that is carried from one run of the command to the next.
 //!
-//! The file holds the question (claim, error, method, what a success is and of what) beside the evidence, and a file whose
-//! question differs is refused: a claim that is changed after looking at the evidence is a claim about the evidence.
-//! The file is locked during a run, because of two runs that add to the same evidence one would be lost. The new file
-//! replaces the old one atomically.
+//! The file holds the question (claim, error, method, conditions of a success, source) beside the evidence, and a file
+//! whose question differs is refused: a claim that is changed after a look at the evidence is no longer a claim about
+//! the source. The file is locked during a run: of two runs that add to the same evidence at once, one would be lost.
+//! The new file replaces the old one atomically.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ pub(super) struct StateFile {
     terms: Terms,
     /// The evidence in it, as it was saved.
     kept: Option<Map<String, Value>>,
-    /// It was empty, and still is.
+    /// Whether it was empty, and still is.
     is_empty: bool,
     /// Holds the lock.
     _file: File,
@@ -53,7 +53,7 @@ impl StateFile {
             Err(Errno::WOULDBLOCK) => return Err(refuse("another run adds to it right now".to_owned(), BUSY)),
             Err(errno) => return Err(system(errno.into())),
         }
-        // Whoever held the lock may have put a new file in its place.
+        // The previous holder of the lock may have put a new file in its place.
         let (ours, there) = (file.metadata().map_err(system)?, fs::metadata(path).map_err(system)?);
         if (ours.dev(), ours.ino()) != (there.dev(), there.ino()) {
             return Err(refuse("another run has just added to it".to_owned(), "start again"));
@@ -119,7 +119,7 @@ impl StateFile {
         }
     }
 
-    /// Puts the evidence in the place of what was there.
+    /// Replaces the evidence in the file.
     pub(super) fn save(&mut self, evidence: Vec<(&'static str, Value)>) -> Result<(), EvidenceError> {
         let mut object = Map::new();
         object.insert("format".to_owned(), FORMAT.into());

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::error::{FAILS, HOLDS, NOTHING, UNKNOWN};
 
-/// A verdict and what it is about.
+/// A verdict and its subject.
 pub(super) struct Answer<'a> {
     pub(super) history: &'a History,
     pub(super) model: &'a Model,
@@ -20,20 +20,20 @@ pub(super) struct Answer<'a> {
     /// Whether there was nothing to check.
     pub(super) nothing: bool,
     pub(super) took: Duration,
-    /// If they were asked for.
+    /// Present if they were requested.
     pub(super) others: Option<Others>,
 }
 
 /// The verdicts on a stronger and on a weaker condition than linearizability.
 pub(super) struct Others {
-    /// The error is two rows that overlap.
+    /// The error holds two rows that overlap.
     sequential: Result<(), (u32, u32)>,
     /// `None`: a limit was reached.
     consistent: Option<bool>,
 }
 
 impl Others {
-    /// `options` are those of the verdict, less the time that it took.
+    /// `options` are those of the verdict, minus the time that it took.
     pub(super) fn of(
         verdict: &Verdict,
         history: &History,
@@ -65,7 +65,7 @@ impl Answer<'_> {
         }
     }
 
-    /// For people.
+    /// The verdict as text for a person.
     pub(super) fn text(&self) -> String {
         let mut out = format!("{}\n", self.word());
         match self.verdict {
@@ -164,7 +164,7 @@ impl Answer<'_> {
         answers.filter(is_initial).find(|&value| (0..history.len()).all(|row| written(row) != Some(value)))
     }
 
-    /// For programs, on one line.
+    /// The verdict as JSON, on one line.
     pub(super) fn json(&self) -> String {
         let mut json = json!({
             "verdict": self.word(),

@@ -21,7 +21,7 @@ pub(super) const MALFORMED: u8 = 4;
 /// No operation has returned.
 pub(super) const NOTHING: u8 = 5;
 
-/// Why there is no verdict.
+/// The reason why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HistoryError {
     #[error("{} cannot be read: {source}", shown::path(file))]

@@ -26,7 +26,7 @@ use self::answer::{Answer, Others};
 use self::args::{CheckArgs, HistoryArgs, HistoryCommand};
 use self::error::HistoryError;
 
-/// How much of a file is read at once.
+/// The number of bytes of a file that are read at once.
 const BUFFER: usize = 1 << 18;
 
 /// `millstream history`.
@@ -85,7 +85,7 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     Ok(answer.status())
 }
 
-/// Whether both are one file, or will be when they are written.
+/// Whether both paths name one file, or will do so when it is written.
 fn is_same(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
         (Ok(a), Ok(b)) => is_one(&a, &b),
@@ -98,7 +98,7 @@ fn is_one(a: &Metadata, b: &Metadata) -> bool {
     a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Where a file would be made.
+/// The place at which a file would be made.
 fn place(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(folder.canonicalize().ok()?.join(path.file_name()?))

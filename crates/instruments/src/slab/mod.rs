@@ -19,7 +19,7 @@ use self::args::{CheckArgs, CreateArgs, DumpArgs, RecoverArgs, SlabArgs, SlabCom
 
 /// Something is wrong in the slab.
 const UNSOUND: u8 = 1;
-/// It can't be made, opened or inspected.
+/// The slab can't be made, opened or inspected.
 const REFUSED: u8 = 2;
 
 /// `millstream slab`.
@@ -101,7 +101,7 @@ fn recover(args: &RecoverArgs) -> Result<u8, Error> {
     tell(facts.into_iter().map(|(name, value)| (name, Some(value))), args.json)
 }
 
-/// Prints numbers with their names; `None` is not known.
+/// Prints numbers with their names; `None` stands for an unknown number.
 fn tell<'a>(facts: impl Iterator<Item = (&'a str, Option<u64>)>, json: bool) -> Result<u8, Error> {
     let facts: Vec<_> = facts.collect();
     if json {
@@ -129,8 +129,8 @@ fn check(args: &CheckArgs) -> Result<u8, Error> {
     Ok(UNSOUND)
 }
 
-/// The problems that all of several inspections find: while other processes work, any one inspection catches objects in
-/// motion.
+/// The problems that every one of several inspections finds: while other processes work, a single inspection may catch
+/// objects in motion.
 fn lasting(file: &Path) -> Result<Report, Error> {
     const LOOKS: u32 = 5;
     const PAUSE: Duration = Duration::from_millis(20);
@@ -194,7 +194,7 @@ fn holder_text(holder: Holder) -> String {
     }
 }
 
-/// Writes to standard output; a reader that has gone away has what it wanted.
+/// Writes to standard output; a reader that has gone away is no error.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<u8, Error> {
     match out::print_with(write) {
         Err(source) => Err(Error::System { what: "write to standard output".to_owned(), source }),

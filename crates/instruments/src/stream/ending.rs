@@ -5,7 +5,7 @@
 //! - A second signal ends the process anywhere, for example in a write to a pipe that is not read; so does an alarm,
 //!   two seconds after the first.
 //!
-//! Each way, the process ends by the signal, so its parent sees the usual status.
+//! In each case the process ends by the signal, so its parent sees the usual status.
 
 use std::io;
 use std::process;

@@ -30,7 +30,7 @@ const REFUSED: u8 = 2;
 /// Standard output could not be written.
 const NOT_WRITTEN: u8 = 4;
 
-/// Steps of the program between two looks for a signal, while it prints nothing.
+/// The number of steps of the program between two checks for a signal, while it prints nothing.
 const STEPS: u64 = 4096;
 
 /// `millstream stream`.
@@ -90,7 +90,7 @@ fn print_values(mut running: Running<Value>, output: &Output) -> u8 {
     }
 }
 
-/// The exit status after a write; a reader that goes away has what it wanted.
+/// The exit status after a write; a reader that has gone away is no error.
 fn written(wrote: io::Result<()>, status: u8) -> u8 {
     match wrote {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => not_written(&error),

@@ -1,7 +1,7 @@
 //! Standard output, in whole lines.
 //!
-//! The lines are written when the buffer is full, before a wait for an input, and at the end, however it comes. On a
-//! terminal each line is written at once.
+//! The lines are written when the buffer is full, before a wait for an input, and at the end, whatever ends the
+//! program. On a terminal each line is written at once.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -71,14 +71,14 @@ impl Output {
     /// Ends the process if a signal has asked for that, after the lines so far.
     pub(super) fn obey(&self) {
         if let Some(signal) = self.ending.signal() {
-            // The signal is the message; a reader that has gone away changes nothing about it.
+            // The process ends by the signal even if the reader has gone away.
             let _ = self.flush();
             Ending::end_by(signal);
         }
     }
 }
 
-/// A descriptor that another process may have made non-blocking: its writes wait all the same.
+/// A descriptor whose writes wait even if another process has made it non-blocking.
 struct Patient(File);
 
 impl Write for Patient {

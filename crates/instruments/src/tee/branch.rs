@@ -16,12 +16,12 @@ pub(super) struct Branch {
     child: Child,
     /// The pipe into it; `None` once it has the whole input, or has stopped reading.
     pipe: Option<ChildStdin>,
-    /// The piece of the log that it takes from, and how much of it is taken.
+    /// The piece of the log that it reads, and the number of bytes read from that piece.
     piece: u64,
     taken: usize,
     scratch: Vec<u8>,
     held: Option<u64>,
-    /// When it last took something, or had nothing to take.
+    /// The moment when it last took something, or had nothing to take.
     pub(super) moved: Instant,
     /// All bytes that it took.
     pub(super) bytes: u64,
@@ -80,7 +80,7 @@ impl Branch {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // It reads no more.
+                // The command reads no more.
                 Err(_) => self.pipe = None,
             }
         }
@@ -98,7 +98,7 @@ impl Branch {
     }
 
     pub(super) fn kill(&mut self) {
-        // One that has ended already needs no signal.
+        // A command that has ended already needs no signal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,8 +1,8 @@
 //! `millstream tee`: gives one input to several commands, and names the one that is stuck.
 //!
-//! The usual `tee` gives a block to one command after the other, so one that does not read stops them all; if it waits
-//! for their output, that is a deadlock. Here each command has its own place in the input, and the part between the
-//! first and the last is kept.
+//! The usual `tee` gives a block to one command after the other, so one command that does not read stops them all; if
+//! it waits for the output of the others, that is a deadlock. Here each command has its own place in the input, and the
+//! part between the foremost and the last place is kept.
 //!
 //! - [`args`]: the command line;
 //! - `log`: the kept part of the input;
@@ -124,7 +124,7 @@ impl Tee {
     fn stuck(&self) -> Option<usize> {
         let last =
             |branch: &Branch| branch.needs() == Some(self.log.first()) && branch.moved.elapsed() >= self.patience;
-        // Before the end of the input only the last one holds the others up; after it each is on its own.
+        // Before the end of the input only the last command holds up the others; after the end, each is on its own.
         self.branches.iter().position(|branch| if self.ended { self.is_idle(branch) } else { last(branch) })
     }
 

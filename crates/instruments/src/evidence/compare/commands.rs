@@ -1,8 +1,9 @@
 //! Commands, run in rounds.
 //!
-//! Each round runs every command that is not decided, and the first one, in a random order: whatever drifts in the
-//! machine affects all alike, and if none were faster each would win half of its pairs with the first one, whatever
-//! effect the order has. That is what the evidence is weighed against, pair by pair, so it may be looked at after each.
+//! Each round runs every command that is not decided, and the first one, in a random order: any drift of the machine
+//! affects all alike, and if no command were faster, each would win half of its pairs with the first one, whatever
+//! effect the order has. The evidence is weighed against that hypothesis, pair by pair, so it may be looked at after
+//! each pair.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
@@ -27,10 +28,11 @@ use crate::evidence::number::short;
 use crate::evidence::program::{Program, Runner};
 use crate::evidence::{report, supervised};
 
-/// The maximum number of rounds unless `--limit` says otherwise: two equals are never told apart.
+/// The maximum number of rounds unless `--limit` says otherwise: without one, two equally fast commands would run
+/// forever.
 const MAX_ROUNDS: u64 = 100_000;
 
-/// A command and what its runs took.
+/// A command and the times of its runs.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) name: String,

@@ -5,7 +5,7 @@
 //! | [`args`] | the command line |
 //! | `files` | two files of numbers |
 //! | `commands`, `parameters` | commands that are run in rounds, and how they are made |
-//! | `times` | what runs take |
+//! | `times` | the times of runs |
 //! | `report`, `export` | the answer and the times, as text, JSON and CSV |
 
 pub(crate) mod args;

@@ -19,7 +19,7 @@ use crate::evidence::print;
 /// A competitor: its name and, for a command, its times.
 pub(super) struct Subject {
     name: String,
-    /// Of a command.
+    /// The times of a command.
     times: Option<Times>,
 }
 
@@ -41,13 +41,13 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// Of pairs, which were compared with the claim's ratio, or 1, one by one.
+    /// The comparison of pairs, which were compared one by one with the claim's ratio, or with 1.
     pub(super) fn pairs(comparison: Comparison) -> Self {
         let is_above = comparison.smaller.map(|smaller| smaller == Smaller::First);
         Against { comparison, is_above }
     }
 
-    /// Of samples: their interval is compared with `1 + at_most`, or 1.
+    /// The comparison of samples, whose interval is compared with `1 + at_most`, or with 1.
     pub(super) fn samples(comparison: Comparison, at_most: Option<f64>) -> Self {
         let limit = 1.0 + at_most.unwrap_or(0.0);
         let is_above = match comparison.interval {

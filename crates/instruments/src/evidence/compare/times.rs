@@ -1,4 +1,4 @@
-//! The times of a command's runs, and what they come to.
+//! The times of a command's runs, and their summary.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The answer as one JSON object on one line; numbers have 17 significant digits, and null stands for what is not
-//! known.
+//! The answer as one JSON object on one line; numbers have 17 significant digits, and null stands for an unknown value.
 
 use super::super::answer::Answer;
 use super::super::json::Object;

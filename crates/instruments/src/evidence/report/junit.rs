@@ -1,7 +1,7 @@
 //! The answer as a JUnit file of one test case.
 //!
-//! A claim that fails to hold is a `failure`; one that was not decided is an `error`, because the build is not to go on
-//! as if it had passed, and nothing was found wrong with what was tested either.
+//! A claim that fails to hold is a `failure`; one that was not decided is an `error`: the build must not continue as if
+//! the claim had passed, but the test has found no fault either.
 
 use millstream_command::screen::look::Look;
 use millstream_command::screen::xml::escape;

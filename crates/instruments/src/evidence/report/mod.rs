@@ -16,7 +16,7 @@ use super::answer::Answer;
 use super::args::TellingArgs;
 use super::error::EvidenceError;
 
-/// Checks that the files asked for can be written.
+/// Checks that the requested files can be written.
 pub(super) fn check(args: &TellingArgs) -> Result<(), EvidenceError> {
     for path in [&args.junit, &args.svg].into_iter().flatten() {
         writable::check(path, Way::Replace)?;
@@ -24,7 +24,7 @@ pub(super) fn check(args: &TellingArgs) -> Result<(), EvidenceError> {
     Ok(())
 }
 
-/// Writes the files asked for.
+/// Writes the requested files.
 pub(super) fn write(args: &TellingArgs, answer: &Answer) -> Result<(), EvidenceError> {
     if let Some(path) = &args.junit {
         replace(path, &junit::junit(answer))?;

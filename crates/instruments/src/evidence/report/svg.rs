@@ -1,10 +1,11 @@
 //! The answer as a picture that can be put into a page or a Markdown file: the thresholds, the estimate, the interval,
 //! and the shape of the posterior under a uniform prior.
 //!
-//! The shape is the Beta density: its logarithm, s ln p + (n − s) ln(1 − p), less the value at the top, is
+//! The shape is the Beta density. Its logarithm, s ln p + (n − s) ln(1 − p), is reduced by its maximum before it is
 //! exponentiated, so that nothing over- or underflows however many outcomes there are. For a mean it is the bell curve
-//! that approximates the distribution of the mean of many values. It is there to be looked at; the verdict and the
-//! interval come from elsewhere. Light and dark follow the reader's setting; nothing is loaded from anywhere.
+//! that approximates the distribution of the mean of many values. The shape is only an illustration; the verdict and
+//! the interval do not depend on it. The colours follow the reader's light or dark setting, and the picture loads no
+//! other file.
 
 use std::fmt::Write as _;
 
@@ -77,7 +78,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Wide enough for the thresholds and the interval, with some air, and no wider than values can be.
+    /// An axis wide enough for the thresholds and the interval, with a margin, and no wider than the possible values.
     fn of(answer: &Answer) -> Self {
         let (least, most) = answer.range.unwrap_or((0.0, 1.0));
         let interval = answer.view.interval;
@@ -93,7 +94,7 @@ impl Axis {
         LEFT + (value.clamp(self.low, self.high) - self.low) / (self.high - self.low) * (RIGHT - LEFT)
     }
 
-    /// On which side of its place a label has room.
+    /// The side of its place on which a label has room.
     fn anchor(&self, value: f64) -> &'static str {
         let x = self.at(value);
         if x < LEFT + 60.0 {
