@@ -76,8 +76,9 @@ Exit status:
 
 /// Runs staged flows over files, URLs and records.
 ///
-/// A flow file (TOML) names a source of units and the stages they pass through. Each stage's queue acquires what a unit needs
-/// (tokens, a slot at a host, bytes of memory) before a thread is spent on it, so nothing runs out and nothing is held up.
+/// A flow file (TOML) names a source of units and the stages they pass through. Each stage's queue acquires what a unit
+/// needs (tokens, a slot at a host, bytes of memory) before a thread is spent on it, so no resource runs out and no
+/// thread is held up.
 #[derive(Debug, Parser)]
 #[command(
     name = "millstream",
@@ -100,16 +101,16 @@ pub(crate) enum Command {
     /// Progress and the report go to standard error; standard output belongs to the stages. `millstream plan --help` shows how a
     /// flow file is written.
     Run(RunArgs),
-    /// Check a flow and show its graph, bounds, needs and largest memory, without running it.
+    /// Check a flow, and show its graph, bounds, needs and largest use of memory, without running it.
     ///
-    /// Nothing is run and nothing is written. A flow that could deadlock, or whose file has a slip in it, is refused with the
-    /// place, the reason and what to do, and exit status 2.
+    /// Nothing is run and nothing is written. A flow that could deadlock, or whose file contains a mistake, is refused
+    /// with exit status 2; the message gives the place, the reason and the remedy.
     #[command(after_help = PLAN_STATUS, after_long_help = PLAN_HELP)]
     Plan(PlanArgs),
     /// Run one program for each of many items, without a flow file.
     ///
-    /// Items are lines of standard input, files below a folder, or words after `:::`. An argument with `{}` in it gets the item
-    /// there; without one, the item is the last argument. No shell sees the item.
+    /// Items are lines of standard input, files below a folder, or words after `:::`. The item takes the place of `{}`
+    /// in the arguments; if none contains `{}`, the item is added as the last argument. No shell sees the item.
     Each(Box<EachArgs>),
     /// Write a flow file to begin with.
     ///
@@ -118,13 +119,13 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Run flows on their cases, and compare the outcome with the expected one.
     ///
-    /// Each case runs in a temporary folder, with the programs and the answers of servers that it gives in place of real ones. It
-    /// reaches neither the network nor other files.
+    /// Each case runs in a temporary folder, where the stand-ins that it defines replace programs and the answers of
+    /// servers. It reaches neither the network nor other files.
     Test(TestArgs),
     /// Run the units of a file of dead letters again.
     ///
-    /// The flow, its parameters, INPUTs, caps and folder are those of the run that gave the units up; each unit starts over at
-    /// the first stage. A flow file that has changed since is refused, unless `--changed` says that it may.
+    /// The flow, its parameters, INPUTs, caps and folder are those of the run that gave the units up; each unit starts
+    /// over at the first stage. A flow file that has changed since then is refused, unless `--changed` is given.
     Retry(RetryArgs),
     /// Look into a running flow.
     #[command(after_help = STATUS_STATUS)]
@@ -142,22 +143,23 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Show the fibers of a running flow: how many, how deep their stacks are, and which have held up others.
     ///
-    /// `--dump` shows all of them, those as one group that are in the same stage and wait in the same call: for what, how long,
-    /// with which units, and how much of their stacks was used.
+    /// `--dump` shows all of them. Fibers that are in the same stage and wait in the same call form one group: what it
+    /// waits for, for how long, with which units, and how much of the stacks was used.
     #[command(after_help = STATUS_STATUS)]
     Fibers(FibersArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
-    /// Tell what a traced run would have come to under other settings.
+    /// Predict how a traced run would have gone under other settings.
     ///
-    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first as it was, and refuses to
-    /// answer if that misses the measured time by more than 5 %. Without SETTINGs it tells which ones would help.
+    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first as it was,
+    /// and refuses to answer if that misses the measured time by more than 5 %. Without SETTINGs, it tells which
+    /// settings would help.
     Whatif(WhatIfArgs),
-    /// Show a run that is over on the page of `run --page`, from its trace, events or report.
+    /// Show a finished run on the page of `run --page`, from its trace, events or report.
     ///
-    /// The engine replays a trace (`millstream run --trace FILE`) in simulated time, which tells what its units waited for, and again with
-    /// each move of a slider. Events (`--events FILE`) show what ran when, and a report (`--report FILE.json`) its totals and failures. The
-    /// page is served on 127.0.0.1 until ^C.
+    /// The engine replays a trace (`millstream run --trace FILE`) in simulated time to find out what its units waited
+    /// for, and again whenever a slider moves. Events (`--events FILE`) show what ran when; a report (`--report
+    /// FILE.json`) shows the totals and the failures. The page is served on 127.0.0.1 until ^C.
     Page(PageArgs),
     /// A command that runs no flow.
     #[command(flatten)]

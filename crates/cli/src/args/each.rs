@@ -22,8 +22,8 @@ const MAX_JOBS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
 In the program's arguments:
   {} or {path}   the item
   {/}  {name}    its last component        a/b.tar.gz -> b.tar.gz
-  {/.} {stem}    that without extension    a/b.tar.gz -> b.tar
-  {//} {dir}     the rest                  a/b.tar.gz -> a
+  {/.} {stem}    name without extension    a/b.tar.gz -> b.tar
+  {//} {dir}     the folder it is in       a/b.tar.gz -> a
   {host} {url}   of an item that is a URL; and every other field of flow files
 
 Examples:
@@ -34,26 +34,26 @@ Examples:
   millstream each --pipe --block 10MiB -k grep -c error < access.log
   millstream each --shell 'wc -l < {} | tr -d \" \"' ::: *.txt
 
-`--save FLOW.toml` writes the flow file that the line stands for. While it runs, `millstream status` and `millstream set RUN resource.jobs=8` reach it.
+`--save FLOW.toml` writes the flow file that the command line stands for. While the command runs, `millstream status` and `millstream set RUN resource.jobs=8` reach it.
 
 Exit status:
   0  the program succeeded for every item
-  1  it failed for some: their number and the file of dead letters are printed; `millstream retry` runs them again
+  1  it failed for some items: their number and the file of dead letters are printed; `millstream retry` runs them again
   2  the arguments are wrong: nothing was run
   3  the run was interrupted, or the reader of its standard output went away
   4  the report, dead letters, standard output or the dry run could not be written")]
 pub(crate) struct EachArgs {
-    /// Programs at once [default: the machine's cores].
+    /// Run up to N programs at once [default: the machine's cores].
     #[arg(short, long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<u64>,
-    /// Items end with a NUL byte, as `find -print0` writes them.
+    /// Each item ends with a NUL byte, as `find -print0` writes it.
     #[arg(short = '0', long, conflicts_with = "walk")]
     pub null: bool,
-    /// Give a program N items at once, each an argument of its own in the place of `{}`.
+    /// Give a program N items at once, each as an argument of its own, in the place of `{}`.
     #[arg(short = 'N', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub group: Option<u32>,
-    /// Give each program a block of standard input, or of the files of `--lines`, as its own standard input: whole lines of
-    /// about the size of `--block`, or `-N` lines.
+    /// Feed each program a block of the standard input, or of the files of `--lines`: whole lines of about `--block`
+    /// bytes together, or `-N` lines.
     #[arg(long, conflicts_with_all = ["walk", "creates", "results", "tag"])]
     pub pipe: bool,
     /// The size of a block [default: 1MiB].
@@ -65,7 +65,8 @@ pub(crate) struct EachArgs {
     /// Take every regular file below a folder as an item.
     #[arg(long, value_name = "DIR")]
     pub walk: Vec<PathBuf>,
-    /// Run a program only when it gets one of N tokens: `gpu=2`; with a key, N for each value of it: `host:{host}=2`.
+    /// Run a program only when it gets one of N tokens: `gpu=2`; with a key, one of N tokens for each value of the key:
+    /// `host:{host}=2`.
     #[arg(long, value_name = "NAME[:KEY]=N", value_parser = need)]
     pub needs: Vec<EachNeed>,
     /// Start no more programs than this: 20/s, 600/m.
@@ -74,26 +75,27 @@ pub(crate) struct EachArgs {
     /// Let this time pass between two starts: 250ms, 2s.
     #[arg(long, value_name = "TIME", value_parser = pause)]
     pub delay: Option<Duration>,
-    /// Try a program that fails this many times more.
+    /// Retry a program that fails, up to N times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub retry: Option<u32>,
     /// The pause before the second attempt, and the longest one [default: 100ms..5s].
     #[arg(long, value_name = "TIME..TIME", value_parser = time::parse_range, requires = "retry")]
     pub backoff: Option<Range<Duration>>,
-    /// Kill a program, and all it has started, that takes longer.
+    /// Kill a program that takes longer than this, with everything that it has started.
     #[arg(long, value_name = "TIME", value_parser = pause)]
     pub timeout: Option<Duration>,
-    /// Start no more programs when this many have failed for good, or this share of them: 5, 10%. With `now,` before it, end
-    /// those that run.
+    /// Start no more programs once this many, or this share of them, have failed for good: 5, 10%. With `now,` before
+    /// it, also end those that run.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
     pub halt: Option<HaltPolicy>,
     /// Start no program while this many threads of the machine are runnable: 8, or 100% of the cores.
     #[arg(long, value_name = "N|N%", value_parser = file::parse::machine::load_limit)]
     pub load: Option<u64>,
-    /// Start no program while less memory is available: 1GiB, 512MiB, …
+    /// Start no program while less memory than this is available: 1GiB, 512MiB, …
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memfree: Option<u64>,
-    /// Leave out items for which this file is there and not older than the item: what the program makes, such as thumbs/{/}.
+    /// Leave out an item if this file, which the program makes from it, exists and is not older than the item:
+    /// thumbs/{/}.
     #[arg(long, value_name = "FILE", conflicts_with = "group")]
     pub creates: Option<String>,
     /// The first argument is a script for /bin/sh, in which {} and other fields are quoted; the others are its $1, $2, …
@@ -105,19 +107,19 @@ pub(crate) struct EachArgs {
     /// Print outputs in the order of their items, not in the order in which programs end.
     #[arg(short, long, conflicts_with_all = ["results", "ungroup"])]
     pub keep_order: bool,
-    /// Pass output on as it comes, where lines of several programs may mix.
+    /// Pass output on as it comes; lines of several programs may then mix.
     #[arg(short, long, conflicts_with = "results")]
     pub ungroup: bool,
     /// Write a program's output to DIR/ITEM/stdout and DIR/ITEM/stderr, which appear when the program has ended.
     #[arg(long, value_name = "DIR", conflicts_with = "group")]
     pub results: Option<PathBuf>,
-    /// Start no program while this much output waits to be read: 64MiB, 1GB, … [default: 64MiB]
+    /// Start no program while this much output waits for its reader: 64MiB, 1GB, … [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub memory: Option<u64>,
     /// Print the command lines and run none of them.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Write the flow file that this line stands for, and run nothing.
+    /// Write the flow file that this command line stands for, and run nothing.
     #[arg(long, value_name = "FLOW.toml", conflicts_with = "dry_run")]
     pub save: Option<PathBuf>,
     /// Write dead letters to this file, as JSON lines [default: beside the report, or PROGRAM.dead-letters.jsonl here].
@@ -126,7 +128,7 @@ pub(crate) struct EachArgs {
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The program and its arguments; then, behind `:::`, items.
+    /// The program and its arguments; then, after `:::`, the items.
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true)]
     pub words: Vec<OsString>,
 }

@@ -67,7 +67,7 @@ Exit status:
   1  some units were dead-lettered: their number and file are printed
   2  the flow file or the arguments are wrong
   3  the run was interrupted, or the reader of its standard output went away
-  4  the report, dead letters, what a stage gathers or standard output could not be written")]
+  4  the report, the dead letters, a gathered file or standard output could not be written")]
 pub(crate) struct RunArgs {
     /// The flow.
     #[command(flatten)]
@@ -77,11 +77,11 @@ pub(crate) struct RunArgs {
     /// Tell what each stage would do with the first N units, and run nothing that has an effect [default: 10].
     #[arg(short = 'n', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = some)]
     pub dry_run: Option<usize>,
-    /// Start nothing more when this many units were given up on, or this share of them: 5, 10%; in place of the flow's `halt`.
-    /// With `now,` before it, end what runs.
+    /// Start nothing more once this many units, or this share of them, were given up: 5, 10%; in place of the flow's
+    /// `halt`. With `now,` before it, also end what runs.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
     pub halt: Option<HaltPolicy>,
-    /// Begin with a setting as `millstream set` would change it: resource.disk=4, stage.get.workers=8.
+    /// Start with this setting, written as for `millstream set`: resource.disk=4, stage.get.workers=8.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Write dead letters to this file, as JSON lines [default: beside the report, or FLOW.dead-letters.jsonl here].
@@ -95,10 +95,11 @@ pub(crate) struct RunArgs {
 /// The output of a run or a retry, and the path of its control socket.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArgs {
-    /// Write the report to a file, as JSON or HTML by its ending.
+    /// Write the report to a file, as JSON or as HTML, whichever its name ends in.
     #[arg(long, value_name = "FILE", value_parser = report)]
     pub report: Option<PathBuf>,
-    /// Write what each worker did and when as trace events (JSON), which Perfetto and browsers' trace viewers show.
+    /// Write what each worker did, and when, as trace events (JSON), for Perfetto and for the trace viewers of
+    /// browsers.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// Record what each unit does in each stage, for `millstream whatif FILE` and `millstream page FILE`.
@@ -107,7 +108,7 @@ pub(crate) struct OutputArgs {
     /// Show nothing but errors.
     #[arg(short, long)]
     pub quiet: bool,
-    /// Print no report at the end; a --report FILE is written all the same.
+    /// Print no report at the end; the file of --report is written all the same.
     #[arg(long)]
     pub no_report: bool,
     /// Where to put the control socket [default: a fresh path in the run-time folder, which is printed].
@@ -148,14 +149,14 @@ Examples:
   millstream retry fetch.dead-letters.jsonl
   grep 'status 503' fetch.dead-letters.jsonl > busy.jsonl; millstream retry busy.jsonl
 
-Units that die again are in the file of dead letters afterwards, and so are those that an interrupted retry did not come to: the next retry goes on with them. The letters that were retried stay beside it as FILE.old. A file that a stage gathers (`fresh`) gets the lines of the retried units added, and takes its place when no unit is left dead.
+Units that die again are in the file of dead letters afterwards, and so are those that an interrupted retry did not reach: the next retry goes on with them. The letters that were retried stay beside it as FILE.old. The lines of retried units are added to the file that a stage gathers (`fresh`); the file takes its place when no unit is left dead.
 
 Exit status:
   0  every unit was retired, or there was none to retry
   1  some units died again: their number and file are printed
   2  the letters, the flow file or the arguments are wrong: nothing was run
   3  the retry was interrupted, or the reader of its standard output went away
-  4  the report, dead letters, what a stage gathers or standard output could not be written")]
+  4  the report, the dead letters, a gathered file or standard output could not be written")]
 pub(crate) struct RetryArgs {
     /// The file of dead letters [default: the only FLOW.dead-letters.jsonl here].
     pub letters: Option<PathBuf>,
@@ -172,7 +173,7 @@ pub(crate) struct RetryArgs {
 
 fn some(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("zero units have nothing to tell".to_owned()),
+        Ok(0) => Err("a dry run of zero units tells nothing".to_owned()),
         Ok(count) => Ok(count),
         Err(_) => Err("expected a number of units".to_owned()),
     }

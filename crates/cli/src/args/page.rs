@@ -17,20 +17,20 @@ Examples:
 
 Exit status:
   0  the page was served until ^C, or written
-  2  the file is none of the three or a damaged one, it cannot be replayed, or the port is not free
+  2  the file is none of the three, is damaged or cannot be replayed, or the port is not free
   4  the page could not be written")]
 pub(crate) struct PageArgs {
-    /// The trace, the events or the JSON report of a run; the content tells which. Spans of another program's trace events are shown,
-    /// too.
+    /// The trace, the events or the JSON report of a run; the content tells which it is. Spans in another program's
+    /// trace events are shown, too.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The port of 127.0.0.1; 0 is any free one.
+    /// The port on 127.0.0.1; 0 means any free port.
     #[arg(long, default_value_t = 0, conflicts_with = "report")]
     pub port: u16,
     /// Write the page to one file (HTML), without the sliders, instead of serving it.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// The largest file of events or report that is read. (A trace of any length is sampled.)
+    /// The largest events file or report that is read. (A trace may have any length; it is sampled.)
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     pub max_size: u64,
 }

@@ -9,8 +9,8 @@ use super::values::key_value;
 /// `millstream status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// The run: its name, or the control socket's path, as `millstream run` printed it [default: the only one; of several, a
-    /// list].
+    /// The run: its name, or the control socket's path, as `millstream run` printed it [default: the only run; if there
+    /// are several, they are listed].
     pub run: Option<PathBuf>,
     /// Print the snapshot as JSON.
     #[arg(long)]
@@ -20,8 +20,8 @@ pub(crate) struct StatusArgs {
 /// `millstream top`.
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// The run: its name, or the control socket's path, as `millstream run` printed it [default: the only one; of several, a
-    /// list].
+    /// The run: its name, or the control socket's path, as `millstream run` printed it [default: the only run; if there
+    /// are several, they are listed].
     pub run: Option<PathBuf>,
 }
 
@@ -30,7 +30,8 @@ pub(crate) struct TopArgs {
 pub(crate) struct ExplainArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it.
     pub run: PathBuf,
-    /// The number of a unit in flight, a resource, a key of a resource, or the text of a unit that waits or a part of it.
+    /// The number of a unit in flight, a resource, a key of a resource, or the text of a waiting unit or a part of that
+    /// text.
     #[arg(value_name = "UNIT|KEY|TEXT")]
     pub what: String,
     /// Print the explanation as JSON.
@@ -43,10 +44,10 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct FibersArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it.
     pub run: PathBuf,
-    /// Show each group of equal fibers.
+    /// Show the groups of fibers that wait in the same call.
     #[arg(long)]
     pub dump: bool,
-    /// Print all of it as JSON.
+    /// Print everything as JSON.
     #[arg(long, conflicts_with = "dump")]
     pub json: bool,
 }
@@ -58,9 +59,9 @@ Settings:
   inflight=N               units in flight
   memory=SIZE              bytes in flight, or none
   workers=N                threads that serve the stages without threads of their own
-  resource.NAME=N          tokens, per key when keyed
-  resource.NAME=N/s        the rate of a rate
-  stage.NAME.workers=N     most workers of a stage, or N..M
+  resource.NAME=N          tokens of a resource; of each key, if it has keys
+  resource.NAME=N/s        how fast a rate gives tokens: N/s, N/m or N/h
+  stage.NAME.workers=N     the most workers of a stage; N..M: the fewest and the most
 
 Example:
   millstream set archive-4711 inflight=64 stage.zstd.workers=1

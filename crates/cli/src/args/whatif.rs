@@ -12,7 +12,7 @@ use crate::whatif::Goal;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Settings:
-  resource.NAME=4    tokens of a resource, of each key where it has keys; 20/s for a rate
+  resource.NAME=4    tokens of a resource, or of each of its keys; 20/s for a rate
   workers=8          shared workers; stage.NAME.workers=8 those of one stage
   inflight=512       units in flight; memory=1GiB their bytes
   stage.NAME.batch=1, stage.NAME.service=-20% (or x0.5), cores=8
@@ -31,7 +31,8 @@ Exit status:
   2  the trace or the arguments are wrong, or the run does not answer
   4  the answer could not be written")]
 pub(crate) struct WhatIfArgs {
-    /// The trace of a run; or a run that goes on, as `millstream status` names it: its newest units are then the trace.
+    /// The trace of a run; or a run that still goes on, by its name in `millstream status`: its newest units then serve
+    /// as the trace.
     #[arg(value_name = "TRACE|RUN")]
     pub trace: PathBuf,
     /// Settings that differ from those of the run.
@@ -43,18 +44,19 @@ pub(crate) struct WhatIfArgs {
     /// Look for the least settings that reach a goal: wall<10m, p50<50ms, p99<200ms, throughput>100/s.
     #[arg(long, value_name = "GOAL", value_parser = Goal::parse)]
     pub goal: Option<Goal>,
-    /// Run the flow again, without the SETTINGs and with them, in turns, until it is certain which is faster, and show what was
-    /// measured beside what was predicted. At most PAIRS of runs; 1 is one run with the SETTINGs. Each has its effects again.
+    /// Run the flow again, alternately without the SETTINGs and with them, until it is certain which is faster, and
+    /// show the measured times beside the predicted ones. PAIRS is the largest number of pairs of runs; 1 is a single
+    /// run with the SETTINGs. Every run has the flow's effects again.
     #[arg(long, value_name = "PAIRS", num_args = 0..=1, require_equals = true, default_missing_value = "12", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub check: Option<u32>,
-    /// The trace of another run of this flow, with other tokens of one resource: it shows how the time of the stages that need it depends
-    /// on them.
+    /// The trace of another run of this flow with a different number of tokens of one resource: it shows how the time
+    /// of the stages that need this resource depends on the number.
     #[arg(long, value_name = "TRACE")]
     pub with: Option<PathBuf>,
-    /// The time that replays may take.
+    /// The time that all replays together may take.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::parse)]
     pub within: Duration,
-    /// Answer although the replay misses the run itself.
+    /// Answer even if the replay does not reproduce the run.
     #[arg(long)]
     pub anyway: bool,
     /// Print the answer as one JSON object.

@@ -27,8 +27,8 @@ The cases of fetch.toml stand in fetch.test.toml:
   files = { \"pages/a.test/ea8f163db386-x\" = \"hello\" }
 
 Exit status:
-  0  what came of every case is what should
-  1  it differs for some: what was expected, found, and where it stands are printed
+  0  every case came out as expected
+  1  some cases did not: what was expected, its place in the file, and what was found are printed
   2  a flow, its cases or the arguments are wrong
   3  the tests were interrupted
   4  standard output could not be written")]
@@ -36,10 +36,10 @@ pub(crate) struct TestArgs {
     /// The flow files; the cases of each stand beside it in FLOW.test.toml.
     #[arg(required = true)]
     pub flow: Vec<PathBuf>,
-    /// Run the case of this name, and not the others.
+    /// Run only the case of this name.
     #[arg(long, value_name = "NAME")]
     pub case: Vec<String>,
-    /// End a case that takes longer [default: 1m].
+    /// End a case that takes longer than this [default: 1m].
     #[arg(long, value_name = "TIME", value_parser = limit)]
     pub timeout: Option<Duration>,
 }

@@ -20,8 +20,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     #[cfg(feature = "http")]
     pub otlp: Option<String>,
-    /// Show the run on a page that a browser opens; its address is printed. ADDR as for --metrics [default: any free port of
-    /// 127.0.0.1]. Where both are one address, one server serves both.
+    /// Show the run on a page that a browser opens; its address is printed. ADDR as for --metrics [default: any free
+    /// port of 127.0.0.1]. If both addresses are the same, one server serves both.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = address)]
     pub page: Option<SocketAddr>,
     /// Let the page change the run with this token. Other users of the machine can see the command line;
