@@ -28,7 +28,7 @@ const MAX_TRIES: u32 = 64;
 /// Opens the regular file at `path`, through symbolic links if its name is one.
 ///
 /// # Errors
-/// The system's, or that `path` is no regular file.
+/// The system's, or that `path` is not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     checked(rustix::fs::openat(CWD, path, FLAGS, Mode::empty())?)
 }
@@ -36,7 +36,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
 /// Opens the regular file at `relative` below the open folder `root`, past no symbolic link.
 ///
 /// # Errors
-/// The system's, or that a symbolic link is on the way, or that it is no regular file.
+/// The system's, or that a symbolic link is on the way, or that it is not a regular file.
 pub(crate) fn open_below(root: &OwnedFd, relative: &Path) -> io::Result<(File, Metadata)> {
     let opened = match in_one_call(root.as_fd(), relative) {
         // A sandbox that does not know the call forbids it.

@@ -115,7 +115,7 @@ fn a_need_without_its_resource_is_refused() {
         &["3 of `net` are needed, and it has 2", "declared here"],
     );
     says(&flow("", "net = 2", "op = \"read\"\nneeds = { \"net:{host}\" = 1 }"), &["resource `net` has no keys"]);
-    says(&flow("", "\"host:*\" = 2", "op = \"read\"\nneeds = { host = 1 }"), &["has keys, and this need names none"]);
+    says(&flow("", "\"host:*\" = 2", "op = \"read\"\nneeds = { host = 1 }"), &["has keys, but this need names none"]);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_field_that_no_unit_has_yet_is_refused() {
     );
     says(
         "[source]\nwalk = \"{input}\"\n[[stage]]\nname = \"a\"\nop = \"http-get\"\nurl = \"{line}\"",
-        &["`{line}` is a line's"],
+        &["`{line}` belongs to a line"],
     );
     says(
         &flow("", "", "op = \"append\"\npath = \"{name}\"\nline = \"x\"\nfresh = true"),
@@ -249,8 +249,8 @@ fn fields_of_one_item_and_of_groups_do_not_mix() {
     let group = |group: &str, stage: &str| {
         format!("[source]\nargs = true\n{group}\n[[stage]]\nname = \"s\"\nop = \"exec\"\n{stage}\n")
     };
-    says(&group("group = 9", "exec = [\"cat\", \"{path}\"]"), &["`{path}` is one item's", "use {items}"]);
-    says(&group("", "exec = [\"cat\", \"{items}\"]"), &["`{items}` is of a group", "add `group = 100`"]);
+    says(&group("group = 9", "exec = [\"cat\", \"{path}\"]"), &["`{path}` belongs to one item", "use {items}"]);
+    says(&group("", "exec = [\"cat\", \"{items}\"]"), &["`{items}` belongs to a group", "add `group = 100`"]);
     says(&group("group = 9", "exec = [\"cat\", \"a{items}\"]"), &["`{items}` becomes several arguments"]);
     says(&group("group = 9", "exec = [\"{items}\"]"), &["`{items}` becomes several arguments"]);
     says(&group("group = 0", "exec = [\"true\"]"), &["`group` is zero"]);
@@ -670,7 +670,7 @@ fn wrong_requests_are_refused_where_they_stand() {
     says(&http("method = \"GET\""), &["`method` cannot be \"GET\"", "\"HEAD\" or \"POST\" or \"PUT\""]);
     says(&http("method = \"HEAD\"\nbody = \"x\""), &["a HEAD request has no body"]);
     says(&http("method = \"DELETE\"\nbody = \"x\""), &["a DELETE request has no body"]);
-    says(&http("method = \"POST\""), &["units come to `one` without a payload, and `http` takes one"]);
+    says(&http("method = \"POST\""), &["units come to `one` without a payload, but `http` takes one"]);
     says(&http("method = \"PUT\"\nbody = \"x\"\nfields = { a = 1 }"), &["`a` takes the name of a header"]);
     says(&http("method = \"PUT\"\nbody = \"x\"\nfields = { a = \"b c\" }"), &["`b c` is not the name of a header"]);
     says(&flow("", "", "op = \"http-get\"\nurl = \"{line}\"\nbody = \"x\""), &["has no key `body`"]);
@@ -686,7 +686,7 @@ fn wrong_dates_and_expressions_are_refused_where_they_stand() {
     );
     says(&filter("date = \"2026-02-30\", above = 2026-01-31"), &["`date` is not a date"]);
     says(&filter("date = \"{line}\", above = 3"), &["`above` takes a string, not an integer"]);
-    says(&filter("date = \"{line}\", number = \"1\", above = 3"), &["cannot stand together"]);
+    says(&filter("date = \"{line}\", number = \"1\", above = 3"), &["cannot be combined"]);
     let split = |rest: &str| flow("", "", &format!("op = \"split\"\nby = \"regex\"\n{rest}"));
     says(&split(""), &["has no `separator`"]);
     says(&split("separator = \"(\""), &["`separator`: not a regular expression", "unclosed group"]);

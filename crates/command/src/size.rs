@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         None if unit.is_empty() => 1,
         None => return Err(format!("`{unit}` is not a unit of size: use B, KiB, MiB, GiB, TiB, kB, MB, GB or TB")),
     };
-    let too_large = || format!("`{text}` is more than 64 bits of bytes");
+    let too_large = || format!("`{text}` is more bytes than 64 bits can count");
     // Whole numbers stay exact; only a fraction goes through floating point.
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor).ok_or_else(too_large);

@@ -91,7 +91,7 @@ const MAX_LINKS: usize = 40;
 /// The reason why it may not.
 pub fn check_replaceable(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return Err(io::Error::other("it is no regular file, and a new file would take its place"));
+        return Err(io::Error::other("it is not a regular file, and a new file would take its place"));
     }
     let mut link = path.to_owned();
     for _ in 0..MAX_LINKS {

@@ -192,7 +192,7 @@ fn rate(text: &str) -> Result<String, String> {
 
 fn pause(text: &str) -> Result<Duration, String> {
     match time::parse(text)? {
-        Duration::ZERO => Err("zero is no time to wait".to_owned()),
+        Duration::ZERO => Err("zero is too short a time to wait".to_owned()),
         time => Ok(time),
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct StandInArgs {
 
 fn limit(text: &str) -> Result<Duration, String> {
     match time::parse(text)? {
-        Duration::ZERO => Err("zero is no time to run".to_owned()),
+        Duration::ZERO => Err("zero is too short a time to run".to_owned()),
         limit => Ok(limit),
     }
 }

@@ -157,7 +157,7 @@ fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Res
                 Ended::Refused(why) => vec![format!("the flow does not run:\n{}", why.trim_end())],
                 Ended::TimedOut(limit) => {
                     vec![format!(
-                        "it still runs after {} and was ended (`--timeout`)",
+                        "it still ran after {} and was ended (`--timeout`)",
                         text::seconds(limit.as_secs_f64())
                     )]
                 }

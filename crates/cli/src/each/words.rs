@@ -53,7 +53,7 @@ pub(super) enum WordsError {
     },
     /// A part of one item, where a program takes several.
     #[error(
-        "`{written}` in the argument `{word}` is of one item, and `-N` gives the program several: write `{{}}` as an argument of its own for all of them, or leave `-N` out"
+        "`{written}` in the argument `{word}` stands for one item, but `-N` gives the program several: write `{{}}` as an argument of its own for all of them, or leave `-N` out"
     )]
     OfOneItem {
         /// The part, as it was written.

@@ -73,12 +73,12 @@ impl FlowFile {
         match (inputs.len(), self.takes_all_inputs(), &self.input_span) {
             (0, _, Some(span)) => {
                 let problem =
-                    Problem::new("the flow needs an INPUT, and none is given").at(span.clone(), "stands for the INPUT");
+                    Problem::new("the flow needs an INPUT, but none is given").at(span.clone(), "stands for the INPUT");
                 Some(problem.help(usage("INPUT")))
             }
             (0, true, None) => {
                 let problem =
-                    at_source("the flow's units are its INPUTs, and none is given".to_owned(), "one unit an INPUT");
+                    at_source("the flow's units are its INPUTs, but none is given".to_owned(), "one unit an INPUT");
                 Some(problem.help(usage("INPUT…")))
             }
             (1.., false, None) => {
@@ -87,7 +87,7 @@ impl FlowFile {
             }
             (2.., false, Some(_)) => {
                 let problem =
-                    at_source(format!("the flow takes one INPUT, and {} are given", inputs.len()), "takes one");
+                    at_source(format!("the flow takes one INPUT, but {} are given", inputs.len()), "takes one");
                 Some(problem.help(usage("INPUT")))
             }
             _ => None,
@@ -249,7 +249,7 @@ mod tests {
             ("lines = \"-\"", "{input}", &[], "f.toml:6: the flow needs an INPUT"),
             ("args = true", "x", &[], "f.toml:1: the flow's units are its INPUTs"),
             ("walk = \"folder\"", "x", &["a"], "f.toml:1: the flow has no use for an INPUT"),
-            ("walk = \"{input}/x\"", "x", &["a", "b"], "f.toml:1: the flow takes one INPUT, and 2 are given"),
+            ("walk = \"{input}/x\"", "x", &["a", "b"], "f.toml:1: the flow takes one INPUT, but 2 are given"),
             ("lines = \"-\"", "{input}", &["a", "b"], "f.toml:1: the flow takes one INPUT"),
         ] {
             let error = bound(source, path, inputs).unwrap_err();

@@ -416,7 +416,7 @@ fn files(entry: &Entry<'_>) -> Option<Vec<(PathBuf, Vec<u8>)>> {
 fn inner_path(entry: &Entry<'_>) -> Option<PathBuf> {
     let path = PathBuf::from(&entry.name);
     if leads_out(&path) || path.file_name().is_none() || entry.name.ends_with('/') || entry.name.contains('\0') {
-        let problem = Problem::new(format!("`{}` is no file in the folder of the case", entry.name));
+        let problem = Problem::new(format!("`{}` is not a file in the folder of the case", entry.name));
         entry.reading.report(
             problem
                 .at(entry.key_span.clone(), "leads out of it, or names a folder")
@@ -511,7 +511,7 @@ mod tests {
             (case(""), "f.test.toml:1: case `c` has no `expect`"),
             (case("[case.expect]\n[[case]]\nname = \"c\"\n[case.expect]"), "f.test.toml:5: two cases are called `c`"),
             (case("params = { uot = 1 }\n[case.expect]"), "f.test.toml:3: the flow has no parameter `uot`"),
-            (case("files = { \"../x\" = \"\" }\n[case.expect]"), "f.test.toml:3: `../x` is no file in the folder"),
+            (case("files = { \"../x\" = \"\" }\n[case.expect]"), "f.test.toml:3: `../x` is not a file in the folder"),
             (case("files = { x = 5 }\n[case.expect]"), "f.test.toml:3: `x` takes a text"),
             (case("stdin = { base64 = \"?\" }\n[case.expect]"), "f.test.toml:3: `base64`: no base64"),
             (case("[[case.http]]\nurl = \"nowhere\"\n[case.expect]"), "f.test.toml:4: `url`:"),
@@ -519,7 +519,7 @@ mod tests {
             (case("[[case.program]]\nrun = []\n[case.expect]"), "f.test.toml:4: `run` names no program"),
             (case("[case.expect]\nretired = [{ sise = 1 }]"), "f.test.toml:4: no field is called `sise`"),
             (case("[case.expect]\ndead = [{ stage = \"gte\" }]"), "f.test.toml:4: the flow has no stage `gte`"),
-            (case("[case.expect]\nfiles = { \"/etc/x\" = true }"), "f.test.toml:4: `/etc/x` is no file"),
+            (case("[case.expect]\nfiles = { \"/etc/x\" = true }"), "f.test.toml:4: `/etc/x` is not a file"),
             (case("[case.expect]\nfile = { }"), "f.test.toml:4: `expect` has no key `file`"),
             ("[[case]".to_owned(), "this is not TOML"),
         ] {

@@ -99,7 +99,7 @@ pub(super) fn check(
         if let Some(mixed) = graph.mixes_families(index) {
             let whole = &nodes[mixed];
             let message = format!(
-                "`{}` mixes the pieces of several units, and `{}` is to put those of each together",
+                "`{}` mixes the pieces of several units, but `{}` is to put the pieces of each unit together",
                 stage.name, whole.name
             );
             let problem = Problem::new(message)
@@ -114,13 +114,13 @@ pub(super) fn check(
         }
         if graph.gathers_no_family(index) {
             let message =
-                format!("`{}` gathers the pieces of one unit, and no `split` stage comes before it", stage.name);
+                format!("`{}` gathers the pieces of one unit, but no `split` stage comes before it", stage.name);
             let problem = Problem::new(message).at(stage.op_span.clone(), "no unit is a piece");
             problems
                 .push(problem.help("add a stage with `op = \"split\"` or `\"copy\"` before it, or gather by a text"));
         }
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
-            let message = format!("units come to `{}` without a payload, and `{}` takes one", stage.name, op.name());
+            let message = format!("units come to `{}` without a payload, but `{}` takes one", stage.name, op.name());
             let problem = Problem::new(message).at(stage.op_span.clone(), "has nothing to take");
             problems.push(problem.help(if walks {
                 "add a stage with `op = \"read\"` before it"
@@ -258,8 +258,9 @@ impl<'a> Graph<'a> {
                 Field::Line | Field::Url | Field::Host
                     if walks && !self.splits_before(index, |by| matches!(by, SplitBy::Lines | SplitBy::Nul)) =>
                 {
-                    let problem =
-                        Problem::new(format!("`{{{field}}}` is a line's, and this flow's units are files of a walk"));
+                    let problem = Problem::new(format!(
+                        "`{{{field}}}` belongs to a line, but this flow's units are files from a walk"
+                    ));
                     let problem = problem.at(span, "no unit has it").at(source_span.clone(), "the source");
                     problems.push(problem.help("use {path}, or `lines` as the source, or `split` the files by lines"));
                     continue;
@@ -448,12 +449,12 @@ fn of_groups<'a>(
     stage.fields.iter().filter_map(move |(field, span)| {
         if grouped && field.is_of_one_item() {
             let problem =
-                Problem::new(format!("`{{{field}}}` is one item's, and this flow's units are groups of items"));
+                Problem::new(format!("`{{{field}}}` belongs to one item, but this flow's units are groups of items"));
             let problem = problem.at(span.clone(), "of which item?").at(source_span.clone(), "the source");
             return Some(problem.help("use {items}, or leave `group` out"));
         }
         if !grouped && *field == Field::Items {
-            let problem = Problem::new("`{items}` is of a group, and this flow's units are single items");
+            let problem = Problem::new("`{items}` belongs to a group, but this flow's units are single items");
             let problem = problem.at(span.clone(), "no unit has it").at(source_span.clone(), "the source");
             return Some(problem.help("add `group = 100` to the source, or use {path}"));
         }

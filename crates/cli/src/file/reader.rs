@@ -416,7 +416,7 @@ impl<'a> Entry<'a> {
     /// a problem because of `why`.
     pub(super) fn same_for_all_units(&self, template: &Template, why: &str) -> bool {
         let Some((field, _)) = template.fields().find(|(field, _)| **field != Field::Input) else { return true };
-        let problem = Problem::new(format!("`{}` cannot use `{{{field}}}`, which is a unit's: {why}", self.name));
+        let problem = Problem::new(format!("`{}` cannot use `{{{field}}}`, which belongs to a unit: {why}", self.name));
         self.reading.report(
             problem.at(self.span.clone(), "the same for all units").help("use only {input} and {param.NAME} here"),
         );

@@ -270,7 +270,7 @@ impl Template {
                         return Err(TemplateError {
                             range: at..at + 1,
                             message: message.to_owned(),
-                            help: "double the braces that are no field's: write `{{` and `}}`".to_owned(),
+                            help: "double the braces that enclose no field: write `{{` and `}}`".to_owned(),
                         });
                     }
                 };
@@ -285,7 +285,7 @@ impl Template {
                 return Err(TemplateError {
                     range: at..at + 1,
                     message: "this `}` closes nothing".to_owned(),
-                    help: "double the braces that are no field's: write `{{` and `}}`".to_owned(),
+                    help: "double the braces that enclose no field: write `{{` and `}}`".to_owned(),
                 });
             }
         }
@@ -449,7 +449,7 @@ impl Placeholder {
         }
         let field = Field::parse(name).map_err(|help| {
             if !is_name(name) {
-                let help = format!("double the braces that are no field's: `{{{{{inner}}}}}`");
+                let help = format!("double the braces that enclose no field: `{{{{{inner}}}}}`");
                 return error(format!("`{{{inner}}}` is not a field"), help);
             }
             let help = if is_variable {

@@ -44,7 +44,7 @@ const PATH: &str = "v1/metrics";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OtlpError {
     /// The address is none.
-    #[error("--otlp: {from} is {url:?}, which is no address of a collector: expected one such as {DEFAULT}")]
+    #[error("--otlp: {from} is {url:?}, which is not the address of a collector: expected one such as {DEFAULT}")]
     Address {
         /// The option or variable.
         from: &'static str,
@@ -52,7 +52,7 @@ pub(crate) enum OtlpError {
         url: String,
     },
     /// A header cannot be sent.
-    #[error("--otlp: {from} has a part that is no header: expected NAME=VALUE, with commas between them")]
+    #[error("--otlp: {from} has a part that is not a header: expected NAME=VALUE, with commas between them")]
     Header {
         /// The variable.
         from: &'static str,

@@ -152,8 +152,9 @@ fn is_within<T: Copy>(
 ) -> Result<bool, Failure> {
     let value = |template: &Template| {
         let text = rendered(template, record)?;
-        parse(&text)
-            .ok_or_else(|| Failure::permanent(format!("`{template}` is no {kind}: {}", String::from_utf8_lossy(&text))))
+        parse(&text).ok_or_else(|| {
+            Failure::permanent(format!("`{template}` is not a {kind}: {}", String::from_utf8_lossy(&text)))
+        })
     };
     let found = value(text)?;
     for (bound, limit) in bounds {
@@ -272,7 +273,7 @@ mod tests {
         assert!(passes(&at_most, "100") && !passes(&at_most, "101"));
         assert!(passes(&number(&[(Bound::Equals, "7.0")]), "7"));
         let error = run(Filter::new(&within), Record::line(b"many".to_vec())).unwrap_err();
-        assert!(error.contains("`{line}` is no number: many"), "{error}");
+        assert!(error.contains("`{line}` is not a number: many"), "{error}");
     }
 
     #[test]

@@ -217,7 +217,7 @@ fn render(template: &Template, member: &Record) -> Result<Vec<u8>, Failure> {
 fn number(content: &[u8]) -> Result<Number, Failure> {
     Number::parse(content).ok_or_else(|| {
         let shown = String::from_utf8_lossy(&content[..content.len().min(40)]).into_owned();
-        Failure::permanent(format!("{shown:?} is no decimal number"))
+        Failure::permanent(format!("{shown:?} is not a decimal number"))
     })
 }
 

@@ -85,7 +85,7 @@ impl Write {
                 )));
             }
             Ok(found) if found.is_file() => return Ok(()),
-            Ok(_) => "no regular file",
+            Ok(_) => "not a regular file",
             Err(error) if error.kind() == io::ErrorKind::NotFound => "a symbolic link that leads nowhere",
             Err(error) => return Err(io_failure("look for", path, &error)),
         };
@@ -100,7 +100,7 @@ impl Write {
 fn asked(mode: &Template, record: &Record) -> Result<u32, Failure> {
     let text = mode.render(record).map_err(|error| Failure::from(error).to_permanent())?;
     permissions(&text)
-        .ok_or_else(|| Failure::permanent(format!("`{mode}` is no permissions: {}", String::from_utf8_lossy(&text))))
+        .ok_or_else(|| Failure::permanent(format!("`{mode}` is not a file mode: {}", String::from_utf8_lossy(&text))))
 }
 
 /// Reads permissions, octal. Bits that make a program run as another user are none that data may set.
@@ -148,7 +148,7 @@ mod tests {
         }
         let write = Write::new(&path, true, false, Some(&Template::parse("{line}").unwrap()));
         let error = run(write, record("rwx", "")).unwrap_err();
-        assert!(error.contains("`{line}` is no permissions: rwx"), "{error}");
+        assert!(error.contains("`{line}` is not a file mode: rwx"), "{error}");
     }
 
     fn entries(folder: &Path) -> usize {
@@ -195,9 +195,11 @@ mod tests {
         link("folder", folder.path());
         let skip = |name| run(write(folder.path(), false, true), record(name, "new"));
         skip("sound").unwrap();
-        for (name, what) in
-            [("dangling", "a symbolic link that leads nowhere"), ("device", "no regular file"), ("folder", "a folder")]
-        {
+        for (name, what) in [
+            ("dangling", "a symbolic link that leads nowhere"),
+            ("device", "not a regular file"),
+            ("folder", "a folder"),
+        ] {
             let error = skip(name).unwrap_err();
             assert!(error.contains(what), "{name}: {error}");
         }

@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for &mut Members {
             map.next_value::<IgnoredAny>()?;
         }
         if self.events && self.report {
-            return Err(A::Error::custom("`traceEvents` and `admitted` stand in one object"));
+            return Err(A::Error::custom("`traceEvents` and `admitted` are in one object"));
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ const EXPECTED: &str = "expected the trace of a run (`run --trace FILE`), its ev
 enum PageError {
     #[error("{0}: {1}")]
     NotOpened(String, io::Error),
-    #[error("{0}: no regular file; {EXPECTED}")]
+    #[error("{0}: not a regular file; {EXPECTED}")]
     NoFile(String),
     #[error("{0}: the file is empty; {EXPECTED}")]
     Empty(String),

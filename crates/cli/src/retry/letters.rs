@@ -423,7 +423,7 @@ fn again(letter: &Letter, index: usize) -> Result<Option<Again>, String> {
         (None, None) => return Err("it has neither a `path` nor a `line`".to_owned()),
     };
     if letter.rel_from > text.len() {
-        return Err("its `rel_from` lies behind the end of its path".to_owned());
+        return Err("its `rel_from` lies beyond the end of its path".to_owned());
     }
     Ok((!letter.source_fault && !letter.is_sum).then_some(Again {
         letter: index,

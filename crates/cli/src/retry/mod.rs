@@ -144,8 +144,8 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         say(
             args,
             &format!(
-                "warning: stage `{}` gathers the retried units alone: a group of which other units had gone through is made without \
-                 these, and a file that it replaces loses them. Where that matters, run the flow again as a whole",
+                "warning: stage `{}` gathers the retried units alone: a group lacks those of its units that went through before, and \
+                 so does a file that it replaces. Where that matters, run the flow again as a whole",
                 text::printable(&stage.name)
             ),
         );
@@ -155,7 +155,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         say(
             args,
             &format!(
-                "{letters} of what the source could not give, or of groups that only counted, stay: run the flow again for these"
+                "{letters} stay: these tell of what the source could not give, or of groups that only counted; run the flow again for them"
             ),
         );
     }

@@ -30,7 +30,7 @@ impl TraceFile {
     /// writes.
     ///
     /// # Errors
-    /// A file cannot be written there, is no regular file, or is one of the others.
+    /// A file cannot be written there, is not a regular file, or is one of the others.
     pub(super) fn begin(
         args: &OutputArgs,
         flow: &Flow<Record, Record>,
@@ -106,7 +106,7 @@ fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<
         return Err(not_written(path, io::ErrorKind::AlreadyExists.into(), &help));
     }
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        let source = io::Error::other("it is no regular file");
+        let source = io::Error::other("it is not a regular file");
         return Err(not_written(path, source, "choose another file"));
     }
     writable::check_listed(path, Way::Replace, leftovers::note)

@@ -107,7 +107,10 @@ impl WhatIfs {
     /// Answers a request, which may wait for others.
     pub(super) fn answer(&self, request: &Request) -> Response {
         if !is_same_origin(request) {
-            return Response::refusal(403, "only this server's own page asks, and this request is of another one");
+            return Response::refusal(
+                403,
+                "only this server's own page may ask, but this request comes from another page",
+            );
         }
         let media_type = request.header("content-type").unwrap_or_default();
         if media_type.split(';').next().is_none_or(|kind| !kind.trim().eq_ignore_ascii_case("application/json")) {

@@ -57,7 +57,7 @@ impl<I: Iterator<Item = Record>> Iterator for Grouped<I> {
 /// The item, which cannot be one of a group if it has a zero byte in it: that would make two of it.
 fn whole(item: Record) -> Record {
     if item.rare.fault.is_none() && item.text().contains(&0) {
-        return item.with_fault("it has a zero byte in it, and a group has those between its items");
+        return item.with_fault("it contains a zero byte, which a group has between its items");
     }
     item
 }

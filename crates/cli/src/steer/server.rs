@@ -53,7 +53,7 @@ impl Server {
     /// Listens at `path`; the socket of a dead run is replaced.
     ///
     /// # Errors
-    /// The path is taken by a live run or by something that is no socket, or the system refuses.
+    /// The path is taken by a live run or by something that is not a socket, or the system refuses.
     pub(crate) fn start(path: &Path, control: Control, behind: Behind) -> io::Result<Self> {
         let (socket, listener) = Socket::listen(path)?;
         let (wake, woken) = UnixStream::pair()?;

@@ -58,7 +58,7 @@ impl Socket {
     /// Listens at `path`; a socket whose run is gone is replaced.
     ///
     /// # Errors
-    /// The path is taken by a live run or by something that is no socket, or the system refuses.
+    /// The path is taken by a live run or by something that is not a socket, or the system refuses.
     pub(super) fn listen(path: &Path) -> io::Result<(Self, UnixListener)> {
         let _lock = Lock::on_folder_of(path);
         let socket = match bound(path) {
@@ -119,7 +119,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
 fn make_way(path: &Path) -> io::Result<()> {
     let taken = |what: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{} {what}", shown::path(path))));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        return taken("exists and is no socket; choose another path");
+        return taken("exists and is not a socket; choose another path");
     }
     match place::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
@@ -234,7 +234,7 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, "content").unwrap();
         let error = Socket::listen(&path).unwrap_err().to_string();
-        assert!(error.contains("is no socket"), "{error}");
+        assert!(error.contains("is not a socket"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "content");
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn is_short(trace: &Trace) -> bool {
     trace.is_live() && usable(trace) < trace.measured().inflight.saturating_mul(ROUNDS)
 }
 
-/// Whether the path leads to a file that is no socket; `Ok(false)` if there is none.
+/// Whether the path leads to a file that is not a socket; `Ok(false)` if there is none.
 pub(super) fn is_file(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::FileTypeExt as _;
     match std::fs::metadata(path) {

@@ -143,7 +143,7 @@ fn wrong_copies_are_refused_where_they_stand() {
         (flow("to = \"a\"", "", "x"), "takes an array of the names of stages"),
         (flow("to = [\"a\"]", "", "x"), "fewer than two stages"),
         (flow("to = [\"a\", \"a\"]", "", "x"), "`a` would get two copies"),
-        (flow("to = [\"a\", \"c\"]", "", "x"), "leads to `c`, and no stage has that name"),
+        (flow("to = [\"a\", \"c\"]", "", "x"), "leads to `c`, but no stage has that name"),
         (flow("to = [\"a\", \"b\"]\nnext = \"a\"", "", "x"), "a `copy` has no `next`"),
         (flow("to = [\"a\", \"b\"]\nqueue = 3", "", "x"), "both"),
         (flow("to = [\"a\", \"b\"]\nneeds = { r = { amount = 1, until = \"list\" } }", "", "x"), "`r`"),

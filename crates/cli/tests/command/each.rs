@@ -72,7 +72,7 @@ fn a_program_may_take_several_items_at_once() {
     let (_, err) = ended(&room.run(&["each", "-N", "2", "--tag", "echo", ":::", "a"]), 2);
     assert!(err.contains("cannot be used with"), "{err}");
     let (_, err) = ended(&room.run(&["each", "-N", "2", "echo", "out/{/}", ":::", "a"]), 2);
-    assert!(err.contains("`{/}` in the argument `out/{/}` is of one item") && !err.contains("{name}"), "{err}");
+    assert!(err.contains("`{/}` in the argument `out/{/}` stands for one item") && !err.contains("{name}"), "{err}");
 }
 
 #[test]

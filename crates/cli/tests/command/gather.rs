@@ -170,7 +170,7 @@ fn units_are_counted_and_added_by_key() {
     ended(&room.run(&["run", "flow.toml"]), 1);
     assert_eq!(sorted(&room, "out"), ["ana -2 2", "bob 9007199254740997 2"]);
     let letter = &room.json_lines("sum.dead-letters.jsonl")[0];
-    assert_eq!(letter["message"], "\"x\" is no decimal number");
+    assert_eq!(letter["message"], "\"x\" is not a decimal number");
     assert_eq!(letter["part"], serde_json::json!([4]));
 }
 
@@ -347,7 +347,7 @@ fn a_count_that_fails_says_that_its_units_are_not_known_any_more() {
     let letter = &room.json_lines("groups.dead-letters.jsonl")[0];
     assert_eq!((&letter["is_sum"], &letter["gathered"]), (&true.into(), &2.into()));
     let (_, err) = ended(&room.run(&["retry"]), 1);
-    assert!(err.contains("or of groups that only counted, stay"), "{err}");
+    assert!(err.contains("or of groups that only counted; run"), "{err}");
     assert_eq!(room.json_lines("groups.dead-letters.jsonl").len(), 1);
 }
 
@@ -400,7 +400,7 @@ fn mistakes_are_shown_where_they_are() {
         (
             "by = \"parent\"\nitem = \"{line}\"",
             append,
-            "gathers the pieces of one unit, and no `split` stage comes before",
+            "gathers the pieces of one unit, but no `split` stage comes before",
         ),
         ("by = \"parent\"\nunits = 3", append, "`units` would close a group before all pieces of its unit have come"),
         ("partial = true", append, "`partial` is for the pieces of one unit"),

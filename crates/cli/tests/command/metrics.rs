@@ -278,5 +278,5 @@ fn a_collector_that_is_away_or_silent_holds_no_run_up() {
         assert!(room.json("r.json")["metrics_lost"].as_str().is_some_and(|why| why.starts_with(&lost)));
     }
     let (_, err) = ended(&room.run(&["each", "--otlp=here:4318", "true", ":::", "0"]), 2);
-    assert!(err.contains("no address of a collector"), "{err}");
+    assert!(err.contains("not the address of a collector"), "{err}");
 }

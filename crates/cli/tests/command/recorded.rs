@@ -202,7 +202,7 @@ fn a_file_that_is_none_of_the_three_is_told_with_what_it_is_and_where_it_is_dama
         ("run.html", "a browser opens it"),
         ("none", "No such file"),
         (".", "directory"),
-        ("/dev/zero", "no regular file"),
+        ("/dev/zero", "not a regular file"),
     ] {
         let (_, err) = ended(&room.run(&["page", file]), 2);
         assert!(err.starts_with(&format!("error: {file}: ")) && err.contains(why), "{file}: {err}");

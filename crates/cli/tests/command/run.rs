@@ -152,7 +152,7 @@ fn what_could_not_be_written_is_refused_before_anything_runs() {
         assert!(!err.is_empty(), "{wrong:?}");
         assert!(!room.path("ran").exists(), "{wrong:?} ran the flow");
     }
-    assert_eq!(room.read("file"), "", "what is no socket is left alone");
+    assert_eq!(room.read("file"), "", "what is not a socket is left alone");
 }
 
 #[test]

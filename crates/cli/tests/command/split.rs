@@ -156,7 +156,7 @@ fn files_of_a_zip_archive_are_written_below_their_folder_alone() {
     room.write("in/a.zip", &archive[..archive.len() - 30]);
     ended(&room.run(&["run", "flow.toml"]), 1);
     let letter = &room.json_lines("unpack.dead-letters.jsonl")[0];
-    assert!(letter["message"].as_str().unwrap().contains("no zip archive, or a damaged one"), "{letter}");
+    assert!(letter["message"].as_str().unwrap().contains("not a zip archive, or is damaged"), "{letter}");
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn mistakes_are_shown_where_they_are() {
         ("by = \"separator\"\nseparator = \"\"", "x", "`separator` is empty"),
         ("by = \"lines\"\nheader = true", "x", "header"),
         ("by = \"blocks\"\nsize = \"1GiB\"", "x", "`size` is more than `max_bytes`"),
-        ("by = \"blocks\"", "{line}", "`{line}` is a line's"),
+        ("by = \"blocks\"", "{line}", "`{line}` belongs to a line"),
         ("by = \"lines\"\nqueue = 3", "x", "stage `split` splits its units and has a queue bound"),
     ] {
         let room = room(split, line, &[]);
@@ -476,7 +476,7 @@ fn payloads_are_split_by_expressions_and_units_told_apart_by_dates() {
     assert_eq!(room.read("out"), "2 2026-01-01\n4 2026-01-31 22:59:59Z\n");
     let letters = room.json_lines("dates.dead-letters.jsonl");
     assert_eq!((letters.len(), &letters[0]["part"]), (1, &serde_json::json!([5])));
-    assert!(letters[0]["message"].as_str().unwrap().contains("`{json.at}` is no date: soon"), "{letters:?}");
+    assert!(letters[0]["message"].as_str().unwrap().contains("`{json.at}` is not a date: soon"), "{letters:?}");
     let (out, _) = ended(&room.run(&["run", "--dry-run", "flow.toml"]), 0);
     assert!(
         out.contains("a unit for each piece; the first:") && out.contains("does not hold: leaves the flow"),

@@ -455,8 +455,8 @@ fn a_trace_that_cannot_be_written_is_told_before_the_run_or_at_its_end() {
         (&["--trace", "flow.toml"][..], "the run uses it as flow.toml"),
         (&["--trace", "./letters", "--dead-letters", "letters"], "the run uses it as letters"),
         (&["--trace", "r.json", "--report", "r.json"], "the run uses it as r.json"),
-        (&["--trace", "runtime"], "it is no regular file"),
-        (&["--trace", "/dev/full"], "it is no regular file"),
+        (&["--trace", "runtime"], "it is not a regular file"),
+        (&["--trace", "/dev/full"], "it is not a regular file"),
     ] {
         let refused = room.run(&[&["run", "flow.toml"][..], args, &["0.01"]].concat());
         assert_eq!(code(refused.status), 2, "{args:?}");

@@ -169,7 +169,7 @@ fn only_one<'a>(section: &mut Section<'a>, keys: &[&'static str], what: &str, ex
             None
         }
         _ => {
-            let message = format!("`{}` and `{}` cannot stand together", found[0].name, found[1].name);
+            let message = format!("`{}` and `{}` cannot be combined", found[0].name, found[1].name);
             let problem = Problem::new(message)
                 .at(found[1].key_span.clone(), "the second")
                 .at(found[0].key_span.clone(), "the first");

@@ -423,7 +423,7 @@ fn write(section: &mut Section<'_>) -> Option<OpSpec> {
 fn mode(entry: &Entry<'_>) -> Option<Template> {
     let template = entry.template()?;
     if template.constant().is_some_and(|text| permissions(text).is_none()) {
-        entry.senseless("`mode` is no permissions", "octal digits, such as \"644\"");
+        entry.senseless("`mode` is not a file mode", "octal digits, such as \"644\"");
         return None;
     }
     Some(template)
@@ -517,7 +517,7 @@ fn argv(entry: &Entry<'_>, shell: bool) -> Option<Vec<Template>> {
         let mixed = template.fields().any(|(field, _)| *field == Field::Items) && !template.is_only(&Field::Items);
         if mixed || template.is_only(&Field::Items) && std::ptr::eq(template, program) {
             let problem =
-                Problem::new("`{items}` becomes several arguments").at(element.span.clone(), "stands not alone");
+                Problem::new("`{items}` becomes several arguments").at(element.span.clone(), "does not stand alone");
             entry.reading.report(problem.help("write it as an argument of its own: `exec = [\"gzip\", \"{items}\"]`"));
             return None;
         }

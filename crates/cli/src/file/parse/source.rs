@@ -26,7 +26,7 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
         }
         [first, second, ..] => {
             let message =
-                format!("[source] has both `{}` and `{}`, and units come from one place", first.name, second.name);
+                format!("[source] has both `{}` and `{}`, but units come from one place", first.name, second.name);
             let problem = Problem::new(message).at(second.key_span.clone(), "a second source");
             section.reading.report(problem.at(first.key_span.clone(), "the first").help("keep one of them"));
             // Every source has its keys, and it is not known which one was meant.
@@ -68,14 +68,19 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
         (Some(_), Some(SourceSpec::Lines { block, .. })) => {
             *block =
                 Some(usize::try_from(entry.bytes_cap()?).ok().filter(|size| *size <= MAX_BLOCK).or_else(|| {
-                    entry
-                        .senseless(format!("`group` is more than {MAX_BLOCK} bytes, the most of a block"), "too large");
+                    entry.senseless(
+                        format!("`group` is more than {MAX_BLOCK} bytes, the most that a block may have"),
+                        "too large",
+                    );
                     None
                 })?);
             Some(1)
         }
         (Some(_), Some(_)) => {
-            entry.senseless("a `group` of bytes is one of lines, and this source has none", "write a number of items");
+            entry.senseless(
+                "a `group` in bytes consists of lines, but this source has no lines",
+                "write a number of items",
+            );
             None
         }
         (Some(_), None) => None,

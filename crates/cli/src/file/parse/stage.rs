@@ -266,7 +266,7 @@ fn first_copy(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
 }
 
 fn no_stage(entry: &Entry<'_>, text: &Text, scope: &Scope<'_>) {
-    let problem = Problem::new(format!("`{}` leads to `{}`, and no stage has that name", entry.name, text.value));
+    let problem = Problem::new(format!("`{}` leads to `{}`, but no stage has that name", entry.name, text.value));
     let help = match suggest::closest(&text.value, scope.stages.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the stages are {}", scope.stages.join(", ")),
@@ -285,7 +285,7 @@ fn need(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<NeedSpec> {
     let (resource, key) =
         entry.name.split_once(':').map_or((entry.name.as_str(), None), |(name, key)| (name, Some(key)));
     let Some(declared) = scope.resources.iter().find(|declared| declared.name == resource) else {
-        let problem = Problem::new(format!("`{resource}` is needed, and [resources] does not declare it"));
+        let problem = Problem::new(format!("`{resource}` is needed, but [resources] does not declare it"));
         let help = match suggest::closest(resource, scope.resources.iter().map(|declared| declared.name.as_str())) {
             Some(near) => format!("did you mean `{near}`?"),
             None if key.is_some() => format!("declare it: `\"{resource}:*\" = 2` under [resources]"),
@@ -306,7 +306,7 @@ fn need(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<NeedSpec> {
             Some(reading.template(&entry.name, resource.len() + 1, &entry.key_span)?)
         }
         (Some(_), false) => {
-            let problem = Problem::new(format!("resource `{resource}` has no keys, and this need names one"));
+            let problem = Problem::new(format!("resource `{resource}` has no keys, but this need names one"));
             return refuse(
                 problem,
                 "has a key",
@@ -314,7 +314,7 @@ fn need(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<NeedSpec> {
             );
         }
         (_, true) => {
-            let problem = Problem::new(format!("resource `{resource}` has keys, and this need names none"));
+            let problem = Problem::new(format!("resource `{resource}` has keys, but this need names none"));
             return refuse(problem, "needs a key", format!("write `\"{resource}:{{host}}\"`, with what names the key"));
         }
     };
@@ -403,7 +403,7 @@ fn fibers(
     let Some(entry) = entry else {
         if let Some(stack) = stack {
             stack.senseless(
-                "`stack` is the size of a fiber's stack, and the stage has no `fibers`",
+                "`stack` is the size of a fiber's stack, but the stage has no `fibers`",
                 "set `fibers` as well",
             );
             return None;

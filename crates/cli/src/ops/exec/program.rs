@@ -31,7 +31,7 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
             return refuse(format!("{shown} is a folder"), "name the program in it".to_owned());
         }
         Ok(found) if !found.is_file() => {
-            return refuse(format!("{shown} is no regular file"), "name a program".to_owned());
+            return refuse(format!("{shown} is not a regular file"), "name a program".to_owned());
         }
         Ok(_) => {}
     }

@@ -66,15 +66,15 @@ impl Redirects {
             Ok(url) => url,
             Err(reason) => {
                 let to = web_url::without_credentials(location);
-                return refuse(format!("redirected to `{}`, and that cannot be followed: {reason}", to.escape_ascii()));
+                return refuse(format!("redirected to `{}`, which cannot be followed: {reason}", to.escape_ascii()));
             }
         };
         let to = web_url::shown(&url);
         if hop.count >= self.most {
-            return refuse(format!("redirected to {to}, and `max_redirects` is {}", self.most));
+            return refuse(format!("redirected to {to}, but `max_redirects` is {}", self.most));
         }
         if hop.url.scheme() == "https" && url.scheme() == "http" && !self.downgrade {
-            return refuse(format!("redirected from https to {to}, and `downgrade` is not set"));
+            return refuse(format!("redirected from https to {to}, but `downgrade` is not set"));
         }
         let at_home = hop.at_home && url.origin() == hop.url.origin();
         let gets = hop.gets || !method.is_safe() && status == StatusCode::SEE_OTHER;
@@ -82,13 +82,13 @@ impl Redirects {
             // Programs differ in what they make of the other statuses: some ask with `GET`.
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return refuse(format!(
-                    "status {status} redirects to {to}, and does not say that the {} is to be repeated there: use that URL",
+                    "status {status} redirects to {to}, but does not say that the {} is to be repeated there: use that URL",
                     method.name()
                 ));
             }
             if !at_home {
                 return refuse(format!(
-                    "redirected to {to}, and the {} is for the server of the unit's own URL alone",
+                    "redirected to {to}, but the {} is for the server of the unit's own URL alone",
                     method.name()
                 ));
             }
@@ -163,7 +163,7 @@ mod tests {
         }
         let error =
             follow("http://h/", "http://u:secret@h/?token=secret", Redirects { most: 0, ..REDIRECTS }).unwrap_err();
-        assert_eq!(error, "redirected to http://***@h/?token=***, and `max_redirects` is 0");
+        assert_eq!(error, "redirected to http://***@h/?token=***, but `max_redirects` is 0");
     }
 
     #[test]
@@ -175,9 +175,9 @@ mod tests {
         for status in [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT] {
             assert!(!follow(status, "/b", Method::Post).unwrap().gets);
             let away = follow(status, "http://other/b", Method::Put).unwrap_err();
-            assert!(away.contains("redirected to http://other/b, and the PUT is for the server"), "{away}");
+            assert!(away.contains("redirected to http://other/b, but the PUT is for the server"), "{away}");
             assert!(!follow(status, "/b", Method::Delete).unwrap().gets);
-            assert!(follow(status, "http://other/b", Method::Delete).unwrap_err().contains("and the DELETE is for"));
+            assert!(follow(status, "http://other/b", Method::Delete).unwrap_err().contains("but the DELETE is for"));
         }
         assert!(follow(StatusCode::SEE_OTHER, "http://other/b", Method::Post).unwrap().gets);
         for status in [StatusCode::MOVED_PERMANENTLY, StatusCode::FOUND] {

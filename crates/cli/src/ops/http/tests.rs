@@ -267,7 +267,7 @@ fn errors_say_what_was_asked_and_what_happened() {
         ("/many", "status 300 Multiple Choices"),
         (
             "/file",
-            "redirected to `file:///etc/passwd`, and that cannot be followed: only http:// and https:// are fetched",
+            "redirected to `file:///etc/passwd`, which cannot be followed: only http:// and https:// are fetched",
         ),
         ("/absurd", "header"),
         ("/short", ""),
@@ -324,7 +324,7 @@ fn redirects_are_followed_up_to_the_limit_and_are_no_attempts() {
     assert_eq!(run(get(None), server.record("/hops/9")).unwrap().payload, b"hello");
     let error = run(get(None), server.record("/hops/10")).unwrap_err();
     let last = format!(
-        "redirected to http://{0}/hops/0: redirected to http://{0}/hello, and `max_redirects` is 10",
+        "redirected to http://{0}/hops/0: redirected to http://{0}/hello, but `max_redirects` is 10",
         server.address
     );
     assert_eq!(error, format!("GET http://{}/hops/10: {last}", server.address));

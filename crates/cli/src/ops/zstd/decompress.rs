@@ -65,7 +65,7 @@ impl Decompress {
                 let number = str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
                 number.ok_or_else(|| {
                     Failure::permanent(format!(
-                        "cannot decompress: `max_bytes` is `{field}`, which is `{}` here and no number of bytes",
+                        "cannot decompress: `max_bytes` is `{field}`, which is `{}` here, not a number of bytes",
                         text.escape_ascii()
                     ))
                 })?

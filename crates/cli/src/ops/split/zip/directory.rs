@@ -75,7 +75,7 @@ impl Directory {
     /// # Errors
     /// There is none, or the archive is one part of several.
     pub(super) fn find(archive: &RandomAccess) -> Result<Self, Torn> {
-        let senseless = |reason: &str| Torn::Senseless(format!("it is no zip archive, or a damaged one: {reason}"));
+        let senseless = |reason: &str| Torn::Senseless(format!("it is not a zip archive, or is damaged: {reason}"));
         let tail_at = archive.len().saturating_sub(END + MAX_COMMENT);
         let tail = read(archive, tail_at, archive.len() - tail_at)?;
         let last = tail.len().checked_sub(END as usize).ok_or_else(|| senseless("it is too short"))?;
@@ -127,7 +127,7 @@ impl Directory {
         let mut fixed = [0; ENTRY];
         self.take(&mut fixed)?;
         if !fixed.starts_with(ENTRY_SIGNATURE) {
-            return Err(damaged("it has bytes that are no entry"));
+            return Err(damaged("it has bytes that belong to no entry"));
         }
         let mut name = vec![0; u16_at(&fixed, 28).into()];
         self.take(&mut name)?;

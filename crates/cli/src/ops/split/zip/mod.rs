@@ -81,11 +81,11 @@ impl Members {
     fn content(&self, entry: &Entry, directory: &Directory) -> Result<Vec<u8>, Refused> {
         let wrong = |reason: String| Err(Refused::Wrong(reason));
         if entry.encrypted {
-            return wrong("is encrypted, and only files that are not are taken".to_owned());
+            return wrong("is encrypted; only files without encryption are taken".to_owned());
         }
         if !matches!(entry.method, STORED | DEFLATED) {
             let method = method_name(entry.method);
-            return wrong(format!("is compressed by {method}, and only stored and deflated files are taken"));
+            return wrong(format!("is compressed by {method}, but only stored and deflated files are taken"));
         }
         if entry.bytes > self.most as u64 {
             return wrong(format!("has {} bytes, more than the {} of `max_bytes`", entry.bytes, self.most));
