@@ -50,11 +50,11 @@ pub struct ClaimArgs {
     /// The rate of success (with --mean: the mean) is more than P. Rates are numbers such as 0.99, 99% or 0x1.fap-1.
     #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub at_least: Option<Quantity>,
-    /// The rate (or the mean) is less than P. With --at-least as well: it lies within.
+    /// The rate (or the mean) is less than P. With --at-least as well: it lies between the two.
     #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub at_most: Option<Quantity>,
-    /// Two thresholds: above LOW it may be said to hold, below HIGH it may be said to fail, and in between either is right.
-    /// This always comes to a decision.
+    /// Two thresholds: above LOW the claim may be said to hold, below HIGH it may be said to fail, and in between
+    /// either answer is right. A claim with two thresholds always comes to a decision.
     #[arg(long, value_name = "LOW..HIGH", value_parser = number::parse_pair, conflicts_with_all = ["at_least", "at_most"],
           allow_hyphen_values = true)]
     pub between: Option<(Quantity, Quantity)>,
@@ -106,7 +106,7 @@ pub struct RunningArgs {
     /// Start no run of a command after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = time::parse)]
     pub time: Option<Duration>,
-    /// Stop a run of a command that takes longer; it is then no success, and with compare an error.
+    /// Stop a run of a command that takes longer; such a run is not a success, and with compare it is an error.
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub timeout: Option<Duration>,
 }
@@ -127,7 +127,7 @@ pub struct SloArgs {
     /// Claim something about the mean of times or numbers, not about a rate of successes.
     #[arg(long, conflicts_with_all = ["under", "over", "matches"])]
     pub mean: bool,
-    /// With --mean: every value lies within these [default for a command: from 0 to --timeout].
+    /// With --mean: every value lies between these two [default for a command: from 0 to --timeout].
     #[arg(long, value_name = "LOW..HIGH", value_parser = number::parse_pair, requires = "mean", allow_hyphen_values = true)]
     pub range: Option<(Quantity, Quantity)>,
     /// Read outcomes or numbers from this file [default: standard input, when there is no COMMAND].
@@ -146,8 +146,8 @@ pub struct SloArgs {
     /// How the command is run.
     #[command(flatten)]
     pub running: RunningArgs,
-    /// Runs of the command at a time. They count in the order in which they were started, so that a fast run does not count
-    /// before a slow one; mind that they share the machine. MILLSTREAM_RUN tells a run its number.
+    /// The number of runs of the command at a time. Runs count in the order in which they were started, so that a fast
+    /// run does not count before a slow one; mind that they share the machine. MILLSTREAM_RUN tells a run its number.
     #[arg(short, long, value_name = "N", value_parser = jobs, default_value = "1")]
     pub jobs: usize,
     /// Keep the evidence in this file and go on from there the next time. The claim and the error are frozen in it.
@@ -182,7 +182,7 @@ pub struct TellingArgs {
 /// Further questions about an objective.
 #[derive(Debug, Subcommand)]
 pub enum SloCommand {
-    /// Say beforehand how many observations a decision takes, and how likely one is within the limit.
+    /// Say beforehand how many observations a decision takes, and how likely a decision is within the limit.
     Plan(SloPlanArgs),
 }
 

@@ -58,10 +58,10 @@ pub struct CreateArgs {
     /// The maximum number of objects.
     #[arg(long, value_name = "N")]
     pub objects: u64,
-    /// How many objects may be used before it grows [default: all].
+    /// How many objects may be used before the slab grows [default: all].
     #[arg(long, value_name = "N")]
     pub capacity: Option<u64>,
-    /// How many caches (threads) can use it at once.
+    /// How many caches (threads) can use the slab at once.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub caches: u64,
     /// How many objects move between a cache and the depot at once [default: up to 64].
@@ -109,10 +109,10 @@ pub struct DumpArgs {
     /// Print one JSON object per line.
     #[arg(long)]
     pub json: bool,
-    /// Only objects with this owner.
+    /// Print only objects with this owner.
     #[arg(long, value_name = "N")]
     pub owner: Option<u64>,
-    /// Only orphans: what dead processes held, once it is recovered.
+    /// Print only orphans: the objects that dead processes held, once they are recovered.
     #[arg(long)]
     pub orphans: bool,
 }
@@ -122,7 +122,7 @@ pub struct DumpArgs {
 pub struct RecoverArgs {
     /// The slab.
     pub file: PathBuf,
-    /// Recover it although it belongs to another user, or others may write to it.
+    /// Recover the slab even if it belongs to another user, or others may write to it.
     #[arg(long)]
     pub trust_others: bool,
     /// Print one JSON object.

@@ -31,10 +31,10 @@ pub struct TeeArgs {
     /// The maximum number of bytes in memory by which the slowest command may be behind.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bytes)]
     pub buffer: u64,
-    /// Keep what is beyond the buffer on disk, in this folder.
+    /// Keep what exceeds the buffer on disk, in this folder.
     #[arg(long, value_name = "DIR")]
     pub spill: Option<PathBuf>,
-    /// How long a command may take nothing while all others wait for it.
+    /// How long a command may read nothing while all others wait for it.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = patience)]
     pub patience: Duration,
     /// The commands, with `:::` between them.
