@@ -49,6 +49,9 @@
 //! (cyclo-static data flow: Bilsen, Engels, Lauwereins and Peperstraete, 1996) and ultimately periodic clocks (Lucy-n:
 //! Mandel, Plateau and Pouzet, 2010).
 
+#[cfg(test)]
+extern crate self as millstream_stream;
+
 mod build;
 pub mod check;
 pub mod clock;

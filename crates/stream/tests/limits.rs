@@ -54,6 +54,26 @@ fn rates_beyond_128_bits_are_an_error_and_never_wrap() {
 }
 
 #[test]
+fn values_that_may_wait_in_two_places_wait_where_they_are_smaller() {
+    for lag in [2, 20, 3000] {
+        for [before, behind] in [[8, 100], [100, 8]] {
+            let mut graph = joined([&[Operator::Prefix(lag)], &[]]);
+            let mut sized = Graph::new();
+            for (id, node) in std::mem::take(&mut graph).nodes().iter().enumerate() {
+                let mut node = node.clone();
+                node.value_bytes = if id == 0 { before } else { behind };
+                sized.add_node(node);
+            }
+            let proof = check(&sized).unwrap();
+            let bounds: Vec<u64> = proof.edges().iter().map(|bound| bound.values).collect();
+            // The queues in front of the prefix, behind it, beside it, and in front of the sink.
+            let expected = if before < behind { [lag, 1, 1, 1] } else { [1, lag, 1, 1] };
+            assert_eq!(bounds, expected);
+        }
+    }
+}
+
+#[test]
 fn a_large_lag_is_found_exactly() {
     for lag in [1000, 65_536, 100_001] {
         let proof = check(&joined([&[every(lag, 1)], &[]])).unwrap();

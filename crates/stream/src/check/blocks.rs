@@ -1,5 +1,6 @@
 //! Decides about each block: its capacities, or its refusal.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::clock::Rate;
@@ -126,6 +127,7 @@ impl Decide<'_> {
             bytes: bytes.collect(),
             targets: targets.into_iter().map(|actor| view.actor(actor)).zip(times).collect(),
             view: Arc::new(view),
+            firings: Cell::new(0),
         };
         let found = block.capacities().map_err(|failed| match failed {
             NoCapacity::TooLong => too_long(),

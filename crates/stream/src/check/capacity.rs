@@ -1,11 +1,17 @@
 //! The smallest capacities with which a block runs forever.
 
+use std::cell::Cell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
 
 use crate::net::{EdgeId, Stuck, Tokens, View};
 
 /// The maximum number of firings that the check of one block follows, from the start to the end of its first period.
 pub const MAX_FIRINGS: u64 = 1 << 20;
+
+/// The maximum number of firings of all runs in the search for the smallest sum of a block's capacities.
+const MAX_SEARCH: u64 = 1 << 18;
 
 /// The reason why a block has no capacities.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub(super) struct Block {
     /// The actors that give to no other actor of the block or into a queue that may grow, in the order of their
     /// numbers. Each comes with its number of firings per period.
     pub(super) targets: Vec<(usize, u64)>,
+    /// The firings of all runs so far.
+    pub(super) firings: Cell<u64>,
 }
 
 /// The outcome of a run with some capacities.
@@ -48,22 +56,65 @@ impl Block {
             let mut elsewhere = without_end.clone();
             caps[edge] = self.least(edge, 1, enough[edge], &mut elsewhere)?;
         }
-        let mut raised = false;
-        while let Run::Deadlock(Stuck(circle)) = self.run(&caps)? {
-            let full = circle.iter().filter(|(edge, room)| *room && caps[*edge] < enough[*edge]);
-            // While capacities are too small, a deadlock has a full edge that is below its sufficient capacity.
-            let (edge, _) = full.min_by_key(|(edge, _)| (self.bytes[*edge], *edge)).ok_or(NoCapacity::Starved)?;
-            // The step is proportional. The search below takes back any part of it that was too much.
-            caps[*edge] = (caps[*edge] + 1 + caps[*edge] / 32).min(enough[*edge]);
-            raised = true;
-        }
-        if raised {
-            for edge in (0..self.firm).rev() {
-                let most = caps[edge];
-                caps[edge] = self.least(edge, 1, most, &mut caps)?;
+        let caps = match self.smallest_sum(&caps)? {
+            Some(found) => found,
+            None => self.smallest_one_by_one(caps)?,
+        };
+        Ok(caps[..self.firm].to_vec())
+    }
+
+    /// Returns the capacities, from `least` on, with the smallest sum in bytes; `None` if the search has used up its
+    /// firings.
+    ///
+    /// A deadlock is a circle of waits. It recurs with any larger capacities that leave its full edges as they are, since
+    /// none of its actors can be the first to fire once more. So one of these edges has to be larger, and the search
+    /// tries each, always going on from the smallest sum. The first capacities that run forever are the smallest.
+    fn smallest_sum(&self, least: &[u64]) -> Result<Option<Vec<u64>>, NoCapacity> {
+        let spent = self.firings.get();
+        let mut open = BinaryHeap::from([Reverse((self.sums(least), least.to_vec()))]);
+        let mut seen = HashSet::new();
+        while let Some(Reverse((_, mut caps))) = open.pop() {
+            let circle = match self.run(&caps) {
+                Ok(Run::Forever(_)) => return Ok(Some(caps)),
+                Ok(Run::Deadlock(Stuck(circle))) if self.firings.get() - spent <= MAX_SEARCH => circle,
+                Ok(Run::Deadlock(_)) | Err(NoCapacity::TooLong) => return Ok(None),
+                Err(NoCapacity::Starved) => return Err(NoCapacity::Starved),
+            };
+            for (edge, _) in circle.into_iter().filter(|(_, is_full)| *is_full) {
+                caps[edge] += 1;
+                if seen.insert(caps.clone()) {
+                    open.push(Reverse((self.sums(&caps), caps.clone())));
+                }
+                caps[edge] -= 1;
             }
         }
-        caps.truncate(self.firm);
+        Err(NoCapacity::Starved)
+    }
+
+    /// Returns the sums of the firm edges' capacities, in bytes and in values.
+    fn sums(&self, caps: &[u64]) -> (u128, u128) {
+        let values = caps[..self.firm].iter().map(|cap| u128::from(*cap));
+        let bytes = values.clone().zip(&self.bytes).map(|(cap, bytes)| cap * u128::from(*bytes));
+        (bytes.sum(), values.sum())
+    }
+
+    /// Returns capacities, from `caps` on, of which none can be smaller while the others stay.
+    ///
+    /// Only full edges become larger, and the state of a run with unlimited room in some edges recurs or is stuck at the
+    /// others. So no edge becomes larger forever.
+    fn smallest_one_by_one(&self, mut caps: Vec<u64>) -> Result<Vec<u64>, NoCapacity> {
+        while let Run::Deadlock(Stuck(circle)) = self.run(&caps)? {
+            let full = circle.iter().filter(|(_, is_full)| *is_full);
+            let (edge, _) = full.min_by_key(|(edge, _)| (self.bytes[*edge], *edge)).ok_or(NoCapacity::Starved)?;
+            // The step is proportional. The search below takes back any part of it that was too much.
+            caps[*edge] += 1 + caps[*edge] / 32;
+        }
+        let mut edges: Vec<EdgeId> = (0..self.firm).collect();
+        edges.sort_by_key(|edge| Reverse((self.bytes[*edge], *edge)));
+        for edge in edges {
+            let most = caps[edge];
+            caps[edge] = self.least(edge, 1, most, &mut caps)?;
+        }
         Ok(caps)
     }
 
@@ -95,6 +146,7 @@ impl Block {
                 while ahead[at] < times {
                     let driven = tokens.drive(target, |tokens, actor, fire| {
                         firings += 1;
+                        self.firings.set(self.firings.get() + 1);
                         tokens.fire(actor, fire);
                         if let Ok(at) = self.targets.binary_search_by_key(&actor, |(target, _)| *target) {
                             ahead[at] += 1;

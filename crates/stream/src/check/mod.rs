@@ -1,4 +1,4 @@
-//! The checker finds the smallest bound for every queue of a graph, or the reason why there is none.
+//! The checker finds the smallest bounds for the queues of a graph, or the reason why there are none.
 //!
 //! # The net
 //!
@@ -21,11 +21,20 @@
 //!    enough if and only if *one* run, by any rule, never stops.
 //! 3. More capacity never hurts.
 //!
-//! By fact 3, the set of sufficient capacities is closed upwards, so the checker looks for a minimal element. Each edge
-//! has a *least* capacity, with which the net runs forever if all other edges are unlimited. If all least capacities
-//! together are enough, they are the bounds, and no edge can ever do with less. Otherwise edges compete: one can be
-//! smaller if another is larger. The bounds are then enough together, and no single bound can be reduced while the
-//! others stay. In both cases a run reaches each bound, since otherwise a smaller bound would be enough.
+//! By fact 3, the set of sufficient capacities is closed upwards. Each edge has a *least* capacity, with which the net
+//! runs forever if all other edges are unlimited. If all least capacities together are enough, they are the bounds, and
+//! no edge can ever do with less.
+//!
+//! Otherwise edges compete. In `x = lines(); zip(prefix(x, 0, 0), x)`, the join is two values behind, and these wait
+//! either in front of the prefix or behind it. The least capacity of both queues is 1, but one of them needs 2. No
+//! bounds of such a net are least for every edge. The bounds are then those with the smallest sum in bytes. A deadlock
+//! is a circle of waits, and recurs as long as none of its full edges has more room. So the search begins with the least
+//! capacities, makes one full edge of the deadlock larger at a time, and always goes on from the smallest sum. That
+//! takes exponential time in the worst case, since the problem is NP-complete (Murthy, 1996). After 2^18 firings, the
+//! search ends for this block, whose bounds are then minimal in a weaker sense: no single bound can be reduced while the
+//! others stay.
+//!
+//! In all cases a run reaches each bound, since otherwise a smaller bound would be enough.
 //!
 //! # Blocks
 //!
@@ -124,7 +133,7 @@ pub enum CheckError {
     },
 }
 
-/// Proves the smallest bound for every queue of a graph.
+/// Proves the smallest bounds for the queues of a graph.
 ///
 /// The module docs define the bound and prove it. The check takes time in proportion to the graph and, for each fork
 /// that joins again, to the length of its period times the queues of more than one value.

@@ -14,5 +14,7 @@ mod tokens;
 mod view;
 
 pub(crate) use contract::{EdgeId, Elastic, Net};
+#[cfg(test)]
+pub(crate) use tokens::Ready;
 pub(crate) use tokens::{Driven, Fire, Stuck, Tokens};
 pub(crate) use view::{Kind, View};

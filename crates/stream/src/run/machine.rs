@@ -17,9 +17,9 @@ use super::work::{Code, Step, Work, Works};
 
 /// See the [module](self).
 pub(crate) struct Machine {
-    parts: Arc<Parts>,
-    tokens: Tokens,
-    works: Works,
+    pub(super) parts: Arc<Parts>,
+    pub(super) tokens: Tokens,
+    pub(super) works: Works,
     /// The place in the record; `None` if the data decide, or a source is at its end. While there is a schedule,
     /// `tokens` is the state before its first firing.
     schedule: Option<Schedule>,

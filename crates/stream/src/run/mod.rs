@@ -9,6 +9,8 @@
 //! A value that leaves a queue is kept, and a later value that enters is cloned into it. Values that clone without
 //! allocating, such as a line into a line, then cost no allocation.
 
+#[cfg(test)]
+mod any_order;
 mod chains;
 mod error;
 mod fifo;

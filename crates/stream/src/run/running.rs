@@ -36,7 +36,7 @@ pub enum Part<'a, T> {
 /// A value is computed when [`next`](Self::next) asks for it, and the sources are read no further than that value
 /// needs. Dropping the program drops its sources.
 pub struct Running<T> {
-    engine: Engine<T>,
+    pub(super) engine: Engine<T>,
     proof: Proof,
     values: u64,
     /// The last value.
@@ -45,7 +45,7 @@ pub struct Running<T> {
 }
 
 /// The code of a program.
-enum Engine<T> {
+pub(super) enum Engine<T> {
     /// A chain.
     Whole(Box<dyn Whole<T>>),
     /// Actors, with the queue at their end.
