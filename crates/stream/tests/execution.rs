@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use millstream_stream::check::{Cause, CheckError, Guarantee, Way};
@@ -329,6 +330,38 @@ fn sources_are_read_no_further_than_needed() {
     for n in 0..10 {
         assert_eq!(*running.next().unwrap().unwrap(), (n + 5, n));
         assert_eq!(pulled.get(), n + 6);
+    }
+}
+
+#[test]
+fn values_lent_within_steps_are_those_pulled_one_by_one() {
+    for is_shared in [false, true] {
+        for (steps, pulled_at_once) in [(1, 1), (7, 3), (1000, 1000)] {
+            let chain = || Program::new().iter("x", 0..500_u64).filter(|n| n % 3 != 0);
+            let stream = || {
+                let x = chain().share();
+                x.skip(1).zip_with(&x, |next, this| next + this)
+            };
+            let mut running = if is_shared { stream().run().unwrap() } else { chain().run().unwrap() };
+            let (mut found, mut pauses) = (Vec::new(), 0);
+            loop {
+                let mut left = pulled_at_once;
+                let ended = running.for_each_within(&mut { steps }, |value| {
+                    found.push(*value);
+                    left -= 1;
+                    if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                if ended.unwrap() {
+                    break;
+                }
+                pauses += 1;
+            }
+            let expected = if is_shared { stream().run() } else { chain().run() }.unwrap().values();
+            assert_eq!(found, expected.map(Result::unwrap).collect::<Vec<_>>());
+            assert_eq!(running.report().values, found.len() as u64);
+            assert!(running.for_each_within(&mut 9, |_| unreachable!("it is at its end")).unwrap());
+            assert!(pauses > 0 || steps == 1000, "{pauses}");
+        }
     }
 }
 

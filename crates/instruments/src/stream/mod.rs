@@ -13,12 +13,13 @@ mod output;
 mod picture;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use millstream_command::screen::out;
+use millstream_stream::Running;
 use millstream_stream::text::{Inputs, Problem, Value, parse};
-use millstream_stream::{Part, Running};
 
 use self::args::StreamArgs;
 use self::output::Output;
@@ -65,19 +66,19 @@ fn run(args: &StreamArgs) -> Result<u8, Problem> {
 
 /// Prints every value on a line.
 fn print_values(mut running: Running<Value>, output: &Output) -> u8 {
-    let mut line = Vec::new();
+    let mut wrote = Ok(());
     loop {
-        match running.next_within(&mut { STEPS }) {
-            Ok(Part::Value(value)) => {
-                line.clear();
-                value.print(&mut line);
-                line.push(b'\n');
-                if let Err(error) = output.line(&line) {
-                    return written(Err(error), 0);
-                }
+        let ended = running.for_each_within(&mut { STEPS }, |value| match output.line(|line| value.print(line)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                wrote = Err(error);
+                ControlFlow::Break(())
             }
-            Ok(Part::Pause) => output.obey(),
-            Ok(Part::End) => return written(output.flush(), 0),
+        });
+        match ended {
+            _ if wrote.is_err() => return written(wrote, 0),
+            Ok(false) => output.obey(),
+            Ok(true) => return written(output.flush(), 0),
             Err(error) => {
                 if let Some(unwritten) = output.failed() {
                     return written(Err(unwritten), 0);

@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -17,7 +17,9 @@ const WRITE_BYTES: usize = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Output {
-    out: RefCell<BufWriter<Patient>>,
+    out: RefCell<Patient>,
+    /// The lines that are not written yet.
+    lines: RefCell<Vec<u8>>,
     on_terminal: bool,
     ending: Ending,
     /// The error of a write before a wait.
@@ -30,25 +32,35 @@ impl Output {
         let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         Ok(Self {
             on_terminal: stdout.is_terminal(),
-            out: RefCell::new(BufWriter::with_capacity(WRITE_BYTES, Patient(stdout))),
+            out: RefCell::new(Patient(stdout)),
+            lines: RefCell::new(Vec::with_capacity(2 * WRITE_BYTES)),
             ending: Ending::new()?,
             failed: Cell::new(None),
         })
     }
 
-    /// Adds a line.
-    pub(super) fn line(&self, line: &[u8]) -> io::Result<()> {
+    /// Adds the line that `print` appends.
+    pub(super) fn line(&self, print: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.ending.hold_output();
-        self.out.borrow_mut().write_all(line)?;
-        if self.on_terminal {
+        let mut lines = self.lines.borrow_mut();
+        print(&mut lines);
+        lines.push(b'\n');
+        let is_due = self.on_terminal || lines.len() >= WRITE_BYTES;
+        drop(lines);
+        if is_due {
             self.flush()?;
         }
         self.obey();
         Ok(())
     }
 
+    /// Writes all lines. Those that could not be written are dropped.
     pub(super) fn flush(&self) -> io::Result<()> {
-        self.out.borrow_mut().flush()
+        let mut lines = self.lines.borrow_mut();
+        let wrote = self.out.borrow_mut().write_all(&lines);
+        lines.clear();
+        lines.shrink_to(2 * WRITE_BYTES);
+        wrote
     }
 
     /// Writes all lines before a wait for an input.

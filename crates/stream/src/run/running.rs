@@ -141,6 +141,49 @@ impl<T: Clone> Running<T> {
         }
     }
 
+    /// Calls `each` with the next values until it breaks, or `steps` are over; see [`next_within`](Self::next_within). Returns
+    /// whether the program is at its end. The values are lent by the code that computes them, so that none is copied.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub fn for_each_within(
+        &mut self,
+        steps: &mut u64,
+        mut each: impl FnMut(&T) -> ControlFlow<()>,
+    ) -> Result<bool, RunError> {
+        if self.over {
+            return Ok(true);
+        }
+        // This stays `true` if the program's own code panics.
+        self.over = true;
+        let values = &mut self.values;
+        let mut each = |value: &T| {
+            *values += 1;
+            each(value)
+        };
+        let stop = loop {
+            let stop = match &mut self.engine {
+                Engine::Whole(whole) => (**whole).push_all(steps, &mut |value| match each(value) {
+                    ControlFlow::Continue(()) => ControlFlow::Continue(()),
+                    ControlFlow::Break(()) => ControlFlow::Break(Stop::Value),
+                }),
+                Engine::Net { machine, out, .. } => machine.drive(steps, &mut || each(given(&out.borrow()))),
+            };
+            match stop {
+                Stop::Pause if *steps > 0 => {}
+                stop => break stop,
+            }
+        };
+        match stop {
+            Stop::Value | Stop::Pause => {
+                self.over = false;
+                Ok(false)
+            }
+            Stop::End => Ok(true),
+            Stop::Failed(error) => Err(*error),
+        }
+    }
+
     /// Runs to the end and calls `each` with every value. For a [`Chain`](crate::Chain) this is one loop, which is
     /// faster than pulling the values one by one; [`Chain::for_each`](crate::Chain::for_each) makes `each` a part of it.
     ///

@@ -64,6 +64,9 @@ enum Flow {
     Shared(Stream<Value>),
 }
 
+/// The fields of a stream's values that the program may look at; `None` for the whole values.
+type Fields = Option<Vec<String>>;
+
 /// Calls the same methods on a chain as on a shared stream.
 macro_rules! derived {
     ($x:expr, $($calls:tt)*) => {
@@ -104,13 +107,13 @@ pub(super) fn compile(text: &str, written: &Written, inputs: &Inputs) -> Result<
         rereading: false,
     };
     for definition in &written.definitions {
-        let stream = compiler.stream(&definition.value)?;
+        let stream = compiler.stream(&definition.value, None)?;
         if !matches!(definition.value.kind, Kind::Name(_)) {
             compiler.program.rename(stream.node(), &definition.name);
         }
         compiler.define(&definition.name, stream);
     }
-    let out = compiler.stream(&written.result)?.share();
+    let out = compiler.stream(&written.result, None)?.share();
     if compiler.taken < inputs.count() && !compiler.inputs.may_be_unread() {
         let message =
             format!("got {} input(s), but the program has {} source(s) without a file", inputs.count(), compiler.taken);
@@ -183,7 +186,8 @@ impl<'a> Compiler<'a> {
         self.flows.insert(name.to_owned(), Some(flow));
     }
 
-    fn stream(&mut self, expr: &'a Expr) -> Result<Flow, Problem> {
+    /// Compiles a stream, of whose values the program may look at the `wanted` fields.
+    fn stream(&mut self, expr: &'a Expr, wanted: Fields) -> Result<Flow, Problem> {
         match &expr.kind {
             Kind::Name(name) => self.named(name, expr),
             Kind::Call(name, arguments) => {
@@ -200,7 +204,7 @@ impl<'a> Compiler<'a> {
                         .help("each `reread(x)` counts everything that leads to `x` once more"));
                 }
                 let call = Call { name, usage, span: expr.span.clone(), label: self.label(&expr.span), arguments };
-                let stream = self.call(&call)?;
+                let stream = self.call(&call, wanted)?;
                 let spans = arguments.iter().map(|argument| argument.span.clone()).collect();
                 self.program.describe(stream.node(), &call.label, expr.span.clone(), spans);
                 Ok(stream)
@@ -242,14 +246,14 @@ impl<'a> Compiler<'a> {
             };
             return Err(Problem::new(format!("`{name}` is not defined here"), expr.span.clone(), "unknown").help(help));
         };
-        let stream = self.stream(&definition.value)?.share();
+        let stream = self.stream(&definition.value, None)?.share();
         self.flows.insert(name.to_owned(), Some(Flow::Shared(stream.clone())));
         Ok(Flow::Shared(stream))
     }
 
-    fn call(&mut self, call: &Call<'a>) -> Result<Flow, Problem> {
+    fn call(&mut self, call: &Call<'a>, wanted: Fields) -> Result<Flow, Problem> {
         match call.name {
-            "lines" | "json" | "csv" | "records" => return self.source(call),
+            "lines" | "json" | "csv" | "records" => return self.source(call, wanted),
             "numbers" => {
                 call.takes(2..=2)?;
                 let (first, last) = (call.whole(0)?, call.whole(1)?);
@@ -261,7 +265,7 @@ impl<'a> Compiler<'a> {
             }
             "zip" | "merge" => {
                 call.takes(1..=64)?;
-                let streams = call.arguments.iter().map(|argument| self.stream(argument).map(Flow::share));
+                let streams = call.arguments.iter().map(|argument| self.stream(argument, None).map(Flow::share));
                 let streams: Vec<_> = streams.collect::<Result<_, _>>()?;
                 return Ok(Flow::Shared(if call.name == "merge" {
                     Stream::merge_by(&streams, &(0..streams.len()).collect::<Vec<_>>())
@@ -271,7 +275,8 @@ impl<'a> Compiler<'a> {
             }
             "hold" | "align" => {
                 call.takes(2..=2)?;
-                let (x, clock) = (self.stream(&call.arguments[0])?.share(), self.stream(&call.arguments[1])?.share());
+                let (x, clock) = (&call.arguments[0], &call.arguments[1]);
+                let (x, clock) = (self.stream(x, None)?.share(), self.stream(clock, None)?.share());
                 let held = if call.name == "hold" { x.hold(&clock, Value::Empty) } else { align(&x, &clock) };
                 return Ok(Flow::Shared(held));
             }
@@ -283,7 +288,7 @@ impl<'a> Compiler<'a> {
                 .help("use `reread(x)`: the content can be read a second time"));
         }
         call.takes(1..=usize::MAX)?;
-        let x = self.stream(&call.arguments[0])?;
+        let x = self.stream(&call.arguments[0], call.wanted(wanted))?;
         let position = self.positions.get(&x.node()).cloned();
         let at = match (call.name, &x) {
             // Values wait in front of this actor, while the source may go on.
@@ -297,7 +302,7 @@ impl<'a> Compiler<'a> {
         Ok(flow)
     }
 
-    fn source(&mut self, call: &Call<'a>) -> Result<Flow, Problem> {
+    fn source(&mut self, call: &Call<'a>, wanted: Fields) -> Result<Flow, Problem> {
         let sized = usize::from(call.name == "records");
         call.takes(sized..=sized + 1)?;
         let form = match call.name {
@@ -337,7 +342,7 @@ impl<'a> Compiler<'a> {
                 .help("read it once, and use its name twice: `x = lines(); zip(x, x)`"));
         }
         self.places.insert(call.span.start, place.clone());
-        let mut source = Source::new(place, form, self.inputs.before_wait());
+        let mut source = Source::new(place, form, self.inputs.before_wait()).with_fields(wanted);
         let position = source.position();
         let dear = self.program.dear();
         let read = move |value: &mut Value| {
@@ -353,7 +358,7 @@ impl<'a> Compiler<'a> {
     fn reread(&mut self, expr: &'a Expr) -> Result<Flow, Problem> {
         let flows = std::mem::take(&mut self.flows);
         let rereading = std::mem::replace(&mut self.rereading, true);
-        let again = self.stream(expr);
+        let again = self.stream(expr, None);
         self.flows = flows;
         self.rereading = rereading;
         again
@@ -368,6 +373,23 @@ impl Call<'_> {
         let message =
             format!("`{}` does not take {} argument(s); expected {}", self.name, self.arguments.len(), self.usage);
         Err(Problem::new(message, self.span.clone(), "here"))
+    }
+
+    /// Returns the fields of the input's values that the program may look at, if it looks at the `wanted` ones of the output's.
+    fn wanted(&self, wanted: Fields) -> Fields {
+        let (formulas, mut fields) = match self.name {
+            "map" => (&[1][..], Vec::new()),
+            "scan" | "reduce" => (&[2][..], Vec::new()),
+            "group" => (&[1, 3][..], Vec::new()),
+            "filter" => (&[1][..], wanted?),
+            "every" | "skip" | "keep" => return wanted,
+            _ => return None,
+        };
+        let formulas = formulas.iter().filter_map(|at| self.arguments.get(*at));
+        for formula in formulas {
+            add_fields(formula, &mut fields)?;
+        }
+        Some(fields)
     }
 
     fn whole(&self, at: usize) -> Result<i64, Problem> {
@@ -531,6 +553,24 @@ fn uses(expr: &Expr, name: &str) -> usize {
         Kind::Call(_, arguments) => arguments.iter().map(|argument| uses(argument, name)).sum(),
         Kind::Field(value, _) | Kind::Unary(_, value) => uses(value, name),
         Kind::Index(left, right) | Kind::Binary(_, left, right) => uses(left, name) + uses(right, name),
+    }
+}
+
+/// Adds the fields of `it` that an expression uses; returns `None` if it uses the whole value.
+fn add_fields(expr: &Expr, fields: &mut Vec<String>) -> Option<()> {
+    match &expr.kind {
+        Kind::Name(name) => (name != "it").then_some(()),
+        Kind::Number(_) | Kind::Text(_) => Some(()),
+        Kind::Field(value, field) if matches!(&value.kind, Kind::Name(name) if name == "it") => {
+            fields.push(field.clone());
+            Some(())
+        }
+        Kind::Field(value, _) | Kind::Unary(_, value) => add_fields(value, fields),
+        Kind::Index(left, right) | Kind::Binary(_, left, right) => {
+            add_fields(left, fields)?;
+            add_fields(right, fields)
+        }
+        Kind::Call(_, arguments) => arguments.iter().try_for_each(|argument| add_fields(argument, fields)),
     }
 }
 

@@ -1,23 +1,23 @@
 //! The inputs of a text program, and its sources.
 
 use std::cell::Cell;
-use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr;
 
 use super::json;
 use super::place::{BeforeWait, OpenContent, Place};
+use super::rows::Rows;
 use super::value::{MAX_TEXT, Value, give_back};
 
 /// The maximum length of a line, row or record, in bytes.
-const MAX_RECORD: u64 = MAX_TEXT as u64;
+pub(super) const MAX_RECORD: u64 = MAX_TEXT as u64;
 
 /// The number of bytes read at once.
-const READ_BYTES: usize = 64 << 10;
+pub(super) const READ_BYTES: usize = 64 << 10;
 
 /// The inputs for sources without a file, in the order of the text.
 #[derive(Clone, Default)]
@@ -117,6 +117,8 @@ pub(super) struct Source {
     place: Place,
     before_wait: Option<BeforeWait>,
     form: Form,
+    /// The fields of rows that the program may look at; `None` for all.
+    wanted: Option<Vec<String>>,
     open: Option<Open>,
     position: Position,
 }
@@ -136,82 +138,7 @@ impl fmt::Display for Position {
 
 enum Open {
     Bytes(BufReader<Box<dyn Read>>, Vec<u8>),
-    Csv(Box<csv::Reader<Rationed>>, csv::ByteRecord, Vec<String>),
-}
-
-/// An input that is read row by row, none of which may be much longer than [`MAX_RECORD`]: a quote that is never closed
-/// would make one row of the rest.
-///
-/// The input ends with a newline, which ends its last row. A reader that asks for more within that row is in a quote.
-struct Rationed {
-    input: Box<dyn Read>,
-    /// The bytes that may be read before the next row.
-    left: u64,
-    end: End,
-    /// The number of line ends that are a carriage return alone, which the reader of rows does not count.
-    returns: u64,
-    /// Whether the last byte is a carriage return.
-    returned: bool,
-}
-
-/// The end of an input of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Ahead,
-    /// The last newline is read.
-    Reached,
-    /// The reader has asked for more.
-    Passed,
-}
-
-impl Rationed {
-    /// Allows for a row, and for what its reader takes ahead.
-    const RATION: u64 = MAX_RECORD + READ_BYTES as u64;
-
-    fn new(input: Box<dyn Read>) -> Self {
-        Self { input, left: Self::RATION, end: End::Ahead, returns: 0, returned: false }
-    }
-
-    /// Counts the carriage returns in the next bytes that no newline follows.
-    fn count_returns(&mut self, bytes: &[u8]) {
-        if self.returned && bytes.first() != Some(&b'\n') {
-            self.returns += 1;
-        }
-        self.returned = bytes.last() == Some(&b'\r');
-        self.returns += returns_alone(bytes);
-    }
-}
-
-impl Read for Rationed {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        if self.end != End::Ahead {
-            self.end = End::Passed;
-            return Ok(0);
-        }
-        if self.left == 0 {
-            let message = format!("longer than {MAX_RECORD} bytes; is a quote not closed?");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let read = self.input.read(&mut buffer[..most])?;
-        self.left -= read as u64;
-        if read == 0 {
-            self.end = End::Reached;
-            buffer[0] = b'\n';
-            self.count_returns(b"\n");
-            return Ok(1);
-        }
-        self.count_returns(&buffer[..read]);
-        Ok(read)
-    }
-}
-
-/// Counts the carriage returns that another byte than a newline follows.
-fn returns_alone(bytes: &[u8]) -> u64 {
-    memchr_iter(b'\r', bytes).filter(|at| bytes.get(at + 1).is_some_and(|next| *next != b'\n')).count() as u64
+    Csv(Box<Rows>),
 }
 
 impl Source {
@@ -221,7 +148,12 @@ impl Source {
             Form::Csv => "row",
             Form::Lines | Form::Json => "line",
         };
-        Self { place, before_wait, form, open: None, position: Position { unit, number: Rc::default() } }
+        Self { place, before_wait, form, wanted: None, open: None, position: Position { unit, number: Rc::default() } }
+    }
+
+    /// Leaves the other fields of rows empty.
+    pub(super) fn with_fields(self, wanted: Option<Vec<String>>) -> Self {
+        Self { wanted, ..self }
     }
 
     /// Returns the position of the source, which moves as the source reads.
@@ -236,7 +168,7 @@ impl Source {
         }
         self.position.number.set(self.position.number.get() + 1);
         let read = match self.open.as_mut().expect("it was opened") {
-            Open::Csv(reader, row, header) => read_row(reader, row, header, value),
+            Open::Csv(rows) => rows.read(value),
             Open::Bytes(reader, line) => match self.form {
                 Form::Records(bytes) => read_record(reader, bytes, value.text()),
                 Form::Json => read_json(reader, line, value),
@@ -250,7 +182,7 @@ impl Source {
     #[inline]
     pub(super) fn bytes(&self, value: &Value) -> usize {
         match &self.open {
-            Some(Open::Csv(_, row, _)) => row.as_slice().len(),
+            Some(Open::Csv(rows)) => rows.bytes(),
             Some(Open::Bytes(_, line)) if self.form == Form::Json => line.len(),
             _ => value.bytes(),
         }
@@ -270,50 +202,9 @@ impl Source {
         if self.form != Form::Csv {
             return Ok(Open::Bytes(BufReader::with_capacity(READ_BYTES, reader), Vec::new()));
         }
-        let mut reader = csv::ReaderBuilder::new().buffer_capacity(READ_BYTES).from_reader(Rationed::new(reader));
-        let header = read_header(&mut reader).map_err(|error| io::Error::other(self.in_place(error)))?;
-        Ok(Open::Csv(Box::new(reader), csv::ByteRecord::new(), header))
+        let rows = Rows::open(reader, self.wanted.as_deref());
+        Ok(Open::Csv(Box::new(rows.map_err(|error| io::Error::other(self.in_place(error)))?)))
     }
-}
-
-fn read_header(reader: &mut csv::Reader<Rationed>) -> Result<Vec<String>, String> {
-    let header = reader.byte_headers().map_err(|error| format!("the header: {error}"))?.clone();
-    no_quote_is_open(reader, &header)?;
-    names_of(&header)
-}
-
-/// Fails if the input has ended within a quote of the row.
-#[inline]
-fn no_quote_is_open(reader: &csv::Reader<Rationed>, row: &csv::ByteRecord) -> Result<(), String> {
-    // Only the reader of a last row that lacks its end asks for more than the input has.
-    if reader.get_ref().end == End::Passed { ends_whole(reader, row) } else { Ok(()) }
-}
-
-#[cold]
-fn ends_whole(reader: &csv::Reader<Rationed>, row: &csv::ByteRecord) -> Result<(), String> {
-    let Some(quoted) = row.iter().next_back() else { return Ok(()) };
-    let ends = reader.position().line() + reader.get_ref().returns;
-    let line = ends - memchr_iter(b'\n', quoted).count() as u64 - returns_alone(quoted);
-    Err(format!(
-        "a quote opens in line {line} and is never closed; expected a quote at the end of its field, and each \
-         quote of the field's text twice; `lines()` takes any text"
-    ))
-}
-
-/// The names of a header's columns, by which rows have their fields.
-fn names_of(header: &csv::ByteRecord) -> Result<Vec<String>, String> {
-    let mut names = Vec::with_capacity(header.len());
-    let mut seen = HashSet::new();
-    for (index, name) in header.iter().enumerate() {
-        let column = index + 1;
-        let name = str::from_utf8(name)
-            .map_err(|_| format!("the header's name of column {column} is not UTF-8; `lines()` takes any bytes"))?;
-        if !seen.insert(name) {
-            return Err(format!("the header names two columns `{name}`, the second of which is column {column}"));
-        }
-        names.push(name.to_owned());
-    }
-    Ok(names)
 }
 
 fn read_line(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>) -> Result<bool, String> {
@@ -349,39 +240,6 @@ fn read_record(reader: &mut impl BufRead, bytes: u64, record: &mut Vec<u8>) -> R
         return Err(format!("{read} bytes at the end; expected records of {bytes}"));
     }
     Ok(read > 0)
-}
-
-fn read_row(
-    reader: &mut csv::Reader<Rationed>,
-    row: &mut csv::ByteRecord,
-    header: &[String],
-    value: &mut Value,
-) -> Result<bool, String> {
-    reader.get_mut().left = Rationed::RATION;
-    let read = reader.read_byte_record(row);
-    no_quote_is_open(reader, row)?;
-    if !read.map_err(|error| not_a_row(&error))? {
-        return Ok(false);
-    }
-    if !matches!(value, Value::Fields(_)) {
-        *value = Value::Fields(header.iter().map(|name| (name.clone(), Value::Empty)).collect());
-    }
-    let Value::Fields(fields) = value else { unreachable!("it was just converted") };
-    for ((_, value), field) in fields.iter_mut().zip(&*row) {
-        value.text().extend_from_slice(field);
-    }
-    Ok(true)
-}
-
-/// Returns the message of an error, without the numbers of the row that the reader counts.
-#[cold]
-fn not_a_row(error: &csv::Error) -> String {
-    match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("found {len} field(s); expected {expected_len}, as in the header")
-        }
-        _ => error.to_string(),
-    }
 }
 
 pub(super) fn check_record(bytes: i64) -> Option<u64> {

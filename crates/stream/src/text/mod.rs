@@ -43,6 +43,7 @@ mod place;
 mod plain;
 mod problem;
 mod program;
+mod rows;
 mod value;
 mod ways;
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde::{Serialize, Serializer};
+
 use crate::Stored;
 
 /// The maximum length of a text, in bytes.
@@ -172,21 +174,8 @@ impl Value {
         fields
     }
 
-    fn to_json(&self) -> serde_json::Value {
-        match self {
-            Self::Empty => serde_json::Value::Null,
-            Self::Truth(truth) => (*truth).into(),
-            Self::Whole(number) => (*number).into(),
-            Self::Number(number) => (*number).into(),
-            Self::Text(text) => String::from_utf8_lossy(text).into(),
-            Self::List(list) => list.iter().map(Self::to_json).collect(),
-            Self::Fields(fields) => {
-                serde_json::Value::Object(fields.iter().map(|(name, value)| (name.clone(), value.to_json())).collect())
-            }
-        }
-    }
-
-    /// Appends the printed form of the value: texts as they are, lists with tabs between their values, fields as JSON.
+    /// Appends the printed form of the value: texts as they are, lists with tabs between their values, fields as JSON in
+    /// their order.
     pub fn print(&self, into: &mut Vec<u8>) {
         use std::io::Write as _;
         // Writing to memory does not fail.
@@ -205,8 +194,25 @@ impl Value {
                 }
                 Ok(())
             }
-            Self::Fields(_) => write!(into, "{}", self.to_json()),
+            Self::Fields(_) => serde_json::to_writer(into, &Json(self)).map_err(Into::into),
         };
+    }
+}
+
+/// A value as JSON, with replacement characters for bytes that are not UTF-8.
+struct Json<'a>(&'a Value);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Empty => serializer.serialize_unit(),
+            Value::Truth(truth) => serializer.serialize_bool(*truth),
+            Value::Whole(number) => serializer.serialize_i64(*number),
+            Value::Number(number) => serializer.serialize_f64(*number),
+            Value::Text(text) => serializer.serialize_str(&String::from_utf8_lossy(text)),
+            Value::List(list) => serializer.collect_seq(list.iter().map(Json)),
+            Value::Fields(fields) => serializer.collect_map(fields.iter().map(|(name, value)| (name, Json(value)))),
+        }
     }
 }
 
