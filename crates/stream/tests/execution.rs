@@ -455,10 +455,12 @@ fn no_value_costs_an_allocation_once_the_queues_are_full() {
     });
     let held = line.filter(|line| line.ends_with('7')).hold(&line, String::new());
     let even = lengths.every_from(2, 1);
-    let all =
-        Stream::zip_all(&[late, line.every_from(2, 1), held.every_from(2, 0)], |_, part: &String, out: &mut String| {
+    let all = Stream::zip_all(
+        &[late, line.every_from(2, 1), held.every_from(2, 0)],
+        |_, part: &mut String, out: &mut String| {
             out.clone_from(part);
-        });
+        },
+    );
     let mut running = all.zip_with(&even, |text, length| text.len() as u64 + length).run().unwrap();
     for _ in 0..1000 {
         running.next().unwrap().unwrap();

@@ -31,7 +31,7 @@ Streams:
   buffer(x, N) spill(x, \"DIR\")          room for N values to wait; room on disk
   reread(x)                             the same from a second reading of its files
 
-Values: `it`, `acc`, 7, \"text\", `it.field`, `it[0]`, + - * / %, == != < <= > >=, and or not, length(v), number(v), contains(v, v), \
+Values: `it`, `acc`, 7, 2.5, \"text\", `it.field`, `it[0]`, + - * / %, == != < <= > >=, and or not, length(v), number(v), contains(v, v), \
 starts(v, v).
 
 A stream that is used twice and joined again needs room for the values that wait. The program runs in constant space, with the room that \

@@ -39,13 +39,13 @@ impl<T: Clone + 'static> Stream<T> {
     }
 
     /// Computes a value from one value of every stream, in place of the last result. The result ends with the shortest
-    /// stream.
+    /// stream. `join` may take a value, and leave another one of its type whose memory is used again.
     ///
     /// # Panics
     /// Panics if there are no streams, or if they belong to different programs.
     pub fn zip_all<U: Clone + Default + 'static>(
         streams: &[Self],
-        mut join: impl FnMut(usize, &T, &mut U) + 'static,
+        mut join: impl FnMut(usize, &mut T, &mut U) + 'static,
     ) -> Stream<U> {
         let (program, inputs, queues, any) = inputs(streams);
         let place: Shared<U> = Rc::new(RefCell::new(None));
@@ -55,7 +55,7 @@ impl<T: Clone + 'static> Stream<T> {
             let into = into.get_or_insert_with(U::default);
             for (input, queue) in queues.iter().enumerate() {
                 let mut queue = queue.borrow_mut();
-                join(input, queue.front(), into);
+                join(input, queue.front_mut(), into);
                 queue.leave()?;
             }
             Ok(())

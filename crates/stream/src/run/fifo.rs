@@ -29,6 +29,12 @@ impl<T: Clone> Fifo<T> {
         &self.slots[self.head]
     }
 
+    /// Returns the oldest value, which is about to leave; there is one.
+    #[inline]
+    pub(super) fn front_mut(&mut self) -> &mut T {
+        &mut self.slots[self.head]
+    }
+
     #[inline]
     pub(super) fn enter(&mut self, value: &T) {
         if self.length == self.room {

@@ -58,6 +58,15 @@ impl<T: Clone> Queue<T> {
         }
     }
 
+    /// Returns the oldest value, which is about to leave: what the caller leaves in its place is kept for its memory.
+    #[inline]
+    pub(crate) fn front_mut(&mut self) -> &mut T {
+        match &mut self.disk {
+            Some(disk) => disk.front_mut().expect("an actor fires when its queues have values"),
+            None => self.values.front_mut(),
+        }
+    }
+
     /// Moves the oldest value into `into`. The value there before is kept for its memory.
     #[inline]
     pub(crate) fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError> {

@@ -76,6 +76,7 @@ impl Stored for String {
 /// A queue whose values are outside memory.
 pub(crate) trait Disk<T> {
     fn front(&self) -> Option<&T>;
+    fn front_mut(&mut self) -> Option<&mut T>;
     fn enter(&mut self, value: &T) -> Result<(), RunError>;
     fn leave(&mut self) -> Result<(), RunError>;
 
@@ -193,6 +194,10 @@ impl<T: Stored> SpillQueue<T> {
 impl<T: Stored + Clone> Disk<T> for SpillQueue<T> {
     fn front(&self) -> Option<&T> {
         (self.values > 0).then_some(&self.front)
+    }
+
+    fn front_mut(&mut self) -> Option<&mut T> {
+        (self.values > 0).then_some(&mut self.front)
     }
 
     fn enter(&mut self, value: &T) -> Result<(), RunError> {

@@ -549,7 +549,7 @@ fn count(dear: &Dear, bytes: usize) {
 fn uses(expr: &Expr, name: &str) -> usize {
     match &expr.kind {
         Kind::Name(used) => usize::from(used == name),
-        Kind::Number(_) | Kind::Text(_) => 0,
+        Kind::Number(_) | Kind::Decimal(_) | Kind::Text(_) => 0,
         Kind::Call(_, arguments) => arguments.iter().map(|argument| uses(argument, name)).sum(),
         Kind::Field(value, _) | Kind::Unary(_, value) => uses(value, name),
         Kind::Index(left, right) | Kind::Binary(_, left, right) => uses(left, name) + uses(right, name),
@@ -560,7 +560,7 @@ fn uses(expr: &Expr, name: &str) -> usize {
 fn add_fields(expr: &Expr, fields: &mut Vec<String>) -> Option<()> {
     match &expr.kind {
         Kind::Name(name) => (name != "it").then_some(()),
-        Kind::Number(_) | Kind::Text(_) => Some(()),
+        Kind::Number(_) | Kind::Decimal(_) | Kind::Text(_) => Some(()),
         Kind::Field(value, field) if matches!(&value.kind, Kind::Name(name) if name == "it") => {
             fields.push(field.clone());
             Some(())
@@ -579,7 +579,7 @@ fn zip(streams: &[Stream<Value>]) -> Stream<Value> {
     Stream::zip_all(streams, move |input, value, into: &mut Value| {
         let list = into.list();
         list.resize_with(width, Value::default);
-        list[input].clone_from(value);
+        std::mem::swap(&mut list[input], value);
     })
 }
 

@@ -85,6 +85,7 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
             }
         },
         Kind::Number(number) => Part::Constant(Value::Whole(*number)),
+        Kind::Decimal(number) => Part::Constant(Value::Number(number.parse().expect("the lexer has parsed it"))),
         Kind::Text(text) => Part::Constant(Value::Text(text.clone().into_bytes())),
         Kind::Field(value, name) => Part::Field(boxed(value)?, name.clone()),
         Kind::Index(value, index) => Part::Index(boxed(value)?, boxed(index)?),

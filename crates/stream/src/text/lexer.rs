@@ -9,6 +9,8 @@ use super::problem::Problem;
 pub(super) enum Token {
     Name(String),
     Number(u64),
+    /// A number with a decimal point, as it is written.
+    Decimal(String),
     Text(String),
     /// `(`, `==`, …
     Sign(&'static str),
@@ -32,12 +34,20 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> 
         }
         let token = if first.is_ascii_digit() {
             at += rest.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(rest.len());
-            let digits = text[begin..at].replace('_', "");
-            Token::Number(
-                digits
-                    .parse()
-                    .map_err(|_| Problem::new("a number does not fit into 64 bits", begin..at, "too large"))?,
-            )
+            let fraction = text[at..].strip_prefix('.').map_or("", |behind| {
+                &behind[..behind.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(behind.len())]
+            });
+            let too_large = |end: usize| Problem::new("a number does not fit into 64 bits", begin..end, "too large");
+            if fraction.starts_with(|first: char| first.is_ascii_digit()) {
+                at += 1 + fraction.len();
+                let decimal = text[begin..at].replace('_', "");
+                if !decimal.parse().is_ok_and(f64::is_finite) {
+                    return Err(too_large(at));
+                }
+                Token::Decimal(decimal)
+            } else {
+                Token::Number(text[begin..at].replace('_', "").parse().map_err(|_| too_large(at))?)
+            }
         } else if first.is_alphabetic() || first == '_' {
             at += rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             Token::Name(text[begin..at].to_owned())

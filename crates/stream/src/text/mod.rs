@@ -16,10 +16,10 @@
 //! | `hold(x, y)`, `align(x, y)` | for each value of `y`, the latest value of `x`; the value of `x` at that moment, or an empty value |
 //! | `buffer(x, N)`, `spill(x, "FOLDER")`, `reread(x)` | the same values, with room to wait in memory; on disk; from a second reading of the input |
 //!
-//! `VALUE` consists of `it`, `acc`, numbers, texts in quotes, `it.field`, `it[0]`, `+ - * / %`, `== != < <= > >=`,
-//! `and`, `or`, `not`, and the functions `length`, `number`, `contains` and `starts`. Lines and fields of CSV are
-//! texts; `number` converts them to numbers. Arithmetic on whole numbers is exact, and fails if a result exceeds 64
-//! bits.
+//! `VALUE` consists of `it`, `acc`, numbers such as 7 and 2.5, texts in quotes, `it.field`, `it[0]`, `+ - * / %`,
+//! `== != < <= > >=`, `and`, `or`, `not`, and the functions `length`, `number`, `contains` and `starts`. Lines and
+//! fields of CSV are texts; `number` converts them to numbers. Arithmetic on whole numbers is exact, and fails if a
+//! result exceeds 64 bits.
 //!
 //! ```
 //! use millstream_stream::text::{Inputs, parse};

@@ -17,6 +17,8 @@ pub(super) struct Expr {
 pub(super) enum Kind {
     Name(String),
     Number(i64),
+    /// A number with a decimal point, as it is written.
+    Decimal(String),
     Text(String),
     Call(String, Vec<Expr>),
     Field(Box<Expr>, String),
@@ -94,6 +96,7 @@ impl Parser {
         let found = match self.peek(0) {
             Token::Name(name) => format!("`{name}`"),
             Token::Number(number) => format!("`{number}`"),
+            Token::Decimal(number) => format!("`{number}`"),
             Token::Text(_) => "a text".to_owned(),
             Token::Sign(sign) => format!("`{sign}`"),
             Token::End => "the end".to_owned(),
@@ -213,6 +216,7 @@ impl Parser {
                     .try_into()
                     .map_err(|_| Problem::new("a number does not fit into 64 bits", span.clone(), "too large"))?,
             ),
+            Token::Decimal(number) => Kind::Decimal(number),
             Token::Text(text) => Kind::Text(text),
             Token::Sign("(") => {
                 self.at += 1;
