@@ -414,7 +414,7 @@ mod tests {
     fn rows_are_those_of_the_csv_crate_however_the_input_comes() {
         let mut random = Random::seeded();
         let (mut several, mut ended) = (0, 0);
-        for _ in 0..20_000 * stress() {
+        for _ in 0..3000 * stress() {
             let pieces: [&[u8]; 9] =
                 [b"1", b"two", b"", b" ", b"\"a,b\"", b"\"a\nb\"", b"\"\"", b"x\"y", b"\"a\"\"b\""];
             let ends: [&[u8]; 5] = [b"\n", b"\r\n", b"\r", b"\n\n", b"\n"];
@@ -455,6 +455,6 @@ mod tests {
             found.iter_mut().for_each(|row| row[0] = b"unread".to_vec());
             assert_eq!(rows(&text, &mut random, Some(&["b".to_owned()])).0, found, "{shown}");
         }
-        assert!(several > 5000 && ended > 500, "{several} {ended}");
+        assert!(several > 750 && ended > 75, "{several} {ended}");
     }
 }
