@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::error::RunError;
 
 /// The size of a write and of a read, in bytes.
-const PIECE: usize = 256 << 10;
+const PIECE: usize = 1 << 20;
 
 /// The size of a stored value's length, in bytes.
 const LENGTH: usize = size_of::<u32>();
