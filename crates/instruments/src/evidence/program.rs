@@ -187,8 +187,9 @@ impl<'a> Runner<'a> {
         if !said.is_empty() || (has_ended && !is_watched) {
             heard.complaint.read(&self.complaints)?;
         }
-        // An empty pipe without writers need not be read.
-        if output == PollFlags::HUP || (!output.is_empty() && !heard.hear_output()?) {
+        // Even when the writers are said to be gone and nothing to be there: the kernel looks for bytes before it looks for
+        // writers, and the last one may write and close in between.
+        if !output.is_empty() && !heard.hear_output()? {
             heard.pipe = None;
         }
         Ok(has_ended)

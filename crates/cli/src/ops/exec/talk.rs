@@ -141,14 +141,14 @@ impl Talk<'_> {
         if !stdin.is_empty() {
             self.tell()?;
         }
-        // A pipe whose writers are gone and that holds nothing is not worth a read.
-        if stdout == PollFlags::HUP {
+        // A pipe whose writers are gone and that holds nothing is not worth a read, for which memory is granted.
+        if self.stdout.as_ref().is_some_and(|pipe| has_ended(pipe, stdout)) {
             self.stdout = None;
             growing::trim(&mut self.spoken.stdout);
         } else if !stdout.is_empty() {
             self.hear(cx)?;
         }
-        if stderr == PollFlags::HUP {
+        if self.stderr.as_ref().is_some_and(|pipe| has_ended(pipe, stderr)) {
             self.stderr = None;
             self.spoken.stderr.trim();
         } else if !stderr.is_empty() {
@@ -245,6 +245,37 @@ fn read_granted(from: impl AsFd, heard: &mut Vec<u8>, beside: u64, cx: &mut Cx<'
 
 /// Whether a read of the pipe would bring something now.
 fn has_more(pipe: &impl AsFd) -> bool {
+    let told = look(pipe);
+    !told.is_empty() && !has_ended(pipe, told)
+}
+
+/// Whether the writers of a pipe are gone and it holds nothing, after a poll that `told` so. The poll may have missed the last
+/// bytes: the kernel looks for bytes first and for writers then, and the last writer may write and close in between. A second
+/// look cannot miss them.
+fn has_ended(pipe: &impl AsFd, told: PollFlags) -> bool {
+    told == PollFlags::HUP && look(pipe) == PollFlags::HUP
+}
+
+fn look(pipe: &impl AsFd) -> PollFlags {
     let mut asked = [PollFd::new(pipe, PollFlags::IN)];
-    poll(&mut asked, Some(Duration::ZERO)).is_ok() && asked[0].revents().contains(PollFlags::IN)
+    match poll(&mut asked, Some(Duration::ZERO)) {
+        Ok(_) => asked[0].revents(),
+        Err(_) => PollFlags::empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_said_to_hold_nothing_is_looked_at_again() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        assert!(!has_more(&reader) && !has_ended(&reader, PollFlags::empty()));
+        io::Write::write_all(&mut writer, b"last words").unwrap();
+        drop(writer);
+        assert!(has_more(&reader) && !has_ended(&reader, PollFlags::HUP));
+        assert_eq!(io::Read::read(&mut &reader, &mut [0; 16]).unwrap(), 10);
+        assert!(!has_more(&reader) && has_ended(&reader, PollFlags::HUP));
+    }
 }
