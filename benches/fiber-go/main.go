@@ -35,6 +35,8 @@ func main() {
 		fmt.Println(perStep(count, func() { together(count) }))
 	case "parked":
 		parked(count)
+	case "units":
+		units(count)
 	case "echo":
 		echo()
 	default:
@@ -118,14 +120,33 @@ func parked(count int) {
 	release := make(chan struct{})
 	var started sync.WaitGroup
 	started.Add(count)
+	time := perStep(count, func() {
+		for n := 0; n < count; n++ {
+			go func() {
+				started.Done()
+				<-release
+			}()
+		}
+		started.Wait()
+	})
+	maps, _ := os.ReadFile("/proc/self/maps")
+	fmt.Println((memory()-before)/float64(count), time, strings.Count(string(maps), "\n"))
+}
+
+// Of `count` goroutines, 10,000 have a permit and wait, and the others wait for one.
+func units(count int) {
+	release, permits := make(chan struct{}), make(chan struct{}, 10000)
+	var spawned sync.WaitGroup
+	spawned.Add(count)
 	for n := 0; n < count; n++ {
 		go func() {
-			started.Done()
+			spawned.Done()
+			permits <- struct{}{}
 			<-release
 		}()
 	}
-	started.Wait()
-	fmt.Println((memory() - before) / float64(count))
+	spawned.Wait()
+	fmt.Println(memory() / float64(count))
 }
 
 func echo() {

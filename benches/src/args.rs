@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long)]
     pub quick: bool,
 
-    /// The `millstream` binary that `exec` runs; by default it is built first.
+    /// The `millstream` binary that `exec` and `fiber` run; by default it is built first.
     #[arg(long, value_name = "PATH")]
     pub millstream: Option<PathBuf>,
 

@@ -25,10 +25,7 @@ const PARALLEL: usize = 2;
 pub fn run(args: &Args) -> Result<(), Error> {
     let units = if args.quick { QUICK_UNITS } else { UNITS };
     println!("## exec: {units} times /bin/true, {PARALLEL} at a time\n");
-    let millstream = match &args.millstream {
-        Some(path) => path.clone(),
-        None => build_millstream()?,
-    };
+    let millstream = millstream(args)?;
     let folder = tempfile::tempdir().map_err(Error::at(&std::env::temp_dir()))?;
     let lines = folder.path().join("lines");
     let flow = folder.path().join("true.toml");
@@ -45,6 +42,11 @@ pub fn run(args: &Args) -> Result<(), Error> {
     ];
     println!("{}\n", alternate("s", 1, args.rounds, competitors)?.render());
     Ok(())
+}
+
+/// Returns the path of the command, which is built first unless `args` name it.
+pub(crate) fn millstream(args: &Args) -> Result<PathBuf, Error> {
+    args.millstream.clone().map_or_else(build_millstream, Ok)
 }
 
 fn numbered_lines(units: usize) -> String {

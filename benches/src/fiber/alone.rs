@@ -8,7 +8,7 @@ use std::time::Instant;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::row::Row;
-use super::{epoll, may_peer, ours, raw, threads, tokio_peer};
+use super::{epoll, fetch, may_peer, ours, raw, read, threads, tokio_peer, units};
 use crate::error::Error;
 
 /// Runs a task, `PEER ROW COUNT WORKERS`, and prints its figure; or, as an echo server, its port.
@@ -23,23 +23,32 @@ pub fn be(task: &str) -> Result<(), Error> {
     if row.is_echo() {
         return serve(peer, workers).ok_or_else(unknown);
     }
-    let figure = match peer {
-        "millstream" => ours::run(row, count, workers),
-        "corosensei" | "generator" => raw::run(peer, row, count),
-        "may" => may_peer::run(row, count, workers),
-        "tokio" => tokio_peer::run(row, count, workers),
-        "threads" => threads::run(row, count),
+    let figures = match (peer, row) {
+        ("slow", Row::Fetch) => {
+            fetch::serve();
+            return Ok(());
+        }
+        (peer, Row::ReadHot | Row::ReadCold) => Some(read::run(peer, row, count)?.to_vec()),
+        ("millstream", Row::Parked) => Some(ours::parked(count)),
+        ("tokio", Row::Parked) => Some(tokio_peer::parked(count)),
+        ("millstream", Row::Units) => Some(vec![units::run(count)?]),
+        ("tokio", Row::Units) => Some(vec![tokio_peer::units(count)]),
+        ("millstream", _) => ours::run(row, count, workers).map(|figure| vec![figure]),
+        ("shallow", Row::Deep) => ours::run(Row::Hop, count, workers).map(|figure| vec![figure]),
+        ("corosensei" | "generator", _) => raw::run(peer, row, count).map(|figure| vec![figure]),
+        ("may", _) => may_peer::run(row, count, workers).map(|figure| vec![figure]),
+        ("tokio", _) => tokio_peer::run(row, count, workers).map(|figure| vec![figure]),
+        ("threads", _) => threads::run(row, count).map(|figure| vec![figure]),
         _ => None,
     };
-    println!("{}", figure.ok_or_else(unknown)?);
+    let figures: Vec<_> = figures.ok_or_else(unknown)?.iter().map(f64::to_string).collect();
+    println!("{}", figures.join(" "));
     Ok(())
 }
 
 /// Serves until standard input ends.
 fn serve(peer: &str, workers: usize) -> Option<()> {
-    let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, connections fail and say so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    raise_descriptors();
     let server: fn(TcpListener, usize) = match peer {
         "millstream" => ours::serve,
         "epoll" => |listener, _| epoll::serve(&listener),
@@ -55,6 +64,13 @@ fn serve(peer: &str, workers: usize) -> Option<()> {
     Some(())
 }
 
+/// Raises the limit on open descriptors.
+pub(super) fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, connections fail and say so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 /// The time of one of `count` steps, in nanoseconds.
 pub(super) fn per_step(count: u64, work: impl FnOnce()) -> f64 {
     let began = Instant::now();
@@ -62,9 +78,25 @@ pub(super) fn per_step(count: u64, work: impl FnOnce()) -> f64 {
     began.elapsed().as_nanos() as f64 / count as f64
 }
 
+/// The memory of each of `count` that wait, the time of its spawn, and the mappings of the process. `spawn` returns when all
+/// wait.
+pub(super) fn waiting<T>(count: u64, spawn: impl FnOnce() -> T) -> Vec<f64> {
+    let (before, mut all) = (memory(), None);
+    let time = per_step(count, || all = Some(spawn()));
+    let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().count();
+    let figures = vec![(memory() - before) / count as f64, time, mappings as f64];
+    // The process ends, and what unwinding a million takes is of no interest.
+    std::mem::forget(all);
+    figures
+}
+
 /// Resident memory and page tables of this process, in bytes.
 pub(super) fn memory() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    memory_of(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// The same, as the kernel's text about the status of a process says.
+pub(super) fn memory_of(status: &str) -> f64 {
     let kib = |key: &str| -> f64 {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0.0)

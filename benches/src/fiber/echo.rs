@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::alone::raise_descriptors;
 use crate::error::Error;
 
 /// The bytes of a question and its answer.
@@ -19,7 +19,22 @@ const MESSAGE: usize = 64;
 const TIME: Duration = Duration::from_secs(1);
 
 /// A server in a process of its own, which ends with it.
-struct Server(Child);
+pub(super) struct Server(Child);
+
+impl Server {
+    /// Starts a server that prints its port.
+    pub(super) fn start(command: &[String]) -> Result<(Self, u16), Error> {
+        let program = Path::new(&command[0]);
+        let started = Command::new(program).args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut server = Server(started.map_err(Error::at(program))?);
+        let mut line = String::new();
+        let stdout = server.0.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).map_err(Error::at(program))?;
+        let port = line.trim().parse();
+        let port = port.map_err(|_| Error::new(format!("{command:?} printed `{line}`, and not its port")))?;
+        Ok((server, port))
+    }
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -32,22 +47,14 @@ impl Drop for Server {
 /// Starts a server, and asks it over all connections, each as soon as it has its answer. Returns the time of an answer, in
 /// nanoseconds.
 pub(super) fn measure(command: &[String], connections: u64, is_quick: bool) -> Result<f64, Error> {
-    let program = Path::new(&command[0]);
-    let started = Command::new(program).args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut server = Server(started.map_err(Error::at(program))?);
-    let mut line = String::new();
-    let stdout = server.0.stdout.take().expect("it is piped");
-    BufReader::new(stdout).read_line(&mut line).map_err(Error::at(program))?;
-    let port =
-        line.trim().parse().map_err(|_| Error::new(format!("{command:?} printed `{line}`, and not its port")))?;
+    let (_server, port) = Server::start(command)?;
     let time = if is_quick { TIME / 50 } else { TIME };
     ask((Ipv4Addr::LOCALHOST, port).into(), connections, time)
         .map_err(|error| Error::new(format!("{command:?}: {error}")))
 }
 
 fn ask(address: SocketAddr, connections: u64, time: Duration) -> std::io::Result<f64> {
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
+    raise_descriptors();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let (mut streams, mut buf) = (Vec::new(), [7; MESSAGE]);
     for number in 0..connections {

@@ -1,5 +1,6 @@
 //! Fibers of this project.
 
+use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net;
 use std::sync::Arc;
@@ -9,8 +10,11 @@ use millstream_fiber::net::TcpListener;
 use millstream_fiber::sync::{Event, channel};
 use millstream_fiber::{Options, Runtime, Threads, park, spawn, yield_now};
 
-use super::alone::{memory, per_step};
+use super::alone::{per_step, waiting};
 use super::row::{RING, Row, STACKS};
+
+/// The frames of [`Row::Deep`], as many as in the comparison of Ruby's threads that the crate's docs name.
+const DEEP: u32 = 100;
 
 fn start(workers: usize) -> Runtime {
     let threads = if workers == 1 { Threads::One } else { Threads::Workers(workers) };
@@ -27,7 +31,8 @@ pub(super) fn run(row: Row, count: u64, workers: usize) -> Option<f64> {
     let figure = match row {
         Row::Yield => in_fiber(&runtime, move || yields(2, count)),
         Row::Rotate => in_fiber(&runtime, move || yields(STACKS.min(count as usize), count)),
-        Row::Hop => hop(&runtime, count),
+        Row::Hop => hop(&runtime, count, 0),
+        Row::Deep => hop(&runtime, count, DEEP),
         Row::Spawn => in_fiber(&runtime, move || {
             per_step(count, || (0..count).for_each(|n| assert!(spawn(move || n).join().is_ok())))
         }),
@@ -44,8 +49,7 @@ pub(super) fn run(row: Row, count: u64, workers: usize) -> Option<f64> {
                 fibers.into_iter().for_each(|fiber| fiber.join().expect("it only waits"));
             })
         }),
-        Row::Parked => parked(&runtime, count),
-        Row::Switch | Row::Echo | Row::EchoMany => return None,
+        _ => return None,
     };
     // The process ends, and what unwinding a million fibers takes is of no interest.
     std::mem::forget(runtime);
@@ -78,16 +82,28 @@ fn yields(fibers: usize, count: u64) -> f64 {
     })
 }
 
-fn hop(runtime: &Runtime, count: u64) -> f64 {
+/// Calls `work` below this many frames.
+#[inline(never)]
+fn below(frames: u32, work: &mut dyn FnMut()) {
+    if frames == 0 {
+        return work();
+    }
+    let frame = black_box([frames; 16]);
+    below(frames - 1, work);
+    black_box(&frame);
+}
+
+fn hop(runtime: &Runtime, count: u64, frames: u32) -> f64 {
     let rounds = count / RING as u64 + 1;
     let (first, mut inbox) = channel(1);
     for _ in 0..RING {
         let (outbox, next) = channel(1);
         let receiver = std::mem::replace(&mut inbox, next);
-        drop(
-            runtime
-                .spawn(move || receiver.iter().for_each(|token: u64| outbox.send(token).expect("the ring is whole"))),
-        );
+        drop(runtime.spawn(move || {
+            below(frames, &mut || {
+                receiver.iter().for_each(|token: u64| outbox.send(token).expect("the ring is whole"));
+            });
+        }));
     }
     in_fiber(runtime, move || {
         // The first round starts the fibers.
@@ -102,14 +118,16 @@ fn hop(runtime: &Runtime, count: u64) -> f64 {
     })
 }
 
-fn parked(runtime: &Runtime, count: u64) -> f64 {
-    let before = memory();
-    let mut fibers: Vec<_> = (0..count).map(|_| runtime.spawn(park)).collect();
-    // The last one to start has started once it is woken and ends.
-    let last = fibers.pop().expect("there are some");
-    last.fiber().unpark();
-    last.join().expect("it only parks");
-    (memory() - before) / count as f64
+pub(super) fn parked(count: u64) -> Vec<f64> {
+    let runtime = start(1);
+    waiting(count, || {
+        let mut fibers: Vec<_> = (0..count).map(|_| runtime.spawn(park)).collect();
+        // The last one to start has started once it is woken and ends.
+        let last = fibers.pop().expect("there are some");
+        last.fiber().unpark();
+        last.join().expect("it only parks");
+        (fibers, runtime)
+    })
 }
 
 pub(super) fn serve(listener: net::TcpListener, workers: usize) {

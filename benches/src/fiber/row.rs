@@ -11,27 +11,54 @@ pub(super) enum Row {
     Yield,
     /// A token passes from channel to channel.
     Hop,
+    /// The same, with a hundred frames below each wait, beside none.
+    Deep,
     /// A fiber is spawned and joined, one after the other.
     Spawn,
     /// Fibers are spawned together, and joined when all are there: no stack is used again.
     Fresh,
-    /// Fibers wait; the figure is the memory of each.
+    /// Fibers wait: the memory of each, the time until all do, and the mappings.
     Parked,
+    /// Units wait in the engine for one of 10,000 fibers, which wait as well: the memory of the process for each unit.
+    Units,
     /// An echo server with 100 connections.
     Echo,
     /// An echo server with 10,000 connections.
     EchoMany,
+    /// Reads of 4 KiB at scattered places of a file that is cached, 32 at a time.
+    ReadHot,
+    /// The same where nothing is cached, each place once.
+    ReadCold,
+    /// The command fetches from slow servers, all at once.
+    Fetch,
 }
 
 /// The coroutines of [`Row::Rotate`]: nearly as many as the mappings of a process allow where each has two.
 pub(super) const STACKS: usize = 30_000;
 
+/// The fibers of [`Row::Units`].
+pub(super) const WAITING: usize = 10_000;
+
 /// The members of [`Row::Hop`]'s ring.
 pub(super) const RING: usize = 403;
 
 impl Row {
-    pub(super) const ALL: [Row; 9] =
-        [Row::Switch, Row::Rotate, Row::Yield, Row::Hop, Row::Spawn, Row::Fresh, Row::Parked, Row::Echo, Row::EchoMany];
+    pub(super) const ALL: [Row; 14] = [
+        Row::Switch,
+        Row::Rotate,
+        Row::Yield,
+        Row::Hop,
+        Row::Deep,
+        Row::Spawn,
+        Row::Fresh,
+        Row::Parked,
+        Row::Units,
+        Row::Echo,
+        Row::EchoMany,
+        Row::ReadHot,
+        Row::ReadCold,
+        Row::Fetch,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -39,11 +66,16 @@ impl Row {
             Row::Rotate => "rotate",
             Row::Yield => "yield",
             Row::Hop => "hop",
+            Row::Deep => "deep",
             Row::Spawn => "spawn",
             Row::Fresh => "fresh",
             Row::Parked => "parked",
+            Row::Units => "units",
             Row::Echo => "echo",
             Row::EchoMany => "echo-many",
+            Row::ReadHot => "read-hot",
+            Row::ReadCold => "read-cold",
+            Row::Fetch => "fetch",
         }
     }
 
@@ -51,23 +83,38 @@ impl Row {
         Self::ALL.into_iter().find(|row| row.name() == name)
     }
 
-    /// The title, in lower case.
-    pub(super) fn title(self) -> &'static str {
+    /// The titles of the row's figures, in lower case, with their units.
+    pub(super) fn figures(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Row::Switch => "a resume and a suspend",
-            Row::Rotate => "a switch, over 30,000 stacks in turn",
-            Row::Yield => "a yield, two in turn",
-            Row::Hop => "a hop around 403 channels",
-            Row::Spawn => "a spawn and a join, one after the other",
-            Row::Fresh => "a spawn and a join, all at once",
-            Row::Parked => "memory of one that waits, with page tables",
-            Row::Echo => "an echo of 64 bytes, 100 connections",
-            Row::EchoMany => "an echo of 64 bytes, 10,000 connections",
+            Row::Switch => &[("a resume and a suspend", "ns")],
+            Row::Rotate => &[("a switch, over 30,000 stacks in turn", "ns")],
+            Row::Yield => &[("a yield, two in turn", "ns")],
+            Row::Hop => &[("a hop around 403 channels", "ns")],
+            Row::Deep => &[("a hop around 403 channels, 100 frames deep", "ns")],
+            Row::Spawn => &[("a spawn and a join, one after the other", "ns")],
+            Row::Fresh => &[("a spawn and a join, all at once", "ns")],
+            Row::Parked => &[
+                ("memory of one that waits, with page tables", "bytes"),
+                ("a spawn of a million that wait", "ns"),
+                ("mappings of a process in which a million wait", "mappings"),
+            ],
+            Row::Units => &[("memory of a unit, a million of which wait for 10,000 fibers", "bytes")],
+            Row::Echo => &[("an echo of 64 bytes, 100 connections", "ns")],
+            Row::EchoMany => &[("an echo of 64 bytes, 10,000 connections", "ns")],
+            Row::ReadHot => &[
+                ("a read of 4 KiB, cached, 32 at a time", "ns"),
+                ("processor time of a read of 4 KiB, cached, 32 at a time", "ns"),
+            ],
+            Row::ReadCold => &[
+                ("a read of 4 KiB, not cached, 32 at a time", "ns"),
+                ("processor time of a read of 4 KiB, not cached, 32 at a time", "ns"),
+            ],
+            Row::Fetch => &[
+                ("a fetch from 10,000 servers that answer after 10 s", "s"),
+                ("memory of a fetch from 10,000 servers, with page tables", "bytes"),
+                ("threads of a fetch from 10,000 servers", "threads"),
+            ],
         }
-    }
-
-    pub(super) fn unit(self) -> &'static str {
-        if self == Row::Parked { "bytes" } else { "ns" }
     }
 
     /// The steps of a run, the fibers of one, or its connections.
@@ -75,17 +122,27 @@ impl Row {
         match self {
             Row::Switch | Row::Yield => 5_000_000,
             Row::Rotate => 3_000_000,
-            Row::Hop => 400_000,
+            Row::Hop | Row::Deep => 400_000,
             Row::Spawn => 300_000,
             Row::Fresh => 20_000,
-            Row::Parked => 1_000_000,
+            Row::Parked | Row::Units | Row::ReadHot => 1_000_000,
             Row::Echo => 100,
-            Row::EchoMany => 10_000,
+            Row::EchoMany | Row::Fetch => 10_000,
+            Row::ReadCold => 1 << 17,
         }
     }
 
     pub(super) fn quick_count(self) -> u64 {
-        if self == Row::EchoMany { 200 } else { (self.count() / 1000).max(20) }
+        if matches!(self, Row::EchoMany | Row::Fetch) { 200 } else { (self.count() / 1000).max(20) }
+    }
+
+    /// The blocks of 4 KiB in the file that is read.
+    pub(super) fn file_blocks(self, count: u64) -> Option<u64> {
+        match self {
+            Row::ReadHot => Some(count.next_power_of_two().min(1 << 14)),
+            Row::ReadCold => Some(count.next_power_of_two()),
+            _ => None,
+        }
     }
 
     /// Whether it is an echo server's, with `count` connections.
@@ -104,7 +161,12 @@ impl Row {
             Row::Yield | Row::Spawn => on_one(&["millstream", "may", "tokio", "go", "threads"]),
             Row::Fresh => on_one(&schedulers),
             // may maps a stack for each, and the kernel has no room for the mappings of a million.
-            Row::Parked => on_one(&["millstream", "tokio", "go"]),
+            Row::Parked | Row::Units => on_one(&["millstream", "tokio", "go"]),
+            Row::Deep => on_one(&["millstream", "shallow"]),
+            Row::ReadHot | Row::ReadCold => {
+                on_one(&["millstream", "readiness", "nonblocking", "blocking", "threads", "fio"])
+            }
+            Row::Fetch => on_one(&["millstream", "threads"]),
             Row::Hop => on_one_and_two.chain([("threads", 1)]).collect(),
             Row::Echo => on_one_and_two.chain([("epoll", 1), ("threads", 1)]).collect(),
             // The memory of ten thousand threads is not what the row is about.

@@ -2,14 +2,15 @@
 
 use std::net;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
-use super::alone::{memory, per_step};
-use super::row::{RING, Row};
+use super::alone::{memory, per_step, waiting};
+use super::row::{RING, Row, WAITING};
 
 /// A runtime of one thread is the one that runs nothing else.
 fn start(workers: usize) -> Runtime {
@@ -50,7 +51,6 @@ pub(super) fn run(row: Row, count: u64, workers: usize) -> Option<f64> {
                 }
             });
         }),
-        Row::Parked => runtime.block_on(parked(count)),
         _ => return None,
     })
 }
@@ -79,23 +79,40 @@ async fn hop(count: u64) -> f64 {
     began.elapsed().as_nanos() as f64 / (rounds * RING as u64) as f64
 }
 
-async fn parked(count: u64) -> f64 {
-    let before = memory();
-    let release = Arc::new(Notify::new());
-    let tasks: Vec<_> = (0..count)
-        .map(|_| {
-            let release = Arc::clone(&release);
-            tokio::spawn(async move { release.notified().await })
+pub(super) fn parked(count: u64) -> Vec<f64> {
+    let runtime = start(1);
+    waiting(count, || {
+        runtime.block_on(async {
+            let release = Arc::new(Notify::new());
+            let wait = |_| {
+                let release = Arc::clone(&release);
+                tokio::spawn(async move { release.notified().await })
+            };
+            let tasks: Vec<_> = (0..count).map(wait).collect();
+            // Tasks run in the order in which they were spawned.
+            tokio::spawn(async {}).await.expect("it only returns");
+            tasks
         })
-        .collect();
-    for _ in 0..10 {
-        tokio::task::yield_now().await;
-    }
-    // Tasks run in the order in which they were spawned.
-    tokio::spawn(async {}).await.expect("it only returns");
-    let figure = (memory() - before) / count as f64;
-    drop(tasks);
-    figure
+    })
+}
+
+/// The memory of the process for each of `count` tasks, of which 10,000 have a permit and wait, and the others wait for one.
+pub(super) fn units(count: u64) -> f64 {
+    start(1).block_on(async {
+        let (release, permits) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(WAITING)));
+        let wait = |_| {
+            let (release, permits) = (Arc::clone(&release), Arc::clone(&permits));
+            tokio::spawn(async move {
+                let _permit = permits.acquire().await.expect("it stays open");
+                release.notified().await;
+            })
+        };
+        let tasks: Vec<_> = (0..count).map(wait).collect();
+        tokio::spawn(async {}).await.expect("it only returns");
+        let figure = memory() / count as f64;
+        std::mem::forget(tasks);
+        figure
+    })
 }
 
 pub(super) fn serve(listener: net::TcpListener, workers: usize) {
@@ -110,6 +127,25 @@ pub(super) fn serve(listener: net::TcpListener, workers: usize) {
                     if stream.write_all(&buf[..bytes]).await.is_err() {
                         break;
                     }
+                }
+            });
+        }
+    });
+}
+
+/// Serves a page to each client, `late` after its request.
+pub(super) fn serve_pages(listener: net::TcpListener, late: Duration) {
+    const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+    start(1).block_on(async move {
+        listener.set_nonblocking(true).expect("a listener");
+        let listener = TcpListener::from_std(listener).expect("a listener");
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut buf = [0; 4096];
+                // Requests are short, and come whole.
+                if matches!(stream.read(&mut buf).await, Ok(1..)) {
+                    tokio::time::sleep(late).await;
+                    let _ = stream.write_all(PAGE).await;
                 }
             });
         }
