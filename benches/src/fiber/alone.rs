@@ -28,6 +28,11 @@ pub fn be(task: &str) -> Result<(), Error> {
             fetch::serve();
             return Ok(());
         }
+        ("threads", Row::Fetch) => {
+            // Its last number is the server's port.
+            fetch::on_threads(count, u16::try_from(workers).map_err(|_| unknown())?);
+            return Ok(());
+        }
         (peer, Row::ReadHot | Row::ReadCold) => Some(read::run(peer, row, count)?.to_vec()),
         ("millstream", Row::Parked) => Some(ours::parked(count)),
         ("tokio", Row::Parked) => Some(tokio_peer::parked(count)),

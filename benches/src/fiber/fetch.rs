@@ -1,9 +1,9 @@
-//! The command fetches from slow servers, with a fiber or a thread for each request.
+//! The command fetches from slow servers, with a fiber for each request, beside a bare program with a thread for each.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Read;
-use std::net::TcpListener;
+use std::io::{Read, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -22,8 +22,7 @@ const TIME: Duration = Duration::from_secs(10);
 /// The time between two looks at the command's memory.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Fetches `count` pages at once, with a fiber for each or, as the peer, a thread. Returns the seconds, the memory of the
-/// command and its threads, each at its most.
+/// Fetches `count` pages at once. Returns the seconds, the memory of the command or the peer and its threads, each at its most.
 pub(super) fn measure(
     peer: &str,
     server: &[String],
@@ -31,29 +30,56 @@ pub(super) fn measure(
     args: &Args,
     folder: &Path,
 ) -> Result<Vec<f64>, Error> {
-    let millstream = exec::millstream(args)?;
     let (_server, port) = Server::start(server)?;
+    let mut command = match peer {
+        "threads" => {
+            let mut command = Command::new(&server[0]);
+            command.args(["fiber", "--alone", &format!("threads fetch {count} {port}")]);
+            command
+        }
+        _ => millstream(&exec::millstream(args)?, port, count, folder)?,
+    };
+    let program = Path::new(&server[0]);
+    let began = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map_err(Error::at(program))?;
+    let (memory, threads) = watch(&mut child).map_err(Error::at(program))?;
+    let (seconds, status) = (began.elapsed().as_secs_f64(), child.wait().map_err(Error::at(program))?);
+    if status.success() {
+        Ok(vec![seconds, memory, threads])
+    } else {
+        Err(Error::new(format!("{command:?} ended with {status}")))
+    }
+}
+
+/// The command with a flow that fetches pages from this port.
+fn millstream(program: &Path, port: u16, count: u64, folder: &Path) -> Result<Command, Error> {
     let (flow, lines) = (folder.join("fetch.toml"), folder.join("urls"));
     let urls = (0..count).fold(String::new(), |mut text, number| {
         let _ = writeln!(text, "http://127.0.0.1:{port}/{number}");
         text
     });
-    let workers = if peer == "threads" { format!("workers = \"0..{count}\"") } else { format!("fibers = {count}") };
     fs::write(&lines, urls).map_err(Error::at(&lines))?;
-    fs::write(&flow, flow_file(count, &workers)).map_err(Error::at(&flow))?;
-    let began = Instant::now();
-    let mut command = Command::new(&millstream);
-    command.arg("run").arg(&flow).arg(&lines).arg("--quiet").stdin(Stdio::null()).stdout(Stdio::null());
-    let mut child = command.spawn().map_err(Error::at(&millstream))?;
-    let (most_memory, most_threads) = watch(&mut child).map_err(Error::at(&millstream))?;
-    let status = child.wait().map_err(Error::at(&millstream))?;
-    if !status.success() {
-        return Err(Error::new(format!("{command:?} ended with {status}")));
-    }
-    Ok(vec![began.elapsed().as_secs_f64(), most_memory, most_threads])
+    fs::write(&flow, flow_file(count)).map_err(Error::at(&flow))?;
+    let mut command = Command::new(program);
+    command.arg("run").arg(&flow).arg(&lines).arg("--quiet");
+    Ok(command)
 }
 
-fn flow_file(count: u64, workers: &str) -> String {
+/// Fetches `count` pages from this port, with a thread for each.
+pub(super) fn on_threads(count: u64, port: u16) {
+    raise_descriptors();
+    let fetch = move || {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the server listens");
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("the server reads");
+        let mut page = Vec::new();
+        stream.read_to_end(&mut page).expect("the server answers");
+        assert!(page.ends_with(b"hello"));
+    };
+    let threads: Vec<_> = (0..count).map(|_| thread::spawn(fetch)).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("the page is fetched"));
+}
+
+fn flow_file(count: u64) -> String {
     format!(
         r#"name = "fetch"
 inflight = {count}
@@ -66,7 +92,7 @@ name = "get"
 op = "http-get"
 url = "{{line}}"
 needs = {{ net = 1 }}
-{workers}
+fibers = {count}
 timeout = "60s"
 [[stage]]
 name = "blake3"

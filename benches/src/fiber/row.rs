@@ -110,9 +110,9 @@ impl Row {
                 ("processor time of a read of 4 KiB, not cached, 32 at a time", "ns"),
             ],
             Row::Fetch => &[
-                ("a fetch from 10,000 servers that answer after 10 s", "s"),
-                ("memory of a fetch from 10,000 servers, with page tables", "bytes"),
-                ("threads of a fetch from 10,000 servers", "threads"),
+                ("a fetch from 9,000 servers that answer after 10 s", "s"),
+                ("memory of a fetch from 9,000 servers, with page tables", "bytes"),
+                ("threads of a fetch from 9,000 servers", "threads"),
             ],
         }
     }
@@ -127,7 +127,9 @@ impl Row {
             Row::Fresh => 20_000,
             Row::Parked | Row::Units | Row::ReadHot => 1_000_000,
             Row::Echo => 100,
-            Row::EchoMany | Row::Fetch => 10_000,
+            Row::EchoMany => 10_000,
+            // A page has two descriptors, and some systems allow a process 20,000.
+            Row::Fetch => 9000,
             Row::ReadCold => 1 << 17,
         }
     }

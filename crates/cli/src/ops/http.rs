@@ -12,6 +12,7 @@
 //! the new host (see [`redirect`]). A request that changes something is repeated only where the server says that it may be, and for
 //! no other server. The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
 
+mod buffers;
 mod early;
 mod redirect;
 mod retry_after;

@@ -15,11 +15,12 @@ use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{
-    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, RustlsConnector,
-    TcpConnector, Transport,
+    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, NextTimeout, RustlsConnector, TcpConnector,
+    Transport,
 };
 use ureq::{Agent, Error, Timeout};
 
+use super::buffers::GrowingBuffers;
 use super::early::ReadsEarlyAnswers;
 
 /// The minimum time for one of several addresses.
@@ -78,7 +79,7 @@ impl<In: Transport> Connector<In> for Connects {
         if details.config.no_delay() {
             stream.set_nodelay(true)?;
         }
-        let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
+        let buffers = GrowingBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
         Ok(Some(Either::B(Connection { stream, buffers })))
     }
 }
@@ -125,7 +126,7 @@ fn limit(timeout: NextTimeout) -> Result<Option<Duration>, Error> {
 /// A connection whose waits suspend the fiber.
 struct Connection {
     stream: TcpStream,
-    buffers: LazyBuffers,
+    buffers: GrowingBuffers,
 }
 
 impl fmt::Debug for Connection {
@@ -150,7 +151,9 @@ impl Transport for Connection {
         let timeout = timeout.for_write();
         self.stream.set_write_timeout(limit(timeout)?)?;
         let output = &self.buffers.output()[..amount];
-        self.stream.write_all(output).map_err(|error| Self::told(error, timeout))
+        self.stream.write_all(output).map_err(|error| Self::told(error, timeout))?;
+        self.buffers.sent();
+        Ok(())
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
