@@ -616,6 +616,7 @@ fn a_field_that_no_expression_has_a_group_for_is_refused_with_the_nearest_one() 
 #[test]
 fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
     let parse = "[[stage]]\nname = \"parse\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '^(?<host>\\S+)'\n";
+    let other = "[[stage]]\nname = \"other\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '^(?<word>\\S+)'\n";
     let split = "[[stage]]\nname = \"split\"\nop = \"split\"\nby = \"lines\"\n";
     let copy = "[[stage]]\nname = \"both\"\nop = \"copy\"\nto = [\"a\", \"b\"]\n\
                 [[stage]]\nname = \"a\"\nop = \"sha256\"\nnext = \"join\"\n\
@@ -636,6 +637,7 @@ fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
         (&[copy], "copy.b.sha256", "has no value here"),
         (&[parse, gather], "json.host", "a group of `group` has {key}, {count} and {items}"),
         (&[parse, gather], "line", "a group of `group` has {key}, {count} and {items}"),
+        (&[parse, gather], "mode", "a group of `group` has {key}, {count} and {items}"),
         (&[split, parse, family], "json.host", "has no value here"),
     ] {
         says(&file(stages, field), &[&format!("`{{{field}}}`"), words, "f.toml:"]);
@@ -645,6 +647,7 @@ fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
     for (stages, field) in [
         (&[parse, split][..], "parent.json.host"),
         (&[parse, split], "json.host"),
+        (&[parse, split, other], "json.host"),
         (&[copy], "copy.b.json.first"),
         (&[copy], "copy.a.sha256"),
         (&[parse, copy], "copy.a.json.host"),

@@ -342,8 +342,9 @@ impl Graph<'_> {
     /// The named groups of the expressions of the `parse` stages before this one whose fields a unit still has here; `None`
     /// if there is no such stage, or one of them reads JSON, whose members are not known.
     fn groups_before(&self, index: usize) -> Option<Vec<String>> {
-        // A later parse replaces all fields. A gathered unit may have those of its parent, from before that parse.
-        let may_replace = !self.gathers_before(index);
+        // A later parse replaces all fields. A piece, and a gathered unit, may have those of its parent, from before that
+        // parse.
+        let may_replace = !self.gathers_before(index) && !self.splits_before(index, |_| true);
         let parses = |stage: usize| self.nodes[stage].may_be("parse");
         let mut expressions = Vec::new();
         for earlier in (0..self.nodes.len()).filter(|&earlier| parses(earlier) && self.after[earlier][index]) {

@@ -2,8 +2,8 @@
 //!
 //! Read [`cycle`] first: a worker's loop, in the order of a unit's path. Its steps are `admit` or `pulling`, `grant`
 //! (with `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Some work spans several of them: `splitting`
-//! acts in grant, dispatch and settle, `gathering` in settle and wake, `growing` in run and grant; `dropping` stands
-//! beside admit. The steps call the methods of the parts:
+//! acts in grant, dispatch and settle, `onward` in run, `gathering` in settle and wake, `growing` in run and grant;
+//! `dropping` stands beside admit. The steps call the methods of the parts:
 //!
 //! | part | keeps |
 //! | --- | --- |
@@ -40,6 +40,7 @@ pub(crate) mod intake;
 mod ledger;
 mod life;
 mod observe;
+mod onward;
 pub(crate) mod pace;
 mod pulling;
 pub(crate) mod run;

@@ -49,13 +49,11 @@ impl State {
         // Permits go back first, and exceptions are settled next; the remaining units then move on together. No grant
         // happens in between: `grant_all` sees all that the batch gave back at once.
         let first = batch.stage;
-        self.end_advance(std::mem::take(&mut settlement.advance));
         if let Some(note) = batch.note.take() {
             self.crew.notes_mut().forget(note);
         }
-        let (units, mut rows) = (batch.units, std::mem::take(&mut batch.rows));
+        let (units, rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
-        let stage = self.count_stage_runs(units, settlement).unwrap_or(first);
         // Children come before their parents' verdicts, so that a parent which ends has its children counted.
         if let Some(brood) = batch.brood.take() {
             self.take_in(*brood, first, now);
@@ -63,6 +61,24 @@ impl State {
         for permit in permits {
             self.grants.release(permit, &mut self.timers, now);
         }
+        self.settle_rows(rows, units, first, settlement, now);
+        debug_assert!({
+            self.ledger.assert_conserved(self.intake.budget().in_flight());
+            true
+        });
+    }
+
+    /// Settles units that began together in the stage `first`, and were `units` then. Returns the last stage they ran in.
+    pub(super) fn settle_rows(
+        &mut self,
+        mut rows: VecDeque<Row>,
+        units: usize,
+        first: u16,
+        settlement: &mut Settlement,
+        now: u64,
+    ) -> u16 {
+        self.end_advance(std::mem::take(&mut settlement.advance));
+        let stage = self.count_stage_runs(units, settlement).unwrap_or(first);
         if !settlement.exceptions.is_empty() {
             rows = self.settle_exceptions(rows, stage, &mut settlement.exceptions, now);
         }
@@ -93,10 +109,7 @@ impl State {
             self.take_group_note(note, now);
         }
         self.stages.mark(stage);
-        debug_assert!({
-            self.ledger.assert_conserved(self.intake.budget().in_flight());
-            true
-        });
+        stage
     }
 
     /// Adds a batch's runs to the statistics of each stage it went through. Returns the last stage.
@@ -230,7 +243,7 @@ impl State {
                 self.units.record(&mut row).unfold(begun);
                 self.wait_for_room(row, stage, begun, now);
             }
-            Verdict::Unfolded => {
+            Verdict::Unfolded { .. } => {
                 self.stages.at_mut(stage).count_units(1);
                 self.leave(row, Parting::Retired, now);
             }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use super::claims::NO_STAGE;
 use super::grant::Woken;
-use super::run::brood::{Brood, Newborn};
+use super::run::brood::{Branch, Brood, Newborn};
 use super::state::State;
 use super::units::column::Row;
 use super::units::families::{Parting, Siblings};
@@ -91,13 +91,14 @@ impl State {
     /// Takes in the children of a run that has ended, and gives back what it did not use.
     pub(super) fn take_in(&mut self, brood: Brood, stage: u16, now: u64) {
         let ((units, bytes), (next_id, end_id)) = (brood.reserved(), brood.numbers());
-        let (mut born, unused) = brood.into_parts();
-        self.stages.at_mut(stage).size_brood(units, born.len() as u64);
+        let children = brood.children();
+        let (mut born, branches, unused) = brood.into_parts();
+        self.stages.at_mut(stage).size_brood(units, children);
         let budget = self.intake.budget_mut();
         budget.unreserve(units, bytes);
         budget.give_ids_back(end_id, end_id - next_id);
-        budget.add_units(born.len() as u64);
-        self.ledger.split(born.len() as u64);
+        budget.add_units(children);
+        self.ledger.split(children);
         self.units.free_rows(unused.into_iter());
         let mut siblings = Siblings::default();
         for Newborn { row, bytes, .. } in &mut born {
@@ -110,7 +111,20 @@ impl State {
                 siblings.add(parent.row, |parent, children| self.units.families().add_children(parent, children));
             }
         }
+        for Branch { rows, bytes, .. } in &branches {
+            self.intake.budget_mut().admit_bytes(*bytes);
+            // Those of a family whose group has gone on name no parent any more.
+            for row in rows {
+                let Some(parent) = self.units.look(row).parent() else { continue };
+                siblings.add(parent.row, |parent, children| self.units.families().add_children(parent, children));
+            }
+        }
         siblings.end(|parent, children| self.units.families().add_children(parent, children));
+        for Branch { first, rows, units, rested, mut settlement, .. } in branches {
+            self.stages.at_mut(first).count_arrivals_in_chain(units as u64);
+            let last = self.settle_rows(rows, units, first, &mut settlement, now);
+            self.stages.at_mut(last).count_units(rested);
+        }
         let mut together = self.units.take_list();
         let mut to = NO_STAGE;
         for Newborn { row, to: goes_to, .. } in born {

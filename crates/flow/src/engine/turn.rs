@@ -8,8 +8,10 @@ use super::crew::turn_slot::{DispatchedBatch, Finished, TurnSlot};
 use super::dispatch::Job;
 use super::intake::source::{PullEnd, PullOrder};
 use super::intake::staging::Staging;
+use super::onward::take_children_on;
 use super::pace::{CHAIN_NS, TURN_BATCHES, TURN_NS};
 use super::run::advance::Advance;
+use super::run::brood::Brood;
 use super::run::settlement::{Run, Settlement, retire_early};
 use super::run::witness::{Ran, Track};
 use super::state::State;
@@ -42,6 +44,8 @@ pub(super) struct Hands<'a> {
     rows: Vec<Row>,
     staging: Arc<Staging>,
     pocket: Pocket,
+    /// It split a unit in its last turn.
+    has_split: bool,
     /// Settlements for reuse.
     settlements: Vec<Settlement>,
     /// Its turn, for threads that look at the flow; workers of blocking stages have none.
@@ -62,6 +66,7 @@ impl<'a> Hands<'a> {
             rows: Vec::new(),
             staging: Arc::new(Staging::new()),
             pocket: Pocket::default(),
+            has_split: false,
             settlements: Vec::new(),
             turn: (post == Post::Shared).then(Arc::default),
             track: shared.track(post),
@@ -119,13 +124,14 @@ impl<'a> Hands<'a> {
     #[inline]
     pub(super) fn dispatch(&mut self, state: &mut State) -> Option<Task> {
         let now = self.now;
-        let stage = match state.choose(self.post, now)? {
+        let stage = match state.choose(self.post, std::mem::take(&mut self.has_split), now)? {
             Job::Batch(stage) => stage,
             Job::Pull { in_place } => {
                 return state.begin_pull(&mut self.rows, &self.staging, in_place, now).map(Task::Pull);
             }
         };
         let lead = state.dispatch(stage, self.turn.as_ref(), true, now)?;
+        self.has_split = lead.brood.is_some();
         if let Some(turn) = lead.turn.as_ref().filter(|_| lead.soon && lead.plain) {
             let (mut turn_ns, mut units) = (state.stages.at(stage).takes_ns(lead.units), lead.units);
             for _ in 1..TURN_BATCHES {
@@ -217,7 +223,7 @@ impl<'a> Hands<'a> {
     }
 }
 
-/// Runs a batch in its stage, and on through the open stages that follow.
+/// Runs a batch in its stage, and on through the open stages that follow; so do its children.
 fn run_through(
     shared: &Shared,
     batch: &mut DispatchedBatch,
@@ -225,24 +231,51 @@ fn run_through(
     mut track: Option<&mut (dyn Track + 'static)>,
     began_ns: u64,
 ) {
+    let &mut DispatchedBatch { stage, plain, time_each, .. } = batch;
+    let turn = batch.turn.as_deref();
+    let rows = batch.rows.make_contiguous();
+    let chain = Chain { stage, plain, time_each, began_ns };
+    run_chain(shared, chain, rows, batch.brood.as_deref_mut(), turn, settlement, track.as_deref_mut());
+    if let (Some(brood), Some(turn)) = (batch.brood.as_deref_mut(), turn) {
+        take_children_on(shared, rows, brood, settlement, turn, track);
+    }
+}
+
+/// The beginning of a chain.
+pub(super) struct Chain {
+    pub(super) stage: u16,
+    /// All its units are plain (see `Record`).
+    pub(super) plain: bool,
+    pub(super) time_each: bool,
+    pub(super) began_ns: u64,
+}
+
+/// Runs units in a stage, and on through the open stages that follow if they have a turn.
+pub(super) fn run_chain(
+    shared: &Shared,
+    chain: Chain,
+    rows: &mut [Row],
+    mut brood: Option<&mut Brood>,
+    turn: Option<&TurnSlot>,
+    settlement: &mut Settlement,
+    mut track: Option<&mut (dyn Track + 'static)>,
+) {
+    let Chain { mut stage, plain: all_plain, time_each: times_each, began_ns } = chain;
     let site = shared.site();
     let mut started_ns = began_ns;
-    settlement.plain = batch.plain;
+    settlement.plain = all_plain;
     settlement.lighter = false;
-    settlement.keys.clear();
-    let mut stage = batch.stage;
-    if let Some(turn) = &batch.turn {
+    if let Some(turn) = turn {
         turn.go(stage);
     }
-    let rows = batch.rows.make_contiguous();
-    let brood = &mut batch.brood;
     let advance = Advance::new(shared, rows.len());
     let mut goes_on = false;
     loop {
         let first_timing = settlement.timings.len();
+        settlement.keys.clear();
         // A time limit counts from the unit's own start.
-        let time_each = batch.time_each || site.stage(stage).timeout.is_some();
-        let plain = batch.plain && settlement.plain;
+        let time_each = times_each || site.stage(stage).timeout.is_some();
+        let plain = all_plain && settlement.plain;
         let room = brood.as_deref_mut();
         let mut run = Run { site, advance: &advance, stage, plain, time_each, started_ns, settlement, brood: room };
         shared.lane(stage).run(rows, &mut run);
@@ -252,7 +285,7 @@ fn run_through(
             track.ran(&Ran { site, stage, began_ns, goes_on, plain, rows, settlement, first_timing, brood });
         }
         settlement.advance = advance.bytes();
-        let Some(turn) = &batch.turn else { return };
+        let Some(turn) = turn else { return };
         let next = settlement.to;
         goes_on = settlement.exceptions.is_empty()
             && next != NO_STAGE

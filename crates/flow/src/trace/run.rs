@@ -75,7 +75,7 @@ impl End {
             Verdict::Requeue { pause_ns, .. } => End::Requeue { pause_ns },
             Verdict::AwaitMemory { .. } => End::AwaitMemory,
             Verdict::Unfold { .. } => End::Unfold,
-            Verdict::Unfolded => End::Unfolded,
+            Verdict::Unfolded { .. } => End::Unfolded,
             Verdict::Rest { .. } => End::Hold,
             Verdict::Join => End::Join,
             Verdict::LeftBehind => End::Left,

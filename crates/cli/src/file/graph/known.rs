@@ -196,7 +196,7 @@ impl<'g, 'a> Search<'g, 'a> {
     fn of_group(&mut self, stage: usize, by: &GatherBy, field: &Field) -> Answer {
         let ask = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         match field {
-            Field::Count | Field::Items | Field::Size | Field::Mode | Field::Input | Field::Param(_) => Answer::Yes,
+            Field::Count | Field::Items | Field::Size | Field::Input | Field::Param(_) => Answer::Yes,
             Field::Key if matches!(by, GatherBy::Key(_)) => Answer::Yes,
             Field::Part | Field::Parent(_) => ask(field),
             Field::Json(_) | Field::Set(_) | Field::Copy(..) => {

@@ -3,6 +3,9 @@
 //! Their rows and numbers are taken under the flow's mutex before the run, and the room for them is reserved, so the
 //! worker needs no lock for a child.
 
+use std::collections::VecDeque;
+
+use super::settlement::Settlement;
 use crate::engine::units::column::Row;
 use crate::engine::units::stamp::Stamp;
 
@@ -14,6 +17,33 @@ pub(crate) struct Newborn {
     pub(crate) bytes: u64,
 }
 
+/// Children that have gone on together in the turn of their parents.
+pub(crate) struct Branch {
+    /// The stage where they began.
+    pub(crate) first: u16,
+    /// The units that are to be settled.
+    pub(crate) rows: VecDeque<Row>,
+    /// The number that began, which are children, or groups of children.
+    pub(crate) units: usize,
+    /// Their bytes when they were born.
+    pub(crate) bytes: u64,
+    /// The number of those that held a group open, and have gone on in another branch.
+    pub(crate) rested: u64,
+    pub(crate) settlement: Settlement,
+}
+
+impl Branch {
+    pub(crate) fn new(first: u16) -> Self {
+        let (rows, settlement) = (VecDeque::new(), Settlement::default());
+        Branch { first, rows, units: 0, bytes: 0, rested: 0, settlement }
+    }
+
+    pub(crate) fn add(&mut self, row: Row, bytes: u64) {
+        self.rows.push_back(row);
+        self.bytes += bytes;
+    }
+}
+
 pub(crate) struct Brood {
     /// Free rows for further children.
     rows: Vec<Row>,
@@ -22,6 +52,9 @@ pub(crate) struct Brood {
     end_id: u64,
     /// The children so far, those of one parent together.
     born: Vec<Newborn>,
+    /// Children that have gone on, and their number.
+    branches: Vec<Branch>,
+    gone_on: u64,
     bytes: u64,
     max_bytes: u64,
     /// The reserved room, in units and bytes.
@@ -34,7 +67,8 @@ impl Brood {
     pub(crate) fn new(rows: Vec<Row>, first: Stamp, max_bytes: u64) -> Self {
         let reserved = (rows.len() as u64, max_bytes);
         let end_id = first.id() + reserved.0;
-        Brood { born: Vec::with_capacity(rows.len()), rows, next: first, end_id, bytes: 0, max_bytes, reserved }
+        let (born, branches) = (Vec::with_capacity(rows.len()), Vec::new());
+        Brood { rows, next: first, end_id, born, branches, gone_on: 0, bytes: 0, max_bytes, reserved }
     }
 
     /// Whether another child may come. The first child alone may weigh more than the whole brood should.
@@ -71,7 +105,6 @@ impl Brood {
     }
 
     /// The rows of the children so far.
-    #[cfg(feature = "trace")]
     pub(crate) fn born(&self) -> impl Iterator<Item = &Row> {
         self.born.iter().map(|newborn| &newborn.row)
     }
@@ -86,9 +119,32 @@ impl Brood {
         self.reserved
     }
 
-    /// The children, and the rows that were not used.
-    pub(crate) fn into_parts(self) -> (Vec<Newborn>, Vec<Row>) {
-        (self.born, self.rows)
+    /// Takes the children out that `take` does not give back.
+    pub(crate) fn take_out(&mut self, take: impl FnMut(Newborn) -> Option<Newborn>) {
+        let born = std::mem::take(&mut self.born);
+        self.gone_on += born.len() as u64;
+        self.born.extend(born.into_iter().filter_map(take));
+        self.gone_on -= self.born.len() as u64;
+    }
+
+    /// Whether the last child made it heavier than it should be.
+    pub(crate) fn is_overweight(&self) -> bool {
+        self.bytes > self.max_bytes
+    }
+
+    /// Notes the children that have gone on.
+    pub(crate) fn go_on(&mut self, branches: Vec<Branch>) {
+        self.branches = branches;
+    }
+
+    /// The number of children, those that have gone on among them.
+    pub(crate) fn children(&self) -> u64 {
+        self.born.len() as u64 + self.gone_on
+    }
+
+    /// The children, those that have gone on, and the rows that were not used.
+    pub(crate) fn into_parts(self) -> (Vec<Newborn>, Vec<Branch>, Vec<Row>) {
+        (self.born, self.branches, self.rows)
     }
 }
 
@@ -108,7 +164,8 @@ mod tests {
         assert!(stamp.id() == 8 && brood.has_room());
         brood.add(Newborn { row, to: 0, bytes: 6 });
         assert!(!brood.has_room());
-        let (born, unused) = brood.into_parts();
-        assert_eq!((born.len(), unused.len()), (2, 1));
+        assert_eq!(brood.children(), 2);
+        let (born, branches, unused) = brood.into_parts();
+        assert_eq!((born.len(), branches.len(), unused.len()), (2, 0, 1));
     }
 }

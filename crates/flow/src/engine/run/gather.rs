@@ -18,10 +18,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::front::{Front, mix};
 use super::lane::{Code, Lane};
-use super::settlement::{Run, StageRun, Verdict};
+use super::settlement::{Run, Settlement, StageRun, Verdict};
 use crate::contain::{Contained, contain, drop_panic};
 use crate::cx::Cx;
-use crate::engine::claims::{GATHERED, NO_STAGE};
+use crate::engine::claims::{GATHERED, NO_STAGE, UNDECIDED};
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::groups::{GroupNote, GroupRules};
 use crate::engine::units::record::UnitRef;
@@ -98,21 +98,44 @@ struct At<'a, G, K, Out>(Option<Entered<'a, G, K, Out>>);
 struct Entered<'a, G, K, Out> {
     place: usize,
     shard: MutexGuard<'a, Shard<G, K, Out>>,
+    /// The group that the last member joined, out of its table as long as the worker stays: the next member mostly joins
+    /// the same one. Only of a stage whose keys are the flow's own.
+    last: Option<(Key<K>, Group<G>)>,
 }
 
-impl<'a, G, K, Out> At<'a, G, K, Out> {
+impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
     /// The shard of this key, which the worker stays in until it leaves.
-    fn enter<In, X>(&mut self, lane: &'a GatherLane<In, G, K, Out, X>, key: &Key<K>) -> &mut Shard<G, K, Out> {
+    fn enter<In, X>(&mut self, lane: &'a GatherLane<In, G, K, Out, X>, key: &Key<K>) -> &mut Entered<'a, G, K, Out> {
         let place = lane.place(key);
         if self.0.as_ref().is_some_and(|entered| entered.place != place) {
             // Two mutexes at once could be a circle.
             self.leave();
         }
-        &mut self.0.get_or_insert_with(|| Entered { place, shard: lane.lock(place) }).shard
+        self.0.get_or_insert_with(|| Entered { place, shard: lane.lock(place), last: None })
     }
 
     fn leave(&mut self) {
-        self.0 = None;
+        if let Some(mut entered) = self.0.take() {
+            entered.put_back();
+        }
+    }
+}
+
+impl<G, K: Eq, Out> Entered<'_, G, K, Out> {
+    /// The open group of this key, which is the flow's own.
+    fn last(&mut self, key: &Key<K>) -> Option<&mut Group<G>> {
+        if !self.last.as_ref().is_some_and(|(last, _)| last.is(key)) {
+            self.put_back();
+            self.last = self.shard.open.remove_entry(key);
+        }
+        self.last.as_mut().map(|(_, group)| group)
+    }
+
+    /// Puts the group that the last member joined back into its table.
+    fn put_back(&mut self) {
+        if let Some((key, group)) = self.last.take() {
+            self.shard.open.insert(key, group);
+        }
     }
 }
 
@@ -129,6 +152,18 @@ enum KeyKind<K> {
     /// The number of the parent.
     Parent(u64),
     Of(K),
+}
+
+impl<K> Key<K> {
+    /// Whether both are the same, of keys that are the flow's own.
+    #[inline]
+    fn is(&self, other: &Self) -> bool {
+        match (&self.of, &other.of) {
+            (KeyKind::All, KeyKind::All) => true,
+            (KeyKind::Parent(one), KeyKind::Parent(other)) => one == other,
+            _ => false,
+        }
+    }
 }
 
 impl<K> Hash for Key<K> {
@@ -196,9 +231,30 @@ impl<G> Group<G> {
 
 /// The end of a unit's run.
 enum Ended {
-    /// The unit has joined a group, and nothing else is to be done for it.
-    Joined,
+    /// Nothing else is to be done for the unit: it has joined a group ([`GATHERED`]), or it is a group that goes on, or
+    /// retires, with this weight.
+    Moves {
+        to: u16,
+        bytes: u64,
+    },
     As(Verdict),
+}
+
+impl Ended {
+    const JOINED: Self = Ended::Moves { to: GATHERED, bytes: 0 };
+
+    /// Notes the end of the unit at `place`: most units of a batch move to the same place.
+    fn note(self, place: u32, settlement: &mut Settlement) {
+        let verdict = match self {
+            Ended::Moves { to, .. } if to == settlement.to => return,
+            Ended::Moves { to, .. } if settlement.to == UNDECIDED => return settlement.to = to,
+            Ended::Moves { to: GATHERED, .. } => Verdict::Join,
+            Ended::Moves { to: NO_STAGE, .. } => Verdict::Retire,
+            Ended::Moves { to, bytes } => Verdict::Go { stage: to, bytes: Some(bytes) },
+            Ended::As(verdict) => verdict,
+        };
+        settlement.exceptions.push((place, verdict));
+    }
 }
 
 impl<In, G, K, Out, X> Lane for GatherLane<In, G, K, Out, X>
@@ -213,14 +269,11 @@ where
         let site = run.site;
         let units = rows.len() as u64;
         let mut clock = run.started_ns;
-        run.settlement.to = GATHERED;
+        run.settlement.to = UNDECIDED;
         run.settlement.plain = run.plain;
         let mut at = At(None);
         for (place, row) in (0..).zip(&mut *rows) {
-            let ended = self.run_unit(row, run, &mut at);
-            if let Ended::As(verdict) = ended {
-                run.settlement.exceptions.push((place, verdict));
-            }
+            self.run_unit(row, run, &mut at).note(place, run.settlement);
             if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
                 // A unit whose key was not computed has none.
                 run.settlement.keys.resize(place as usize + 1, 0);
@@ -248,6 +301,10 @@ where
             Some(group) => self.input_of(*group),
             None => self.front.take_input(row),
         }
+    }
+
+    fn gathers_families(&self) -> bool {
+        matches!(self.gather.key, KeyOf::Parent(_))
     }
 
     fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any> {
@@ -292,7 +349,7 @@ where
         }
         if self.front.cell(row).is_none() {
             at.leave();
-            return Ended::As(self.end_group(row, run));
+            return self.end_group(row, run);
         }
         if let Some(refused) = self.refusal(row, run) {
             at.leave();
@@ -351,7 +408,7 @@ where
         let site = run.site;
         // SAFETY: the code below uses `row` for columns of payloads only, as long as this handle is used.
         let unit = unsafe { UnitRef::new(site.records(), row) };
-        let (attempts, bytes) = if run.plain { (0, 0) } else { (unit.look().attempts(), unit.look().bytes()) };
+        let (attempts, bytes) = if run.plain { (0, 0) } else { (unit.look().attempts(), unit.look().own_bytes()) };
         let input = self.front.cell(row).as_ref().expect("a granted unit has its payload");
         let of = match &self.gather.key {
             KeyOf::All(_) => Some(KeyKind::All),
@@ -373,7 +430,7 @@ where
             at.leave();
             let mut group = self.begin(site.next_group());
             let mut unit = self.add(&mut group, row, cx, bytes)?;
-            return Ok(Ended::As(self.go_on(Box::new(group.close()), row, &mut unit, run)));
+            return Ok(self.go_on(Box::new(group.close()), row, &mut unit, run));
         };
         let hash = match &of {
             KeyKind::All => 0,
@@ -387,16 +444,20 @@ where
         let key = Key { hash, of };
         // The code of other keys must not run under the mutex.
         let stays = !matches!(self.gather.key, KeyOf::By(_));
-        let shard = at.enter(self, &key);
-        if let Some(group) = shard.open.get_mut(&key) {
+        let entered = at.enter(self, &key);
+        let group = if stays { entered.last(&key) } else { entered.shard.open.get_mut(&key) };
+        if let Some(group) = group {
             let unit = self.add(group, row, cx, bytes)?;
             let full = self.is_full(group);
             let grown = self.grown(group);
             if full || grown > 0 {
                 note_joined(group, grown, full, run);
             }
-            if full && let Some(group) = shard.open.remove(&key) {
-                shard.full.insert(group.number, Box::new(group.close()));
+            if full {
+                entered.put_back();
+                if let Some(group) = entered.shard.open.remove(&key) {
+                    entered.shard.full.insert(group.number, Box::new(group.close()));
+                }
             }
             if !stays {
                 at.leave();
@@ -405,10 +466,11 @@ where
         }
         let mut group = self.begin(site.next_group());
         let mut unit = self.add(&mut group, row, cx, bytes)?;
-        group.told_bytes = bytes;
+        // What is charged to the unit is charged for the group from now on.
+        group.told_bytes = if run.plain { 0 } else { unit.look().bytes() };
         if self.is_full(&group) {
             at.leave();
-            return Ok(Ended::As(self.go_on(Box::new(group.close()), row, &mut unit, run)));
+            return Ok(self.go_on(Box::new(group.close()), row, &mut unit, run));
         }
         let grown = self.grown(&mut group);
         if grown > 0 {
@@ -416,8 +478,12 @@ where
         }
         let number = group.number;
         *self.held(row) = Some(Held { key: key.clone(), group: number });
-        shard.open.insert(key, group);
-        at.leave();
+        if stays {
+            entered.last = Some((key, group));
+        } else {
+            entered.shard.open.insert(key, group);
+            at.leave();
+        }
         self.drop_input(row);
         self.end_ticket(row, &unit);
         Ok(Ended::As(Verdict::Rest { group: number }))
@@ -470,10 +536,10 @@ where
         self.drop_input(row);
         let is_ticketed = self.end_ticket(row, unit);
         if run.plain && !unit.is_touched() {
-            return Ended::Joined;
+            return Ended::JOINED;
         }
         run.settlement.plain = false;
-        if unit.look().moves_on() && !is_ticketed { Ended::Joined } else { Ended::As(Verdict::Join) }
+        if unit.look().moves_on() && !is_ticketed { Ended::JOINED } else { Ended::As(Verdict::Join) }
     }
 
     fn drop_input(&self, row: &mut Row) {
@@ -516,13 +582,13 @@ where
     X: Route<Out>,
 {
     /// Ends the group that the unit holds open: the group goes on in its place.
-    fn end_group(&self, row: &mut Row, run: &mut Run<'_>) -> Verdict {
+    fn end_group(&self, row: &mut Row, run: &mut Run<'_>) -> Ended {
         let Some(group) = contain(|| self.take_group(row)).flatten() else {
             let lost = Failure::permanent("the group is lost: the comparison of its key panics");
-            return self.front.fail(&lost, row, run);
+            return Ended::As(self.front.fail(&lost, row, run));
         };
         if let Some(refused) = self.refusal(row, run) {
-            return self.fail_group(&Failure::permanent(refused), group, row, run);
+            return Ended::As(self.fail_group(&Failure::permanent(refused), group, row, run));
         }
         // SAFETY: the code below uses `row` for columns of payloads only, as long as this handle is used.
         let mut unit = unsafe { UnitRef::new(run.site.records(), row) };
@@ -530,13 +596,7 @@ where
     }
 
     /// Sends the group to its exit as this unit.
-    fn go_on(
-        &self,
-        mut group: Box<Closed<G, Out>>,
-        row: &mut Row,
-        unit: &mut UnitRef<'_>,
-        run: &mut Run<'_>,
-    ) -> Verdict {
+    fn go_on(&self, mut group: Box<Closed<G, Out>>, row: &mut Row, unit: &mut UnitRef<'_>, run: &mut Run<'_>) -> Ended {
         let aimed = catch_unwind(AssertUnwindSafe(|| {
             self.close(&mut group);
             match &*group.value {
@@ -548,18 +608,18 @@ where
             Ok(Some(aim)) => aim,
             Ok(None) => {
                 let lost = Failure::permanent("the group is lost: the code that maps it has panicked");
-                return self.fail_group(&lost, group, row, run);
+                return Ended::As(self.fail_group(&lost, group, row, run));
             }
             Err(panic) => {
                 let failure = Failure::panic(&*panic);
                 drop_panic(panic);
-                return self.fail_group(&failure, group, row, run);
+                return Ended::As(self.fail_group(&failure, group, row, run));
             }
         };
         if aim.stage != NO_STAGE && run.site.is_abandoned() {
             self.keep(group, row);
             self.front.tickets.abandoned(row);
-            return Verdict::LeftBehind;
+            return Ended::As(Verdict::LeftBehind);
         }
         let Closed { value, number, notes, told_bytes, .. } = *group;
         // A group that was full at once has had no holder.
@@ -572,9 +632,21 @@ where
         }
         let Value::Mapped(out) = value.into_inner() else { unreachable!("it was aimed above") };
         contain(|| self.exit.land(out, aim, row, false));
+        let bytes = aim.bytes.unwrap_or(told_bytes);
+        let only_moves = unit.look().moves_on();
         match aim.stage {
-            NO_STAGE => Verdict::Retire,
-            stage => Verdict::Go { stage, bytes: Some(aim.bytes.unwrap_or(told_bytes)) },
+            NO_STAGE if !only_moves => Ended::As(Verdict::Retire),
+            stage if stage != NO_STAGE && (!only_moves || bytes > unit.look().bytes()) => {
+                Ended::As(Verdict::Go { stage, bytes: Some(bytes) })
+            }
+            to => {
+                run.settlement.plain = false;
+                if to != NO_STAGE {
+                    run.settlement.lighter |= bytes != unit.look().bytes();
+                    unit.set_next_bytes(bytes);
+                }
+                Ended::Moves { to, bytes }
+            }
         }
     }
 

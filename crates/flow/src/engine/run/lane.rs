@@ -24,6 +24,10 @@ pub trait Lane: Send + Sync {
     fn run(&self, rows: &mut [Row], run: &mut Run<'_>);
     /// Takes a unit's payload out of its cell, for a dead letter.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>>;
+    /// Whether the stage gathers the children of one parent.
+    fn gathers_families(&self) -> bool {
+        false
+    }
     /// A unit's payload, as it waits for the stage. The caller has the unit, and no code changes it meanwhile.
     fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any>;
 }

@@ -33,8 +33,8 @@ pub(crate) enum Verdict {
     Requeue { bytes: Option<u64>, pause_ns: u64 },
     /// The unit was split, and more children may follow; `begun` says that there was one already.
     Unfold { begun: bool },
-    /// The unit was split, and leaves when its children have.
-    Unfolded,
+    /// The unit was split, and leaves when its children have; `whole` says that this run has brought out all of them.
+    Unfolded { whole: bool },
     /// The unit has opened the group of this number, and rests until it is closed.
     Rest { group: u64 },
     /// The unit has joined a group, and leaves.

@@ -12,6 +12,7 @@ use super::brood::{Brood, Newborn};
 use super::front::{Front, late};
 use super::lane::{Code, Lane};
 use super::settlement::{Run, StageRun, Verdict};
+use super::site::Site;
 use crate::contain::{contain, drop_panic};
 use crate::cx::Cx;
 use crate::engine::claims::{NO_STAGE, UNDECIDED};
@@ -56,6 +57,28 @@ struct SplitLane<In, I: IntoIterator, F, X> {
     exit: X,
 }
 
+/// The clock of a run: read once for several children, unless each has a time limit.
+struct Clock {
+    read_ns: u64,
+    /// The number of children since then.
+    unread: u64,
+    /// The number of children between two readings.
+    stride: u64,
+}
+
+impl Clock {
+    /// Reads the clock. Returns the time since the last reading.
+    fn read(&mut self, site: &Site, limit_ns: u64) -> u64 {
+        let now = site.now();
+        let took_ns = now - self.read_ns;
+        if limit_ns == u64::MAX {
+            self.stride = (READ_CLOCK_NS * self.unread / took_ns.max(1)).clamp(1, MAX_STRIDE);
+        }
+        (self.read_ns, self.unread) = (now, 0);
+        took_ns
+    }
+}
+
 /// The children that a unit still has in it.
 struct Opened<C> {
     children: C,
@@ -74,18 +97,25 @@ where
     fn run(&self, rows: &mut [Row], run: &mut Run<'_>) {
         let site = run.site;
         let brood = run.brood.take().expect("a stage that splits runs with room for children");
-        let (mut clock, until_ns) = (run.started_ns, run.started_ns + PULL_NS);
+        let (units, until_ns) = (rows.len() as u64, run.started_ns + PULL_NS);
+        let mut clock = Clock { read_ns: run.started_ns, unread: 0, stride: 1 };
         run.settlement.to = UNDECIDED;
         run.settlement.plain = false;
         for (place, row) in (0..).zip(&mut *rows) {
-            let verdict = self.run_unit(row, brood, clock, until_ns, run);
+            let began_ns = clock.read_ns;
+            let verdict = self.run_unit(row, brood, &mut clock, until_ns, run);
             run.settlement.exceptions.push((place, verdict));
-            let now = site.now();
-            run.settlement.timings.push((now - clock, 1));
-            clock = now;
+            if run.time_each {
+                clock.read_ns = site.now();
+                run.settlement.timings.push((clock.read_ns - began_ns, 1));
+            }
         }
-        run.settlement.ended_ns = clock;
-        let (busy_ns, timed) = (clock - run.started_ns, run.settlement.timings.len());
+        let ended_ns = if run.time_each { clock.read_ns } else { site.now() };
+        if !run.time_each {
+            run.settlement.timings.push(((ended_ns - run.started_ns) / units.max(1), units));
+        }
+        run.settlement.ended_ns = ended_ns;
+        let (busy_ns, timed) = (ended_ns - run.started_ns, run.settlement.timings.len());
         run.settlement.stage_runs.push(StageRun { stage: run.stage, busy_ns, timed });
     }
 
@@ -124,16 +154,17 @@ where
     }
 
     /// Brings out children of the unit until it has no more, the brood is full, or the time is over.
-    fn run_unit(&self, row: &mut Row, brood: &mut Brood, began_ns: u64, until_ns: u64, run: &Run<'_>) -> Verdict {
+    fn run_unit(&self, row: &mut Row, brood: &mut Brood, clock: &mut Clock, until_ns: u64, run: &Run<'_>) -> Verdict {
         let site = run.site;
         if let Some(refused) = self.refusal(row, run) {
             return self.front.fail(&Failure::permanent(refused), row, run);
         }
         let limit_ns = site.stage(run.stage).timeout.map_or(u64::MAX, nanos);
-        let mut clock = began_ns;
-        // The clock is read once for several children, unless each has a time limit.
-        let (mut untimed, mut stride) = (0, 1);
+        if limit_ns != u64::MAX {
+            clock.stride = 1;
+        }
         let before = brood.len();
+        let begins = self.cell(row).is_none();
         let parent = self.parent_of(row, run);
         loop {
             if site.is_abandoned() {
@@ -142,10 +173,10 @@ where
                 return Verdict::LeftBehind;
             }
             // A run brings out at least one child if there is room.
-            if !brood.has_room() || (clock >= until_ns && brood.len() > before) {
+            if !brood.has_room() || (clock.read_ns >= until_ns && brood.len() > before) {
                 return Verdict::Unfold { begun: self.has_begun(row) };
             }
-            let more = match catch_unwind(AssertUnwindSafe(|| self.bring_out(row, parent, brood, clock, run))) {
+            let more = match catch_unwind(AssertUnwindSafe(|| self.bring_out(row, parent, brood, clock.read_ns, run))) {
                 Ok(more) => more,
                 Err(panic) => {
                     let failure = Failure::panic(&*panic);
@@ -153,29 +184,22 @@ where
                     Err(failure)
                 }
             };
-            untimed += 1;
-            if untimed < stride && matches!(more, Ok(true)) {
-                continue;
-            }
-            let now = site.now();
             match more {
-                Ok(true) if now - clock > limit_ns => {
-                    let limit = Duration::from_nanos(limit_ns);
-                    let message = format!(
-                        "a child took {:.1?}, over the time limit of {limit:?}",
-                        Duration::from_nanos(now - clock)
-                    );
-                    return self.fail(Failure::timeout(message), row, run);
-                }
-                Ok(true) if limit_ns == u64::MAX => {
-                    stride = (READ_CLOCK_NS * untimed / (now - clock).max(1)).clamp(1, MAX_STRIDE);
-                    untimed = 0;
-                }
                 Ok(true) => {}
-                Ok(false) => return self.end(row, run),
+                Ok(false) => return self.end(begins, row, run),
                 Err(failure) => return self.fail(failure, row, run),
             }
-            clock = now;
+            clock.unread += 1;
+            if clock.unread < clock.stride {
+                continue;
+            }
+            let took_ns = clock.read(site, limit_ns);
+            if took_ns > limit_ns {
+                let limit = Duration::from_nanos(limit_ns);
+                let took = Duration::from_nanos(took_ns);
+                let message = format!("a child took {took:.1?}, over the time limit of {limit:?}");
+                return self.fail(Failure::timeout(message), row, run);
+            }
         }
     }
 
@@ -258,7 +282,7 @@ where
     }
 
     /// Ends a unit that has no more children in it.
-    fn end(&self, row: &mut Row, run: &Run<'_>) -> Verdict {
+    fn end(&self, whole: bool, row: &mut Row, run: &Run<'_>) -> Verdict {
         self.close(row);
         let input = self.front.cell(row).take();
         contain(|| drop(input));
@@ -267,7 +291,7 @@ where
         if unit.look().is_ticketed() {
             contain(|| self.front.tickets.unfinished(row, Unfinished::Split));
         }
-        Verdict::Unfolded
+        Verdict::Unfolded { whole }
     }
 
     fn fail(&self, failure: Failure, row: &mut Row, run: &Run<'_>) -> Verdict {

@@ -12,6 +12,13 @@ impl OpenStages {
         OpenStages((0..stages).map(|_| AtomicU32::new(0)).collect())
     }
 
+    /// The most units that may go on to `stage` together; 0: none, or it is no stage.
+    #[inline]
+    pub(crate) fn most_units(&self, stage: u16) -> usize {
+        // Relaxed: a hint that publishes nothing.
+        self.0.get(usize::from(stage)).map_or(0, |units| units.load(Ordering::Relaxed) as usize)
+    }
+
     /// Whether a batch of this many units may go on to `stage`.
     #[inline]
     pub(crate) fn is_open(&self, stage: u16, units: usize) -> bool {

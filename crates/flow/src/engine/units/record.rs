@@ -122,6 +122,12 @@ impl Record {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
     }
 
+    /// The weight of the unit itself: in a chain, more than that may be charged to it.
+    #[inline]
+    pub(crate) fn own_bytes(&self) -> u64 {
+        if self.is_reserved { self.bytes } else { self.base_bytes }
+    }
+
     /// The unit may exceed the byte budget.
     pub(crate) fn is_privileged(&self) -> bool {
         self.privileged

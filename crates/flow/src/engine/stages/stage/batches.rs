@@ -46,7 +46,6 @@ impl StageState {
     pub(in crate::engine::stages) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
             && self.splits.is_none()
-            && self.groups.is_none()
             && !self.blocking
             && self.batch.wait.is_zero()
             && self.workers.ceiling >= max_threads
