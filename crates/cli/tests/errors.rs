@@ -614,6 +614,13 @@ fn a_field_that_no_expression_has_a_group_for_is_refused_with_the_nearest_one() 
 }
 
 #[test]
+fn units_of_lines_that_have_no_payload_are_told_of_both_ways_to_one() {
+    let read = "`op = \"read\"` where that is the path of a file";
+    says(&flow("", "", "op = \"print\""), &["`payload = \"{path}\\n\"` for the text of the unit itself", read]);
+    says(&flow("", "", "op = \"sha256\""), &["`payload = \"{path}\"` for the text of the unit itself", read]);
+}
+
+#[test]
 fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
     let parse = "[[stage]]\nname = \"parse\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '^(?<host>\\S+)'\n";
     let other = "[[stage]]\nname = \"other\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '^(?<word>\\S+)'\n";

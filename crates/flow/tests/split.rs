@@ -536,3 +536,23 @@ fn storm(seed: u64) {
         assert!(report.retired >= leaves.load(Ordering::Relaxed), "seed {seed}");
     }
 }
+
+#[test]
+fn children_that_grow_keep_the_byte_budget_although_their_parent_is_alone() {
+    let mut flow = Flow::builder::<()>("grow");
+    flow.memory(1000).inflight(1).workers(2);
+    let (split, grow, end, done) = (flow.inlet("split"), flow.inlet("grow"), flow.inlet("end"), flow.retire());
+    flow.split(split, |_: &mut u64, _| Ok([0_u64; 3].map(Ok))).to(grow);
+    flow.update(grow, |bytes: &mut u64, cx| {
+        cx.reserve(400)?;
+        *bytes = 400;
+        Ok(())
+    })
+    .bytes(|bytes: &u64| *bytes)
+    .idempotent()
+    .to(end);
+    flow.stage(end, |_: &mut u64, _| Ok(())).to(done);
+    let report = flow.build(split).unwrap().run(0..2000);
+    assert_eq!((report.retired, report.left), (2000 + 6000, 0));
+    assert!(report.peak_bytes_in_flight <= 1000, "{}", report.peak_bytes_in_flight);
+}

@@ -122,11 +122,15 @@ pub(super) fn check(
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
             let message = format!("units come to `{}` without a payload, but `{}` takes one", stage.name, op.name());
             let problem = Problem::new(message).at(stage.op_span.clone(), "has nothing to take");
+            // `print` adds no end of line.
+            let end = if matches!(op, OpSpec::Print { .. }) { "\\n" } else { "" };
             problems.push(problem.help(if walks {
-                "add a stage with `op = \"read\"` before it"
+                "add a stage with `op = \"read\"` before it".to_owned()
             } else {
-                "add a stage before it: `op = \"set\"` with `payload = \"{path}\"` for the text of the unit itself, `op = \"read\"` \
-                 where that is the path of a file"
+                format!(
+                    "add a stage before it: `op = \"set\"` with `payload = \"{{path}}{end}\"` for the text of the unit itself, \
+                     `op = \"read\"` where that is the path of a file"
+                )
             }));
         }
     }

@@ -22,19 +22,19 @@ pub(super) enum Job {
 }
 
 impl State {
-    /// Chooses the next job of a free thread of this post. `has_split` says that it comes from splitting a unit.
+    /// Chooses the next job of a free thread of this post.
     #[inline]
-    pub(super) fn choose(&self, post: Post, has_split: bool, now: u64) -> Option<Job> {
+    pub(super) fn choose(&self, post: Post, now: u64) -> Option<Job> {
         if !self.life.dispatches() {
             return None;
         }
         match post {
             Post::Stage(stage) => self.stages.at(stage).can_dispatch(now).then_some(Job::Batch(stage)),
-            Post::Shared => self.choose_shared(has_split, now),
+            Post::Shared => self.choose_shared(now),
         }
     }
 
-    fn choose_shared(&self, has_split: bool, now: u64) -> Option<Job> {
+    fn choose_shared(&self, now: u64) -> Option<Job> {
         let taken = self.stages.busy_beyond_floors() + self.intake.pulls_in_place();
         let spare = taken < self.crew.shared_workers();
         let choice = self.stages.choose(spare, now);
@@ -43,9 +43,7 @@ impl State {
         let has_priority = !spare || choice.below_floor || choice.passed_over_ns > PATIENCE_NS;
         let has_room = |nth| self.intake.budget().is_half_free(nth);
         let ahead = || self.stages.choose_split(self.crew.shared_workers(), has_room, now);
-        // The children that a worker has just brought out are in its core's cache: it runs them, and another worker splits.
-        let runs_children = has_split && self.crew.shared_workers() > 1 && choice.stage.is_some();
-        let stage = if has_priority || runs_children { choice.stage } else { ahead().or(choice.stage) };
+        let stage = if has_priority { choice.stage } else { ahead().or(choice.stage) };
         let batch = stage.map(Job::Batch);
         let Some(source) = self.intake.source().filter(|_| !choice.below_floor) else { return batch };
         let pull = Job::Pull { in_place: spare };

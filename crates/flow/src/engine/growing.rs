@@ -22,7 +22,7 @@ impl State {
         let budget = self.intake.budget_mut();
         let before = record.bytes();
         let fits = budget.fits((total_bytes - before).into());
-        let grows = fits || record.is_privileged() || budget.in_flight() == 1 || !may_wait;
+        let grows = fits || record.is_privileged() || budget.has_one_unit() || !may_wait;
         if grows {
             budget.grow(before, total_bytes);
             record.reweigh(total_bytes);

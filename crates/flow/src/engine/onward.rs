@@ -5,11 +5,14 @@
 //! it has run. A family that is brought out, and comes to one group, in the same turn is whole there: its group goes on as
 //! well, and the scheduler hears of all of it at once, when the turn is settled.
 //!
-//! A unit that has more children in it goes back to the scheduler first, so that another worker can bring them out.
+//! A unit that has more children in it goes back to the scheduler first, so that another worker can bring them out. So do
+//! children whose work is worth another worker's wake-up.
 
 use std::collections::VecDeque;
 
+use super::claims::GATHERED;
 use super::crew::turn_slot::TurnSlot;
+use super::pace::WAKE_NS;
 use super::run::brood::{Branch, Brood, Newborn};
 use super::run::settlement::{Settlement, Verdict};
 use super::run::witness::Track;
@@ -55,13 +58,26 @@ pub(super) fn take_children_on(
     if brood.is_overweight() || settlement.exceptions.iter().any(has_more) {
         return;
     }
-    let mut branches = branches(shared, brood);
-    if branches.is_empty() {
+    let takes_ns = brood.born().map(|newborn| shared.open_stages().unit_ns(newborn.to)).sum::<u64>();
+    if takes_ns > WAKE_NS {
         return;
     }
-    let mut now = settlement.ended_ns;
-    for branch in &mut branches {
-        now = run_branch(shared, branch, turn, now, track.as_deref_mut());
+    let mut waiting = branches(shared, brood).into_iter();
+    let (mut branches, mut now) = (Vec::with_capacity(waiting.len() + 1), settlement.ended_ns);
+    while now.saturating_sub(settlement.ended_ns) <= WAKE_NS
+        && let Some(mut branch) = waiting.next()
+    {
+        now = run_branch(shared, &mut branch, turn, now, track.as_deref_mut());
+        branches.push(branch);
+    }
+    for Branch { first: to, rows, .. } in waiting {
+        for mut row in rows {
+            let bytes = shared.site().records().record(&mut row).bytes();
+            brood.give_back(Newborn { row, to, bytes });
+        }
+    }
+    if branches.is_empty() {
+        return;
     }
     let mut families = families(shared, parents, brood, &mut branches, settlement);
     if let Some(mut groups) = take_whole_groups(shared, &mut families, &mut branches) {
@@ -129,7 +145,7 @@ fn families(
         let (parent, stage) = (parent.number(), u16::MAX);
         families.push(Family { parent, above, whole, children: 0, gathered: 0, stage, holder: None, holders: 0 });
     }
-    for parent in brood.born().filter_map(|row| records.look(row).parent()) {
+    for parent in brood.born().filter_map(|newborn| records.look(&newborn.row).parent()) {
         let of_it = families.iter_mut().filter(|family| family.parent == parent.row);
         of_it.for_each(|family| family.whole = false);
     }
@@ -148,7 +164,8 @@ fn families(
             let family = &mut families[at];
             family.children += 1;
             let rests = matches!(exception, Some(Verdict::Rest { .. }));
-            if !gathers || !(rests || exception.is_none()) || (family.gathered > 0 && family.stage != stage) {
+            let joins = exception.is_none() && settlement.to == GATHERED;
+            if !gathers || !(rests || joins) || (family.gathered > 0 && family.stage != stage) {
                 continue;
             }
             family.stage = stage;

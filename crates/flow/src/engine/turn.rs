@@ -44,8 +44,6 @@ pub(super) struct Hands<'a> {
     rows: Vec<Row>,
     staging: Arc<Staging>,
     pocket: Pocket,
-    /// It split a unit in its last turn.
-    has_split: bool,
     /// Settlements for reuse.
     settlements: Vec<Settlement>,
     /// Its turn, for threads that look at the flow; workers of blocking stages have none.
@@ -66,7 +64,6 @@ impl<'a> Hands<'a> {
             rows: Vec::new(),
             staging: Arc::new(Staging::new()),
             pocket: Pocket::default(),
-            has_split: false,
             settlements: Vec::new(),
             turn: (post == Post::Shared).then(Arc::default),
             track: shared.track(post),
@@ -124,14 +121,13 @@ impl<'a> Hands<'a> {
     #[inline]
     pub(super) fn dispatch(&mut self, state: &mut State) -> Option<Task> {
         let now = self.now;
-        let stage = match state.choose(self.post, std::mem::take(&mut self.has_split), now)? {
+        let stage = match state.choose(self.post, now)? {
             Job::Batch(stage) => stage,
             Job::Pull { in_place } => {
                 return state.begin_pull(&mut self.rows, &self.staging, in_place, now).map(Task::Pull);
             }
         };
         let lead = state.dispatch(stage, self.turn.as_ref(), true, now)?;
-        self.has_split = lead.brood.is_some();
         if let Some(turn) = lead.turn.as_ref().filter(|_| lead.soon && lead.plain) {
             let (mut turn_ns, mut units) = (state.stages.at(stage).takes_ns(lead.units), lead.units);
             for _ in 1..TURN_BATCHES {

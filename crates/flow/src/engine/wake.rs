@@ -24,7 +24,7 @@ impl State {
         for &stage in self.stages.blocking() {
             let post = Post::Stage(stage);
             let looking = self.crew.threads(post).looking(self.stages.at(stage).busy());
-            if looking == 0 && self.choose(post, false, now).is_some() {
+            if looking == 0 && self.choose(post, now).is_some() {
                 wakeups.workers.extend(self.call(post));
             }
         }
@@ -47,7 +47,7 @@ impl State {
     /// Whether a further shared thread would find work, and enough of it to be worth a wake-up: a small backlog is left
     /// to the worker that will be back soon.
     fn wants_shared_thread(&self, now: u64) -> bool {
-        self.choose(Post::Shared, false, now).is_some()
+        self.choose(Post::Shared, now).is_some()
             && (self.crew.threads(Post::Shared).has_alert()
                 || !self.crew.expects_one_soon()
                 || self.crew.watch_has_ended()

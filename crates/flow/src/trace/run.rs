@@ -5,6 +5,7 @@
 use super::bytes::{Numbers, put, put_difference};
 use super::ranges::Ranges;
 use crate::engine::claims::{Ask, GATHERED, NO_STAGE};
+use crate::engine::run::brood::{Brood, Newborn};
 use crate::engine::run::settlement::Verdict;
 use crate::engine::run::witness::Ran;
 use crate::engine::units::record::UnitRef;
@@ -372,9 +373,9 @@ fn hash_of(key: &str) -> u64 {
 }
 
 /// Returns the children that a run has produced. Children of one parent with consecutive numbers form one entry.
-fn children(ran: &Ran<'_>, brood: &crate::engine::run::brood::Brood) -> Vec<Born> {
+fn children(ran: &Ran<'_>, brood: &Brood) -> Vec<Born> {
     let mut born: Vec<Born> = Vec::new();
-    for row in brood.born() {
+    for Newborn { row, .. } in brood.born() {
         let id = ran.site.stamps().id(row);
         // SAFETY: the worker that ran the batch has the rows of its brood, and no other handle reaches their records.
         let unit = unsafe { UnitRef::new(ran.site.records(), row) };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use millstream_flow::{AfterFailure, Failure, Flow, Gather};
+use millstream_flow::{AfterFailure, Batch, Failure, Flow, Gather, select};
 
 use super::{collect, conserved, letters, sorted, sum};
 
@@ -154,4 +154,55 @@ fn parts_of_a_family_may_be_gathered_before_the_whole() {
     let groups = groups.lock().unwrap();
     assert_eq!(groups.len(), 1);
     assert!(groups[0].len() == 10 && groups[0].iter().all(|part| part.len() == 10));
+}
+
+#[test]
+fn families_that_run_on_in_one_turn_are_whole_and_counted() {
+    for (workers, batch) in [(1, 1), (2, 7), (2, 64)] {
+        let mut flow = Flow::builder::<u64>("forks");
+        flow.workers(workers).inflight(500);
+        let sums = collect(&mut flow);
+        let [outer, left, right, join, end] = ["outer", "left", "right", "join", "end"].map(|name| flow.inlet(name));
+        let done = flow.retire();
+        let batch = || Batch::of(batch);
+        let branch = |n: &u64| usize::from(n % 2 == 1);
+        flow.split(outer, |n: &mut u64, _| {
+            let n = *n;
+            Ok((0..n % 5).map(move |part| Ok(10 * n + part)))
+        })
+        .batch(batch())
+        .to(select(branch, [left.into(), right.into()]));
+        for stage in [left, right] {
+            flow.stage(stage, |n: &mut u64, _| Ok(*n)).batch(batch()).to(join);
+        }
+        flow.gather(join, sum().by_parent()).batch(batch()).to(end);
+        flow.stage(end, |sum: &mut u64, _| Ok(*sum)).batch(batch()).to(done);
+        let report = flow.build(outer).unwrap().run(0..5000);
+        conserved(&report);
+        let mut expected: Vec<u64> =
+            (0..5000).filter(|n| n % 5 > 0).map(|n| (0..n % 5).map(|p| 10 * n + p).sum()).collect();
+        expected.sort_unstable();
+        assert_eq!(sorted(&sums), expected);
+        // 2 children a unit on average; the first of each group comes to the stage again, as the group.
+        assert_eq!((report.split, report.gathered, report.left), (10_000, 6_000, 0));
+        let units: Vec<u64> = report.stages.iter().map(|stage| stage.units).collect();
+        assert_eq!((units[0], units[1] + units[2], units[3], units[4]), (5_000, 10_000, 14_000, 4_000));
+    }
+}
+
+#[test]
+fn a_part_that_is_full_in_the_turn_of_its_family_remains_a_child() {
+    let mut flow = Flow::builder::<(bool, Vec<u64>)>("parts");
+    flow.workers(1);
+    let parts = collect(&mut flow);
+    let (split, part, end, done) = (flow.inlet("split"), flow.inlet("part"), flow.inlet("end"), flow.retire());
+    // The first child fills a part by itself, and the second one opens another, which takes the parent's place.
+    flow.split(split, |n: &mut u64, _| Ok([*n, 1].map(Ok))).to(part);
+    let weight = |n: &u64| if *n == 1 { 1 } else { 100 };
+    flow.gather(part, Gather::into_vec().by_parent().bytes(100)).bytes(weight).to(end);
+    flow.stage(end, |part: &mut Vec<u64>, cx| Ok((cx.parent().is_some(), std::mem::take(part)))).to(done);
+    let report = flow.build(split).unwrap().run(2..2000);
+    conserved(&report);
+    let expected: Vec<_> = (2..2000).map(|_| (false, vec![1])).chain((2..2000).map(|n| (true, vec![n]))).collect();
+    assert!(sorted(&parts) == expected);
 }

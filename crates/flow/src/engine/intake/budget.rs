@@ -137,6 +137,11 @@ impl Budget {
             && self.room_for_bytes() >= self.max_bytes.div_ceil(2)
     }
 
+    /// Whether the flow has one unit, and none may be on its way into it.
+    pub(crate) fn has_one_unit(&self) -> bool {
+        self.in_flight + self.reserved.0 == 1
+    }
+
     /// Takes room for children that a run may bring out.
     pub(crate) fn reserve(&mut self, units: u64, bytes: u64) {
         self.reserved.0 += units;

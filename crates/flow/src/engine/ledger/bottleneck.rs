@@ -99,3 +99,30 @@ pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
 fn percent(part: f64) -> f64 {
     (part * 100.0).min(100.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::name;
+    use crate::Flow;
+
+    #[test]
+    fn a_brief_run_does_not_blame_its_source() {
+        let mut flow = Flow::builder::<()>("brief");
+        let (work, done) = (flow.inlet::<()>("work"), flow.retire());
+        flow.stage(work, |(): &mut (), _| Ok(())).to(done);
+        let flow = flow.build(work).unwrap();
+        let control = flow.control();
+        flow.run([(); 3]);
+        let mut snapshot = control.snapshot();
+        snapshot.stages.iter_mut().for_each(|stage| {
+            stage.busy_ns = 0;
+            stage.waited_for.clear();
+        });
+        let mut after = |wall_ns| {
+            snapshot.wall_ns = wall_ns;
+            name(&snapshot, 0)
+        };
+        assert_eq!(after(19_900_000), "nothing: the run was over in 19.9 ms");
+        assert_eq!(after(20_000_000), "the source: workers were busy only 0 % of the time");
+    }
+}

@@ -104,9 +104,9 @@ impl Brood {
         self.born.len()
     }
 
-    /// The rows of the children so far.
-    pub(crate) fn born(&self) -> impl Iterator<Item = &Row> {
-        self.born.iter().map(|newborn| &newborn.row)
+    /// The children so far that have not gone on.
+    pub(crate) fn born(&self) -> impl Iterator<Item = &Newborn> {
+        self.born.iter()
     }
 
     /// The number of the next child, and the one after the numbers that were taken for the brood.
@@ -125,6 +125,12 @@ impl Brood {
         self.gone_on += born.len() as u64;
         self.born.extend(born.into_iter().filter_map(take));
         self.gone_on -= self.born.len() as u64;
+    }
+
+    /// Takes a child back that does not go on after all.
+    pub(crate) fn give_back(&mut self, newborn: Newborn) {
+        self.gone_on -= 1;
+        self.born.push(newborn);
     }
 
     /// Whether the last child made it heavier than it should be.

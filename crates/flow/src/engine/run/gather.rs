@@ -5,20 +5,20 @@
 //! come. Up to that run further members may join, unless the group is full.
 //!
 //! Members join under the mutex of their group's shard, so those of different shards join at the same time. The members of a
-//! batch that join one group, or the groups of one parent, keep the mutex from one to the next.
+//! batch that join groups of one shard keep the mutex from one to the next.
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
+use std::hint::black_box;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::front::{Front, mix};
 use super::lane::{Code, Lane};
 use super::settlement::{Run, Settlement, StageRun, Verdict};
+use super::shards::{At, Closed, Group, Key, KeyKind, SHARDS, Shards, Value};
 use crate::contain::{Contained, contain, drop_panic};
 use crate::cx::Cx;
 use crate::engine::claims::{GATHERED, NO_STAGE, UNDECIDED};
@@ -30,9 +30,6 @@ use crate::failure::Failure;
 use crate::gather::{Add, Gather, KeyOf};
 use crate::need::MAX_AMOUNT;
 use crate::ticket::Unfinished;
-
-/// The number of shards of a stage whose groups have keys.
-const SHARDS: usize = 16;
 
 impl<In, G, K, Out> Code<In> for Gather<In, G, K, Out>
 where
@@ -48,11 +45,11 @@ where
     }
 
     fn lane<X: Route<Out>>(self, front: Front<In>, exit: X) -> Box<dyn Lane> {
-        let shards = if matches!(self.key, KeyOf::All(_)) { 1 } else { SHARDS };
+        let shards = Shards::new(!matches!(self.key, KeyOf::All(_)));
         Box::new(GatherLane {
             front,
             gather: Contained::new(self),
-            shards: (0..shards).map(|_| Mutex::default()).collect(),
+            shards,
             hasher: RandomState::new(),
             held: Column::new(),
             exit,
@@ -63,7 +60,7 @@ where
 struct GatherLane<In, G, K, Out, X> {
     front: Front<In>,
     gather: Contained<Gather<In, G, K, Out>>,
-    shards: Box<[Mutex<Shard<G, K, Out>>]>,
+    shards: Shards<G, K, Out>,
     hasher: RandomState,
     /// The groups that holders hold open.
     held: Column<Held<K>>,
@@ -75,158 +72,6 @@ struct Held<K> {
     key: Key<K>,
     /// The group's number.
     group: u64,
-}
-
-/// The groups of some keys.
-struct Shard<G, K, Out> {
-    /// A member of one of many groups finds it in memory that no cache holds. So it lies in the table itself.
-    open: HashMap<Key<K>, Group<G>, BuildHasherDefault<Hashed>>,
-    /// Groups that take no further member, by their numbers.
-    full: HashMap<u64, Box<Closed<G, Out>>>,
-}
-
-impl<G, K, Out> Default for Shard<G, K, Out> {
-    fn default() -> Self {
-        Shard { open: HashMap::default(), full: HashMap::default() }
-    }
-}
-
-/// The shard that the members of a batch join in.
-struct At<'a, G, K, Out>(Option<Entered<'a, G, K, Out>>);
-
-/// A shard that a worker has entered.
-struct Entered<'a, G, K, Out> {
-    place: usize,
-    shard: MutexGuard<'a, Shard<G, K, Out>>,
-    /// The group that the last member joined, out of its table as long as the worker stays: the next member mostly joins
-    /// the same one. Only of a stage whose keys are the flow's own.
-    last: Option<(Key<K>, Group<G>)>,
-}
-
-impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
-    /// The shard of this key, which the worker stays in until it leaves.
-    fn enter<In, X>(&mut self, lane: &'a GatherLane<In, G, K, Out, X>, key: &Key<K>) -> &mut Entered<'a, G, K, Out> {
-        let place = lane.place(key);
-        if self.0.as_ref().is_some_and(|entered| entered.place != place) {
-            // Two mutexes at once could be a circle.
-            self.leave();
-        }
-        self.0.get_or_insert_with(|| Entered { place, shard: lane.lock(place), last: None })
-    }
-
-    fn leave(&mut self) {
-        if let Some(mut entered) = self.0.take() {
-            entered.put_back();
-        }
-    }
-}
-
-impl<G, K: Eq, Out> Entered<'_, G, K, Out> {
-    /// The open group of this key, which is the flow's own.
-    fn last(&mut self, key: &Key<K>) -> Option<&mut Group<G>> {
-        if !self.last.as_ref().is_some_and(|(last, _)| last.is(key)) {
-            self.put_back();
-            self.last = self.shard.open.remove_entry(key);
-        }
-        self.last.as_mut().map(|(_, group)| group)
-    }
-
-    /// Puts the group that the last member joined back into its table.
-    fn put_back(&mut self) {
-        if let Some((key, group)) = self.last.take() {
-            self.shard.open.insert(key, group);
-        }
-    }
-}
-
-/// The key of a group, with its hash: a map that grows does not run the user code of its keys.
-#[derive(Clone, PartialEq, Eq)]
-struct Key<K> {
-    hash: u64,
-    of: KeyKind<K>,
-}
-
-#[derive(Clone, PartialEq, Eq)]
-enum KeyKind<K> {
-    All,
-    /// The number of the parent.
-    Parent(u64),
-    Of(K),
-}
-
-impl<K> Key<K> {
-    /// Whether both are the same, of keys that are the flow's own.
-    #[inline]
-    fn is(&self, other: &Self) -> bool {
-        match (&self.of, &other.of) {
-            (KeyKind::All, KeyKind::All) => true,
-            (KeyKind::Parent(one), KeyKind::Parent(other)) => one == other,
-            _ => false,
-        }
-    }
-}
-
-impl<K> Hash for Key<K> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-/// The hasher of keys that are hashed already.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("a key writes its hash alone")
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// A group that members join.
-struct Group<G> {
-    value: Contained<G>,
-    number: u64,
-    units: u64,
-    /// The weight of its members when they joined.
-    joined_bytes: u64,
-    /// The weight that the scheduler was told of.
-    told_bytes: u64,
-    /// The number of notes that were written about it.
-    notes: u64,
-}
-
-/// A group that takes no further member.
-struct Closed<G, Out> {
-    value: Contained<Value<G, Out>>,
-    number: u64,
-    notes: u64,
-    joined_bytes: u64,
-    told_bytes: u64,
-}
-
-/// The value of a closed group.
-enum Value<G, Out> {
-    /// As its members have joined it.
-    Joined(G),
-    /// As it goes on.
-    Mapped(Out),
-    /// The code that maps it has panicked.
-    Lost,
-}
-
-impl<G> Group<G> {
-    fn close<Out>(self) -> Closed<G, Out> {
-        let Group { value, number, notes, joined_bytes, told_bytes, .. } = self;
-        Closed { value: Contained::new(Value::Joined(value.into_inner())), number, notes, joined_bytes, told_bytes }
-    }
 }
 
 /// The end of a unit's run.
@@ -271,20 +116,24 @@ where
         let mut clock = run.started_ns;
         run.settlement.to = UNDECIDED;
         run.settlement.plain = run.plain;
-        let mut at = At(None);
-        for (place, row) in (0..).zip(&mut *rows) {
-            self.run_unit(row, run, &mut at).note(place, run.settlement);
-            if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
-                // A unit whose key was not computed has none.
-                run.settlement.keys.resize(place as usize + 1, 0);
-            }
-            if run.time_each {
-                let now = site.now();
-                run.settlement.timings.push((now - clock, 1));
-                clock = now;
-            }
+        if self.has_keys() && site.is_witnessed() {
+            run.settlement.keys.resize(rows.len(), 0);
         }
-        at.leave();
+        if self.has_keys() && !run.time_each {
+            self.run_by_shard(rows, run);
+        } else {
+            let mut at = At::default();
+            for (place, row) in (0..).zip(&mut *rows) {
+                self.run_unit(row, place, run, &mut at).note(place, run.settlement);
+                if run.time_each {
+                    let now = site.now();
+                    run.settlement.timings.push((now - clock, 1));
+                    clock = now;
+                }
+            }
+            at.leave();
+        }
+        self.drop_inputs(rows, run.settlement);
         let ended_ns = if run.time_each { clock } else { site.now() };
         if !run.time_each {
             run.settlement.timings.push(((ended_ns - run.started_ns) / units.max(1), units));
@@ -325,49 +174,137 @@ where
         unsafe { self.held.cell(row) }
     }
 
-    fn shard(&self, key: &Key<K>) -> MutexGuard<'_, Shard<G, K, Out>> {
-        self.lock(self.place(key))
-    }
-
     /// Takes the group that the unit holds open, so that it takes no further member.
     fn take_group(&self, row: &mut Row) -> Option<Box<Closed<G, Out>>> {
         let Held { key, group: number } = self.held(row).as_ref()?;
-        let mut shard = self.shard(key);
-        if let Some(group) = shard.full.remove(number) {
+        let mut shard = self.shards.of(key);
+        if !shard.full.is_empty()
+            && let Some(group) = shard.full.remove(number)
+        {
             return Some(group);
         }
-        // An open group of this key may be another holder's.
-        shard.open.get(key).filter(|group| group.number == *number)?;
-        Some(Box::new(shard.open.remove(key)?.close()))
+        let (key, group) = shard.open.remove_entry(key)?;
+        if group.number == *number {
+            return Some(Box::new(group.close()));
+        }
+        // It is another holder's.
+        shard.open.insert(key, group);
+        None
     }
 
-    fn run_unit<'s>(&'s self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Ended {
+    /// Whether groups have keys, which user code computes.
+    fn has_keys(&self) -> bool {
+        matches!(self.gather.key, KeyOf::By(_))
+    }
+
+    fn run_unit<'s>(&'s self, row: &mut Row, place: u32, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Ended {
+        if let Some(ended) = self.run_without_key(row, run, at) {
+            return ended;
+        }
+        self.contained(row, run, at, |row, run, at| match self.key_of(row, place, run) {
+            // The worker leaves the shard, because the code of other keys must not run under the mutex.
+            Some(key) => self.join(row, key, !self.has_keys(), run, at),
+            None => self.join_no_family(row, run, at),
+        })
+    }
+
+    /// Ends the run of a unit that joins no group: the flow was abandoned, the unit holds a group open, or it was refused.
+    fn run_without_key<'s>(&'s self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Option<Ended> {
         if run.site.is_abandoned() {
             at.leave();
             self.front.tickets.abandoned(row);
-            return Ended::As(Verdict::LeftBehind);
+            return Some(Ended::As(Verdict::LeftBehind));
         }
         if self.front.cell(row).is_none() {
             at.leave();
-            return self.end_group(row, run);
+            return Some(self.end_group(row, run));
         }
-        if let Some(refused) = self.refusal(row, run) {
-            at.leave();
-            return Ended::As(self.front.fail(&Failure::permanent(refused), row, run));
-        }
-        match catch_unwind(AssertUnwindSafe(|| self.join(row, run, at))) {
-            Ok(Ok(ended)) => ended,
-            Ok(Err(failure)) => {
-                at.leave();
-                Ended::As(self.front.fail(&failure, row, run))
-            }
+        let refused = self.refusal(row, run)?;
+        at.leave();
+        Some(Ended::As(self.front.fail(&Failure::permanent(refused), row, run)))
+    }
+
+    /// Runs user code for a unit, which fails if the code does or panics.
+    fn contained<'s>(
+        &'s self,
+        row: &mut Row,
+        run: &mut Run<'_>,
+        at: &mut At<'s, G, K, Out>,
+        code: impl FnOnce(&mut Row, &mut Run<'_>, &mut At<'s, G, K, Out>) -> Result<Ended, Failure>,
+    ) -> Ended {
+        let failure = match catch_unwind(AssertUnwindSafe(|| code(row, run, at))) {
+            Ok(Ok(ended)) => return ended,
+            Ok(Err(failure)) => failure,
             Err(panic) => {
-                at.leave();
                 let failure = Failure::panic(&*panic);
                 drop_panic(panic);
-                Ended::As(self.front.fail(&failure, row, run))
+                failure
             }
+        };
+        at.leave();
+        Ended::As(self.front.fail(&failure, row, run))
+    }
+
+    /// Runs units whose groups have keys, those of one shard after the other.
+    ///
+    /// Groups by many keys lie in memory that no cache holds. So the groups of a shard's units are looked up first, which the
+    /// processor does for several at a time, and their joining finds them in the cache.
+    fn run_by_shard<'s>(&'s self, rows: &mut [Row], run: &mut Run<'_>) {
+        let mut keys: Vec<Option<Key<K>>> = Vec::with_capacity(rows.len());
+        let mut ends = [0; SHARDS];
+        for (place, row) in (0..).zip(&mut *rows) {
+            let mut at = At::default();
+            let mut key = None;
+            let ended = self.run_without_key(row, run, &mut at).or_else(|| {
+                let ended = self.contained(row, run, &mut at, |row, run, _| {
+                    key = self.key_of(row, place, run);
+                    Ok(Ended::JOINED)
+                });
+                key.is_none().then_some(ended)
+            });
+            match (&key, ended) {
+                (Some(key), _) => ends[self.shards.place(key)] += 1,
+                (None, ended) => ended.into_iter().for_each(|ended| ended.note(place, run.settlement)),
+            }
+            keys.push(key);
         }
+        let mut begins = 0;
+        for end in &mut ends {
+            begins += std::mem::replace(end, begins);
+        }
+        let mut order = vec![0; begins as usize];
+        for (place, key) in (0_u32..).zip(&keys) {
+            let Some(key) = key else { continue };
+            let next = &mut ends[self.shards.place(key)];
+            order[*next as usize] = place;
+            *next += 1;
+        }
+        // Each shard's units end where those of the next one begin now.
+        let mut begin = 0_u32;
+        for end in ends {
+            self.run_in_shard(&order[begin as usize..end as usize], rows, &mut keys, run);
+            begin = end;
+        }
+        run.settlement.exceptions.sort_unstable_by_key(|(place, _)| *place);
+    }
+
+    /// Lets the units at these places join their groups, which are in one shard.
+    fn run_in_shard(&self, places: &[u32], rows: &mut [Row], keys: &mut [Option<Key<K>>], run: &mut Run<'_>) {
+        let mut at = At::default();
+        if let Some(first) = places.first().and_then(|&place| keys[place as usize].as_ref()) {
+            let entered = at.enter(&self.shards, first);
+            contain(|| {
+                let keys = places.iter().filter_map(|&place| keys[place as usize].as_ref());
+                black_box(keys.map(|key| entered.shard.open.get(key).map_or(0, |group| group.units)).sum::<u64>());
+            });
+        }
+        for &place in places {
+            let Some(key) = keys[place as usize].take() else { continue };
+            let row = &mut rows[place as usize];
+            self.contained(row, run, &mut at, |row, run, at| self.join(row, key, true, run, at))
+                .note(place, run.settlement);
+        }
+        at.leave();
     }
 
     fn refusal(&self, row: &Row, run: &Run<'_>) -> Option<String> {
@@ -377,19 +314,6 @@ where
         // SAFETY: nothing else reaches the record as long as this handle lives.
         let unit = unsafe { UnitRef::new(run.site.records(), row) };
         unit.look().refused().map(str::to_owned)
-    }
-}
-
-impl<In, G, K, Out, X> GatherLane<In, G, K, Out, X> {
-    /// The number of the key's shard.
-    fn place(&self, key: &Key<K>) -> usize {
-        // The maps use the lowest and the highest bits of the hash.
-        (key.hash >> 32) as usize % self.shards.len()
-    }
-
-    fn lock(&self, place: usize) -> MutexGuard<'_, Shard<G, K, Out>> {
-        // A panic in user code fails the unit and leaves the shard as it was.
-        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -403,49 +327,61 @@ where
     Out: Send + 'static,
     X: Route<Out>,
 {
-    /// Lets a unit join the open group of its key, or open one. Runs user code.
-    fn join<'s>(&'s self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Result<Ended, Failure> {
+    /// The key of the group that a unit joins; `None`: it has no family to wait for. Runs user code.
+    fn key_of(&self, row: &mut Row, place: u32, run: &mut Run<'_>) -> Option<Key<K>> {
+        let input = self.front.cell(row).as_ref().expect("a granted unit has its payload");
+        let (hash, of) = match &self.gather.key {
+            KeyOf::All(_) => (0, KeyKind::All),
+            KeyOf::Parent(_) => {
+                // SAFETY: nothing else reaches the record as long as this handle lives.
+                let unit = unsafe { UnitRef::new(run.site.records(), row) };
+                let id = unit.look().parent()?.id;
+                // The flow gives these numbers out, so no input can make them collide.
+                (mix(id), KeyKind::Parent(id))
+            }
+            KeyOf::By(key) => {
+                let key = key(input);
+                let hash = self.hasher.hash_one(&key);
+                if let Some(told) = run.settlement.keys.get_mut(place as usize) {
+                    *told = hash;
+                }
+                (hash, KeyKind::Of(key))
+            }
+        };
+        Some(Key { hash, of })
+    }
+
+    /// The unit's context, with its weight.
+    fn context<'r>(&self, row: &Row, run: &Run<'r>) -> (Cx<'r>, u64) {
         let site = run.site;
-        // SAFETY: the code below uses `row` for columns of payloads only, as long as this handle is used.
+        // SAFETY: the callers use `row` for columns of payloads only, as long as this handle is used.
         let unit = unsafe { UnitRef::new(site.records(), row) };
         let (attempts, bytes) = if run.plain { (0, 0) } else { (unit.look().attempts(), unit.look().own_bytes()) };
-        let input = self.front.cell(row).as_ref().expect("a granted unit has its payload");
-        let of = match &self.gather.key {
-            KeyOf::All(_) => Some(KeyKind::All),
-            KeyOf::Parent(_) => unit.look().parent().map(|parent| KeyKind::Parent(parent.id)),
-            KeyOf::By(key) => Some(KeyKind::Of(key(input))),
-        };
-        let cx = Cx {
-            site,
-            advance: run.advance,
-            unit,
-            attempts,
-            stage: run.stage,
-            deadline: None,
-            taken: RefCell::default(),
-            not_send: PhantomData,
-        };
-        let Some(of) = of else {
-            // The unit has no family to wait for.
-            at.leave();
-            let mut group = self.begin(site.next_group());
-            let mut unit = self.add(&mut group, row, cx, bytes)?;
-            return Ok(self.go_on(Box::new(group.close()), row, &mut unit, run));
-        };
-        let hash = match &of {
-            KeyKind::All => 0,
-            // The flow gives these numbers out, so no input can make them collide.
-            KeyKind::Parent(id) => mix(*id),
-            KeyKind::Of(key) => self.hasher.hash_one(key),
-        };
-        if site.is_witnessed() && matches!(self.gather.key, KeyOf::By(_)) {
-            run.settlement.keys.push(hash);
-        }
-        let key = Key { hash, of };
-        // The code of other keys must not run under the mutex.
-        let stays = !matches!(self.gather.key, KeyOf::By(_));
-        let entered = at.enter(self, &key);
-        let group = if stays { entered.last(&key) } else { entered.shard.open.get_mut(&key) };
+        let (taken, stage) = (RefCell::default(), run.stage);
+        (Cx { site, advance: run.advance, unit, attempts, stage, deadline: None, taken, not_send: PhantomData }, bytes)
+    }
+
+    /// Makes a unit that has no family a group of its own. Runs user code.
+    fn join_no_family(&self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'_, G, K, Out>) -> Result<Ended, Failure> {
+        at.leave();
+        let (cx, bytes) = self.context(row, run);
+        let mut group = self.begin(run.site.next_group());
+        let mut unit = self.add(&mut group, row, cx, bytes)?;
+        Ok(self.go_on(Box::new(group.close()), row, &mut unit, run))
+    }
+
+    /// Lets a unit join the open group of its key, or open one. The worker `stays` in the shard. Runs user code.
+    fn join<'s>(
+        &'s self,
+        row: &mut Row,
+        key: Key<K>,
+        stays: bool,
+        run: &mut Run<'_>,
+        at: &mut At<'s, G, K, Out>,
+    ) -> Result<Ended, Failure> {
+        let (cx, bytes) = self.context(row, run);
+        let entered = at.enter(&self.shards, &key);
+        let group = if self.has_keys() { entered.shard.open.get_mut(&key) } else { entered.last(&key) };
         if let Some(group) = group {
             let unit = self.add(group, row, cx, bytes)?;
             let full = self.is_full(group);
@@ -464,7 +400,7 @@ where
             }
             return Ok(self.end_member(row, &unit, run));
         }
-        let mut group = self.begin(site.next_group());
+        let mut group = self.begin(run.site.next_group());
         let mut unit = self.add(&mut group, row, cx, bytes)?;
         // What is charged to the unit is charged for the group from now on.
         group.told_bytes = if run.plain { 0 } else { unit.look().bytes() };
@@ -478,13 +414,14 @@ where
         }
         let number = group.number;
         *self.held(row) = Some(Held { key: key.clone(), group: number });
-        if stays {
-            entered.last = Some((key, group));
-        } else {
+        if self.has_keys() {
             entered.shard.open.insert(key, group);
+        } else {
+            entered.last = Some((key, group));
+        }
+        if !stays {
             at.leave();
         }
-        self.drop_input(row);
         self.end_ticket(row, &unit);
         Ok(Ended::As(Verdict::Rest { group: number }))
     }
@@ -533,13 +470,26 @@ where
     }
 
     fn end_member(&self, row: &mut Row, unit: &UnitRef<'_>, run: &mut Run<'_>) -> Ended {
-        self.drop_input(row);
         let is_ticketed = self.end_ticket(row, unit);
         if run.plain && !unit.is_touched() {
             return Ended::JOINED;
         }
         run.settlement.plain = false;
         if unit.look().moves_on() && !is_ticketed { Ended::JOINED } else { Ended::As(Verdict::Join) }
+    }
+
+    /// Drops what the members of groups have left of their payloads. No other worker waits for a shard meanwhile.
+    fn drop_inputs(&self, rows: &mut [Row], settlement: &Settlement) {
+        let mut exceptions = settlement.exceptions.iter().peekable();
+        for (place, row) in (0..).zip(rows) {
+            let joins = match exceptions.next_if(|(at, _)| *at == place) {
+                Some((_, verdict)) => matches!(verdict, Verdict::Join | Verdict::Rest { .. }),
+                None => settlement.to == GATHERED,
+            };
+            if joins {
+                self.drop_input(row);
+            }
+        }
     }
 
     fn drop_input(&self, row: &mut Row) {
@@ -708,6 +658,6 @@ where
                 key
             }
         };
-        self.shard(&key).full.insert(number, group);
+        self.shards.of(&key).full.insert(number, group);
     }
 }

@@ -10,7 +10,8 @@
 //! | `brood` | the children that one run of a splitting stage brings out |
 //! | `split` | a splitting stage's code with its types |
 //! | `witness` | a listener to runs and pulls, for a trace |
-//! | `gather` | a gathering stage's groups, and their code with its types |
+//! | `shards` | a gathering stage's groups, by their keys |
+//! | `gather` | a gathering stage's code with its types |
 
 pub(crate) mod advance;
 pub(crate) mod brood;
@@ -18,6 +19,7 @@ pub(crate) mod front;
 pub(crate) mod gather;
 pub(crate) mod lane;
 pub(crate) mod settlement;
+mod shards;
 pub(crate) mod site;
 pub(crate) mod split;
 #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "traces are a feature"))]

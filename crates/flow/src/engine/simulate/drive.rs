@@ -188,8 +188,6 @@ struct Worker {
     at: At,
     /// The worker's current task.
     task: Option<Task>,
-    /// It split a unit in its last turn.
-    has_split: bool,
     /// The rows of its pulls, which enter the flow through `staging`.
     rows: Vec<Row>,
     staging: Arc<Staging>,
@@ -274,7 +272,7 @@ impl Drive<'_, '_> {
                     let worker = self.workers.len();
                     let at = At::OnTheWay { was_asleep: false, polled: false };
                     let (rows, staging) = (Vec::new(), Arc::new(Staging::new()));
-                    self.workers.push(Worker { post, at, task: None, has_split: false, rows, staging });
+                    self.workers.push(Worker { post, at, task: None, rows, staging });
                     self.schedule(self.start_ns(post), Event::Begins { worker });
                 }
                 Call::Wake { .. } => self.wake_one(post),
@@ -327,8 +325,7 @@ impl Drive<'_, '_> {
         state.admit_from_gate_if_wanted(self.shared.gate(), now);
         state.grant_all(now);
         state.note_room(now);
-        let has_split = std::mem::take(&mut self.workers[worker].has_split);
-        let job = state.choose(post, has_split, now);
+        let job = state.choose(post, now);
         let taken = match job {
             None => None,
             Some(Job::Batch(stage)) => {
@@ -336,7 +333,6 @@ impl Drive<'_, '_> {
                 if batch.is_some() {
                     state.grant_behind(stage, now);
                 }
-                self.workers[worker].has_split = batch.as_ref().is_some_and(|batch| batch.brood.is_some());
                 batch.map(Ok)
             }
             Some(Job::Pull { in_place }) => {

@@ -3,34 +3,50 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// For each stage, the size of the largest batch that may go on to it in a chain; 0: the stage is not open.
+/// The stages, by their numbers.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenStages(Arc<[AtomicU32]>);
+pub(crate) struct OpenStages(Arc<[Open]>);
+
+/// The facts of a stage that a worker has without the flow's mutex. Relaxed throughout: hints that publish nothing.
+#[derive(Debug, Default)]
+struct Open {
+    /// The size of the largest batch that may go on to it in a chain; 0: the stage is not open.
+    units: AtomicU32,
+    /// The time that a unit takes there, rounded up to a power of two.
+    unit_ns: AtomicU32,
+}
 
 impl OpenStages {
     pub(super) fn new(stages: usize) -> Self {
-        OpenStages((0..stages).map(|_| AtomicU32::new(0)).collect())
+        OpenStages((0..stages).map(|_| Open::default()).collect())
     }
 
     /// The most units that may go on to `stage` together; 0: none, or it is no stage.
     #[inline]
     pub(crate) fn most_units(&self, stage: u16) -> usize {
-        // Relaxed: a hint that publishes nothing.
-        self.0.get(usize::from(stage)).map_or(0, |units| units.load(Ordering::Relaxed) as usize)
+        self.0.get(usize::from(stage)).map_or(0, |open| open.units.load(Ordering::Relaxed) as usize)
+    }
+
+    /// The time that a unit takes in `stage`, roughly.
+    pub(crate) fn unit_ns(&self, stage: u16) -> u64 {
+        self.0.get(usize::from(stage)).map_or(0, |open| open.unit_ns.load(Ordering::Relaxed).into())
     }
 
     /// Whether a batch of this many units may go on to `stage`.
     #[inline]
     pub(crate) fn is_open(&self, stage: u16, units: usize) -> bool {
-        // Relaxed: a hint that publishes nothing.
-        units <= self.0[usize::from(stage)].load(Ordering::Relaxed) as usize
+        units <= self.0[usize::from(stage)].units.load(Ordering::Relaxed) as usize
     }
 
-    pub(super) fn set(&self, stage: u16, units: u32) {
-        let entry = &self.0[usize::from(stage)];
-        // Other cores read this word all the time, so an equal value is not written again.
-        if entry.load(Ordering::Relaxed) != units {
-            entry.store(units, Ordering::Relaxed);
+    pub(super) fn set(&self, stage: u16, units: u32, unit_ns: u64) {
+        let open = &self.0[usize::from(stage)];
+        // A power of two seldom changes.
+        let unit_ns = u32::try_from(unit_ns).map_or(u32::MAX, |ns| ns.checked_next_power_of_two().unwrap_or(u32::MAX));
+        for (entry, value) in [(&open.units, units), (&open.unit_ns, unit_ns)] {
+            // Other cores read these words all the time, so an equal value is not written again.
+            if entry.load(Ordering::Relaxed) != value {
+                entry.store(value, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -322,7 +322,8 @@ impl Stages {
     /// Opens or closes a stage to chains, after its settings or measurements have changed.
     #[inline]
     pub(crate) fn update_open(&self, stage: u16) {
-        self.open.set(stage, self.at(stage).max_batch_in_chain(self.max_threads) as u32);
+        let state = self.at(stage);
+        self.open.set(stage, state.max_batch_in_chain(self.max_threads) as u32, state.unit_ns());
     }
 }
 
