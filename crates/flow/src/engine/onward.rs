@@ -79,8 +79,8 @@ pub(super) fn take_children_on(
     if branches.is_empty() {
         return;
     }
-    let mut families = families(shared, parents, brood, &mut branches, settlement);
-    if let Some(mut groups) = take_whole_groups(shared, &mut families, &mut branches) {
+    let families = families(shared, parents, brood, &mut branches, settlement);
+    if let Some(mut groups) = take_whole_groups(shared, &families, &mut branches) {
         run_branch(shared, &mut groups, turn, now, track);
         branches.push(groups);
     }
@@ -181,7 +181,7 @@ fn families(
 
 /// Takes the holders of whole groups out of their branches, as a branch that goes on from there. They stand for the parents
 /// from now on.
-fn take_whole_groups(shared: &Shared, families: &mut [Family], branches: &mut [Branch]) -> Option<Branch> {
+fn take_whole_groups(shared: &Shared, families: &[Family], branches: &mut [Branch]) -> Option<Branch> {
     let stage = families.iter().find(|family| family.is_in_one_group())?.stage;
     let records = shared.site().records();
     let mut groups = Branch::new(stage);

@@ -238,6 +238,7 @@ fn run_through(
 }
 
 /// The beginning of a chain.
+#[derive(Clone, Copy)]
 pub(super) struct Chain {
     pub(super) stage: u16,
     /// All its units are plain (see `Record`).

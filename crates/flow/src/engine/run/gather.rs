@@ -249,7 +249,7 @@ where
     ///
     /// Groups by many keys lie in memory that no cache holds. So the groups of a shard's units are looked up first, which the
     /// processor does for several at a time, and their joining finds them in the cache.
-    fn run_by_shard<'s>(&'s self, rows: &mut [Row], run: &mut Run<'_>) {
+    fn run_by_shard(&self, rows: &mut [Row], run: &mut Run<'_>) {
         let mut keys: Vec<Option<Key<K>>> = Vec::with_capacity(rows.len());
         let mut ends = [0; SHARDS];
         for (place, row) in (0..).zip(&mut *rows) {
