@@ -26,7 +26,7 @@ unsafe impl<E: Send> Send for Slots<E> {}
 impl<E> Slots<E> {
     const CELLS_PER_LINE: usize = {
         let bytes = if size_of::<E>() == 0 { 1 } else { size_of::<E>() };
-        if bytes < LINE_BYTES { LINE_BYTES / bytes } else { 1 }
+        if bytes < LINE_BYTES { 1 << (LINE_BYTES / bytes).ilog2() } else { 1 }
     };
     const TOGETHER: u64 = (LINES_TOGETHER * Self::CELLS_PER_LINE) as u64;
 
@@ -73,6 +73,21 @@ impl<E> Slots<E> {
             self.at(position).with(prefetch_for_writing);
         }
         end
+    }
+
+    /// Fetches what a producer among many writes after the portions of a claim of `positions`, of the free cells before
+    /// `until`: cells that it has not fetched yet, which arrive while it writes the portions before them. Most claims end
+    /// in the portion in which they began, and fetch nothing.
+    #[inline(always)]
+    pub(crate) fn fetch_ahead(&self, positions: Range<u64>, until: u64, fetched: impl FnOnce(Range<u64>)) {
+        let [first, last] = [positions.start, positions.end].map(|position| position / Self::TOGETHER + 2);
+        if first != last {
+            let ahead = (first * Self::TOGETHER).min(until)..(last * Self::TOGETHER).min(until);
+            for position in ahead.clone().step_by(Self::CELLS_PER_LINE) {
+                self.at(position).with(prefetch_for_writing);
+            }
+            fetched(ahead);
+        }
     }
 
     /// The end of the portion that a producer takes before it [fetches](Self::fetch) again, if it wants `most` of the

@@ -181,13 +181,13 @@ impl<In: Send> Gate for TypedGate<In> {
         // A closed flow admits no submitter from the entrance, so those still in line there hold nothing up.
         let most = if state.is_closed() { usize::MAX } else { state.intake.may_leave_the_gate() };
         let units = self.waiting().min(most);
-        if units == 0 {
+        if most == 0 {
             return;
         }
         let waiting_bytes = self.waiting_bytes();
         let mut arrivals = state.units.take_list();
         let (mut bytes, mut plain, mut admitted) = (0, true, 0);
-        if !far_end.has_first() && state.has_room_for_all(units, waiting_bytes) {
+        if units > 0 && !far_end.has_first() && state.has_room_for_all(units, waiting_bytes) {
             // The common case needs one check for all of them.
             for (candidate, unit) in far_end.take_many(units) {
                 admitted += 1;
@@ -195,6 +195,7 @@ impl<In: Send> Gate for TypedGate<In> {
                 plain &= self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
             }
         } else {
+            // An empty ring is polled, too, for the senders that sleep for a place in it.
             while admitted < most
                 && let Some((candidate, unit)) = far_end.take_next()
             {

@@ -1,6 +1,7 @@
 //! The state that both ends of a channel share.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use super::discard::Discarding;
 use crate::Options;
@@ -73,7 +74,15 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
         let until = self.free_until(from);
         self.producers.fetch(from..self.slots.fetch(from, until));
-        Slots::<MaybeUninit<T>>::portion(from, until, most)
+        if P::MANY { until } else { Slots::<MaybeUninit<T>>::portion(from, until, most) }
+    }
+
+    /// Fetches what producers write after the portions of `claim`; all positions before `until` are free.
+    #[inline(always)]
+    pub(super) fn fetch_ahead(&self, claim: Range<u64>, until: u64) {
+        if P::MANY {
+            self.slots.fetch_ahead(claim, until, |ahead| self.producers.fetch(ahead));
+        }
     }
 
     /// The number of places for which senders may be woken when a receiver has completed the positions `start..end`: at

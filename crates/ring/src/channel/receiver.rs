@@ -50,6 +50,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             return Ok(value);
         }
         if self.core.has_senders() {
+            self.core.free_space.found_nothing();
             return Err(TryRecvError::Empty);
         }
         // The last sender left after the first look, perhaps after another send.
@@ -158,8 +159,12 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             return Ok(0);
         }
         let received = self.take_many(into, most, self.now());
-        if received > 0 || self.core.has_senders() {
+        if received > 0 {
             return Ok(received);
+        }
+        if self.core.has_senders() {
+            self.core.free_space.found_nothing();
+            return Ok(0);
         }
         match self.take_many(into, most, self.now()) {
             0 => Err(Disconnected),
@@ -272,8 +277,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         let core = &*self.core;
         let Range { start, end } = claim;
         core.consumers.complete(claim);
-        if let Some(wake_at) = core.free_space.freed(end, || self.hand.has_completed(end)) {
-            core.wake_for_space(wake_at, start, end);
+        if core.free_space.freed(|| self.hand.has_completed(end)) {
+            core.wake_for_space(start, end);
         }
     }
 

@@ -13,13 +13,20 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     #[inline(always)]
     pub(super) fn claim_place(&self, hand: &P::Hand) -> Option<Place<'_, T, P>> {
         let frontier = |from| self.free_portion(from, 1);
-        self.producers.claim_prepared(hand, 1, 1, frontier, |position| self.place(position)).map(|(_, place)| place)
+        let prepare = |claim: Range<u64>, limit| {
+            let position = claim.start;
+            self.fetch_ahead(claim, limit);
+            self.place(position)
+        };
+        self.producers.claim_prepared(hand, 1, 1, frontier, prepare).map(|(_, place)| place)
     }
 
     /// Places for at most `most` values, if there are any now.
     #[inline(always)]
     pub(super) fn claim_places(&self, hand: &P::Hand, most: u64) -> Option<Range<u64>> {
-        self.producers.claim(hand, 1, most, |from| self.free_portion(from, most))
+        let frontier = |from| self.free_portion(from, most);
+        let prepare = |claim, limit| self.fetch_ahead(claim, limit);
+        self.producers.claim_prepared(hand, 1, most, frontier, prepare).map(|(claim, ())| claim)
     }
 
     /// Like [`claim_place`](Self::claim_place), but waits; `None` if the deadline has passed or all receivers are gone.
@@ -36,8 +43,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_places(&self, hand: &P::Hand, most: u64, deadline: Option<Instant>) -> Option<Range<u64>> {
-        let completed = || self.consumers.claimed();
-        self.free_space.wait(deadline, completed, |portion| self.places_or_closed(hand, portion, most)).flatten()
+        self.free_space.wait(deadline, |portion| self.places_or_closed(hand, portion, most)).flatten()
     }
 
     /// Whether there is a place, or waiting for one is useless.
@@ -57,11 +63,9 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// Wakes senders for the positions `start..end`, which have been received.
     #[cold]
     #[inline(never)]
-    pub(super) fn wake_for_space(&self, wake_at: u64, start: u64, end: u64) {
-        // With many receivers, a slow one's position says little about how far they are together.
-        let completed = || if C::MANY { self.consumers.claimed() } else { end };
+    pub(super) fn wake_for_space(&self, start: u64, end: u64) {
         let places = Places { may_have_gaps: C::MANY, number: || self.freed(start, end) as usize };
-        self.free_space.wake_waiters(wake_at, places, completed, || self.producers.claimed());
+        self.free_space.wake_waiters(places);
     }
 
     /// The end of the values that have arrived, all positions before `from` being received; lets values gather before
@@ -78,10 +82,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         let look = || self.value_or_closed(hand);
         // With many receivers, the number of values decides how many others must be woken, so a full look is needed.
         let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
-        let on_empty = |sleeps| {
-            self.free_space.drained(sleeps || !P::MANY, || self.consumers.claimed(), || self.producers.claimed());
-        };
-        let found = self.arrivals.wait(deadline, !C::MANY, on_empty, look, glance);
+        let starved = || self.free_space.starved(|| self.len());
+        let found = self.arrivals.wait(deadline, !C::MANY, || self.consumers.claimed(), starved, look, glance);
         found.unwrap_or(Err(RecvTimeoutError::Timeout))
     }
 

@@ -137,7 +137,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         let look = || self.look();
         self.core
             .arrivals
-            .wait(deadline, false, |sleeps| self.core.found_nothing(sleeps), look, look)
+            .wait(deadline, false, || self.party.own.claimed(), || self.core.starved(), look, look)
             .unwrap_or(Waited::TimedOut)
     }
 
@@ -209,6 +209,6 @@ impl<E, P: Sequencer, C: Sequencer> Drop for Passing<'_, E, P, C> {
         let end = if C::MANY { self.batch.end } else { self.at };
         let consumer = self.consumer;
         consumer.party.own.complete(self.batch.start..end);
-        consumer.core.consumed(end, || consumer.hand.has_completed(end));
+        consumer.core.consumed(|| consumer.hand.has_completed(end));
     }
 }

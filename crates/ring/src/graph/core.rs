@@ -1,5 +1,6 @@
 //! The state that a ring's producers and consumers share.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::leaves::Leaves;
@@ -50,33 +51,40 @@ impl<E, P: SequencerParts> Core<E, P> {
     pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
         let until = self.free_until(from);
         self.producers.fetch(from..self.slots.fetch(from, until));
-        Slots::<E>::portion(from, until, most)
+        if P::MANY { until } else { Slots::<E>::portion(from, until, most) }
     }
 
-    /// Wakes followers after a consumer has completed positions, the last of them before `end`. Calls `fenced` as
-    /// `Arrivals::notify` does.
+    /// Fetches what producers write after the portions of `claim`; all positions before `until` are free.
     #[inline(always)]
-    pub(super) fn consumed(&self, end: u64, fenced: impl FnOnce()) {
+    pub(super) fn fetch_ahead(&self, claim: Range<u64>, until: u64) {
+        if P::MANY {
+            self.slots.fetch_ahead(claim, until, |ahead| self.producers.fetch(ahead));
+        }
+    }
+
+    /// Wakes followers after a consumer has completed positions. Calls `fenced` as `Arrivals::notify` does.
+    #[inline(always)]
+    pub(super) fn consumed(&self, fenced: impl FnOnce()) {
         // Interchangeable waiters all wait for the producers, so this event concerns none of them.
         self.arrivals.notify_others(fenced);
-        if let Some(wake_at) = self.free_space.freed(end, || ()) {
-            self.wake_for_space(wake_at);
+        if self.free_space.freed(|| ()) {
+            self.wake_for_space();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wake_for_space(&self, wake_at: u64) {
+    fn wake_for_space(&self) {
         // A task may want many positions, so all tasks look.
         let places = Places { may_have_gaps: false, number: || usize::MAX };
-        // This asks for the slowest consumer: a fast one's position would make slots look free that a slow one still
-        // holds.
-        self.free_space.wake_waiters(wake_at, places, || self.leaves.slowest(), || self.producers.claimed());
+        self.free_space.wake_waiters(places);
     }
 
-    /// Called by a consumer without an event to consume: more producers may be needed.
-    pub(super) fn found_nothing(&self, sleeps: bool) {
-        self.free_space.drained(sleeps || !P::MANY, || self.leaves.slowest(), || self.producers.claimed());
+    /// Called by a consumer that has found no event for some time: more producers may be needed.
+    pub(super) fn starved(&self) {
+        // This asks for the slowest consumer: a fast one's position would make slots look free that a slow one still
+        // holds.
+        self.free_space.starved(|| self.producers.claimed().saturating_sub(self.leaves.slowest()));
     }
 
     /// Records that a handler has panicked. Its consumer has not left yet, or is through with its last event.

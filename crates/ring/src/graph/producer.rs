@@ -168,15 +168,16 @@ impl<E, P: Sequencer> Producer<E, P> {
     #[inline(always)]
     fn claimed(&self, least: u64, most: u64) -> Option<Range<u64>> {
         let core = &*self.core;
-        self.producers.claim(&self.hand, least, most, |from| core.free_portion(from, most))
+        let prepare = |claim, limit| core.fetch_ahead(claim, limit);
+        let claim =
+            self.producers.claim_prepared(&self.hand, least, most, |from| core.free_portion(from, most), prepare);
+        claim.map(|(claim, ())| claim)
     }
 
     #[cold]
     #[inline(never)]
     fn wait_to_claim(&self, least: u64, most: u64, deadline: Option<Instant>) -> Option<Range<u64>> {
-        let capacity = self.core.slots.capacity();
-        let consumed = || self.producers.claimed().saturating_sub(capacity);
-        self.core.free_space.wait(deadline, consumed, |portion| {
+        self.core.free_space.wait(deadline, |portion| {
             let enough =
                 portion <= least || self.producers.available(&self.hand, |from| self.core.free_until(from)) >= portion;
             if enough { self.claimed(least, most) } else { None }

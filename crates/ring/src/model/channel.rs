@@ -13,6 +13,7 @@ use loom::thread;
 use millstream_verify_random::depth;
 
 use super::{explore, options};
+use crate::Options;
 use crate::channel::{self, Receiver, Sender};
 use crate::sequencer::Sequencer;
 
@@ -46,6 +47,23 @@ fn two_producers_lose_and_repeat_nothing() {
         let of = |first: u32| received.iter().copied().filter(|n| n / 10 == first / 10).collect::<Vec<_>>();
         assert_eq!((of(0), of(10), received.len()), (vec![0], (10..end).collect(), of(10).len() + 1));
         producers.into_iter().for_each(|producer| producer.join().unwrap());
+    });
+}
+
+/// A sender wakes no consumer while another one looks, so the looker must see what was left to it.
+#[test]
+fn a_consumer_that_looks_passes_on_the_event_for_which_no_other_was_woken() {
+    explore(depth(1, 2) as usize, || {
+        let (sender, receiver) = channel::spmc::<Box<u32>>(Options::new(2));
+        let other = receiver.clone();
+        let consumer = thread::spawn(move || *other.recv().expect("the sender stays"));
+        let producer = thread::spawn(move || {
+            (0..2).for_each(|n| sender.send(Box::new(n)).expect("the receivers stay"));
+            sender
+        });
+        let own = *receiver.recv().expect("the sender stays");
+        assert_eq!(own + consumer.join().unwrap(), 1);
+        drop(producer.join().unwrap());
     });
 }
 

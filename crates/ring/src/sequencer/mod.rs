@@ -119,11 +119,11 @@ pub(crate) mod sealed {
         /// are free now.
         #[inline(always)]
         fn claim(&self, hand: &Self::Hand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
-            self.claim_prepared(hand, least, most, frontier, |_| ()).map(|(claim, ())| claim)
+            self.claim_prepared(hand, least, most, frontier, |_, _| ()).map(|(claim, ())| claim)
         }
 
-        /// Claims like [`claim`](Self::claim), and returns the value that `prepare` made for the first position right
-        /// before it was claimed.
+        /// Claims like [`claim`](Self::claim), and returns the value that `prepare` made right before the claim, for its
+        /// positions and the position before which all are known to be free.
         ///
         /// A claim in a `Multi` is a locked instruction. No later load begins before it ends, and it waits for the
         /// stores before it. So a load on which a store depends belongs ahead of the claim: behind it, the load delays
@@ -134,7 +134,7 @@ pub(crate) mod sealed {
             least: u64,
             most: u64,
             frontier: impl Fn(u64) -> u64,
-            prepare: impl Fn(u64) -> R,
+            prepare: impl Fn(Range<u64>, u64) -> R,
         ) -> Option<(Range<u64>, R)>;
 
         /// Prefetches for writing the memory that completing these positions will write; a hint.

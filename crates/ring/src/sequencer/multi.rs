@@ -125,7 +125,7 @@ impl Sequencer for Multi {
         least: u64,
         most: u64,
         frontier: impl Fn(u64) -> u64,
-        prepare: impl Fn(u64) -> R,
+        prepare: impl Fn(Range<u64>, u64) -> R,
     ) -> Option<(Range<u64>, R)> {
         let claims = &*self.claims;
         let mut lost = 0;
@@ -155,7 +155,7 @@ impl Sequencer for Multi {
             }
             let end = next + (limit - next).min(most);
             // This comes before the exchange, and stays there: the compiler moves no access beyond a release.
-            let prepared = prepare(next);
+            let prepared = prepare(next..end, limit);
             match claims.cursor.compare_exchange(next, end, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Some((next..end, prepared)),
                 Err(_) => {

@@ -79,7 +79,7 @@ impl Sequencer for Single {
         least: u64,
         most: u64,
         frontier: impl Fn(u64) -> u64,
-        prepare: impl Fn(u64) -> R,
+        prepare: impl Fn(Range<u64>, u64) -> R,
     ) -> Option<(Range<u64>, R)> {
         let next = hand.next.get();
         let mut free = hand.limit.get() - next;
@@ -89,7 +89,8 @@ impl Sequencer for Single {
                 return None;
             }
         }
-        Some((next..next + free.min(most), prepare(next)))
+        let claim = next..next + free.min(most);
+        Some((claim.clone(), prepare(claim, hand.limit.get())))
     }
 
     #[inline(always)]

@@ -10,10 +10,11 @@
 use std::sync::atomic::{AtomicBool as OwnBool, Ordering};
 use std::time::Instant;
 
-use super::WaitStrategy;
 use super::notifier::SharedNotifier;
 use super::spin::{AdaptiveSpin, Looked};
-use crate::primitive::atomic::AtomicBool;
+use super::{WaitStrategy, cost};
+use crate::padded::CachePadded;
+use crate::primitive::atomic::{AtomicBool, AtomicU32, fence};
 use crate::primitive::{heavy, light};
 
 /// The wait of consumers for the positions that they follow.
@@ -27,6 +28,8 @@ pub(crate) struct Arrivals {
     /// Whether the only waiter stays registered although it may be awake. Only that waiter writes it; with several
     /// waiters it stays false.
     stays_registered: OwnBool,
+    /// The number of interchangeable waiters that look.
+    lookers: CachePadded<AtomicU32>,
     spin: AdaptiveSpin,
 }
 
@@ -38,6 +41,7 @@ impl Arrivals {
             notifier: set.unwrap_or_default(),
             interchangeable: AtomicBool::new(interchangeable),
             stays_registered: OwnBool::new(false),
+            lookers: CachePadded(AtomicU32::new(0)),
             spin: AdaptiveSpin::new(strategy),
         }
     }
@@ -60,7 +64,8 @@ impl Arrivals {
         has_waiters
     }
 
-    /// Wakes one waiter per event, or all waiters if they are not interchangeable.
+    /// Wakes one waiter per event, or all waiters if they are not interchangeable. None is woken while an interchangeable
+    /// waiter looks: it finds an event, and [passes on](Self::pass_on) the rest.
     ///
     /// The first *distinct* waiter, which waits for other events than the rest, may register while this call is in
     /// progress, and be woken in place of a waiter that could go on. Hence the second check. If the heavy fence with
@@ -71,7 +76,11 @@ impl Arrivals {
     #[inline(never)]
     pub(crate) fn wake(&self, events: usize) {
         if self.are_interchangeable() {
-            self.notifier.wake(events);
+            // Pairs with the fence in `stop_looking`: the looker that this load sees finds the event when it stops.
+            fence(Ordering::SeqCst);
+            if self.lookers.load(Ordering::Relaxed) == 0 {
+                self.notifier.wake(events);
+            }
             light();
             if self.are_interchangeable() {
                 return;
@@ -132,41 +141,66 @@ impl Arrivals {
     }
 
     /// Waits until `look` finds something; `None` if the deadline has passed and it still does not. Around a sleep it
-    /// calls `glance` instead, which need not find everything, but must be quick. Calls `on_empty` if there is nothing
-    /// after the first pauses, and, with `true`, before it sleeps or gives up. `alone` promises that no other thread
-    /// ever waits here.
+    /// calls `glance` instead, which need not find everything, but must be quick. Calls `starved` whenever it has
+    /// found nothing for as long as a wake-up takes, and before it sleeps or gives up. `alone` promises that no other thread ever
+    /// waits here; `claimed` tells how many events waiters of this kind have taken.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<R>(
         &self,
         deadline: Option<Instant>,
         alone: bool,
-        on_empty: impl Fn(bool),
+        claimed: impl Fn() -> u64,
+        starved: impl Fn(),
         look: impl Fn() -> Option<R>,
         glance: impl Fn() -> Option<R>,
     ) -> Option<R> {
         let pace = self.spin.start();
         let sleeps_at_once = pace.sleeps_at_once();
-        let looked = pace.look(deadline, |pace| {
+        let is_interchangeable = !alone && !sleeps_at_once && self.are_interchangeable();
+        let wake_up_ns = u64::from(cost::of_wake_up());
+        let mut starved_ns = wake_up_ns;
+        if is_interchangeable {
+            // Relaxed: a waker that misses this looker wakes a waiter.
+            self.lookers.fetch_add(1, Ordering::Relaxed);
+        }
+        let leaves = |leaves: bool| {
+            if is_interchangeable {
+                if leaves {
+                    self.stop_looking();
+                } else {
+                    self.lookers.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let looked = pace.look(deadline, leaves, |pace| {
             let found = look();
-            // Once, and not with each look: the pauses did not help, and too few producers may be at work.
-            if found.is_none() && pace.yields_next() {
-                on_empty(false);
+            if found.is_none() && pace.spent_ns() >= starved_ns {
+                starved_ns = pace.spent_ns() + wake_up_ns;
+                starved();
             }
             found
         });
+        if is_interchangeable {
+            self.stop_looking();
+        }
         match looked {
             Looked::Found(found) => {
                 self.unregister();
-                Some(found)
+                // Wakers have relied on this looker, so it looks for what they have left to it.
+                if is_interchangeable { look().or(Some(found)) } else { Some(found) }
             }
             Looked::TimedOut => {
-                on_empty(true);
-                None
+                starved();
+                look()
             }
             Looked::GaveUp => {
-                on_empty(true);
-                let began = self.spin.times_sleep().then(Instant::now);
+                starved();
+                let began = cost::now_ns();
+                if sleeps_at_once {
+                    self.spin.sleeps_at_once(began, self.notifier.woken().get());
+                }
+                let before = claimed();
                 // A waiter that no longer looks sleeps for each event, and saves a heavy fence per event by staying
                 // registered, if no other thread waits on the same notifier.
                 let found = if alone && self.are_interchangeable() && sleeps_at_once {
@@ -176,12 +210,21 @@ impl Arrivals {
                     self.unregister();
                     self.notifier.wait(deadline, glance)
                 };
-                if let Some(began) = began {
-                    self.spin.slept_since(began);
+                if !sleeps_at_once {
+                    let now = cost::now_ns();
+                    self.notifier.woken().learn(began, now);
+                    self.spin.slept(now.saturating_sub(began), claimed().saturating_sub(before));
                 }
                 found
             }
         }
+    }
+
+    /// Ends the look of an interchangeable waiter, which must look once more before it sleeps or leaves.
+    fn stop_looking(&self) {
+        self.lookers.fetch_sub(1, Ordering::Relaxed);
+        // Pairs with the fence in `wake`: the waiter sees the event of each waker that has seen it look.
+        fence(Ordering::SeqCst);
     }
 
     fn stay_registered(&self) {
@@ -238,13 +281,8 @@ mod tests {
                 has_slept.set(true);
                 None
             };
-            assert_eq!(arrivals.wait(Some(soon), alone, |_| (), || None::<()>, glance), None);
+            assert_eq!(arrivals.wait(Some(soon), alone, || 0, || (), || None::<()>, glance), None);
         }
-    }
-
-    /// A time in the future: a sleep that begins then counts as short, however busy the machine is.
-    fn in_an_hour() -> Instant {
-        Instant::now() + Duration::from_secs(3600)
     }
 
     #[test]
@@ -275,13 +313,12 @@ mod tests {
     fn a_consumer_that_looks_again_unregisters() {
         for finds in [false, true] {
             let arrivals = Arrivals::new(WaitStrategy::Adaptive, None);
-            let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-            (0..6).for_each(|_| arrivals.spin.slept_since(long_ago));
+            (0..6).for_each(|_| arrivals.spin.slept(u64::MAX, 0));
             sleep_until_deadline(&arrivals, true);
             assert!(arrivals.notifier.has_waiters_unfenced());
-            arrivals.spin.slept_since(in_an_hour());
+            arrivals.spin.slept(0, 0);
             if finds {
-                assert_eq!(arrivals.wait(None, true, |_| (), || Some(()), || None), Some(()));
+                assert_eq!(arrivals.wait(None, true, || 0, || (), || Some(()), || None), Some(()));
             } else {
                 sleep_until_deadline(&arrivals, true);
             }

@@ -1,84 +1,66 @@
 //! Waiting for room in a full ring.
 //!
-//! **One producer looks, the others sleep.** A ring is full because its consumers are slower than its producers are
-//! together, so a producer or two keep it filled. If all looked and yielded, a consumer that yields on the same core
-//! would run only after all of them, and they would find no room: with 256 producers on two cores that was 13 ns per
-//! event and 25 ns of CPU time instead of 5.7 and 10.7. So a producer that finds the ring full while another one looks
-//! for room goes to sleep at once.
+//! **One producer looks, the others sleep in a line.** A ring is full because its consumers are slower than its producers
+//! are together, so a producer or two keep it filled. If all looked and yielded, a consumer that yields on the same core
+//! would run only after all of them, and they would find no room. So a producer that finds the ring full while another one
+//! looks for room joins the [line](super::line).
 //!
-//! **Sleepers cost nothing.** Waking a producer takes as long as hundreds of events, so it should happen seldom, and a
-//! completion should not have to find out whether it is time. A completion compares its position with one number,
-//! `wake_at`: the position at which to check for sleepers, out of reach while there are none.
+//! **Who wakes the first of the line**, each time one thread:
+//! - The looker, when its *turn* has ended: it wakes the first, and joins the line itself. A turn lasts some 30 sleeps and
+//!   at least a millisecond, so handing over takes a small part of the time, and each producer's wait is bounded by the
+//!   turns before it.
+//! - The next completion, after a looker has looked for as long as a sleep costs and found nothing. Consumers are then
+//!   slower than that, and a wake-up for each completion costs less than the work between.
+//! - A consumer that finds nothing for as long as a wake-up takes, or is about to sleep: no producer is at work, or too few.
+//! - A consumer that polls and finds nothing, if no producer looks. It wakes no second one before the first has come, whose
+//!   events it finds before it finds nothing again.
+//! - A producer that leaves the ring, and one whose deadline ends a wait for which it was woken.
 //!
-//! **When a producer is woken.** A consumer checks for sleepers with each quarter of the ring that it frees and at the
-//! end of the claimed positions. It wakes one if at most a quarter of the ring is left to consume, no position was
-//! claimed since the last check, and no producer looks for room: then no producer is at work. If nothing is left to
-//! consume, it wakes one even if positions were claimed, unless a producer looks for room. A waiting consumer also
-//! checks, if there is still nothing after a pause (and at most a quarter of the ring is left to consume): if hardly
-//! any position was claimed since it last waited that long, too few producers are at work, and it wakes one. If many
-//! were, the producers at work are merely a little slower than the consumer. The consumer would wake one after another,
-//! so instead it wakes one per 16,384 positions or per 1 ms, whichever comes first. Before it sleeps, and where there
-//! is only one producer, it always wakes one. And every 131,072 positions the producer that has slept longest gets its
-//! turn.
+//! Each rule weighs a wake-up against time that has already been lost for want of it, so none depends on the pace of a
+//! machine, on the size of the ring, or on its events.
 //!
-//! **No producer is forgotten.** A consumer may take less than a quarter and then stop for good; other producers may
-//! keep the ring full permanently; a woken producer may need only one of many free slots. So each sleep is bounded: by
-//! the time that the producer has slept so far (at least 1 ms, at most 50 ms) times the number of sleepers, and never
-//! by more than 200 ms. Up to four sleepers together therefore wake up at most once per millisecond at first, and 20
-//! times a second in the long run. A producer whose sleep timed out once is *urgent*: the next completion wakes the
-//! producer that has slept longest. And a producer that leaves wakes one, which may have slept because the leaver was
-//! there.
+//! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding nothing; the
+//! producer that was woken may need only one of many free slots. So each sleep is bounded: by the time that the producer
+//! has waited so far (at least 1 ms, at most 50 ms) times the length of the line, and never by more than 200 ms. A producer
+//! that wakes by itself keeps its place. If it finds no room, it makes the next completion wake the first of the line.
 //!
-//! **An occasional nap.** A producer and a consumer that share a core and yield to each other give the scheduler no
-//! reason to separate them, although the other core may be idle, or already run enough producers. The scheduler places
-//! a thread afresh when it wakes from sleep. So once in 131,072 positions a producer that finds the ring full sleeps at
-//! once: with three producers on two cores, 4.7 ns per event instead of 6.0.
+//! **An occasional nap.** A producer and a consumer that share a core and yield to each other give the scheduler no reason
+//! to separate them, although the other core may be idle. The scheduler places a thread afresh when it wakes from sleep. So
+//! once in a turn a producer whose yields let other threads run sleeps until the next completion.
 
 use std::time::{Duration, Instant};
 
-use super::notifier::Notifier;
-use super::spin::{AdaptiveSpin, Looked};
 use millstream_sync::eventcount::Waited;
 
-use super::WaitStrategy;
+use super::line::{Line, Place};
+use super::notifier::Notifier;
+use super::spin::{AdaptiveSpin, Looked, turn_ns};
+use super::{WaitStrategy, cost};
 use crate::padded::CachePadded;
-use crate::primitive::atomic::{AtomicU64, Ordering};
+use crate::primitive::atomic::{AtomicBool, Ordering};
 use crate::primitive::{heavy, light};
 
 /// The standard atomics, in a model, too: advice orders nothing, and exploring its values reveals nothing.
 mod advice {
-    pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64};
 }
 
-/// In a model a nap ends at any time, so exploring which sleeper is woken before its nap ends makes no difference.
-const WAKES_THREADS: bool = !cfg!(loom);
-
-/// Number of looks after which a producer takes whatever room there is.
-const GATHERING_LOOKS: u32 = 20;
 const MIN_NAP: Duration = Duration::from_millis(1);
 const MAX_NAP_EACH: Duration = Duration::from_millis(50);
 /// The longest nap, however many producers sleep.
 const MAX_NAP: Duration = Duration::from_millis(200);
-/// Number of positions between two naps that are taken although yielding would do, and between two turns of the longest
-/// sleeper. These positions take some 0.5 ms, and a nap or a turn costs a few µs.
-const POSITIONS_BETWEEN_NAPS: u64 = 1 << 17;
-/// Number of positions, or the time, after which a consumer that finds nothing wakes one more producer although some
-/// are at work; whichever passes first.
-const POSITIONS_BETWEEN_HELPERS: u64 = 1 << 14;
-const TIME_BETWEEN_HELPERS: Duration = Duration::from_millis(1);
-/// A producer is at work if at least this many positions were claimed between two fruitless pauses.
-const AT_WORK: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct FreeSpace {
-    threads: Notifier,
+    alarm: CachePadded<Alarm>,
+    /// The threads that sleep.
+    line: Line,
     /// Tasks have no timer of their own, so each completion wakes as many as can go on.
     tasks: Notifier,
-    alarm: CachePadded<Alarm>,
     /// The number of free positions for which a producer waits while it may expect more soon.
     portion: u64,
     spin: AdaptiveSpin,
-    spinners: CachePadded<Spinners>,
+    looker: CachePadded<Looker>,
 }
 
 /// The places that a completion has freed.
@@ -89,134 +71,67 @@ pub(crate) struct Places<N> {
     pub(crate) number: N,
 }
 
-/// The value of `wake_at` while there are no sleepers.
-const NEVER: u64 = u64::MAX;
-/// The value of `wake_at` when the next completion must wake.
-const AT_ONCE: u64 = 0;
-
-/// When consumers should wake a sleeping producer, and when a producer should sleep. For threads all of this is advice,
-/// since their sleeps are bounded. Tasks rely on `wake_at`.
+/// Whether the next completion must wake a waiter. Tasks rely on it; for threads it is advice, since their sleeps are
+/// bounded.
 #[derive(Debug)]
 struct Alarm {
-    /// The consumers' position at which to check for sleepers.
-    wake_at: AtomicU64,
-    /// The same position for threads alone.
-    threads_wake_at: advice::AtomicU64,
-    /// Whether a producer's sleep has timed out.
-    urgent: advice::AtomicBool,
-    /// The consumers' position from which on the longest sleeper gets its turn.
-    turn_due: advice::AtomicU64,
-    /// The claimed positions at a consumer's last check.
-    claimed: advice::AtomicU64,
-    /// The claimed positions when a consumer last found nothing after a pause.
-    drained: advice::AtomicU64,
-    /// The claimed positions when a waiting consumer last woke a producer, and the time of that, in nanoseconds from
-    /// `epoch`.
-    helped: advice::AtomicU64,
-    helped_ns: advice::AtomicU64,
-    epoch: Instant,
+    is_set: AtomicBool,
+    /// Whether the waiter is the first of the line.
+    for_thread: advice::AtomicBool,
 }
 
-impl Alarm {
-    /// Whether a consumer that finds nothing should wake a producer. If so, this records that it does.
-    fn needs_help(&self, claimed: u64, must: bool, now: Instant) -> bool {
-        let since = |then: &advice::AtomicU64, now: u64| now.saturating_sub(then.load(Ordering::Relaxed));
-        let now_ns = now.saturating_duration_since(self.epoch).as_nanos() as u64;
-        let needs = must
-            || since(&self.drained, claimed) < AT_WORK
-            || since(&self.helped, claimed) >= POSITIONS_BETWEEN_HELPERS
-            || since(&self.helped_ns, now_ns) >= TIME_BETWEEN_HELPERS.as_nanos() as u64;
-        // Consumers that race here overwrite each other's records, at worst for one wake-up too many or too late.
-        self.drained.store(claimed, Ordering::Relaxed);
-        if needs {
-            self.helped.store(claimed, Ordering::Relaxed);
-            self.helped_ns.store(now_ns, Ordering::Relaxed);
-        }
-        needs
-    }
-}
-
-/// State shared by producers that find the ring full.
-#[derive(Debug)]
-struct Spinners {
-    /// The number of producers that look for room without sleeping.
-    active: advice::AtomicU32,
-    /// The consumers' position from which on the next producer sleeps instead of looking.
-    nap_due: advice::AtomicU64,
+/// The producer that looks for room without sleeping.
+#[derive(Debug, Default)]
+struct Looker {
+    is_there: advice::AtomicBool,
+    /// The end of its turn.
+    turn_ends_ns: advice::AtomicU64,
 }
 
 impl FreeSpace {
     pub(crate) fn new(strategy: WaitStrategy, capacity: u64) -> Self {
         FreeSpace {
-            threads: Notifier::new(),
+            alarm: CachePadded(Alarm { is_set: AtomicBool::new(false), for_thread: advice::AtomicBool::new(false) }),
+            line: Line::default(),
             tasks: Notifier::new(),
-            alarm: CachePadded(Alarm {
-                wake_at: AtomicU64::new(NEVER),
-                threads_wake_at: advice::AtomicU64::new(NEVER),
-                urgent: advice::AtomicBool::new(false),
-                turn_due: advice::AtomicU64::new(POSITIONS_BETWEEN_NAPS),
-                claimed: advice::AtomicU64::new(0),
-                drained: advice::AtomicU64::new(0),
-                helped: advice::AtomicU64::new(0),
-                helped_ns: advice::AtomicU64::new(0),
-                epoch: Instant::now(),
-            }),
-            spinners: CachePadded(Spinners {
-                active: advice::AtomicU32::new(0),
-                nap_due: advice::AtomicU64::new(POSITIONS_BETWEEN_NAPS),
-            }),
             portion: (capacity / 4).max(1),
             spin: AdaptiveSpin::new(strategy),
+            looker: CachePadded(Looker::default()),
         }
     }
 
-    /// Announces that a consumer has completed positions, the last of them before `end`. If waiters should be woken,
-    /// returns the position `wake_at`: then the caller must call [`wake_waiters`](Self::wake_waiters), out of line and
-    /// with numbers in registers, since this runs for each event. Calls `fenced` after the light fence, before any
-    /// waiter is woken.
+    /// Announces that a consumer has completed positions. Whether waiters should be woken: then the caller must call
+    /// [`wake_waiters`](Self::wake_waiters), out of line, since this runs for each event. Calls `fenced` after the light
+    /// fence, before any waiter is woken.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn freed(&self, end: u64, fenced: impl FnOnce()) -> Option<u64> {
+    pub(crate) fn freed(&self, fenced: impl FnOnce()) -> bool {
         light();
-        // Relaxed: the fence has done the ordering, and `wake_waiters` reads the position again with acquire.
-        let wake_at = self.alarm.wake_at.load(Ordering::Relaxed);
+        // Relaxed: the fence has done the ordering, and `wake_waiters` reads the alarm again with acquire.
+        let is_set = self.alarm.is_set.load(Ordering::Relaxed);
         fenced();
-        (wake_at <= end).then_some(wake_at)
+        is_set
     }
 
-    /// Wakes waiters for the freed `places`. All positions before `completed()` are free again, or approximately so;
-    /// producers have claimed up to `claimed()`.
-    pub(crate) fn wake_waiters(
-        &self,
-        wake_at: u64,
-        places: Places<impl FnOnce() -> usize>,
-        completed: impl FnOnce() -> u64,
-        claimed: impl FnOnce() -> u64,
-    ) {
-        let completed = completed();
+    /// Wakes waiters for the freed `places`.
+    pub(crate) fn wake_waiters(&self, places: Places<impl FnOnce() -> usize>) {
         if self.tasks.has_waiters_unfenced() {
+            // The alarm stays set for the tasks.
             self.wake_tasks(places);
-            // `wake_at` now serves the tasks, so threads have a position of their own.
-            if self.alarm.threads_wake_at.load(Ordering::Relaxed) <= completed {
-                self.check_threads(completed, claimed);
+        } else {
+            // Acquire pairs with the release in `set_alarm`: the waiter whose alarm the swap takes is seen as registered.
+            self.alarm.is_set.swap(false, Ordering::AcqRel);
+            if self.tasks.has_waiters_unfenced() {
+                // A task registered in between. Another consumer may have found no alarm meanwhile. If its light fence came
+                // before the heavy one here, the woken task sees its completion; otherwise that consumer finds the alarm.
+                self.set_alarm();
+                heavy();
+                self.tasks.wake(usize::MAX);
             }
-            return;
         }
-        if completed < wake_at {
-            // Another consumer is behind, and will come here when it reaches the position.
-            return;
+        if self.alarm.for_thread.load(Ordering::Relaxed) && self.alarm.for_thread.swap(false, Ordering::Relaxed) {
+            self.line.wake_first();
         }
-        // Acquire pairs with the release in `wake_no_later_than`: the waiter whose position the swap replaces is seen
-        // as registered.
-        self.alarm.wake_at.swap(NEVER, Ordering::AcqRel);
-        if self.tasks.has_waiters_unfenced() {
-            // A task registered in between. Another consumer may have found `NEVER` meanwhile. If its light fence came
-            // before the heavy one here, the woken task sees its completion; otherwise that consumer finds `AT_ONCE`.
-            self.wake_no_later_than(AT_ONCE);
-            heavy();
-            self.tasks.wake(usize::MAX);
-        }
-        self.check_threads(completed, claimed);
     }
 
     /// Wakes as many tasks as there are places.
@@ -237,79 +152,43 @@ impl FreeSpace {
         }
     }
 
-    /// Wakes a thread if a sleep has timed out or lasted long enough, or if no producer is at work, and sets the next
-    /// check.
-    fn check_threads(&self, completed: u64, claimed: impl FnOnce() -> u64) {
-        if !self.has_sleepers() {
-            return;
-        }
-        let alarm = &*self.alarm;
-        let claimed = claimed();
-        let no_claims = claimed == alarm.claimed.load(Ordering::Relaxed);
-        alarm.claimed.store(claimed, Ordering::Relaxed);
-        let level = claimed.saturating_sub(completed);
-        // There is a check at the end of the claimed positions: perhaps no completion follows.
-        self.check_threads_at(completed + level.clamp(1, self.portion));
+    /// Makes the next completion wake waiters.
+    fn set_alarm(&self) {
+        self.alarm.is_set.store(true, Ordering::Release);
+    }
 
-        // Each check wakes at most one producer: if that is too few, the next check finds no claims again.
-        let is_turn = alarm.turn_due.load(Ordering::Relaxed) <= completed;
-        let no_producer_works = level <= self.portion && (no_claims || level == 0);
-        if alarm.urgent.load(Ordering::Relaxed) {
-            alarm.urgent.store(false, Ordering::Relaxed);
-            self.threads.wake(1);
-        } else if is_turn {
-            alarm.turn_due.store(completed + POSITIONS_BETWEEN_NAPS, Ordering::Relaxed);
-            self.threads.wake(1);
-        } else if no_producer_works && self.spinners.active.load(Ordering::Relaxed) == 0 {
-            self.threads.wake(1);
+    /// Makes the next completion wake the first of the line.
+    fn set_alarm_for_thread(&self) {
+        // No fence is needed: a completion that misses the alarm costs the rest of a nap, whereas a fence would interrupt
+        // the consumer.
+        self.alarm.for_thread.store(true, Ordering::Relaxed);
+        self.set_alarm();
+    }
+
+    /// Called by a consumer that has found nothing for as long as a wake-up takes, or is about to sleep, while `level`
+    /// positions are claimed and not consumed. Wakes a producer unless much is on its way.
+    pub(crate) fn starved(&self, level: impl FnOnce() -> u64) {
+        if self.line.len() > 0 && level() <= self.portion {
+            self.line.wake_first();
         }
     }
 
-    /// Makes consumers check for sleeping threads when they have completed all positions before `position`.
-    fn check_threads_at(&self, position: u64) {
-        if WAKES_THREADS {
-            self.alarm.threads_wake_at.store(position, Ordering::Relaxed);
-            self.wake_no_later_than(position);
-        }
-    }
-
-    /// Makes consumers call [`wake_waiters`](Self::wake_waiters) when they have completed all positions before
-    /// `position`, if not earlier.
-    fn wake_no_later_than(&self, position: u64) {
-        self.alarm.wake_at.fetch_min(position, Ordering::Release);
-    }
-
-    /// Called by a consumer that finds nothing after a pause, or is about to sleep. All positions before `completed()`
-    /// are free again, and producers have claimed up to `claimed()`. Wakes one producer if it `must`, or if too few are
-    /// at work.
-    pub(crate) fn drained(&self, must: bool, completed: impl FnOnce() -> u64, claimed: impl FnOnce() -> u64) {
-        // No fence is needed: threads' sleeps are bounded, and tasks were woken by the consumer's earlier completions.
-        if !self.has_sleepers() {
-            return;
-        }
-        let (completed, claimed) = (completed(), claimed());
-        if claimed.saturating_sub(completed) > self.portion {
-            return;
-        }
-        if self.alarm.needs_help(claimed, must, Instant::now()) {
-            self.threads.wake(1);
+    /// Called by a consumer that has polled and found nothing. Wakes a producer unless one looks or was just woken.
+    #[inline]
+    pub(crate) fn found_nothing(&self) {
+        if self.line.len() > 0 && !self.looker.is_there.load(Ordering::Relaxed) && !self.line.is_waking() {
+            self.line.wake_first();
         }
     }
 
     /// Wakes a producer after another one has left: it may have slept because the other was there.
     pub(crate) fn producer_left(&self) {
-        if self.has_sleepers() {
-            self.threads.wake(1);
-        }
-    }
-
-    fn has_sleepers(&self) -> bool {
-        WAKES_THREADS && self.threads.has_waiters_unfenced()
+        self.line.wake_first();
     }
 
     /// Wakes all waiters, since the other side is gone.
     pub(crate) fn wake_all(&self) {
-        self.threads.wake(usize::MAX);
+        self.line.wake_all();
         self.tasks.wake(usize::MAX);
     }
 
@@ -317,99 +196,104 @@ impl FreeSpace {
     /// passed and `look(1)` finds nothing.
     #[cold]
     #[inline(never)]
-    pub(crate) fn wait<R>(
-        &self,
-        deadline: Option<Instant>,
-        completed: impl Fn() -> u64,
-        mut look: impl FnMut(u64) -> Option<R>,
-    ) -> Option<R> {
-        // A producer with a deadline has no time to stand back.
-        let stands_back = deadline.is_none() && self.should_sleep(&completed);
-        let looked = if stands_back { Looked::GaveUp } else { self.look_for_room(deadline, &mut look) };
-        match looked {
-            Looked::Found(found) => Some(found),
-            // The looks so far may have asked for a whole portion; less will do now.
-            Looked::TimedOut => look(1),
-            Looked::GaveUp => {
-                let began = Instant::now();
-                let found = self.sleep(began, deadline, completed, look);
-                // The sleep of a producer that stood back shows nothing about looking: it has not looked.
-                if !stands_back {
-                    self.spin.slept_since(began);
+    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut(u64) -> Option<R>) -> Option<R> {
+        let mut sleeper: Option<(Place<'_>, Instant)> = None;
+        let mut role = self.role();
+        loop {
+            if role == Role::Looks {
+                match self.look_for_room(deadline, &mut look) {
+                    Looked::Found(found) => return Some(found),
+                    Looked::TimedOut => break,
+                    Looked::GaveUp => {}
                 }
-                found
             }
+            let (place, began) = sleeper.get_or_insert_with(|| (self.line.join(), Instant::now()));
+            place.rejoin();
+            if role != Role::StandsBack {
+                self.set_alarm_for_thread();
+            }
+            if let Some(found) = look(1) {
+                return Some(found);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break;
+            }
+            let slept_ns = self.nap(place, *began, deadline);
+            if role == Role::Looks {
+                self.gave_up(slept_ns);
+            }
+            // A producer that wakes by itself has not been missed: it looks once, and sleeps on.
+            role = if place.was_woken() { self.role() } else { Role::Naps };
         }
+        let found = look(1);
+        if found.is_none() && sleeper.is_some_and(|(place, _)| place.was_woken()) {
+            self.line.wake_first();
+        }
+        found
     }
 
-    /// Whether this wait should begin with sleep.
-    fn should_sleep(&self, completed: impl Fn() -> u64) -> bool {
-        self.spin.is_adaptive() && (self.spinners.active.load(Ordering::Relaxed) > 0 || self.nap_is_due(completed()))
+    /// Chooses the role of a producer that finds the ring full.
+    fn role(&self) -> Role {
+        if !self.spin.is_adaptive() {
+            return Role::Looks;
+        }
+        if self.looker.is_there.load(Ordering::Relaxed) {
+            return Role::StandsBack;
+        }
+        let is_queue = self.line.len() > 0;
+        // A looker that sleeps at once has no turn to give.
+        if !self.spin.start().sleeps_at_once() && (is_queue || self.spin.shares_core()) && self.turn_has_ended() {
+            self.line.wake_first();
+            return if is_queue { Role::StandsBack } else { Role::Naps };
+        }
+        if self.looker.is_there.swap(true, Ordering::Relaxed) { Role::StandsBack } else { Role::Looks }
     }
 
-    fn nap_is_due(&self, completed: u64) -> bool {
-        let nap_due = &self.spinners.nap_due;
-        let is_due = nap_due.load(Ordering::Relaxed) <= completed;
-        if is_due {
-            nap_due.store(completed + POSITIONS_BETWEEN_NAPS, Ordering::Relaxed);
+    /// Whether the turn has ended; then the next one begins.
+    fn turn_has_ended(&self) -> bool {
+        let now_ns = cost::now_ns();
+        let ends_ns = self.looker.turn_ends_ns.load(Ordering::Relaxed);
+        let has_ended = ends_ns <= now_ns;
+        if has_ended {
+            self.looker.turn_ends_ns.store(now_ns + turn_ns(), Ordering::Relaxed);
         }
-        is_due
+        has_ended && ends_ns > 0
     }
 
     /// Looks until there is room or reason to sleep.
     fn look_for_room<R>(&self, deadline: Option<Instant>, mut look: impl FnMut(u64) -> Option<R>) -> Looked<R> {
-        let is_counted = self.spin.is_adaptive();
-        if is_counted {
-            // Two producers may begin at the same time, which is as good as one.
-            self.spinners.active.fetch_add(1, Ordering::Relaxed);
-        }
         // At first only a whole portion will do, so that the producer does not take each slot the moment it is freed;
         // behind a slow consumer it takes what there is.
-        let pace = self.spin.start();
-        let looked = pace.look(deadline, |pace| look(if pace.looks() <= GATHERING_LOOKS { self.portion } else { 1 }));
-        if is_counted {
-            self.spinners.active.fetch_sub(1, Ordering::Relaxed);
-        }
+        let looked =
+            self.spin.start().look(deadline, |_| (), |pace| look(if pace.gathers() { self.portion } else { 1 }));
+        self.looker.is_there.store(false, Ordering::Relaxed);
         looked
     }
 
-    fn sleep<R>(
-        &self,
-        began: Instant,
-        deadline: Option<Instant>,
-        completed: impl Fn() -> u64,
-        mut look: impl FnMut(u64) -> Option<R>,
-    ) -> Option<R> {
-        // No fence is needed: a wake-up that slips through costs the rest of a nap, whereas a fence would interrupt the
-        // consumer.
-        let registration = self.threads.register_unfenced();
-        self.check_threads_at(completed() + self.portion);
-        let mut was_woken = false;
-        loop {
-            let key = registration.key();
-            if let Some(found) = look(1) {
-                return Some(found);
-            }
-            if was_woken {
-                // The wake-up did not help: others were quicker, or the freed positions lie behind one that is not
-                // completed yet.
-                self.check_threads_at(AT_ONCE);
-            }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return None;
-            }
-            // Each nap is as long as all before it, and longer the more producers sleep: so together they wake up by
-            // themselves no more often than one would.
-            let nap = (began.elapsed().clamp(MIN_NAP, MAX_NAP_EACH) * registration.waiters()).min(MAX_NAP);
-            let until = Instant::now() + nap;
-            let end = deadline.map_or(until, |deadline| deadline.min(until));
-            was_woken = registration.sleep(key, Some(end)) == Waited::Changed;
-            // A whole nap has passed without a wake-up, so no check has found that this producer is needed, and there
-            // may be room all the same: the next completion wakes the longest sleeper.
-            if !was_woken && end == until {
-                self.alarm.urgent.store(true, Ordering::Relaxed);
-                self.check_threads_at(AT_ONCE);
-            }
+    /// Sleeps until the producer is woken, or for as long as it has waited since `began`, and longer the more producers
+    /// sleep: so together they wake up by themselves no more often than one would. Returns the time asleep.
+    fn nap(&self, place: &Place<'_>, began: Instant, deadline: Option<Instant>) -> u64 {
+        let length = self.line.len().try_into().unwrap_or(u32::MAX);
+        let nap = began.elapsed().clamp(MIN_NAP, MAX_NAP_EACH).saturating_mul(length).min(MAX_NAP);
+        let until = Instant::now() + nap;
+        let asleep_ns = cost::now_ns();
+        let waited = place.sleep(deadline.map_or(until, |deadline| deadline.min(until)));
+        let awake_ns = cost::now_ns();
+        if waited == Waited::Changed {
+            self.line.woken.learn(asleep_ns, awake_ns);
+        }
+        awake_ns.saturating_sub(asleep_ns)
+    }
+
+    /// Learns from the sleep of a producer that has looked, or would have.
+    fn gave_up(&self, slept_ns: u64) {
+        if !self.spin.is_adaptive() {
+            return;
+        }
+        if self.spin.start().sleeps_at_once() {
+            self.spin.sleeps_at_once(cost::now_ns(), self.line.woken.get());
+        } else {
+            self.spin.slept(slept_ns, 0);
         }
     }
 
@@ -422,8 +306,19 @@ impl FreeSpace {
 
     /// Waits as a task until `look` finds something.
     pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.tasks.wait_async(|| self.wake_no_later_than(AT_ONCE), look).await
+        self.tasks.wait_async(|| self.set_alarm(), look).await
     }
+}
+
+/// The part of a producer that finds the ring full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Looks for room, and then sleeps until the next completion.
+    Looks,
+    /// Sleeps until the next completion.
+    Naps,
+    /// Sleeps until it is its turn: another producer looks.
+    StandsBack,
 }
 
 #[cfg(all(test, not(loom)))]
@@ -431,43 +326,96 @@ mod tests {
     use super::*;
 
     #[test]
-    fn naps_are_rare_and_belong_to_the_adaptive_strategy_alone() {
-        let due = |strategy| {
-            let room = FreeSpace::new(strategy, 8);
-            (0..4 * POSITIONS_BETWEEN_NAPS).step_by(100).filter(|&at| room.should_sleep(|| at)).count()
+    fn one_producer_looks_and_the_others_stand_back_unless_the_strategy_forbids_sleep() {
+        for (strategy, others) in [
+            (WaitStrategy::Adaptive, Role::StandsBack),
+            (WaitStrategy::Yield, Role::Looks),
+            (WaitStrategy::Spin, Role::Looks),
+        ] {
+            let room = FreeSpace::new(strategy, 1024);
+            assert_eq!([room.role(), room.role(), room.role()], [Role::Looks, others, others]);
+        }
+    }
+
+    #[test]
+    fn a_looker_hands_over_to_the_first_of_the_line_when_its_turn_has_ended() {
+        let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
+        let [first, second] = [(); 2].map(|()| room.line.join());
+        let soon = cost::now_ns() + 3_600_000_000_000;
+        room.looker.turn_ends_ns.store(soon, Ordering::Relaxed);
+        assert_eq!(room.role(), Role::Looks, "a turn was cut short");
+        room.looker.is_there.store(false, Ordering::Relaxed);
+        room.looker.turn_ends_ns.store(1, Ordering::Relaxed);
+        assert_eq!(room.role(), Role::StandsBack);
+        assert!(first.was_woken() && !second.was_woken());
+        assert_eq!(room.role(), Role::Looks, "the next turn has not begun");
+    }
+
+    #[test]
+    fn the_completion_after_an_alarm_wakes_the_first_of_the_line_and_later_ones_none() {
+        let room = FreeSpace::new(WaitStrategy::Adaptive, 8);
+        let [first, second] = [(); 2].map(|()| room.line.join());
+        let complete = || {
+            let is_set = room.freed(|| ());
+            if is_set {
+                room.wake_waiters(Places { may_have_gaps: false, number: || 1 });
+            }
+            is_set
         };
-        assert_eq!(due(WaitStrategy::Adaptive), 3);
-        assert_eq!([WaitStrategy::Block, WaitStrategy::Yield, WaitStrategy::Spin].map(due), [0; 3]);
+        assert!(!complete());
+        room.set_alarm_for_thread();
+        assert!(complete() && first.was_woken() && !second.was_woken());
+        assert!(!complete());
     }
 
     #[test]
-    fn an_idle_consumer_wakes_a_producer_at_once_only_if_none_is_at_work() {
+    fn a_starved_consumer_wakes_no_producer_while_more_than_a_quarter_is_on_its_way() {
         let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
-        let epoch = room.alarm.epoch;
-        let needs = |claimed, must, us| room.alarm.needs_help(claimed, must, epoch + Duration::from_micros(us));
-        assert!(needs(0, false, 10_000));
-        assert!(!needs(1000, false, 10_001));
-        assert!(
-            needs(1010, false, 10_002) && needs(1010, false, 10_003),
-            "hardly any position was claimed, so a producer is needed"
-        );
-        assert!(!needs(5000, false, 10_050));
-        assert!(needs(9000, true, 10_051), "the consumer is about to sleep, so a producer is needed");
-        assert!(!needs(9100, false, 10_100));
-        assert!(needs(9000 + POSITIONS_BETWEEN_HELPERS, false, 10_101), "the last wake-up was many positions ago");
-        assert!(!needs(26_000, false, 11_000));
-        assert!(needs(27_000, false, 11_200), "the last wake-up was long ago");
-    }
-
-    #[test]
-    fn no_producer_is_woken_while_more_than_a_quarter_is_left() {
-        let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
-        let sleeper = room.threads.register_unfenced();
         let wakes = |level: u64| {
-            let key = sleeper.key();
-            room.drained(true, || 5000 - level, || 5000);
-            sleeper.key() != key
+            let sleeper = room.line.join();
+            room.starved(|| level);
+            sleeper.was_woken()
         };
         assert_eq!([257u64, 256, 0].map(wakes), [false, true, true]);
+    }
+
+    #[test]
+    fn a_poll_that_finds_nothing_wakes_one_producer_at_a_time_and_none_while_one_looks() {
+        let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
+        let [first, second] = [(); 2].map(|()| room.line.join());
+        room.looker.is_there.store(true, Ordering::Relaxed);
+        room.found_nothing();
+        assert!(!first.was_woken());
+        room.looker.is_there.store(false, Ordering::Relaxed);
+        room.found_nothing();
+        room.found_nothing();
+        assert!(first.was_woken() && !second.was_woken(), "a second producer was woken before the first was awake");
+        assert_eq!(first.sleep(Instant::now() + Duration::from_secs(3600)), Waited::Changed);
+        room.found_nothing();
+        assert!(second.was_woken());
+    }
+
+    #[test]
+    fn a_producer_that_is_woken_as_its_deadline_passes_wakes_the_next_one() {
+        let room = FreeSpace::new(WaitStrategy::Block, 8);
+        let waits = std::thread::scope(|scope| {
+            let late = scope.spawn(|| {
+                let soon = Instant::now() + Duration::from_millis(20);
+                room.wait(Some(soon), |_| {
+                    // Another producer's wake-up comes too late for this one.
+                    if Instant::now() >= soon && room.line.len() == 2 {
+                        room.line.wake_first();
+                    }
+                    None::<()>
+                })
+            });
+            while room.line.len() == 0 {
+                std::thread::yield_now();
+            }
+            let next = room.line.join();
+            assert_eq!(late.join().expect("the wait does not panic"), None);
+            next.was_woken()
+        });
+        assert!(waits, "the wake-up was lost with the producer that it had woken");
     }
 }

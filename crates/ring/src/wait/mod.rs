@@ -1,36 +1,58 @@
-//! How threads wait.
+//! How threads wait: one rule, for any machine.
 //!
-//! On a machine with fewer cores than threads, this matters more than the claim protocol: the same ring passes 25 or
-//! 120 M events/s, depending on which threads nap when. The reasons, measured on two cores:
+//! # The rule
+//! A thread that waits may spin, yield its core, or sleep. What each costs differs from machine to machine by an order of
+//! magnitude, so the process [learns the costs](cost) where it runs, and the rule speaks of nothing else:
 //!
-//! - A cache line goes from core to core and back in 66 ns. Within that time a producer that keeps its lines publishes
-//!   15 events. So a consumer *lets events gather*: before it looks again it pauses, 0.1 µs at first, up to 1.6 µs
-//!   while events keep coming in small portions; the pauses in its waits are as long. Each look takes the line that the
-//!   producer writes. An event that comes alone is never delayed by this, and the `try_` forms never pause.
-//! - A producer that finds the ring full wants a *quarter of it* free before it goes on (bounded by a few looks, so
-//!   that a slow consumer does not delay it). Otherwise it takes each slot the moment it is freed, and both sides run
-//!   at the pace of single hand-overs.
-//! - A producer that loses a compare-and-swap lets the winner run on (see [`Multi`](crate::sequencer::Multi)).
-//! - A thread that waits for one that does not run should give it the core, for a whole burst of events: a waiter
-//!   yields after two fruitless looks. With 1024 slots a thread switch (0.5 to 1 µs) then costs 1 ns per event.
-//! - Two threads that share a core and yield to each other never part. So a producer takes a nap now and then although
-//!   yielding would do: the scheduler places a woken thread afresh, perhaps on a core of its own.
-//! - Waking a sleeper costs its waker 2 µs. So threads sleep only when yielding did not help, and sleeping *producers*
-//!   are woken one at a time, and only when the awake ones do not keep the ring filled.
-//! - A thread that yields runs after all others that are runnable on its core. So of the producers that find the ring
-//!   full one looks for room, and the others sleep: a consumer must not wait for hundreds of producers that find
-//!   nothing.
-//! - Of interchangeable waiters, as many are woken as can go on: one member of a pool per event, one of a channel's
-//!   tasks per place. Where waiters wait for different events, as the consumers of a graph do, all are woken.
-//! - Registering as a waiter takes a heavy fence, and that makes the next wake-up slower. So a lone consumer that
-//!   sleeps for each event stays registered while it is awake.
+//! 1. **Look for as long as a sleep costs, then sleep.** A sleep costs its thread the way into the kernel and the wake-up,
+//!    `S` together. A waiter that knew the future would look if its event came before `S`, and sleep at once otherwise. One
+//!    that looks for `S` first pays at most twice as much, and no rule that cannot see ahead pays less in its worst case
+//!    (Karlin, Manasse, McGeoch and Owicki, *Competitive randomized algorithms for nonuniform problems*, 1994).
+//! 2. **Look for less while looking does not help.** The time to look halves with each sleep in which no event came before
+//!    `S`, and after five of them the waiter sleeps at once; it doubles with each event that comes sooner. An adversary that
+//!    knows this makes a waiter pay 49/16 of the best, not twice: one long wait, and two short ones, of which the second
+//!    shows that the pace has changed. In return, a ring that is idle for most of the time pays nothing for looks.
+//! 3. **Yield where a core is shared, spin where it is not.** A partner that runs needs no core; one that does not run needs
+//!    this one. So a waiter spins for as long as a yield takes, and yields: that costs at most twice the better of the two.
+//!    A yield that took longer than two quick ones let another thread run. Then the waiter only yields, and each turn of the
+//!    others counts as a quick yield: a core that others use is not wasted, and the thread keeps its place on it.
+//! 4. **Let a batch gather, within a latency budget.** A look takes the line that the partner writes, and a partner that
+//!    keeps its lines passes ten times as many events. So while events come in small portions, a consumer pauses between
+//!    looks, and a producer wants a quarter of the ring free: for at most 1.6 µs, and not at all for an event that comes
+//!    alone.
+//! 5. **One looks, the others stand by.** A wake-up costs its waker as much as hundreds of events. Of the producers that find
+//!    the ring full [one looks](free_space), and the rest sleep in a [fair line](line). Of interchangeable consumers none is
+//!    woken while another one looks: the looker finds the event, and wakes another consumer if there is more than it takes.
 //!
-//! Each side of each ring learns how long to yield before it sleeps: the time doubles when a wait ends while yielding
-//! or soon after falling asleep, and halves when the sleep was long, down to not looking at all. A mostly idle ring
-//! therefore uses next to no CPU, and a busy one never sleeps.
-
+//! The `try_` forms never pause, and tasks never look.
+//!
+//! # Worst cases
+//! - An event waits for a consumer that looks for at most a gap of 1.6 µs, or a quick yield and the threads that run
+//!   meanwhile; for one that sleeps, a wake-up.
+//! - The waits of a consumer cost at most 49/16 of those of one that sees ahead, a sleep counted as `S`. `S` is a time: a
+//!   sleep takes less of the processor's time, about a tenth where wake-ups are slow.
+//! - A looker that has lost its core is not counted as one before a yield that may last longer than a sleep; the first such
+//!   yield delays the sleepers' events by as much as other threads keep the core.
+//! - A producer in the line waits for the turns of those before it, as long as the producers wait like it: those that use
+//!   the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, at least 1 ms, and to
+//!   the next wait of the looker. If the consumers stop for good and leave room, the producer finds it within 200 ms.
+//! - If the looker leaves and the consumer only polls, the line sleeps until a poll finds nothing.
+//!
+//! # Constants
+//! | constant | unit | reason |
+//! | --- | --- | --- |
+//! | `GATHERING_NS`: 1600 | ns | the latency that throughput may cost, a third of a wake-up where that is quickest |
+//! | `MAX_HALVINGS`: 5 | | a look for less than 1/32 `S` takes a few looks, and finds little |
+//! | `SHARED`: 2 | quick yields | a yield that switches threads makes two switches |
+//! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn |
+//! | `MIN_TURN_NS`: 1,000,000 | ns | the producer that takes over has to fill its core's caches, which no wake-up shows |
+//! | `MIN_NAP`, `MAX_NAP_EACH`, `MAX_NAP`: 1, 50, 200 | ms | bounds of the sleep of a producer that no consumer wakes |
+//! | `MAX_WAKE_UP_NS`: 100,000 | ns | a wake-up that takes longer lacked a core, and says nothing of its cost |
+//!
 mod arrivals;
+mod cost;
 mod free_space;
+mod line;
 mod notifier;
 mod set;
 mod spin;

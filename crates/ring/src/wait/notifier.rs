@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use millstream_sync::eventcount::{EventCount, Key, SpinPolicy, Waited};
 
+use super::cost::Stamp;
 use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicU32, Ordering};
 use crate::primitive::{heavy, light};
@@ -32,11 +33,15 @@ struct Words {
     /// The number of registered threads and tasks.
     waiters: AtomicU32,
     count: EventCount,
+    /// When a waiter was last woken.
+    woken: Stamp,
 }
 
 impl Notifier {
     pub(crate) fn new() -> Self {
-        Notifier { words: CachePadded(Words { waiters: AtomicU32::new(0), count: EventCount::new() }) }
+        Notifier {
+            words: CachePadded(Words { waiters: AtomicU32::new(0), count: EventCount::new(), woken: Stamp::default() }),
+        }
     }
 
     /// Whether there are waiters. The caller has written what they wait for before this call.
@@ -57,7 +62,13 @@ impl Notifier {
     /// before.
     #[cold]
     pub(crate) fn wake(&self, most: usize) {
+        self.words.woken.set();
         self.words.count.add_waking(1, most);
+    }
+
+    /// When a waiter was last woken.
+    pub(super) fn woken(&self) -> &Stamp {
+        &self.words.woken
     }
 
     /// Acquires from all wake-ups so far, this thread's own included: everything written before them is visible.
@@ -156,11 +167,6 @@ impl Registration<'_> {
             return Waited::TimedOut;
         }
         self.notifier.words.count.wait_with(key, deadline, SpinPolicy::NONE)
-    }
-
-    /// The number of registered waiters, including this one.
-    pub(crate) fn waiters(&self) -> u32 {
-        self.notifier.words.waiters.load(Ordering::Relaxed)
     }
 }
 

@@ -1,51 +1,55 @@
-//! The spin policy: how long to wait between looks, and when to give up and sleep.
+//! The spin policy: how a thread looks before it sleeps, and for how long.
 
 // These are the standard types in a model, too: advice orders nothing, and exploring its values reveals nothing.
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
-use super::WaitStrategy;
+use super::{WaitStrategy, cost};
 use crate::padded::CachePadded;
-use crate::primitive::{pause, yield_now};
+use crate::primitive::pause;
 
-/// Number of looks before the first yield.
-const SPINS: u32 = 2;
-/// Bounds on the number of pauses between looks; a pause is some 25 ns.
-const MIN_GAP: u32 = 4;
-const MAX_GAP: u32 = 64;
-/// The most yields before sleeping: 16 µs of them if no other thread wants the core.
-const MAX_YIELDS: u32 = 32;
-/// A waiter that is woken within this time after it fell asleep should have yielded longer: falling asleep and being
-/// woken take about as long.
-const SHORT_SLEEP: Duration = Duration::from_micros(20);
+/// By how much gathering may delay an event, or a producer that waits for room.
+const GATHERING_NS: u32 = 1_600;
 
-/// Of the sleeps of a waiter that has given up looking, only one in this many is timed. Reading the clock takes code
-/// and data that are not in the caches of a thread that has slept, and every eighth sleep suffices to learn that sleeps
-/// have become short.
-const SLEEPS_PER_TIMED: u32 = 8;
+/// A waiter whose time to look was halved this often sleeps at once.
+const MAX_HALVINGS: u32 = 5;
+
+/// A yield that takes this many times a quick one has let another thread run.
+const SHARED: u64 = 2;
+
+/// A turn lasts this many sleeps, so wake-ups take a small part of the time, and at least `MIN_TURN_NS`: a producer that
+/// takes over also has to fill its core's caches.
+const SLEEPS_PER_TURN: u64 = 32;
+const MIN_TURN_NS: u64 = 1_000_000;
 
 /// The adaptive spin policy of the waiters of one side of a ring.
 #[derive(Debug)]
 pub(super) struct AdaptiveSpin {
     strategy: WaitStrategy,
-    stats: CachePadded<SpinStats>,
+    advice: CachePadded<Advice>,
 }
 
 /// All of this is advice: a race loses a part of it and nothing else.
-#[derive(Debug)]
-struct SpinStats {
-    /// The number of yields before sleeping.
-    yields: AtomicU32,
-    /// The number of pauses between looks.
+#[derive(Debug, Default)]
+struct Advice {
+    /// How often the time to look was halved since looking last helped.
+    halvings: AtomicU32,
+    /// The number of pauses between looks, less one.
     gap: AtomicU32,
-    /// The number of sleeps of waiters that have given up looking.
-    sleeps: AtomicU32,
+    /// When a waiter that has given up looking last fell asleep.
+    asleep_ns: AtomicU64,
+    /// The time of the last yield. If it has let another thread run, waiters share their cores.
+    yield_ns: AtomicU64,
+}
+
+/// Nanoseconds of a turn.
+pub(super) fn turn_ns() -> u64 {
+    MIN_TURN_NS.max(SLEEPS_PER_TURN * u64::from(cost::of_sleep()))
 }
 
 impl AdaptiveSpin {
     pub(super) fn new(strategy: WaitStrategy) -> Self {
-        let [yields, gap, sleeps] = [MAX_YIELDS, MIN_GAP, 0].map(AtomicU32::new);
-        AdaptiveSpin { strategy, stats: CachePadded(SpinStats { yields, gap, sleeps }) }
+        AdaptiveSpin { strategy, advice: CachePadded(Advice::default()) }
     }
 
     /// Whether the waiters decide themselves when to sleep.
@@ -53,78 +57,90 @@ impl AdaptiveSpin {
         self.strategy == WaitStrategy::Adaptive
     }
 
+    /// Whether the waiters share their cores with other threads.
+    pub(super) fn shares_core(&self) -> bool {
+        self.advice.yield_ns.load(Ordering::Relaxed) > SHARED * u64::from(cost::of_yield())
+    }
+
+    /// Whether waiters lose their cores for longer than a sleep takes when they yield.
+    fn loses_core(&self) -> bool {
+        self.advice.yield_ns.load(Ordering::Relaxed) > u64::from(cost::of_sleep())
+    }
+
     pub(super) fn start(&self) -> Pace<'_> {
-        let max_looks = match self.strategy {
-            WaitStrategy::Spin | WaitStrategy::Yield => None,
-            WaitStrategy::Block => Some(0),
-            WaitStrategy::Adaptive => match self.stats.yields.load(Ordering::Relaxed) {
+        Pace { spin: self, budget_ns: self.budget_ns(), spent_ns: 0 }
+    }
+
+    /// For how long a waiter looks.
+    fn budget_ns(&self) -> u64 {
+        match self.strategy {
+            WaitStrategy::Spin | WaitStrategy::Yield => u64::MAX,
+            WaitStrategy::Block => 0,
+            WaitStrategy::Adaptive => match self.advice.halvings.load(Ordering::Relaxed) {
                 // Looking has not helped for some time, so events are far apart, and the thread sleeps at once: it is
                 // woken soonest if it is already asleep when one comes.
-                0 => Some(0),
-                yields => Some(SPINS + yields),
+                MAX_HALVINGS.. => 0,
+                halvings => u64::from(cost::of_sleep() >> halvings).max(1),
             },
-        };
-        Pace { spin: self, gap: self.stats.gap.load(Ordering::Relaxed), looks: 0, max_looks }
-    }
-
-    /// Records that a wait ended without sleep, so yielding was right.
-    fn yielding_helped(&self) {
-        let yields = self.stats.yields.load(Ordering::Relaxed);
-        if yields < MAX_YIELDS {
-            self.stats.yields.store((yields * 2 + 1).min(MAX_YIELDS), Ordering::Relaxed);
         }
     }
 
-    /// Whether the sleep that begins now is timed; then the caller reports its end to
-    /// [`slept_since`](Self::slept_since).
-    pub(super) fn times_sleep(&self) -> bool {
-        if !self.is_adaptive() {
-            return false;
-        }
-        if self.stats.yields.load(Ordering::Relaxed) > 0 {
-            return true;
-        }
-        let sleeps = self.stats.sleeps.load(Ordering::Relaxed);
-        self.stats.sleeps.store(sleeps.wrapping_add(1), Ordering::Relaxed);
-        sleeps.is_multiple_of(SLEEPS_PER_TIMED)
-    }
-
-    /// Learns from a timed sleep, which has just ended.
-    pub(super) fn slept_since(&self, began: Instant) {
-        if !self.is_adaptive() {
-            return;
-        }
-        // Falling asleep and waking took longer than the wait itself, so the next waits yield for longer.
-        if began.elapsed() < SHORT_SLEEP {
-            self.yielding_helped();
-        } else {
-            let yields = self.stats.yields.load(Ordering::Relaxed);
-            self.stats.yields.store(yields / 2, Ordering::Relaxed);
+    /// Records that a wait ended without sleep, or that its sleep was not worth it.
+    fn looking_helps(&self) {
+        let halvings = self.advice.halvings.load(Ordering::Relaxed);
+        if halvings > 0 {
+            self.advice.halvings.store(halvings - 1, Ordering::Relaxed);
         }
     }
 
-    /// Pauses for the gap, if events come in small portions.
+    /// Learns from a sleep after a look, while other waiters took `events`.
+    pub(super) fn slept(&self, took_ns: u64, events: u64) {
+        if took_ns < Self::short_ns() {
+            self.looking_helps();
+        } else if took_ns / events.saturating_add(1) > u64::from(cost::of_sleep()) {
+            let halvings = self.advice.halvings.load(Ordering::Relaxed);
+            self.advice.halvings.store((halvings + 1).min(MAX_HALVINGS), Ordering::Relaxed);
+        }
+    }
+
+    /// Learns from the last sleep that began without a look, if a waker ended it at `woken_ns`. A thread that has slept has
+    /// neither the clock's code nor its data in its caches, so it reads the clock before the next sleep, when nothing waits
+    /// for it.
+    pub(super) fn sleeps_at_once(&self, now_ns: u64, woken_ns: u64) {
+        let before = self.advice.asleep_ns.load(Ordering::Relaxed);
+        self.advice.asleep_ns.store(now_ns, Ordering::Relaxed);
+        if before > 0 && (before..before + u64::from(cost::of_sleep())).contains(&woken_ns) {
+            self.looking_helps();
+        }
+    }
+
+    /// A shorter sleep than this was not worth it: its event came within the time to look.
+    fn short_ns() -> u64 {
+        u64::from(cost::of_sleep() + cost::of_wake_up())
+    }
+
+    /// Pauses for the gap, if events come in small portions and no other thread wants the core.
     #[inline]
     pub(super) fn let_gather(&self) {
-        let gap = self.stats.gap.load(Ordering::Relaxed);
-        if gap > MIN_GAP {
-            (0..gap).for_each(|_| pause());
+        let gap = self.advice.gap.load(Ordering::Relaxed);
+        if gap > 0 && !self.shares_core() {
+            (0..=gap).for_each(|_| pause());
         }
     }
 
-    /// Learns the gap from the number of positions, of `capacity`, that had gathered. A single position shortens the
-    /// gap to its minimum: a partner that answers events one by one never sends two together. If at least two had
-    /// gathered, but less than a quarter of the ring, more should gather.
+    /// Learns the gap from the number of positions, of `capacity`, that had gathered. A single position ends the gap: a
+    /// partner that answers events one by one never sends two together. If at least two had gathered, but less than a
+    /// quarter of the ring, more should gather.
     pub(super) fn gathered(&self, positions: u64, capacity: u64) {
-        let gap = self.stats.gap.load(Ordering::Relaxed);
+        let gap = self.advice.gap.load(Ordering::Relaxed);
         let better = match positions {
-            0 | 1 => MIN_GAP,
-            _ if positions < capacity / 4 => (gap * 2).min(MAX_GAP),
-            _ if positions > capacity / 4 * 3 => (gap / 2).max(MIN_GAP),
+            0 | 1 => 0,
+            _ if positions < capacity / 4 => (gap * 2 + 1).min(cost::pauses_in(GATHERING_NS)),
+            _ if positions > capacity / 4 * 3 => gap / 2,
             _ => gap,
         };
         if better != gap {
-            self.stats.gap.store(better, Ordering::Relaxed);
+            self.advice.gap.store(better, Ordering::Relaxed);
         }
     }
 }
@@ -133,46 +149,88 @@ impl AdaptiveSpin {
 #[derive(Debug)]
 pub(super) struct Pace<'a> {
     spin: &'a AdaptiveSpin,
-    gap: u32,
-    looks: u32,
-    max_looks: Option<u32>,
+    /// For how long the waiter looks.
+    budget_ns: u64,
+    /// For how long it has looked. A yield counts as a quick one, however long other threads ran.
+    spent_ns: u64,
 }
 
 impl Pace<'_> {
-    /// The number of looks so far.
-    pub(super) fn looks(&self) -> u32 {
-        self.looks
-    }
-
     /// Whether the waiter sleeps without a single look.
     pub(super) fn sleeps_at_once(&self) -> bool {
-        self.max_looks == Some(0)
+        self.budget_ns == 0
     }
 
-    /// Whether the last pause is over and yielding begins.
-    pub(super) fn yields_next(&self) -> bool {
-        self.looks == SPINS
+    /// Nanoseconds for which the waiter has looked.
+    pub(super) fn spent_ns(&self) -> u64 {
+        self.spent_ns
+    }
+
+    /// Whether the waiter may wait for more than the least it can use.
+    pub(super) fn gathers(&self) -> bool {
+        self.spent_ns < u64::from(GATHERING_NS)
     }
 
     /// Looks until there is something, the deadline has passed, or it is time to sleep.
-    pub(super) fn look<R>(mut self, deadline: Option<Instant>, mut look: impl FnMut(&Self) -> Option<R>) -> Looked<R> {
-        while self.max_looks.is_none_or(|most| self.looks < most) {
-            // A partner that runs needs only the pauses; one that does not run needs the core.
-            if self.looks < SPINS || self.spin.strategy == WaitStrategy::Spin {
-                (0..self.gap).for_each(|_| pause());
-            } else {
-                yield_now();
+    ///
+    /// A partner that runs needs only pauses; one that does not run needs the core. So the waiter pauses for as long as a
+    /// yield takes, and yields. While its yields let other threads run, it does nothing but yield. Before a yield that may
+    /// last longer than a sleep it calls `leaves(true)` and looks, and after it `leaves(false)`.
+    pub(super) fn look<R>(
+        mut self,
+        deadline: Option<Instant>,
+        mut leaves: impl FnMut(bool),
+        mut look: impl FnMut(&Self) -> Option<R>,
+    ) -> Looked<R> {
+        let gap = self.spin.advice.gap.load(Ordering::Relaxed) + 1;
+        let most = cost::pauses_in(GATHERING_NS);
+        let spins = self.spin.strategy == WaitStrategy::Spin;
+        while self.spent_ns < self.budget_ns {
+            if spins || !self.spin.shares_core() {
+                let spin_ns = u64::from(cost::of_yield()).min(self.budget_ns - self.spent_ns);
+                // Each look takes the line that the partner writes, so looks become rarer.
+                let (mut gap, mut left) = (gap, cost::pauses_in(spin_ns as u32));
+                while left > 0 {
+                    (0..gap).for_each(|_| pause());
+                    if let Some(found) = look(&self) {
+                        return self.found(found);
+                    }
+                    left = left.saturating_sub(gap);
+                    gap = (gap * 2).min(most.max(gap));
+                }
+                self.spent_ns += spin_ns;
             }
-            self.looks = self.looks.saturating_add(1);
-            if let Some(found) = look(&self) {
-                self.spin.yielding_helped();
-                return Looked::Found(found);
+            if !spins {
+                let leaves_core = self.spin.loses_core();
+                if leaves_core {
+                    leaves(true);
+                    if let Some(found) = look(&self) {
+                        leaves(false);
+                        return self.found(found);
+                    }
+                }
+                let yielded_ns = cost::timed_yield();
+                if leaves_core {
+                    leaves(false);
+                }
+                self.spin.advice.yield_ns.store(yielded_ns, Ordering::Relaxed);
+                // A yield counts as a quick one. But a thread that keeps the core for a turn will keep it again; a sleeper
+                // that is woken takes it back.
+                self.spent_ns += if yielded_ns < turn_ns() { u64::from(cost::of_yield()) } else { yielded_ns };
+                if let Some(found) = look(&self) {
+                    return self.found(found);
+                }
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Looked::TimedOut;
             }
         }
         Looked::GaveUp
+    }
+
+    fn found<R>(&self, found: R) -> Looked<R> {
+        self.spin.looking_helps();
+        Looked::Found(found)
     }
 }
 
@@ -190,18 +248,19 @@ mod tests {
     use super::*;
 
     fn gap(spin: &AdaptiveSpin) -> u32 {
-        spin.stats.gap.load(Ordering::Relaxed)
+        spin.advice.gap.load(Ordering::Relaxed)
     }
 
     #[test]
     fn small_portions_make_the_gap_longer_up_to_its_limit() {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
-        (0..20).for_each(|_| spin.gathered(2, 1024));
-        assert_eq!(gap(&spin), MAX_GAP);
+        let limit = cost::pauses_in(GATHERING_NS);
+        (0..40).for_each(|_| spin.gathered(2, 1024));
+        assert_eq!(gap(&spin), limit);
         spin.gathered(500, 1024);
-        assert_eq!(gap(&spin), MAX_GAP, "half a ring changed the gap");
+        assert_eq!(gap(&spin), limit, "half a ring changed the gap");
         spin.gathered(1000, 1024);
-        assert_eq!(gap(&spin), MAX_GAP / 2, "more than three quarters of a ring did not halve the gap");
+        assert_eq!(gap(&spin), limit / 2, "more than three quarters of a ring did not halve the gap");
     }
 
     #[test]
@@ -209,37 +268,82 @@ mod tests {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
         (0..20).for_each(|_| spin.gathered(2, 1024));
         spin.gathered(1, 1024);
-        assert_eq!(gap(&spin), MIN_GAP);
+        assert_eq!(gap(&spin), 0);
+    }
+
+    #[test]
+    fn a_waiter_looks_for_some_time_and_gives_up_or_ends_at_its_deadline() {
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+        let mut looks = 0;
+        let looked = spin.start().look(
+            None,
+            |_| (),
+            |_| -> Option<()> {
+                looks += 1;
+                None
+            },
+        );
+        assert!(matches!(looked, Looked::GaveUp) && looks > 0, "{looks} looks");
+        let past = Instant::now();
+        assert!(matches!(spin.start().look(Some(past), |_| (), |_| None::<()>), Looked::TimedOut));
     }
 
     #[test]
     fn a_waiter_whose_sleeps_are_long_stops_looking_until_one_is_short() {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
-        let looks = || {
-            let mut looks = 0;
-            spin.start().look(None, |_| -> Option<()> {
-                looks += 1;
-                None
-            });
-            looks
-        };
-        assert_eq!(looks(), SPINS + MAX_YIELDS);
-        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-        (0..6).for_each(|_| spin.slept_since(long_ago));
-        assert_eq!(looks(), 0);
-        // This sleep has not begun yet, so it counts as short, however busy the machine is.
-        spin.slept_since(Instant::now() + Duration::from_secs(3600));
-        assert_eq!(looks(), SPINS + 1);
+        (0..6).for_each(|_| spin.slept(u64::from(cost::of_sleep()) * 50, 100));
+        assert!(!spin.start().sleeps_at_once(), "a sleeper whose events others took has learnt from it");
+        (0..6).for_each(|_| spin.slept(u64::MAX, 0));
+        assert!(spin.start().sleeps_at_once());
+        spin.slept(0, 1);
+        assert!(!spin.start().sleeps_at_once());
     }
 
     #[test]
-    fn a_waiter_that_has_stopped_looking_times_one_sleep_in_eight() {
+    fn a_waiter_that_sleeps_at_once_looks_again_when_events_come_in_quick_succession() {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
-        let timed = || (0..80).filter(|_| spin.times_sleep()).count();
-        assert_eq!(timed(), 80, "a sleep whose length decides how long to look was not timed");
-        let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-        (0..6).for_each(|_| spin.slept_since(long_ago));
-        assert_eq!(timed(), 10);
-        assert!(!AdaptiveSpin::new(WaitStrategy::Block).times_sleep(), "a strategy that learns nothing timed a sleep");
+        (0..6).for_each(|_| spin.slept(u64::MAX, 0));
+        let second = 1_000_000_000;
+        (1..10).for_each(|n| spin.sleeps_at_once(n * second, n * second - 1));
+        assert!(spin.start().sleeps_at_once(), "an event in a second made the waiter look");
+        // The waiter worked for long on the event that came right after it had fallen asleep.
+        spin.sleeps_at_once(10 * second, 9 * second + 1);
+        assert!(!spin.start().sleeps_at_once());
+    }
+
+    /// An adversary that knows the rule chooses when each event comes: at once, right after the waiter has fallen asleep, a
+    /// sleep's cost later, or long after. It never makes the waiter pay more than 49/16 of what one pays that knows when
+    /// the events come, but for a few sleeps in all.
+    #[test]
+    fn no_sequence_of_waits_costs_more_than_the_claimed_multiple_of_the_best() {
+        const WAITS: u32 = 7;
+        for sequence in 0..4u32.pow(WAITS) {
+            for work in 0..4 {
+                let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+                let (mut ours, mut best, mut now, mut woken, mut most) = (0.0, 0.0, 1u64, 0u64, 0.0f64);
+                // Six long waits bring the waiter to where it sleeps at once.
+                for wait in (0..6).map(|_| 3).chain((0..WAITS).map(|wait| sequence / 4u32.pow(wait) % 4)) {
+                    let sleep = u64::from(cost::of_sleep());
+                    let budget = spin.budget_ns();
+                    let comes = [0, budget + 1, budget + sleep, 100 * sleep][wait as usize];
+                    best += comes.min(sleep) as f64 / sleep as f64;
+                    if comes <= budget && budget > 0 {
+                        spin.looking_helps();
+                        ours += comes as f64 / sleep as f64;
+                    } else {
+                        if budget == 0 {
+                            spin.sleeps_at_once(now, woken);
+                        } else {
+                            spin.slept(comes - budget + sleep / 2, 0);
+                        }
+                        woken = now + comes;
+                        ours += 1.0 + budget as f64 / sleep as f64;
+                    }
+                    now += comes + sleep / 2 + work * sleep;
+                    most = most.max(ours - 49.0 / 16.0 * best);
+                }
+                assert!(most <= 4.1, "sequence {sequence}: {most} sleeps more than 49/16 of the best");
+            }
+        }
     }
 }

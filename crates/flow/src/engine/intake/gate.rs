@@ -17,11 +17,12 @@
 //! its place before that, and its unit is counted, or it gets its unit back.
 //!
 //! The gate holds at most [`MAX_AT_GATE`] units and a sixteenth of the byte budget. A sender that finds the ring full
-//! waits in the ring: hundreds may, and none of them is woken for a single unit. (A mutex with a line of sleepers in
+//! waits in the ring: hundreds may, and none of them is woken for a single unit. The worker that ends the attendance
+//! polls the ring even if it is empty, and so wakes a sender if none is at work. (A mutex with a line of sleepers in
 //! the ring's place would wake one sender for each place that comes free, at a hundred times the cost.) A sender whose
 //! unit has too many bytes waits for admission, at the entrance. A submitter at the entrance goes in after the units
-//! that were at the gate when it came, and before those that came later. The senders in the ring have no order: the
-//! first to find a free place takes it.
+//! that were at the gate when it came, and before those that came later. The ring wakes its
+//! senders in the order in which they came, but the first to find a free place takes it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
