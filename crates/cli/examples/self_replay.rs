@@ -1,5 +1,5 @@
-//! How far replays are from the runs that they replay: runs each ready flow on inputs of its own, records it, and prints what was
-//! measured beside what the replay comes to.
+//! Compares replays with the runs that they replay: runs each ready flow on inputs of its own, records it, and prints
+//! the measured numbers beside those of the replay.
 //!
 //! ```sh
 //! cargo build --release -p millstream-cli

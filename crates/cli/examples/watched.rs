@@ -6,8 +6,8 @@
 //! cargo run --release -p millstream-cli --example watched
 //! ```
 //!
-//! Run it on a quiet machine. The page has threads of its own, and the main thread makes its states: their processor time is what the
-//! page costs. The recording for its sliders is on the workers, which show it as a lower rate.
+//! Run it on a quiet machine. The page has threads of its own, and the main thread makes its states: their processor
+//! time is what the page costs. The recording for its sliders is done by the workers, so it shows as a lower rate.
 
 use std::error::Error;
 use std::fs;
@@ -80,7 +80,7 @@ impl Run {
             address =
                 line.split_once(&format!("{what} at http://")).and_then(|(_, url)| url.split('/').next()?.parse().ok());
         }
-        // What it says later is read, and left.
+        // Its later messages are read and ignored.
         thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         Ok((run, address))
     }

@@ -181,10 +181,11 @@ pub(crate) enum Command {
 /// Reads the command line.
 ///
 /// # Errors
-/// It is wrong, or asks for help: what is to be said about it has been said, and this is the exit status.
+/// The command line is wrong, or asks for help. The message or the help has been printed; the error is the exit status.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
-        // clap quotes words of the command line between colours of its own. The same words, shown, are wrong in the same way.
+        // clap quotes words of the command line between colours of its own. So the printable form of the words is
+        // parsed as well: it fails in the same way, and its error quotes only printable text.
         let words: Vec<String> =
             std::env::args_os().map(|word| text::printable(&word.to_string_lossy()).into()).collect();
         let shown = by_family(Cli::command()).try_get_matches_from(&words).err();
@@ -206,8 +207,8 @@ fn told(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(WRONG))
 }
 
-/// Names the command that a mistyped one was most likely meant to be, where clap's own measure finds none: two letters that
-/// have changed places are too much for it.
+/// Suggests the command most likely meant by a mistyped one where clap itself suggests none: clap's measure does not
+/// recognise two swapped letters.
 fn with_near_command(mut error: clap::Error, words: impl Iterator<Item = String>) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand).cloned() else { return error };
     if error.get(ContextKind::SuggestedSubcommand).is_some() {
@@ -251,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Every command with what its help says after the options.
+    /// Every command, with the text that its help shows after the options.
     fn after_helps(command: &clap::Command, path: &str, found: &mut Vec<(String, String)>) {
         let path = format!("{path}{} ", command.get_name());
         let said = command.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Dead letters grouped by cause, so that a report says why units were given up on and not only how many.
 //!
-//! Letters belong together when their stage, their cause and their message are the same. A message mostly names the
-//! unit, so the unit's own text in it is replaced by the field that holds it: `cannot read {path}: Permission denied`.
-//! Long hexadecimal numbers are replaced by an ellipsis.
+//! Letters belong together when their stage, their cause and their message are the same. Since most messages name their
+//! unit, the unit's own text in a message is replaced by the field that holds the text: `cannot read {path}: Permission
+//! denied`. Long hexadecimal numbers are replaced by an ellipsis.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::file::template::{Field, Fields};
 use crate::record::Record;
 
-/// Groups that are told apart; letters of further ones are only counted.
+/// The maximum number of groups; the letters of further groups are only counted.
 const MAX_GROUPS: usize = 64;
 
-/// The most characters of a message that are kept.
+/// The maximum length of a message, in characters; the rest is cut off.
 const MAX_MESSAGE: usize = 240;
 
-/// The newest letters that are kept to be shown.
+/// The number of newest letters that are kept to be shown.
 const MAX_NEWEST: usize = 12;
 
-/// A unit's text in a message is recognised from this length on: shorter ones stand everywhere by chance.
+/// The minimum length of a unit's text that is recognised in a message: a shorter text may occur anywhere by chance.
 const MIN_TEXT: usize = 4;
 
-/// A run of hexadecimal digits that is no word and no small number.
+/// The minimum length of a run of hexadecimal digits that is neither a word nor a small number.
 const MIN_HEX: usize = 16;
 
 /// The dead letters of one run, by cause.
@@ -37,7 +37,7 @@ pub(crate) struct Causes {
 #[derive(Debug, Default)]
 struct Tally {
     groups: Groups,
-    /// The letters of each stage by the kind of failure: as many pairs as a flow has stages, times the kinds there are.
+    /// The number of letters by stage and kind of failure. The map has at most as many entries as the product of both.
     counts: Vec<(String, Cause, u64)>,
     newest: VecDeque<Newest>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Newest {
 pub(crate) struct Groups {
     /// The groups.
     pub groups: Vec<Group>,
-    /// Letters of causes that came after too many others.
+    /// The number of letters whose causes came after [`MAX_GROUPS`] others.
     pub others: u64,
 }
 
@@ -69,16 +69,16 @@ pub(crate) struct Group {
     pub stage: String,
     /// The kind of failure.
     pub cause: Cause,
-    /// The message, with fields in place of what differs from unit to unit.
+    /// The message, with fields in place of the texts that differ from unit to unit.
     pub message: String,
     /// How many units.
     pub units: u64,
-    /// The text of the first of them.
+    /// The text of the first unit.
     pub example: String,
 }
 
 impl Causes {
-    /// Counts a letter; any thread may.
+    /// Counts a letter; any thread may call this.
     pub(crate) fn add(&self, letter: &DeadLetter) {
         let record = letter.input::<Record>();
         let message = without_unit(&letter.message, record);
@@ -131,7 +131,7 @@ fn without_unit(message: &str, record: Option<&Record>) -> String {
     let mut message = one_line(message);
     for field in [Field::Path, Field::Rel, Field::Name, Field::Stem, Field::Host] {
         let value = match field {
-            // As the message has it.
+            // The text as the message shows it.
             Field::Path => record.map(Record::shown_text),
             _ => record.and_then(|record| record.field(&field)),
         };

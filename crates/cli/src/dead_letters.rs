@@ -11,22 +11,23 @@
 //! | `time` | the moment the unit was given up on, in seconds since 1970 |
 //! | `unit` | the unit's number, from 0; numbers ascend in the order in which units come |
 //! | `stage`, `attempts`, `cause`, `message` | where, after how many attempts, and why |
-//! | `path` or `line` | the unit: a file that was walked to, or a line or argument |
-//! | `path_hex` or `line_hex` | only if that is not UTF-8: its bytes in hexadecimal (the text is then only readable) |
-//! | `items` | `true` for a group of items: `line` has a zero byte between them |
+//! | `path` or `line` | the unit: a file that a walk found, or a line or argument |
+//! | `path_hex` or `line_hex` | only if the path or line is not UTF-8: its bytes in hexadecimal (`path` or `line` is then a readable approximation) |
+//! | `items` | `true` for a group of items: `line` separates them by zero bytes |
 //! | `rel_from` | of a `path`: the byte at which its part below the walked folder starts |
-//! | `part` | of a piece of the unit: its number at each split, from 1 |
-//! | `after` | the number of the last piece that the unit had brought out when it failed |
-//! | `gathered` | of a unit that failed as part of a group: the number of units in it; each that can be retried has a letter |
+//! | `part` | for a piece of the unit: its number at each split, from 1 |
+//! | `after` | the number of the last piece that the unit had produced when it failed |
+//! | `gathered` | for a unit that failed as part of a group: the number of units in the group; each unit that can be retried has a letter |
 //! | `is_sum` | `true` for a group that only counted or added: its units are not known any more, and none can be retried |
-//! | `source_fault` | `true` for what the source could not give, such as a folder that could not be read: no unit to retry |
+//! | `source_fault` | `true` for something that the source could not read, such as a folder: there is no unit to retry |
 //! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
 //!
-//! The file holds the letters of one run. That of an earlier run becomes `FILE.old` before the first unit enters, and one
-//! that a live run writes to is left to it: this run's letters then go to `FILE.RUN`. The file is made when the first letter
-//! comes, for its owner alone to read. Letters that are run again while the run goes on are set apart in `FILE.RUN.again-N` until it
-//! is over, and those that `millstream retry` runs in `FILE.RUN.again-0`. A letter that cannot be written (a full disk) goes to standard error instead; a part of
-//! it that cannot be taken back either becomes a blank line, which a retry passes over.
+//! The file holds the letters of one run. The file of an earlier run becomes `FILE.old` before the first unit enters. A
+//! file to which a live run still writes is left alone: this run's letters then go to `FILE.RUN`. The file is created
+//! at the first letter, and only its owner can read it. Letters that are run again while the run goes on are kept in
+//! `FILE.RUN.again-N` until it is over; letters that `millstream retry` runs are kept in `FILE.RUN.again-0`. A letter
+//! that cannot be written (a full disk) goes to standard error instead. If a part of the letter was written and cannot
+//! be truncated either, that part becomes a blank line, which a retry skips.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -56,8 +57,8 @@ use crate::record::Record;
 use crate::retry::letters;
 use crate::retry::origin::Origin;
 
-/// The file's permissions: only its owner reads it. To be retried, a letter has the unit's text and the parameters as they came, with what may
-/// be secret in them.
+/// The file's permissions: only its owner reads it. For the sake of a retry, a letter contains the unit's text and the
+/// parameters verbatim, which may include secrets.
 const OWN: u32 = 0o600;
 
 /// Takes the dead letters of one run.
@@ -66,17 +67,17 @@ pub(crate) struct DeadLetters {
     run: String,
     started: u64,
     origin: Origin,
-    /// Opened by the first letter, and locked for as long as this run lasts.
+    /// The file, opened at the first letter, and locked for as long as this run lasts.
     file: Turn<Option<LineFile>>,
     /// The file whose letters this run retries, and which it keeps locked: device and inode.
     retried: OnceLock<(u64, u64)>,
-    /// The name of that file while it is retried, and the one it gets.
+    /// The name of the retried file during the retry, and its name afterwards.
     aside: OnceLock<(PathBuf, PathBuf)>,
     state: Mutex<State>,
     given_up: AtomicBool,
 }
 
-/// The part that can be asked for while a letter is being written.
+/// The part that can be read while a letter is being written.
 #[derive(Debug)]
 struct State {
     path: PathBuf,
@@ -86,13 +87,13 @@ struct State {
 /// The fate of a run's dead letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Letters in the file.
+    /// The number of letters in the file.
     pub written: u64,
-    /// Letters that could not be written and went to standard error.
+    /// The number of letters that could not be written and went to standard error.
     pub refused: u64,
 }
 
-/// The file for a flow's dead letters where none was named: beside the report, or in the current folder.
+/// The file for a flow's dead letters if the command line names none: beside the report, or in the current folder.
 pub(crate) fn default_path(flow: &str, report: Option<&Path>) -> PathBuf {
     match report {
         Some(report) => report.with_extension("dead-letters.jsonl"),
@@ -104,7 +105,8 @@ pub(crate) fn default_path(flow: &str, report: Option<&Path>) -> PathBuf {
 }
 
 impl DeadLetters {
-    /// Dead letters of `run` will go to the file at `path`, which is not touched before [`begin`](Self::begin).
+    /// Returns the dead letters of `run`. They will go to the file at `path`, which is not touched before
+    /// [`begin`](Self::begin).
     ///
     /// # Errors
     /// [`NotWritable`], if a letter could not be written there.
@@ -116,7 +118,8 @@ impl DeadLetters {
         Ok(Self { run, started, origin, file, retried, aside, state, given_up })
     }
 
-    /// The run begins: the letters of an earlier one are set aside. `retried` is the file whose letters this run retries.
+    /// Begins the run: the letters of an earlier run are set aside. `retried` is the file whose letters this run
+    /// retries.
     ///
     /// # Errors
     /// [`NotWritable`], if they cannot be.
@@ -125,19 +128,19 @@ impl DeadLetters {
             let _ = self.retried.set(place);
         }
         let path = self.path();
-        // Letters are added to what is no file of its own.
+        // A pipe or a device is not set aside: letters are appended to it.
         if writable::check_replaceable(&path).is_err() {
             return Ok(());
         }
         match File::open(&path) {
             Ok(found) => match self.lock(&found) {
                 Ok(false) => Ok(()),
-                // The lock lasts until the file has its other name.
+                // The lock is held until the file has been renamed.
                 _ if self.is_retried(&found) => self.set_retried_aside(&path),
                 _ => set_aside(&path),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            // One that may be written and not read.
+            // A file that may be written but not read.
             Err(_) => set_aside(&path),
         }
         .map_err(|source| NotWritable {
@@ -147,8 +150,8 @@ impl DeadLetters {
         })
     }
 
-    /// The letters that this run retries are in its own file. Until [`end_retry`](Self::end_retry) they have the name of a round that
-    /// has not ended, by which they are found if the process is killed.
+    /// The letters that this run retries are in the run's own file. Until [`end_retry`](Self::end_retry) that file has
+    /// the name of an unfinished round, so that the letters are found if the process is killed.
     fn set_retried_aside(&self, path: &Path) -> io::Result<()> {
         let aside = with_suffix(path, &format!(".{}.again-0", self.run));
         fs::rename(path, &aside)?;
@@ -156,10 +159,11 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Every letter that was retried is settled, or is in the file again: those that were retried become `FILE.old`.
+    /// Ends the retry. Every retried letter is settled or is in the new file again, so the retried file becomes
+    /// `FILE.old`.
     ///
     /// # Errors
-    /// The file keeps its name.
+    /// The file cannot be renamed; it keeps its name.
     pub(crate) fn end_retry(&self) -> io::Result<()> {
         self.aside.get().map_or(Ok(()), |(aside, old)| fs::rename(aside, old))
     }
@@ -169,10 +173,11 @@ impl DeadLetters {
         self.state().path.clone()
     }
 
-    /// Writes a letter; any thread may. One that cannot be written goes to standard error, with the reason.
+    /// Writes a letter; any thread may call this. A letter that cannot be written goes to standard error, with the
+    /// reason.
     ///
-    /// Of a group that keeps what its members were, each member has a letter, since a retry gathers them again. One that
-    /// [only lacks](only_lacks) pieces has none.
+    /// If a group keeps its members, each member gets a letter, since a retry gathers them again. A group that [only
+    /// lacks](only_lacks) pieces gets none.
     pub(crate) fn take(&self, letter: &DeadLetter) {
         if only_lacks(letter) {
             return;
@@ -185,7 +190,8 @@ impl DeadLetters {
     fn take_unit(&self, letter: &DeadLetter, record: Option<&Record>) {
         let group = record.and_then(|record| record.gathered_whole()?.group());
         match group.filter(|group| !group.members().is_empty()) {
-            // The pieces of a group come again with all of its members, which may be pieces of groups themselves.
+            // A piece of a group is produced again from all members of the group, which may be pieces of groups
+            // themselves.
             Some(group) if group.takes_letters() => {
                 group.members().iter().for_each(|member| self.take_unit(letter, Some(member)));
             }
@@ -194,20 +200,21 @@ impl DeadLetters {
         }
     }
 
-    /// Keeps a letter of an earlier run, whose unit this run did not come to; `rest` is what follows its
-    /// [`head`](letters::head). It is a letter of this run from now on.
+    /// Keeps a letter of an earlier run whose unit this run did not reach; `rest` is the text after the letter's
+    /// [`head`](letters::head). From now on it is a letter of this run.
     pub(crate) fn keep(&self, rest: &[u8]) {
         let head = letters::head(&self.run, self.started);
         self.write(&[head.as_bytes(), rest, b"\n"].concat());
     }
 
-    /// The run does not wait any longer for a letter to be written.
+    /// Ends all waiting of the run for a letter to be written.
     pub(crate) fn give_up(&self) {
         // Relaxed: the flag publishes nothing.
         self.given_up.store(true, Ordering::Relaxed);
     }
 
-    /// Sets the letters so far apart, to be run again: those that come from now on are in a new file. `None`: there are none.
+    /// Sets apart the letters so far, so that they can be run again; later letters go to a new file. Returns `None` if
+    /// there are no letters.
     ///
     /// # Errors
     /// The letters cannot be set apart, and stay where they are.
@@ -254,8 +261,8 @@ impl DeadLetters {
         file.write(line, self)
     }
 
-    /// Opens the file for this run alone. Another run may have begun to write to it, or have written to it and ended, since
-    /// this one began.
+    /// Opens the file for this run alone. Since this run began, another run may have begun to write to the file, or may
+    /// have written to it and ended.
     fn open(&self) -> Result<LineFile, Failure> {
         let mut path = self.path();
         let opened = (|| {
@@ -281,7 +288,7 @@ impl DeadLetters {
 
     /// Locks the file for this run, as long as it is open; `false`: a live run writes to it.
     fn lock(&self, file: &File) -> io::Result<bool> {
-        // A lock of this run on another opening of the file would keep itself out.
+        // A lock that this run holds through another open descriptor would conflict with this one.
         Ok(self.is_retried(file) || lock(file)?)
     }
 
@@ -290,12 +297,12 @@ impl DeadLetters {
         self.retried.get().is_some_and(|retried| file.metadata().is_ok_and(|found| place(found) == *retried))
     }
 
-    /// Held for a few instructions only.
+    /// This lock is held for a few instructions only.
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many letters were taken so far.
+    /// The number of letters taken so far.
     pub(crate) fn tally(&self) -> Tally {
         self.state().tally
     }
@@ -337,21 +344,21 @@ impl DeadLetters {
     }
 }
 
-/// Whether the letter is of a group that was not made because its unit, or pieces of it, have failed and have letters of their own:
-/// a retry of those runs the whole unit, and the failure is told once.
+/// Whether the letter belongs to a group that was not made because its unit, or pieces of the unit, have failed and
+/// have letters of their own. A retry of those letters runs the whole unit, so the failure is reported once.
 pub(crate) fn only_lacks(letter: &DeadLetter) -> bool {
-    // The engine refuses such a group before its stage makes an attempt.
+    // The engine refuses such a group before the first attempt.
     letter.attempts == 0 && letter.input::<Record>().is_some_and(Record::lacks_a_piece_with_a_letter)
 }
 
-/// Letters that were set apart in a file of their own, which other runs leave alone as long as this lives.
+/// Letters that were set apart in a file of their own. Other runs leave the file alone for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Apart {
     pub(crate) path: PathBuf,
     _locked: File,
 }
 
-/// The members of a line, in their order.
+/// The members of a letter's line, in their order.
 #[derive(Serialize)]
 struct Line<'a> {
     run: &'a str,
@@ -387,7 +394,7 @@ struct Line<'a> {
     retry: &'a Origin,
 }
 
-/// A letter is waited for until the run gives up on what is in flight.
+/// The run waits for a letter to be written until it abandons the units in flight.
 impl Patience for DeadLetters {
     fn left(&self) -> Result<Duration, Failure> {
         if self.given_up.load(Ordering::Relaxed) {
@@ -400,10 +407,11 @@ impl Patience for DeadLetters {
     }
 }
 
-/// Opens a file of letters, and waits for nothing. Readable, too: a pipe then takes letters before it has a reader.
+/// Opens a file of letters without waiting. The file is opened for reading, too: a pipe then takes letters before it
+/// has a reader.
 fn open(path: &Path) -> io::Result<File> {
     let open = |create| OpenOptions::new().read(true).append(true).create(create).mode(OWN).open(path);
-    // In a folder that many may write to, Linux refuses to "create" a file that is there and another user's.
+    // In a folder that many users may write to, Linux refuses O_CREAT for an existing file of another user.
     match open(false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => open(true),
         opened => opened,
@@ -522,7 +530,7 @@ mod tests {
         let three = check(&path, "flow-3");
         three.begin(None).unwrap();
         assert!(!path.exists());
-        // A run that was over before this one's first letter.
+        // The letter of a run that was over before the first letter of this one.
         fs::write(&path, "another\n").unwrap();
         three.take(&letter(0, Record::line(b"z".to_vec())));
         assert_eq!(lines(&path)[0]["run"], "flow-3");
@@ -558,7 +566,7 @@ mod tests {
         let first = letters::Letters::open(&path).unwrap().unwrap();
         let refused = letters::Letters::open(&path).unwrap_err().to_string();
         assert!(refused.contains("d.jsonl is in use by a run or another retry that has not ended"), "{refused}");
-        // The letters of a retry go to the same path, and its own lock does not keep it out.
+        // The letters of a retry go to the same path, and its own lock does not exclude it.
         let retry = check(&path, "flow-2");
         retry.begin(Some(first.locked())).unwrap();
         assert!(!path.exists());
@@ -579,7 +587,7 @@ mod tests {
         let before = check(&old, "flow-1");
         (0..3).for_each(|unit| before.take(&letter(unit, Record::line(unit.to_string().into_bytes()))));
         drop(before);
-        // A run that could neither complete a letter nor take its part back leaves such lines.
+        // Such lines are left by a run that could neither complete a letter nor truncate its written part.
         let text = fs::read_to_string(&old).unwrap();
         fs::write(&old, format!("   \n{}   \n", text.replacen('\n', "\n    \n", 1))).unwrap();
         let found = letters::Letters::open(&old).unwrap().unwrap();

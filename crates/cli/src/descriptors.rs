@@ -1,8 +1,9 @@
-//! File descriptors: the system limits their number in a process, and units share them like any other resource.
+//! File descriptors: the system limits their number per process, and units share them like any other resource.
 //!
-//! A run that could use more than its soft limit, or starts no programs, raises that limit to the hard one. Programs get the soft limit
-//! that the run had, since some cannot cope with more. Where stages could still use more at once than there are, each unit needs those of its op before a worker
-//! is spent on it, and the plan and the start of the run say so.
+//! A run that could use more descriptors than its soft limit, or that starts no programs, raises the soft limit to the
+//! hard limit. Programs get the soft limit that the run had at first, since some cannot cope with a higher one. If
+//! stages could still use more descriptors at once than the limit allows, each unit acquires those of its op before a
+//! worker is spent on it, and the plan and the start of the run say so.
 
 use std::fs;
 
@@ -13,26 +14,27 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 
 use crate::file::model::{FlowFile, OpSpec, ResourceKind, StageSpec};
 
-/// The resource as reports and `millstream status` call it. No name in a flow file has a space.
+/// The name of the resource in reports and in `millstream status`. A name in a flow file contains no space, so the two
+/// cannot collide.
 pub(crate) const NAME: &str = "file descriptors";
 
-/// Descriptors that a run opens beside those of its units: for its control socket and the clients of that, the files of the
-/// report, of dead letters and of lists, and the folders of a walk.
+/// The number of descriptors that a run opens beside those of its units: for its control socket and the socket's
+/// clients, the files of the report, of dead letters and of lists, and the folders of a walk.
 const BESIDE: u64 = 8;
 
-/// Descriptors of the threads that run fibers: two each.
+/// The number of descriptors of the threads that run fibers: two for each thread.
 const OF_FIBERS: u64 = 4;
 
-/// The descriptors that a process is assumed to have open if `/proc` cannot be read.
+/// The number of descriptors that a process is assumed to have open if `/proc` cannot be read.
 const USUALLY_OPEN: u64 = 16;
 
-/// The most connections that are kept while no request uses them.
+/// The maximum number of idle connections.
 const MAX_IDLE: u64 = 256;
 
-/// The most files that an `append` keeps open.
+/// The maximum number of files that an `append` keeps open.
 const MAX_LISTS: u64 = 32;
 
-/// The most threads of a stage that blocks, where nothing else bounds them.
+/// The assumed maximum number of threads of a blocking stage, if nothing else bounds them.
 const MAX_THREADS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
 
 /// The limits on the descriptors of a process.
@@ -52,23 +54,23 @@ impl Limits {
 /// The descriptors of a flow's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// The run takes the hard limit, which is higher than its soft one.
+    /// Whether the run takes the hard limit, which is higher than its soft limit.
     raises: bool,
-    /// The number that its units could use at once.
+    /// The number of descriptors that the units could use at once.
     wanted: u64,
-    /// The limit, and the number that it leaves for units.
+    /// The limit, and the number of descriptors that it leaves for units.
     limit: u64,
     left: u64,
-    /// The most that one unit has open.
+    /// The maximum number that one unit has open.
     each: u64,
-    /// The least limit that would leave what they could use.
+    /// The smallest limit that would leave as many as the units could use.
     enough: u64,
 }
 
 impl Share {
-    /// How many the units have to share, if they could use more at once than there are.
+    /// The number of descriptors that the units share, if they could use more at once than there are.
     pub(crate) fn to_share(self) -> Option<u64> {
-        // One unit at a time always gets its own.
+        // A single unit at a time always gets its descriptors.
         self.is_short().then_some(self.left.max(self.each))
     }
 
@@ -76,15 +78,15 @@ impl Share {
         self.left < self.wanted
     }
 
-    /// Raises the soft limit of this process if the run needs that.
+    /// Raises the soft limit of this process if the run needs a higher one.
     pub(crate) fn raise(self) {
         if self.raises {
-            // One that cannot be raised is what it was, and units whose descriptors are missing wait.
+            // If the limit cannot be raised, it stays as it was, and units wait for descriptors.
             let _ = raise();
         }
     }
 
-    /// How many a unit has open at most while the op runs on it.
+    /// The maximum number of descriptors that a unit has open while the op runs on it.
     pub(crate) fn needed(self, op: &OpSpec) -> u64 {
         needed(op, self.raises)
     }
@@ -115,16 +117,17 @@ pub(crate) fn warning(file: &FlowFile, plan: &Plan) -> Option<String> {
     share(file, plan.workers as usize, &blocking).warning()
 }
 
-/// How many a unit has open at most while the op runs on it. `raised`: programs get another limit than this process has.
+/// The maximum number of descriptors that a unit has open while the op runs on it. `raised`: programs get another limit
+/// than this process has.
 fn needed(op: &OpSpec, raised: bool) -> u64 {
     match op {
         OpSpec::Read { .. } => 1,
-        // The file and its folder; the connection and the resolver's.
+        // The file and its folder; the connection and the resolver's socket.
         OpSpec::Write { .. } | OpSpec::Http(_) => 2,
-        // Three pipes with both their ends while the program starts, and a fourth where it gets a limit of its own.
+        // Both ends of three pipes while the program starts, and of a fourth where the program gets a limit of its own.
         OpSpec::Exec(_) if raised => 8,
         OpSpec::Exec(_) => 6,
-        // An `append` keeps its file open for the whole run, and what is printed has its printer.
+        // An `append` keeps its file open for the whole run, and the printer has its own descriptors.
         OpSpec::Append { .. }
         | OpSpec::Print { .. }
         | OpSpec::Set { .. }
@@ -141,10 +144,10 @@ fn needed(op: &OpSpec, raised: bool) -> u64 {
     }
 }
 
-/// How many files each `append` may keep open whose path differs from unit to unit.
+/// The number of files that each `append` may keep open if its path differs from unit to unit.
 pub(crate) fn open_lists(file: &FlowFile) -> usize {
     let stages = file.stages.iter().filter(|stage| has_many_lists(&stage.op)).count() as u64;
-    // A quarter, since units, connections and programs need theirs too.
+    // A quarter, since units, connections and programs need descriptors, too.
     let share = Limits::of_this_process().hard.saturating_sub(USUALLY_OPEN + BESIDE) / 4 / stages.max(1);
     share.clamp(1, MAX_LISTS) as usize
 }
@@ -153,7 +156,8 @@ fn has_many_lists(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Append { path, .. } if path.fields().next().is_some())
 }
 
-/// How many files the op keeps open beside those of its units, if one with many may have this number.
+/// The number of files that the op keeps open beside those of its units; an op with many files keeps `open_lists` of
+/// them.
 fn lists(op: &OpSpec, open_lists: usize) -> u64 {
     match op {
         op if has_many_lists(op) => open_lists as u64,
@@ -162,14 +166,14 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
     }
 }
 
-/// How many idle connections an `http-get` stage may keep.
+/// The number of idle connections that an `http-get` stage may keep.
 #[cfg(feature = "http")]
 pub(crate) fn idle_connections() -> usize {
-    // The soft limit, which a run raises first if it raises it: more would be in the way of the units.
+    // The soft limit; a run that raises it has done so by now. More connections would take descriptors from the units.
     idle_under(Limits::of_this_process().soft) as usize
 }
 
-/// How many idle connections a stage may keep under a limit.
+/// The number of idle connections that a stage may keep under a limit.
 fn idle_under(limit: u64) -> u64 {
     (limit / 8).clamp(1, MAX_IDLE)
 }
@@ -183,11 +187,11 @@ impl Limits {
     fn share(self, file: &FlowFile, workers: usize, blocking: &[bool], in_use: u64) -> Share {
         let of = |limit, raised| share_of(file, workers, blocking, limit, in_use, raised);
         let with_soft = of(self.soft, false);
-        // Without programs there is no reason to stay below, and a page may have many readers.
+        // Without programs there is no reason to stay below the hard limit, and a page may have many readers.
         let starts_programs = file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)));
         let raises = self.hard > self.soft && (with_soft.is_short() || !starts_programs);
         let share = if raises { of(self.hard, true) } else { with_soft };
-        // A higher limit leaves more, though not all of the difference, since connections have a share.
+        // A higher limit leaves more for units, but not the whole difference, since connections get a share of it.
         let mut larger = of(share.limit, true);
         while larger.is_short() {
             larger = of(larger.limit.saturating_add(larger.wanted - larger.left), true);
@@ -215,7 +219,7 @@ fn share_of(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_u
     Share { raises: raised, wanted, limit, left, each, enough: limit }
 }
 
-/// The most units that a stage with threads of its own runs at once.
+/// The maximum number of units that a stage with threads of its own runs at once.
 fn at_once(file: &FlowFile, stage: &StageSpec, workers: usize) -> u64 {
     let threads = stage.workers.map_or(MAX_THREADS, |(_, ceiling)| ceiling.resolve(workers) as u64);
     let ceiling = stage.fibers.map_or(threads, |fibers| fibers.most as u64);
@@ -229,7 +233,7 @@ fn at_once(file: &FlowFile, stage: &StageSpec, workers: usize) -> u64 {
     by_needs.min().unwrap_or(u64::MAX).min(ceiling).min(file.inflight)
 }
 
-/// How many are open now.
+/// The number of descriptors that are open now.
 fn in_use() -> u64 {
     fs::read_dir("/proc/self/fd").map_or(USUALLY_OPEN, |open| open.count() as u64)
 }
@@ -256,7 +260,7 @@ mod tests {
             "[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\nneeds = { net = 1 }\n\
              [[stage]]\nname = \"keep\"\nop = \"write\"\npath = \"out/{name}\"\n",
         );
-        // 16 requests and 4 workers that write want 40; 8 are kept back, and an eighth for idle connections.
+        // 16 requests and 4 writing workers need 40 descriptors; 8 are kept back, and an eighth for idle connections.
         assert_eq!(share(&fetch, 4, &[true, false], 1 << 20, 10), None);
         assert_eq!(share(&fetch, 4, &[true, false], 80, 10), None);
         assert_eq!(share(&fetch, 4, &[true, false], 64, 10), Some(64 - 10 - 8 - 8));
@@ -277,7 +281,7 @@ mod tests {
     fn a_soft_limit_is_raised_where_it_is_too_small_and_a_hard_one_is_told_of() {
         let run = flow("[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\nneeds = { net = 1 }\n");
         let of = |soft, hard| Limits { soft, hard }.share(&run, 4, &[true], 10);
-        // 16 programs want 96 descriptors, or 128 with a limit of their own; 10 are open and 8 kept back.
+        // 16 programs need 96 descriptors, or 128 with a limit of their own; 10 are open and 8 kept back.
         let facts = |share: Share| (share.raises, share.wanted, share.limit, share.to_share());
         assert_eq!(facts(of(114, 1 << 20)), (false, 96, 114, None));
         assert_eq!(facts(of(113, 1 << 20)), (true, 128, 1 << 20, None));

@@ -1,13 +1,14 @@
-//! The list of commands in `millstream --help`: a paragraph for each family, where clap has one for all.
+//! The list of commands in `millstream --help`: a paragraph for each family of commands, where clap has a single list.
 
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// The heading of each family and its first command; the family goes on to the next one's. `help` stands apart.
+/// The heading of each family and its first command; a family ends before the first command of the next one. `help`
+/// stands apart.
 const FAMILIES: [(&str, &str); 5] =
     [("Flows", "run"), ("Streams", "stream"), ("Evidence", "slo"), ("Machine", "slab"), ("", "help")];
 
-/// The command, whose help lists its subcommands by families.
+/// Returns the command with a help that lists its subcommands by family.
 pub(crate) fn by_family(command: Command) -> Command {
     let styles = command.get_styles().clone();
     let (heading, literal) = (styles.get_header(), styles.get_literal());
@@ -41,7 +42,7 @@ mod tests {
         let mut listed = by_family(Cli::command());
         for page in [listed.render_help(), listed.render_long_help()] {
             let page = page.to_string();
-            // A line that is indented further goes on with the one above.
+            // A line that is indented further continues the line above it.
             let word = |line: &str| line.strip_prefix("  ").unwrap_or(line).split(' ').next().map(str::to_owned);
             let first_words =
                 |paragraph: &str| paragraph.lines().filter_map(word).filter(|word| !word.is_empty()).collect();

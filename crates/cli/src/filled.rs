@@ -1,6 +1,7 @@
-//! Structs of the flow, which other crates cannot write down: their fields may grow.
+//! Values of the flow's non-exhaustive structs, which other crates cannot write as literals because fields may be
+//! added.
 
-/// A struct with these fields; its default has the others.
+/// Returns a struct with these fields and the default values of the others.
 macro_rules! filled {
     ($struct:ident { $($field:ident: $value:expr),+ $(,)? }) => {{
         let mut filled = $struct::default();

@@ -57,7 +57,7 @@ impl Example {
         }
     }
 
-    /// Its cases, for `millstream test`.
+    /// The example's cases, for `millstream test`.
     fn cases(self) -> &'static str {
         match self {
             Self::Commands => include_str!("../flows/commands.test.toml"),
@@ -84,7 +84,7 @@ pub(crate) fn init(args: &InitArgs) -> ExitCode {
         return printed(out::print(example.text()));
     }
     let cases = cases::beside(&file);
-    // Looked at before: one file without the other would be half an example.
+    // Checked before either file is written: one file without the other would be half an example.
     if let Some(there) = [&file, &cases].into_iter().find(|path| path.symlink_metadata().is_ok()) {
         return is_there(there);
     }
@@ -106,7 +106,7 @@ fn is_there(path: &Path) -> ExitCode {
     ExitCode::from(WRONG)
 }
 
-/// Writes a file that is not there yet; a failure is told, and gives the exit status.
+/// Writes a file that does not exist yet; on failure, prints the reason and returns the exit status.
 fn write_new(path: &Path, text: &str) -> Result<(), ExitCode> {
     let written = File::options().write(true).create_new(true).open(path);
     written.and_then(|mut new| new.write_all(text.as_bytes())).map_err(|error| {

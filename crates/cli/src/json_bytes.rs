@@ -1,8 +1,8 @@
 //! Byte strings as JSON strings, without loss.
 //!
-//! JSON strings are Unicode and paths are bytes. Bytes that are UTF-8 are written as they are (control characters, `"` and `\`
-//! escaped); a byte that is not is written as the lone surrogate `\udc80`–`\udcff`, the convention of Python's
-//! `surrogateescape`, so that `os.fsencode(json.loads(text))` gives the bytes back and so does [`JsonBytes`]. Valid text
+//! JSON strings are Unicode and paths are bytes. Bytes that are UTF-8 are written as they are (control characters, `"`
+//! and `\` escaped); a byte that is not is written as the lone surrogate `\udc80`–`\udcff`, the convention of Python's
+//! `surrogateescape`, so that both `os.fsencode(json.loads(text))` and [`JsonBytes`] restore the bytes. Valid text
 //! never contains a lone surrogate, so the two cannot be confused.
 
 /// Appends `bytes` to `out` as a JSON string, quotes included.
@@ -27,7 +27,7 @@ pub(crate) fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// A JSON string's bytes: what [`write_string`] wrote, or any other JSON string. Use with `serde_json`:
+/// The bytes of a JSON string, whether [`write_string`] wrote it or not. Use with `serde_json`:
 /// `serde_json::from_str::<JsonBytes>(text)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JsonBytes(pub Vec<u8>);
@@ -47,12 +47,13 @@ impl<'de> serde::Deserialize<'de> for JsonBytes {
                 Ok(text.as_bytes().to_vec())
             }
         }
-        // Asked for bytes, `serde_json` passes lone surrogates through as their three-byte form instead of refusing them.
+        // When bytes are requested, `serde_json` passes lone surrogates through in their three-byte form instead of
+        // refusing them.
         deserializer.deserialize_bytes(Visitor).map(|wide| Self(unescape_surrogates(wide)))
     }
 }
 
-/// Turns the three-byte form of U+DC80–U+DCFF (`ED B2 80`–`ED B3 BF`) back into the byte it stands for.
+/// Turns the three-byte form of U+DC80–U+DCFF (`ED B2 80`–`ED B3 BF`) back into the byte that it represents.
 fn unescape_surrogates(wide: Vec<u8>) -> Vec<u8> {
     if !wide.windows(2).any(|two| matches!(two, [0xED, 0xB2 | 0xB3])) {
         return wide;
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_encoded_surrogate_is_not_taken_for_an_escape() {
-        // These bytes are not UTF-8 themselves, so each is escaped alone and all three come back.
+        // The three bytes are themselves not UTF-8, so each is escaped on its own, and all three are restored.
         let bytes = b"\xED\xB2\x80";
         assert_eq!(serde_json::from_str::<JsonBytes>(&written(bytes)).unwrap().0, bytes);
     }

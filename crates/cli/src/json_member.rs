@@ -1,4 +1,4 @@
-//! The members of a JSON object, and those of the objects within it.
+//! The members of a JSON object and of the objects within it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use crate::json_bytes::JsonBytes;
 
-/// The members of an object that have a value (`null` is none), in the object's order.
+/// The members of an object that have a value other than `null`, in the object's order.
 ///
-/// They lie behind one another in one allocation, each as the lengths of its name and its value and then both: an object
-/// of a million small members would take twenty times its text if each were an allocation of its own, and takes less than
-/// [twice](most_bytes) its text so.
+/// They lie one behind the other in one allocation; each consists of the lengths of its name and value, followed by
+/// both. An object of a million small members would take twenty times the size of its text if each member had its own
+/// allocation; in this form it takes less than [twice](most_bytes) that size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Members(Vec<u8>);
 
@@ -20,18 +20,18 @@ pub(crate) struct Members(Vec<u8>);
 #[derive(Clone, Copy)]
 struct Member<'a> {
     name: &'a [u8],
-    /// A string's text (bytes that were not UTF-8 come back, see [`json_bytes`](crate::json_bytes)); of anything else its
-    /// JSON, digit for digit as it was written.
+    /// The text of a string (bytes that were not UTF-8 are restored, see [`json_bytes`](crate::json_bytes)); for
+    /// anything else the JSON itself, digit for digit as it was written.
     value: &'a [u8],
-    /// Whether the value is JSON, and no string's text.
+    /// Whether the value is JSON rather than the text of a string.
     is_json: bool,
 }
 
 /// Set in the length of a value that is JSON.
 const IS_JSON: u32 = 1 << 31;
 
-/// The most that the members of an object take whose text has `text` bytes. The shortest member, `"":0,`, is 5 bytes of
-/// text and takes 9; longer names and values take at most what they are in the text.
+/// The maximum number of bytes that the members take of an object whose text has `text` bytes. The shortest member,
+/// `"":0,`, is 5 bytes of text and takes 9; longer names and values take at most as many bytes as in the text.
 pub(crate) fn most_bytes(text: usize) -> usize {
     text.saturating_mul(2)
 }
@@ -40,7 +40,7 @@ impl Members {
     /// The members of the object in `text`.
     ///
     /// # Errors
-    /// The text is no JSON object.
+    /// The text is not a JSON object.
     pub(crate) fn read(text: &[u8]) -> Result<Self, serde_json::Error> {
         let mut members = Self::default();
         let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -67,13 +67,13 @@ impl Members {
         Ok(members)
     }
 
-    /// The bytes they take.
+    /// The number of bytes that the members take.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len()
     }
 
-    /// The value of the member called `path`, the last one where the name occurs twice. Where there is none, `a.b` is the
-    /// member `b` of the object `a`.
+    /// The value of the member called `path`; if the name occurs twice, the last one. If no member is called `a.b`,
+    /// that path means the member `b` of the object `a`.
     pub(crate) fn find(&self, path: &str) -> Option<Cow<'_, [u8]>> {
         let named = |name: &str| self.iter().filter(|member| member.name == name.as_bytes()).last();
         if let Some(member) = named(path) {
@@ -114,7 +114,7 @@ impl Members {
     }
 }
 
-/// Puts what a deserializer finds into `members`.
+/// Puts the members that a deserializer finds into `members`.
 struct Collect<'a> {
     members: &'a mut Members,
     most: usize,
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Collect<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        // Pages that are not written to take no memory, and none is copied while the members grow.
+        // Pages that are not written to take no memory, and no page is copied while the members grow.
         self.members.0.try_reserve_exact(self.most).map_err(serde::de::Error::custom)?;
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
             let text = value.get();

@@ -1,14 +1,13 @@
 //! Temporary files of a run that was killed are removed by the next run.
 //!
 //! A run lists the temporary files that it has at the moment in a file of the run-time folder, `temporary-PID-TOKEN`,
-//! which it keeps locked. The kernel lets go of the lock however the run ends: a list that can be locked belongs to a
-//! run that is dead, whichever process has its number now. The next run removes the files in such a list, then the
-//! list.
+//! which it keeps locked. The kernel releases the lock however the run ends: a list that can be locked belongs to a
+//! dead run, whichever process has that run's number now. The next run removes the files in such a list, then the list.
 //!
-//! The list has a slot for each file. A slot is written before its file is made and cleared after the file has its
-//! name or is gone, so the list is as long as the run has files open at once. Names hold the run's token, and only a
-//! file with the token of the list is removed: a list that was damaged does no harm. A list stays as long as one of its
-//! files cannot be removed, as in a folder that is read-only for now.
+//! The list has a slot for each file. A slot is written before its file is created, and cleared after the file has its
+//! final name or is gone, so the list has as many slots as the run has temporary files at once. Names hold the run's
+//! token, and only a file with the token of the list is removed: a list that was damaged does no harm. A list stays as
+//! long as one of its files cannot be removed, as in a folder that is read-only for now.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -23,27 +22,28 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::steer::place;
 
-/// How a list's name begins.
+/// The beginning of a list's name.
 const LIST: &str = "temporary-";
 
-/// Bytes of a slot: the longest path, and a zero byte.
+/// The size of a slot in bytes: the longest path, and a zero byte.
 const SLOT: usize = 4096;
 
-/// Times a list is made before giving up; a run that sweeps can take a list that is not locked yet for a dead one.
+/// The number of attempts to make a list; a sweeping run may take a list that is not locked yet for the list of a dead
+/// run.
 const MAX_ATTEMPTS: u32 = 8;
 
 static OWN: OnceLock<List> = OnceLock::new();
 
-/// Lists this process's temporary files until it is dropped. A file that is listed then is of a unit that was given up
-/// on, and is removed with the list.
+/// The list of this process's temporary files. A file that is still listed when this value is dropped belongs to a unit
+/// that was given up on, and is removed with the list.
 #[derive(Debug)]
 pub(crate) struct Keeper(());
 
 impl Keeper {
-    /// Begins the list; without one, temporary files are made all the same.
+    /// Begins the list. If that fails, temporary files can be made all the same.
     ///
     /// # Errors
-    /// The system gives no folder or no file for it.
+    /// The system refuses a folder or a file for the list.
     pub(crate) fn start() -> io::Result<Self> {
         let list = List::make(&place::make_folder()?)?;
         let _ = OWN.set(list);
@@ -64,7 +64,7 @@ pub(crate) fn remove_own() {
     }
 }
 
-/// Removes what runs that were killed have left; the number of temporary files.
+/// Removes the temporary files left by runs that were killed; returns their number.
 pub(crate) fn sweep() -> u64 {
     place::remove_dead_sockets();
     place::own_folders().iter().map(|folder| sweep_folder(folder)).sum()
@@ -76,7 +76,7 @@ fn sweep_folder(folder: &Path) -> u64 {
     lists.map(|entry| sweep_list(&entry.path()).unwrap_or(0)).sum()
 }
 
-/// Removes the files of a list and the list, if its run is dead.
+/// Removes the files of a list, and then the list, if its run is dead.
 fn sweep_list(path: &Path) -> io::Result<u64> {
     let list = File::options().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     flock(&list, FlockOperation::NonBlockingLockExclusive)?;
@@ -126,7 +126,7 @@ impl Drop for Entry {
 struct List {
     file: File,
     path: PathBuf,
-    /// The folder that relative paths begin at.
+    /// The folder at which relative paths begin.
     folder: PathBuf,
     slots: Mutex<Slots>,
 }
@@ -146,7 +146,7 @@ impl List {
                 let folder = std::env::current_dir()?;
                 return Ok(Self { file, path, folder, slots: Mutex::default() });
             }
-            // A sweep has it, and removes it.
+            // A sweep has locked the list, and removes it.
             std::thread::yield_now();
             let _ = fs::remove_file(&path);
         }
@@ -176,7 +176,7 @@ impl List {
     }
 
     fn clear(&self, slot: usize) {
-        // What stays in the slot after a failure names no file: the file has its name by now, or is gone.
+        // If that fails, the slot names a file that no longer exists: it has its final name by now, or is gone.
         let _ = self.file.write_all_at(&[0], Self::at(slot));
         self.slots().free.push(slot);
     }
@@ -221,7 +221,7 @@ mod tests {
         let list = List::make(folder.path()).unwrap();
         let left = folder.path().join(temporary::name());
         list.note(&left).unwrap();
-        // A folder cannot be removed as a file, and so stands for a file that cannot be removed.
+        // A folder cannot be removed as a file; here it stands for a file that cannot be removed.
         fs::create_dir(&left).unwrap();
         drop(list);
         assert_eq!(sweep_folder(folder.path()), 0);

@@ -4,8 +4,8 @@
 //!
 //! - `args` and `families`: the command line and its help; the instruments are in `millstream_instruments`;
 //! - `file`: flow files, from text to a checked model;
-//! - `source`, `record` and `payload`: where units come from, what they are, and their bytes;
-//! - `ops`: what stages do to them;
+//! - `source`, `record` and `payload`: the sources of units, the units, and their bytes;
+//! - `ops`: the operations that stages perform on them;
 //! - `wire`: the model as an engine flow;
 //! - `plan`: `millstream plan`;
 //! - `run`: `millstream run`, with its `screen`, its `dead_letters` and their `causes`;
@@ -22,7 +22,7 @@
 //! - `leftovers`: the temporary files of a killed run;
 //! - `regular` and `web_url`: files and servers whose names come from data;
 //! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects;
-//! - `filled`: structs of the flow, for what is shown without one.
+//! - `filled`: structs of the flow, for output that no flow has made.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -72,7 +72,7 @@ use millstream_command::signals;
 
 use self::args::Command;
 
-/// Does what the command line asks for; the exit status is the command's.
+/// Runs the command line; returns the exit status of the command.
 pub fn main() -> ExitCode {
     out::show_panics();
     if let Err(error) = signals::outlive_file_size_limit() {

@@ -1,7 +1,9 @@
-//! The machine's own load and memory, which programs of other users take part in: nothing starts while they are short.
+//! The load and free memory of the whole machine, including other users' programs: no program starts while either is
+//! beyond its limit.
 //!
-//! The kernel's numbers are read at most every [`LOOK`]. What has just started does not show in them yet, so a look
-//! allows as many starts as there are runnable threads missing to the limit, and, where memory is limited, one.
+//! The kernel's numbers are read at most every [`LOOK`]. They do not yet include programs that have just started. So
+//! one reading allows as many starts as there is room for runnable threads below the limit; where memory is limited, it
+//! allows one start.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +15,12 @@ use millstream_flow::{Cx, Failure};
 
 use crate::file::model::MachineSpec;
 
-/// The time between two looks at the machine.
+/// The time between two readings of the machine's numbers.
 const LOOK: Duration = Duration::from_millis(50);
 /// The pause before a unit that has waited long enough asks again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause of a unit in a run that ends: longer than that takes.
+/// The pause of a unit in a run that ends: longer than the end of the run takes.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// See the [module](self).
@@ -26,19 +28,19 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(crate) struct Machine {
     spec: MachineSpec,
     looked: Mutex<Option<Looked>>,
-    /// Nothing waits any more. Relaxed, as below: it publishes nothing else.
+    /// Set when no unit is to wait any more. Relaxed, like the flag below: it publishes nothing else.
     ends: AtomicBool,
-    /// A unit was sent back since.
+    /// Whether a unit was sent back after that.
     sent_back: AtomicBool,
 }
 
-/// The last look.
+/// The last reading.
 #[derive(Debug)]
 struct Looked {
     at: Instant,
-    /// Starts that it still allows.
+    /// The number of starts that the last reading still allows.
     starts: u64,
-    /// Why it allowed none.
+    /// Why the last reading allowed no start.
     short: Option<String>,
 }
 
@@ -47,7 +49,7 @@ impl Machine {
         Self { spec, looked: Mutex::new(None), ends: AtomicBool::new(false), sent_back: AtomicBool::new(false) }
     }
 
-    /// Waits until a program may start. Of a stage's time limit, this takes half at most.
+    /// Waits until a program may start, for at most half of the stage's time limit.
     ///
     /// # Errors
     /// The unit has waited too long and goes back to its queue, or the flow was abandoned.
@@ -71,17 +73,17 @@ impl Machine {
         Ok(())
     }
 
-    /// The run ends: units that the machine lets wait go back to their queue.
+    /// Ends all waiting because the run ends: units that wait for the machine go back to their queue.
     pub(crate) fn end(&self) {
         self.ends.store(true, Ordering::Relaxed);
     }
 
-    /// Whether units were sent back to wait for more than the run lasts.
+    /// Whether units were sent back with a pause longer than the rest of the run.
     pub(crate) fn has_sent_back(&self) -> bool {
         self.sent_back.load(Ordering::Relaxed)
     }
 
-    /// Why nothing starts at the moment, if so.
+    /// Why no program starts at the moment, if none may.
     pub(crate) fn short(&self) -> Option<String> {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.short.clone()
     }
@@ -97,7 +99,7 @@ impl Machine {
 
     fn look(&self) -> Looked {
         let mut looked = Looked { at: Instant::now(), starts: u64::MAX, short: None };
-        // A kernel that does not say is not waited for.
+        // If the kernel does not provide a number, no program waits for it.
         if let (Some(limit), Some(running)) = (self.spec.load, runnable()) {
             looked.starts = limit.saturating_sub(running);
             if looked.starts == 0 {
@@ -115,7 +117,7 @@ impl Machine {
     }
 }
 
-/// Threads that run or could, beside the one that asks.
+/// The number of runnable threads, without the one that asks.
 fn runnable() -> Option<u64> {
     runnable_in(&fs::read_to_string("/proc/loadavg").ok()?)
 }
@@ -125,7 +127,7 @@ fn runnable_in(loadavg: &str) -> Option<u64> {
     running.parse::<u64>().ok().map(|running| running.saturating_sub(1))
 }
 
-/// Bytes of memory that programs can have without swapping.
+/// The number of bytes that programs can allocate without swapping.
 fn available() -> Option<u64> {
     available_in(&fs::read_to_string("/proc/meminfo").ok()?)
 }
@@ -162,7 +164,7 @@ mod tests {
         let machine = Machine::new(MachineSpec { load: Some(1 << 20), memory_free: Some(1) });
         assert!(machine.may_start());
         let second = machine.may_start();
-        // On a machine that stood still in between, it is another look that has allowed it.
+        // If the machine stood still in between, another reading has allowed the start.
         assert!(!second || machine.looked.lock().unwrap().as_ref().unwrap().at.elapsed() < LOOK);
         assert_eq!(machine.short(), None);
     }

@@ -1,4 +1,4 @@
-//! The command; what it does is in the library beside it.
+//! The command; its code is in the library beside it.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,12 +1,13 @@
 //! A unit's bytes.
 //!
-//! Most payloads are in memory. One that is larger than its share of the byte budget is a [`Stream`] instead: an open file, or
-//! compressed bytes, with what is to be done to them, and each stage that wants the content produces it again, a piece at a time.
-//! So a file of any size passes stages that hash, compress, decompress, compare and write, in the memory of a few pieces, and
-//! without a second copy on a disk.
+//! Most payloads are in memory. One that is larger than its share of the byte budget is a [`Stream`] instead: an open
+//! file or compressed bytes, with the transformations to apply. Each stage that needs the content produces it again, a
+//! piece at a time. So a file of any size passes through stages that hash, compress, decompress, compare and write, in
+//! the memory of a few pieces, and without a second copy on disk.
 //!
-//! Content that is made twice has to be the same both times: the second stage must store what the first one has hashed. The first
-//! pass over a file therefore keeps a hash of it, and every later one is compared with that at its end.
+//! Content that is made twice has to be the same both times: the second stage must store the bytes that the first one
+//! has hashed. The first pass over a file therefore keeps a hash of it, and at the end of each later pass the hashes
+//! are compared.
 
 mod section;
 
@@ -24,10 +25,11 @@ use zstd::stream::read::{Decoder, Encoder};
 pub(crate) use self::section::{RandomAccess, Section, is_unread};
 use crate::ops::io_failure;
 
-/// Bytes that a stream makes at once.
+/// The number of bytes that a stream makes at once.
 pub(crate) const PIECE: usize = 256 << 10;
 
-/// Bytes of memory that are given to a stage at once, between two looks at the time limit and at cancellation.
+/// The number of bytes in memory that are given to a stage at once, between two checks of the time limit and of
+/// cancellation.
 const STEP: usize = 8 << 20;
 
 /// See the [module](self).
@@ -37,7 +39,7 @@ pub(crate) enum Payload {
     Bytes(Vec<u8>),
     /// In memory, in a block that several units share.
     Slice(Bytes),
-    /// Made whenever it is wanted.
+    /// Content that is made whenever it is needed.
     Stream(Box<Stream>),
 }
 
@@ -46,7 +48,7 @@ pub(crate) enum Payload {
 pub(crate) struct Stream {
     base: Base,
     codings: Vec<Coding>,
-    /// The content's bytes, where they are known.
+    /// The number of the content's bytes, if it is known.
     len: Option<u64>,
     weight: u64,
 }
@@ -64,7 +66,7 @@ struct Opened {
     file: File,
     len: u64,
     path: PathBuf,
-    /// The hash of these bytes, after the first pass.
+    /// The hash of these bytes, known after the first pass.
     hash: OnceLock<blake3::Hash>,
 }
 
@@ -73,7 +75,7 @@ struct Opened {
 pub(crate) enum Coding {
     /// Compresses at this level.
     Compress(i32),
-    /// Decompresses; windows of more than two to this power are refused.
+    /// Decompresses; windows larger than two to this power are refused.
     Decompress {
         /// The power.
         window_log: u32,
@@ -99,7 +101,7 @@ impl From<Stream> for Payload {
 }
 
 impl Payload {
-    /// The part of the byte budget that it takes.
+    /// The part of the byte budget that the content takes.
     pub(crate) fn weight(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -108,7 +110,7 @@ impl Payload {
         }
     }
 
-    /// The content's bytes, where they are known without making it.
+    /// The number of the content's bytes, if it is known without making the content.
     pub(crate) fn known_len(&self) -> Option<u64> {
         match self {
             Self::Bytes(bytes) => Some(bytes.len() as u64),
@@ -120,12 +122,12 @@ impl Payload {
     /// The number of the content's bytes.
     ///
     /// # Errors
-    /// As [`each`](Self::each), if the content has to be made to know it.
+    /// The errors of [`each`](Self::each), if the content has to be made for that.
     pub(crate) fn len(&self, cx: &Cx<'_>) -> Result<u64, Failure> {
         self.known_len().map_or_else(|| self.each(cx, |_| Ok(())), Ok)
     }
 
-    /// Makes the content once if that is how to know its length.
+    /// Makes the content once if its length cannot be known otherwise.
     ///
     /// # Errors
     /// As [`each`](Self::each).
@@ -137,8 +139,8 @@ impl Payload {
         Ok(())
     }
 
-    /// The content as a stream, which this payload becomes as well: bytes in memory are shared and not copied, unless they
-    /// are a part of a block.
+    /// The content as a stream; the payload becomes that stream, too. Bytes in memory are shared rather than copied,
+    /// unless they are a part of a block.
     pub(crate) fn share(&mut self) -> Stream {
         if let Some(bytes) = self.owned() {
             *self = Stream::of_bytes(std::mem::take(bytes), 0).into();
@@ -147,7 +149,7 @@ impl Payload {
         (**stream).clone()
     }
 
-    /// The bytes of a payload that is in memory, for a change in place: a slice of a block becomes bytes of its own.
+    /// The bytes of a payload in memory, for a change in place; a slice of a block is copied first.
     pub(crate) fn owned(&mut self) -> Option<&mut Vec<u8>> {
         if let Self::Slice(bytes) = self {
             *self = Self::Bytes(bytes.to_vec());
@@ -163,11 +165,11 @@ impl Payload {
         self.known_len() == Some(0)
     }
 
-    /// Gives the content to `take`, piece by piece; the number of its bytes.
+    /// Gives the content to `take`, piece by piece; returns the number of its bytes.
     ///
     /// # Errors
-    /// Fails if `take` fails, if the stage's time is over, or if the content cannot be made: a file that cannot be read or has
-    /// changed since it was first, or bytes that cannot be decompressed.
+    /// Fails if `take` fails, if the stage's time is over, or if the content cannot be made: a file that cannot be read
+    /// or has changed since its first reading, or bytes that cannot be decompressed.
     pub(crate) fn each(&self, cx: &Cx<'_>, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<u64, Failure> {
         let bytes = match self {
             Self::Bytes(bytes) => bytes.as_slice(),
@@ -183,10 +185,10 @@ impl Payload {
         Ok(bytes.len() as u64)
     }
 
-    /// The bytes that [`in_memory`](Self::in_memory) will make: none of a payload that is in memory.
+    /// The number of bytes that [`in_memory`](Self::in_memory) will make; 0 for a payload in memory.
     ///
     /// # Errors
-    /// As [`each`](Self::each), if the content has to be made to know it.
+    /// The errors of [`each`](Self::each), if the content has to be made for that.
     pub(crate) fn to_make(&self, cx: &Cx<'_>) -> Result<u64, Failure> {
         match self {
             Self::Bytes(_) | Self::Slice(_) => Ok(0),
@@ -194,11 +196,11 @@ impl Payload {
         }
     }
 
-    /// The content in memory, for a stage that cannot do with pieces and has reserved what is [made](Self::to_make). The
-    /// payload stays what it was, so that a unit whose stage fails holds what it weighs.
+    /// The content in memory, for a stage that cannot work on pieces and has reserved the [bytes](Self::to_make) for
+    /// it. The payload stays as it was, so that a unit whose stage fails still holds as much as it weighs.
     ///
     /// # Errors
-    /// As [`each`](Self::each), or that the system has no memory.
+    /// The errors of [`each`](Self::each), or that the system has no memory.
     pub(crate) fn in_memory(&self, made: u64, cx: &Cx<'_>) -> Result<Cow<'_, [u8]>, Failure> {
         let stream = match self {
             Self::Bytes(bytes) => return Ok(Cow::Borrowed(bytes.as_slice())),
@@ -241,19 +243,19 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Payload {
 }
 
 impl Stream {
-    /// The first `len` bytes of a file, which weigh `weight` whatever they are.
+    /// The first `len` bytes of a file, which weigh `weight` whatever their content.
     pub(crate) fn of_file(file: File, len: u64, path: &Path, weight: u64) -> Self {
         let opened = Opened { file, len, path: path.to_owned(), hash: OnceLock::new() };
         Self { base: Base::File(Arc::new(opened)), codings: Vec::new(), len: Some(len), weight }
     }
 
-    /// Bytes that are in memory, and weigh `weight` beside what they take.
+    /// Bytes in memory, which weigh `weight` in addition to their own size.
     pub(crate) fn of_bytes(bytes: Vec<u8>, weight: u64) -> Self {
         let (len, weight) = (bytes.len() as u64, weight + bytes.len() as u64);
         Self { base: Base::Bytes(Arc::new(bytes)), codings: Vec::new(), len: Some(len), weight }
     }
 
-    /// The same stream with this done to its bytes.
+    /// The same stream with one more transformation of its bytes.
     #[must_use]
     pub(crate) fn then(mut self, coding: Coding) -> Self {
         self.codings.push(coding);
@@ -268,19 +270,19 @@ impl Stream {
         self
     }
 
-    /// The same stream, which weighs at least so much.
+    /// The same stream, with at least this weight.
     #[must_use]
     pub(crate) fn at_least(mut self, weight: u64) -> Self {
         self.weight = self.weight.max(weight);
         self
     }
 
-    /// The part of the byte budget that it takes.
+    /// The part of the byte budget that the content takes.
     pub(crate) fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// The content's first bytes, as many as there are room for.
+    /// The content's first bytes, as many as fit.
     pub(crate) fn start<'a>(&self, room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
         let mut reader = self.reader().map_err(|error| self.failure(&error))?;
         let mut filled = 0;
@@ -296,7 +298,7 @@ impl Stream {
     /// The BLAKE3 hash of the content.
     pub(crate) fn blake3(&self, cx: &Cx<'_>) -> Result<blake3::Hash, Failure> {
         if let (Base::File(opened), []) = (&self.base, self.codings.as_slice()) {
-            // A pass finds it out anyway.
+            // A pass computes that hash anyway.
             self.each(cx, |_| Ok(()))?;
             return Ok(*opened.hash.get().expect("set at the end of a pass"));
         }
@@ -324,7 +326,7 @@ impl Stream {
         }
     }
 
-    /// Reads the content from its start to its end. An error is for [`failure`](Self::failure) to tell.
+    /// Reads the content from its start to its end. [`failure`](Self::failure) turns an error into the unit's failure.
     pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
         let (mut reader, mut len): (Box<dyn Read + Send>, _) = match &self.base {
             Base::File(opened) => (Box::new(Pass::of(opened)), Some(opened.len)),
@@ -348,7 +350,7 @@ impl Stream {
         Ok(reader)
     }
 
-    /// The failure of a unit whose content could not be made, for this reason.
+    /// The failure of a unit whose content could not be made for this reason.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         if let Some(unread) = error.get_ref().and_then(|inner| inner.downcast_ref::<Unread>()) {
             return io_failure("read", &unread.path, &unread.error);
@@ -386,7 +388,7 @@ impl Pass {
     }
 
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Lasting: the unit keeps the file that it has opened.
+        // Permanent, since the unit keeps the file that it has opened.
         let changed = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         let left = self.opened.len - self.at;
         if left == 0 {
@@ -494,7 +496,7 @@ mod tests {
         let path = folder.path().join("f");
         let stream = file_of(&path, &content());
         made(stream.clone()).unwrap();
-        // Growth is beyond what was opened.
+        // Bytes added to the file later lie beyond those that were opened.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"more").unwrap();
         assert!(made(stream.clone()).unwrap() == content());
         let mut other = content();

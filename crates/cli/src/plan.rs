@@ -1,4 +1,4 @@
-//! `millstream plan`: what the static checks found out about a flow, for a reader with 80 columns.
+//! `millstream plan`: shows the results of the static checks of a flow, in 80 columns.
 
 mod joins;
 mod json;
@@ -17,12 +17,12 @@ use crate::args::PlanArgs;
 use crate::file::model::{AfterFailure, FlowFile, Hold, LinesFrom, MachineSpec, NeedSpec, SourceSpec, StageSpec};
 use crate::{descriptors, run, wire};
 
-/// Columns of a line.
+/// The number of columns of a line.
 const COLUMNS: usize = 80;
-/// The widest a stage's name is shown.
+/// The maximum width of a stage's name.
 const NAME_COLUMNS: usize = 24;
 
-/// Checks the flow, prints its plan or why it was refused, and gives the exit status.
+/// Checks the flow, prints its plan or the reason for its refusal, and returns the exit status.
 pub(crate) fn plan(args: &PlanArgs) -> ExitCode {
     let described = args.flow.load().and_then(|file| {
         let wired = wire::wire(&file, |_| {}, None, Arc::default())?;
@@ -142,7 +142,7 @@ fn items(file: &FlowFile) -> String {
     }
 }
 
-/// The graph as chains of stages: first the one that units enter, then one for each edge that is not shown yet.
+/// The graph as chains of stages: first the chain that units enter, then a chain for each edge that is not shown yet.
 fn chains(file: &FlowFile) -> Vec<String> {
     let find = |name: &str| file.stages.iter().find(|stage| stage.name == *name).expect("edges lead to stages");
     let mut shown = BTreeSet::new();
@@ -164,7 +164,7 @@ fn chains(file: &FlowFile) -> Vec<String> {
         if stage.op.has_else() {
             chains.push(follow(format!("{}, else", text::printable(&stage.name)), stage.otherwise.as_deref()));
         }
-        // The first copy takes the way above.
+        // The chain above shows the way of the first copy.
         for to in stage.op.copies().unwrap_or_default().iter().skip(1) {
             chains.push(follow(format!("{}, copy", text::printable(&stage.name)), Some(&**to)));
         }
@@ -224,7 +224,7 @@ fn need(need: &NeedSpec) -> String {
 fn resources(page: &mut Page, file: &FlowFile, plan: &Plan) {
     let mut rows = Vec::new();
     for resource in &plan.resources {
-        // The places of a bounded queue are resources too; the table of stages shows them.
+        // The places of a bounded queue are a resource, too, but the table of stages shows them.
         let Some(spec) = file.resources.iter().find(|spec| spec.name == resource.name) else { continue };
         let name = if spec.kind.is_keyed() { format!("{}:*", resource.name) } else { resource.name.clone() };
         let batch = if spec.hold == Hold::Batch { ", held by a batch" } else { "" };
@@ -337,11 +337,12 @@ fn warnings(page: &mut Page, warnings: &[String]) {
     }
 }
 
-/// The most workers of a stage, where its tokens allow fewer than its ceiling.
+/// The maximum number of workers of a stage; its tokens may allow fewer than its ceiling.
 fn most_workers(stage: &PlanStage, plan: &Plan) -> u64 {
     let by_need = stage.needs.iter().filter(|need| !need.keyed).filter_map(|need| {
         let resource = plan.resources.iter().find(|resource| resource.name == need.resource)?;
-        // A rate bounds no number, and a place in the next queue is no resource of the flow file.
+        // A rate does not bound the number of workers, and a place in the next queue is not a resource of the flow
+        // file.
         let bounds = resource.rate_per_s.is_none() && !resource.name.starts_with("queue of ");
         need.amount.filter(|_| bounds).map(|amount| resource.capacity / amount.max(1))
     });
@@ -364,7 +365,7 @@ impl Page {
         self.paragraph(&text::left(name, 12), &" ".repeat(12), said);
     }
 
-    /// A heading and rows of a name and what is said about it; nothing when there are no rows.
+    /// A heading, and rows of a name and a text about it; nothing if there are no rows.
     fn named(&mut self, heading: &str, rows: &[(&str, String)]) {
         let Some(widest) = rows.iter().map(|(name, _)| text::width(&text::printable(name))).max() else { return };
         let columns = widest.min(NAME_COLUMNS);
@@ -375,7 +376,7 @@ impl Page {
         }
     }
 
-    /// Rows of cells under aligned columns; `right` says which are aligned to the right.
+    /// Rows of cells in aligned columns; `right` says which columns are aligned to the right.
     fn table<const N: usize>(&mut self, rows: &[[String; N]], right: &[bool; N]) {
         let widths: [usize; N] = std::array::from_fn(|column| {
             rows.iter().map(|row| text::width(&row[column])).max().unwrap_or(0).min(NAME_COLUMNS)
@@ -391,7 +392,7 @@ impl Page {
         }
     }
 
-    /// Words filled into lines; the first begins with `first`, the others with `rest`.
+    /// Words filled into lines; the first line begins with `first`, the others with `rest`.
     fn paragraph(&mut self, first: &str, rest: &str, words: &str) {
         let mut line = first.to_owned();
         let mut fresh = true;

@@ -1,4 +1,4 @@
-//! The payload of a flow file's units: where a unit comes from, what stages have found out about it, and its bytes.
+//! The units of a flow file: the origin of a unit, the facts that stages have found out about it, and its bytes.
 
 mod fields;
 mod items;
@@ -25,52 +25,54 @@ use crate::payload::Payload;
 use crate::printer::Place;
 use crate::regular;
 
-/// Bytes of its text, its members and its fault that a unit may have and not weigh. Nearly every unit has fewer; the cap on
-/// units in flight bounds what they take, as it bounds the records themselves.
+/// The number of bytes of a unit's text, members and fault that do not count in its weight. Nearly every unit has
+/// fewer; the cap on units in flight bounds the memory for these bytes, as it bounds the memory for the records
+/// themselves.
 const UNCOUNTED: usize = 1 << 10;
 
 /// A unit of a flow file.
 ///
-/// Paths and lines are bytes and need not be UTF-8. Stages change a record in place; what a stage cannot know stays
-/// `None` and makes a template that asks for it fail with the field's name.
+/// Paths and lines are bytes and need not be UTF-8. Stages change a record in place. A field that no stage has
+/// determined stays `None`; a template that asks for it fails, and the failure names the field.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Record {
     /// The file's path, the line, or the argument.
     text: Bytes,
-    /// Where in `text` the part relative to the walk's root starts.
+    /// The offset in `text` of the part relative to the walk's root.
     rel_at: usize,
-    /// The folder that the walk began in, if it followed no symbolic links: what lies below it is opened past none.
+    /// The folder in which the walk began, if the walk followed no symbolic links: files below it are then opened
+    /// without following any.
     root: Option<Arc<OwnedFd>>,
     origin: Origin,
-    /// The file's bytes: from the walk, then corrected by the `read` stage.
+    /// The size of the file: first from the walk, then corrected by the `read` stage.
     pub size: Option<u64>,
     /// Payload bytes that a later `read` stage will bring. They count from admission on, so that memory is granted
     /// before the unit enters.
     pub declared: u64,
-    /// Bytes by which a later `zstd` stage may make the payload larger, which happens when it does not compress. They count
-    /// too, or a byte budget filled with such payloads would have no room for any of them to go on.
+    /// Bytes by which a later `zstd` stage may make an incompressible payload larger. They count, too; otherwise a byte
+    /// budget filled with such payloads would leave no room for any of them to proceed.
     pub headroom: u64,
     /// The unit's bytes.
     pub payload: Payload,
-    /// The permissions of the file that a `read` stage has read.
+    /// The permissions of the file that a `read` stage has read, if one has.
     pub(crate) mode: Option<u32>,
     /// The members of the object that a `parse` stage has read.
     pub json: Members,
-    /// Whether the last `filter` stage found that its condition does not hold.
+    /// Whether the condition of the last `filter` stage did not hold.
     pub filtered: bool,
-    /// The op that has changed the record last; 0 when none has.
+    /// The op that changed the record last; 0 if none has.
     pub(crate) done_by: u32,
-    /// Its place in the order of what is printed, in a flow with such an order.
+    /// The unit's place in the order of outputs, if the flow prints in order.
     pub(crate) place: Option<Arc<Place>>,
-    /// The unit that this one is a piece of, without its payload.
+    /// The unit of which this one is a piece, without its payload.
     parent: Option<Parent>,
     /// Its number among the pieces, from 1.
     part: u64,
-    /// The number of splits that have led to it.
+    /// The number of splits that have led to this unit.
     level: u32,
-    /// The units that it was gathered from.
+    /// The units from which this one was gathered.
     group: Option<Box<Group>>,
-    /// The facts that few units have.
+    /// The facts that only few units have.
     pub(crate) rare: Rare,
 }
 
@@ -84,9 +86,9 @@ enum Origin {
     Line,
     /// An argument of the command line.
     Argument,
-    /// Several of either, with a zero byte between them.
+    /// Several paths, lines or arguments, with a zero byte between them.
     Group,
-    /// Several lines, each with its end, which is this byte.
+    /// Several lines, each ended by this byte.
     Block(u8),
     /// A piece of another unit, which has no text of its own.
     Piece,
@@ -100,7 +102,7 @@ impl Record {
     /// A file that a walk has found; its part relative to the walk's root starts at `rel_at`.
     ///
     /// # Panics
-    /// When `rel_at` lies behind the path's end.
+    /// If `rel_at` is beyond the path's end.
     pub(crate) fn file(path: Vec<u8>, rel_at: usize) -> Self {
         assert!(rel_at <= path.len(), "the relative part of a path lies within it");
         Self { text: path.into(), rel_at, ..Self::default() }
@@ -113,11 +115,11 @@ impl Record {
         self
     }
 
-    /// Opens the regular file at `path`: from the folder that the unit's walk began in and past no symbolic link, if the walk
-    /// follows none and `path` lies in what it walked.
+    /// Opens the regular file at `path`. If the unit's walk follows no symbolic links and `path` lies within the walked
+    /// tree, the file is opened from the folder in which the walk began, without following any symbolic link.
     ///
     /// # Errors
-    /// As [`regular::open`] and [`regular::open_below`].
+    /// The errors of [`regular::open`] and [`regular::open_below`].
     pub(crate) fn open(&self, path: &Path) -> io::Result<(File, Metadata)> {
         match self.walked(path) {
             Some((root, relative)) => regular::open_below(root, relative),
@@ -125,10 +127,10 @@ impl Record {
         }
     }
 
-    /// The folder to open `path` from and its path there, if the unit's walk follows no symbolic links and `path` lies
-    /// in what it walked.
+    /// The folder from which `path` is opened, and the path relative to it, if the unit's walk follows no symbolic
+    /// links and `path` lies within the walked tree.
     fn walked<'a>(&self, path: &'a Path) -> Option<(&OwnedFd, &'a Path)> {
-        // A piece leads to no file that its unit does not lead to.
+        // A piece opens no file that its unit may not open.
         let whole = self.whole();
         let root = whole.root.as_deref()?;
         Some((root, regular::part_below(path, &whole.text[..whole.rel_at])?))
@@ -149,7 +151,7 @@ impl Record {
         Self { text: argument.into(), origin: Origin::Argument, ..Self::default() }
     }
 
-    /// A record of a payload and nothing else.
+    /// A record with nothing but a payload.
     #[cfg(test)]
     pub(crate) fn holding(payload: impl Into<Vec<u8>>) -> Self {
         Self { payload: Payload::Bytes(payload.into()), ..Self::default() }
@@ -172,7 +174,7 @@ impl Record {
         Path::new(OsStr::from_bytes(&self.text))
     }
 
-    /// The line, when the unit is one (or an argument, which serves as one).
+    /// The line, if the unit is a line (or an argument, which counts as a line).
     pub(crate) fn line_text(&self) -> Option<&[u8]> {
         matches!(self.origin, Origin::Line | Origin::Argument).then_some(&*self.text)
     }
@@ -182,12 +184,13 @@ impl Record {
         (self.origin == Origin::File).then_some(self.rel_at)
     }
 
-    /// The weight of the unit: the bytes that it [holds](Self::held), and the payload that it will hold once it has been read.
+    /// The weight of the unit: the bytes that it [holds](Self::held), and those of the payload that a later stage will
+    /// read.
     pub(crate) fn bytes(&self) -> u64 {
         self.held() + self.declared
     }
 
-    /// The bytes it holds: payload and headroom, and its own words where they are more than a kilobyte.
+    /// The bytes that the unit holds: payload, headroom, and those of its own words that exceed a kilobyte.
     pub(crate) fn held(&self) -> u64 {
         let words = self.text.len() + self.json.bytes() + self.rare.bytes();
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };
@@ -207,8 +210,8 @@ impl Record {
         }
     }
 
-    /// The size, `{size}`: the file's, which is asked for here when no stage has needed it before; otherwise the
-    /// payload's.
+    /// The size, `{size}`: that of the unit's file, which is determined here if no stage has needed it before; without
+    /// a file, that of the payload.
     pub(crate) fn known_size(&self) -> u64 {
         self.size
             .or_else(|| u64::try_from(self.own_file()?.st_size).ok())
@@ -216,9 +219,9 @@ impl Record {
             .unwrap_or(0)
     }
 
-    /// The permissions of a file made from this unit, to be masked as usual: group and others get those that others have on
-    /// the file that the unit was [read](Self::mode) from, or is. The group of the new file is another than that file's, so
-    /// it counts among the others.
+    /// The permissions of a file made from this unit, before the usual `umask`. They derive from the file from which
+    /// the unit was [read](Self::mode), or which it is: both the group and the others get what the others may do there.
+    /// The group of the new file may be a different one, so it gets no more than the others.
     pub(crate) fn permissions(&self) -> u32 {
         let everybody = match self.mode.or_else(|| Some(self.own_file()?.st_mode)) {
             Some(mode) => mode & (mode >> 3) & 0o6,

@@ -2,11 +2,11 @@
 //!
 //! A name that was a file when a walk saw it can be a link to a secret, a pipe or a device by the time it is opened. So
 //! nothing is decided by name: the file is opened first, without waiting for a pipe's writer, and its kind and size are
-//! asked of the open descriptor. What a walk found is opened relative to the folder that the walk began in, which stays
-//! open, and past no symbolic link, so that a folder swapped for a link leads nowhere.
+//! read from the open descriptor. A file found by a walk is opened relative to the folder in which the walk began,
+//! which stays open, and without following any symbolic link. So a folder that was replaced by a link leads nowhere.
 //!
-//! `openat2` does that in one call. Where the kernel or a sandbox does not have it, the path is opened component by
-//! component, which refuses the same.
+//! `openat2` does that in one call. If the kernel or a sandbox does not provide it, the path is opened component by
+//! component, and the same paths are refused.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -22,31 +22,31 @@ use rustix::io::Errno;
 /// process's own.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// How often a path is resolved again after a rename elsewhere disturbed it.
+/// The number of times that a path is resolved again after a concurrent rename.
 const MAX_TRIES: u32 = 64;
 
 /// Opens the regular file at `path`, through symbolic links if its name is one.
 ///
 /// # Errors
-/// The system's, or that `path` is not a regular file.
+/// The error of the system, or that `path` is not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     checked(rustix::fs::openat(CWD, path, FLAGS, Mode::empty())?)
 }
 
-/// Opens the regular file at `relative` below the open folder `root`, past no symbolic link.
+/// Opens the regular file at `relative` below the open folder `root`, without following any symbolic link.
 ///
 /// # Errors
-/// The system's, or that a symbolic link is on the way, or that it is not a regular file.
+/// The error of the system, or that a symbolic link is on the way, or that the path is not a regular file.
 pub(crate) fn open_below(root: &OwnedFd, relative: &Path) -> io::Result<(File, Metadata)> {
     let opened = match in_one_call(root.as_fd(), relative) {
-        // A sandbox that does not know the call forbids it.
+        // A sandbox that does not know the call refuses it.
         Err(Errno::NOSYS | Errno::PERM) => by_components(root.as_fd(), relative),
         opened => opened,
     };
     match opened {
         Ok(file) => checked(file),
         Err(Errno::LOOP) => Err(io::Error::new(
-            // Lasting: the name leads through a link however often it is tried.
+            // Permanent: the name leads through a link however often it is tried.
             io::ErrorKind::InvalidInput,
             "a symbolic link is on the way, and this walk follows none (`follow = true` of the source would)",
         )),
@@ -110,7 +110,7 @@ fn checked(file: OwnedFd) -> io::Result<(File, Metadata)> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file")))
 }
 
-/// The part of `path` below `root`, if `path` begins with it and no `..` of its leads out again.
+/// The part of `path` below `root`, if `path` begins with `root` and contains no `..` that leads out again.
 pub(crate) fn part_below<'a>(path: &'a Path, root: &[u8]) -> Option<&'a Path> {
     let rest = path.as_os_str().as_bytes().strip_prefix(root)?;
     let rest = Path::new(std::ffi::OsStr::from_bytes(rest));

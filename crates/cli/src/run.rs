@@ -1,12 +1,12 @@
-//! `millstream run`: builds a flow, feeds it its source, shows what it does, and tells what came of it.
+//! `millstream run`: builds a flow, feeds it its source, shows its progress, and reports the outcome.
 //!
-//! Three parties, each with a thread of its own, and the flow, whose workers pull the source, meet at one channel of
-//! events that the main thread reads (`watch`): the *signals'* thread obeys interrupts and passes them on; the *drainer*
-//! waits for the last unit; the *control* thread serves `status` and `set`. The first interrupt stops admission and
-//! drains; the second abandons; neither waits for the source, which may be stuck in a read.
+//! The main thread reads one channel of events (`watch`). The flow, whose workers pull the source, sends to it, and so
+//! do three threads: the *signals'* thread obeys interrupts and passes them on; the *drainer* waits for the last unit;
+//! the *control* thread serves `status` and `set`. The first interrupt stops admission and drains; the second abandons;
+//! neither waits for the source, which may be stuck in a read.
 //!
 //! Progress, messages and the report's table go to standard error. Standard output belongs to the stages: to programs
-//! with `stdout = "inherit"`, and to what appends to `/dev/stdout`.
+//! with `stdout = "inherit"`, and to ops that append to `/dev/stdout`.
 
 mod ending;
 mod halt;
@@ -70,7 +70,7 @@ use crate::steer::server::Server;
 use crate::steer::setting::{self, SettingError};
 use crate::wire::{OnRetire, Ops, wire};
 
-/// Why a flow was not run. No unit was admitted.
+/// The reason why a flow was not run. No unit was admitted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     /// The flow file cannot be used, or not with these INPUTs.
@@ -85,13 +85,13 @@ pub(crate) enum RunError {
     /// Dead letters could not be written.
     #[error("dead letters: {0}, or name a file with --dead-letters")]
     DeadLetters(#[from] NotWritable),
-    /// A setting for the beginning is not understood.
+    /// A setting of `--set` is not understood.
     #[error("--set {0}")]
     Set(#[from] SettingError),
     /// The trace cannot be written.
     #[error(transparent)]
     Trace(NotWritable),
-    /// There can be no control socket where one was asked for.
+    /// The control socket cannot be created at the requested path.
     #[error("--control {}: {error}", shown::path(path))]
     Control {
         /// The path asked for.
@@ -102,19 +102,19 @@ pub(crate) enum RunError {
     /// The metrics file could not be written.
     #[error("--metrics-file: {0}")]
     MetricsFile(NotWritable),
-    /// Metrics cannot be pushed as it was asked for.
+    /// Metrics cannot be pushed as requested.
     #[error(transparent)]
     #[cfg(feature = "http")]
     Otlp(#[from] OtlpError),
-    /// The run cannot be watched as it was asked for.
+    /// The run cannot be watched as requested.
     #[error(transparent)]
     Serve(#[from] NotServed),
-    /// The system gives no thread or no signal handler.
+    /// The system refuses a thread or a signal handler.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
 }
 
-/// Runs a flow to its end, or tells what that would do, and gives the exit status.
+/// Runs a flow to its end, or tells what a run would do, and returns the exit status.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     if let Some(units) = args.dry_run {
         return rehearsal::rehearse(args, units);
@@ -179,7 +179,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         let marks = Arc::clone(&marks);
         move |letter| marks.settle(letter)
     });
-    // Of a unit that comes without a letter, its end tells nothing.
+    // For a unit without a letter, the end settles nothing.
     let may_have_letters = again.is_some() || live::refusal(&file).is_none();
     let on_retire = may_have_letters
         .then(|| -> OnRetire { Box::new(move |record: Record| record.settled_letters().for_each(&retired)) });
@@ -215,7 +215,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let audit = Audit::begin();
     let asked = (send.clone(), control.clone());
     let drain = Box::new(move || {
-        // Told first: the flow may have ended by the time it is stopped.
+        // The event is sent first, since the flow may have ended by the time it is stopped.
         let _ = asked.0.send(Event::Asked(Box::new(asked.1.snapshot())));
         asked.1.stop();
     });
@@ -255,7 +255,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let names = serve::feed::Names { run: &name, reach: reach.as_deref() };
     let feed = Arc::new(Feed::new(names, &file, &control.snapshot(), has_page, beside));
     if has_page {
-        // The page has answers as soon as it is opened.
+        // The live trace begins before the page opens, so that its first question has an answer.
         live.begin();
     }
     let told = Told { say, audit: audit.clone(), live };
@@ -279,7 +279,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let total = || total.map(|total| total.saturating_add(readmission.sent()));
     let mut ending = watch(&control, &events, &mut screen, &total, &waits, &feed, move || drainer.drain(service));
     print_out(&wired.printer, &events, &mut screen, &mut ending);
-    // What no worker has ended, for it was given up on first.
+    // The units that no worker has ended because the flow was abandoned first.
     program::live::end();
     if let Some(supervisor) = supervisor {
         supervisor.dismiss();
@@ -355,7 +355,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         table: !args.output.quiet && !args.output.no_report,
     };
     let status = closing.tell(written && metrics_kept && all_kept.is_ok() && traced.is_ok());
-    // A source that panicked must not pass for one that ended.
+    // A source that panicked must not look like one that ended.
     if let Some(panic) = ending.panic {
         resume_unwind(panic);
     }
@@ -376,7 +376,8 @@ fn reads_stdin(file: &FlowFile) -> bool {
     matches!(file.source, SourceSpec::Lines { from: LinesFrom::Stdin, .. })
 }
 
-/// Removes what runs that were killed have left, and begins the list by which the next run does so after this one.
+/// Removes the files that killed runs have left, and begins the list from which the next run would remove this run's
+/// files.
 fn clear_up_after_others(screen: &mut Screen) -> Option<leftovers::Keeper> {
     let removed = leftovers::sweep();
     if removed > 0 {
@@ -396,7 +397,7 @@ fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
     Supervisor::start().inspect_err(|error| screen.say(&unsupervised(error))).ok()
 }
 
-/// The units with their places in the order of what is printed.
+/// The units with their places in the order of outputs.
 pub(crate) fn with_places(source: Source, printer: Arc<Printer>) -> Source {
     Box::new(source.map(move |mut record| {
         record.place = Some(printer.place());
@@ -404,7 +405,7 @@ pub(crate) fn with_places(source: Source, printer: Arc<Printer>) -> Source {
     }))
 }
 
-/// The number of units a source will yield, if it knows.
+/// The number of units that the source will yield, if it is known.
 fn exact_length(source: &Source) -> Option<u64> {
     match source.size_hint() {
         (least, Some(most)) if least == most => Some(least as u64),
@@ -412,8 +413,8 @@ fn exact_length(source: &Source) -> Option<u64> {
     }
 }
 
-/// Opens the control socket and says where it is. Without a folder for it the flow runs all the same, unless a path
-/// was asked for.
+/// Opens the control socket and prints its path. If there is no folder for it, the flow runs all the same, unless a
+/// path was requested.
 fn serve(
     args: &RunArgs,
     name: &str,
@@ -453,13 +454,13 @@ fn reach(args: &RunArgs, name: &str, server: &Server) -> String {
     }
 }
 
-/// A path that leads to the same place from any folder.
+/// The path in a form that leads to the same place from any folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A thread that waits for the last unit, so that the main loop hears interrupts meanwhile. It starts before the flow does: by
-/// the end, the flow may have all the threads that the system gives.
+/// A thread that waits for the last unit, so that the main loop hears interrupts meanwhile. It starts before the flow
+/// does: later the flow may use all threads that the system allows.
 struct Drainer(Sender<Service<Record, Record>>);
 
 impl Drainer {
@@ -480,7 +481,7 @@ impl Drainer {
     }
 }
 
-/// Takes the flow's dead letters, and says of each that is of an earlier one which.
+/// Takes the flow's dead letters, and marks the earlier letter of each unit that was retried.
 fn take(
     letters: Arc<DeadLetters>,
     causes: Arc<Causes>,
@@ -492,14 +493,14 @@ fn take(
         causes.add(&letter);
         let record = letter.input::<Record>();
         if dead_letters::only_lacks(&letter) {
-            // The failure has a letter, and counts towards `halt`, with the piece that failed.
+            // The failure already has a letter, that of the failed piece, and counted towards `halt` there.
             record.iter().flat_map(|record| record.letters()).for_each(&died);
             return;
         }
         let pieces = record.and_then(|record| record.rare.wanted.as_deref()).unwrap_or_default();
         pieces.iter().for_each(|piece| missed(piece.letter));
         match record.filter(|record| record.rare.wanted.is_some() && record.rare.letter.is_none()) {
-            // The letters of its pieces say better what is to run again.
+            // The letters of its pieces say more precisely what is to run again.
             Some(record) => {
                 let unit = String::from_utf8_lossy(&record.shown_text()).into_owned();
                 complain(format!(
@@ -516,14 +517,14 @@ fn take(
     }
 }
 
-/// Whether the flow puts the pieces of a unit together again. A retry of some of them alone would make a part of the
+/// Whether the flow puts the pieces of a unit together again. A retry of only some of them would make an incomplete
 /// whole.
 fn gathers_families(file: &FlowFile) -> bool {
     let by_parent = |op: &OpSpec| matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent);
     file.stages.iter().any(|stage| by_parent(&stage.op))
 }
 
-/// Keeps the letters of what a retry did not come to; their number.
+/// Keeps the letters of the units that a retry did not reach; returns their number.
 fn keep_rest(again: &Letters, complete: bool, letters: &DeadLetters) -> io::Result<u64> {
     let mut kept = 0;
     for rest in again.rest(complete)? {
@@ -533,7 +534,7 @@ fn keep_rest(again: &Letters, complete: bool, letters: &DeadLetters) -> io::Resu
     Ok(kept)
 }
 
-/// Lets every op finish: each stage's gathered file, and whether all could.
+/// Lets every op finish; returns each stage's gathered file, and whether all ops could finish.
 fn finish(ops: &Ops, end: &RunEnd<'_>) -> (Vec<(String, Gathered)>, bool) {
     let mut gathered = Vec::new();
     let mut all = true;

@@ -1,7 +1,8 @@
-//! URLs of the web: what a text means as one, which server it names, and how it is shown.
+//! URLs of the web: parses texts as URLs, names their servers, and shows them without secrets.
 //!
-//! One parser, that of the [URL standard](https://url.spec.whatwg.org), stands behind the request, the key of its host and
-//! every redirect. So all spellings of a server are one key, and a request goes to no other server than its key names.
+//! The request, the key of its host and every redirect use one parser, that of the [URL
+//! standard](https://url.spec.whatwg.org). So all spellings of a server have one key, and a request goes only to the
+//! server that its key names.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -19,10 +20,10 @@ const SECRET_PARTS: [&str; 7] = ["token", "secret", "passw", "signature", "crede
 /// Further names of secret parameters.
 const SECRET_NAMES: [&str; 8] = ["auth", "authorization", "jwt", "key", "pass", "pwd", "session", "sig"];
 
-/// The URL that `text` is, of `http` or `https`, without its fragment. Spaces around it do not count.
+/// Parses `text` as a URL of `http` or `https`, without its fragment. Spaces around the text are ignored.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why the text is not such a URL.
 pub(crate) fn parse(text: &str) -> Result<Url, String> {
     let url = any(text)?;
     match url.scheme() {
@@ -37,7 +38,8 @@ fn any(text: &str) -> Result<Url, String> {
     let Some((_, rest)) = scheme_and_rest(text) else {
         return Err("it starts neither with http:// nor with https://".to_owned());
     };
-    // The standard drops the former and skips the latter, so that the text would not look like where it leads.
+    // The standard drops the former and skips the latter, so the text would look different from the address to which it
+    // leads.
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("it has a control character in it".to_owned());
     }
@@ -49,10 +51,10 @@ fn any(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The URL that a server's answer leads to from `base`.
+/// The URL to which a server's answer redirects from `base`.
 ///
 /// # Errors
-/// Why it is none that a fetch can follow.
+/// The reason why a fetch cannot follow the redirect.
 #[cfg(any(test, feature = "http"))]
 pub(crate) fn join(base: &Url, reference: &str) -> Result<Url, String> {
     if reference.contains(|c: char| c.is_ascii_control()) {
@@ -66,8 +68,8 @@ pub(crate) fn join(base: &Url, reference: &str) -> Result<Url, String> {
     }
 }
 
-/// The server that a URL names: its host as the URL standard writes it, without a dot at its end, and its port where that is
-/// not the scheme's own.
+/// The server that a URL names: its host in the form of the URL standard, without a dot at its end, and its port if
+/// that is not the scheme's default.
 fn server(url: &Url) -> Option<String> {
     let host = url.host_str()?.to_ascii_lowercase();
     let host = match mapped_ipv4(&host) {
@@ -83,7 +85,7 @@ fn server(url: &Url) -> Option<String> {
     })
 }
 
-/// The IPv4 address that an IPv6 address such as `[::ffff:7f00:1]` stands for.
+/// The IPv4 address represented by an IPv6 address such as `[::ffff:7f00:1]`.
 fn mapped_ipv4(host: &str) -> Option<String> {
     let address: Ipv6Addr = host.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
     address.to_ipv4_mapped().map(|address| address.to_string())
@@ -114,7 +116,7 @@ fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// The URL without a user's name and password, and what these are as the value of an `Authorization` header.
+/// The URL without a user's name and password, and both as the value of an `Authorization` header.
 pub(crate) fn without_login(url: &Url) -> (Url, Option<String>) {
     if !has_user(url) {
         return (url.clone(), None);
@@ -127,13 +129,13 @@ pub(crate) fn without_login(url: &Url) -> (Url, Option<String>) {
 /// The URL with this user's name in place of another's, and no password.
 fn with_user(url: &Url, name: &str) -> Url {
     let mut url = url.clone();
-    // These fail for URLs without a host only, which have no user.
+    // These calls fail only for URLs without a host, which have no user.
     let _ = url.set_username(name);
     let _ = url.set_password(None);
     url
 }
 
-/// A unit's text as it may be shown to others: a URL without its secrets, and any other text as it is.
+/// A unit's text in the form that may be shown to others: a URL without its secrets, and any other text unchanged.
 pub(crate) fn without_credentials(text: &[u8]) -> Cow<'_, [u8]> {
     let valid = String::from_utf8_lossy(text);
     let plain = valid.trim_ascii();
@@ -147,7 +149,7 @@ pub(crate) fn without_credentials(text: &[u8]) -> Cow<'_, [u8]> {
     if hidden == found { Cow::Borrowed(text) } else { Cow::Owned(hidden.into_bytes()) }
 }
 
-/// The same for what no parser understands: all before the last `@` may be a password.
+/// The same for a text that cannot be parsed: everything before the last `@` may be a password.
 fn without_user_by_sight(text: &str) -> String {
     let Some((scheme, rest)) = scheme_and_rest(text) else { return text.to_owned() };
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
@@ -157,7 +159,7 @@ fn without_user_by_sight(text: &str) -> String {
     }
 }
 
-/// A text's scheme and what follows `://`.
+/// The scheme of a text, and the rest after `://`.
 fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -173,7 +175,7 @@ fn without_secrets(query: &str) -> String {
     hidden.collect::<Vec<_>>().join("&")
 }
 
-/// Whether a parameter's name, as a query writes it, says that its value is a secret.
+/// Whether a parameter's name, in its encoded form, says that its value is a secret.
 fn is_secret(name: &str) -> bool {
     let Some((name, _)) = form_urlencoded::parse(name.as_bytes()).next() else { return false };
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

@@ -1,4 +1,5 @@
-//! A flow file as an engine flow: every stage an op over [`Record`]s, every edge, need and policy as the file says.
+//! Builds an engine flow from a flow file: every stage becomes an op over [`Record`]s, with edges, needs and policies
+//! as the file says.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,14 +24,15 @@ use crate::record::Record;
 /// The pause of a unit in a run that has halted: longer than such a run lasts.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Bytes of output that wait to be printed, beyond which no more are made, in a flow with more memory.
+/// The maximum number of bytes of output that wait to be printed. No further outputs are made beyond it. A flow with
+/// less memory has a lower maximum.
 const MAX_UNPRINTED: u64 = 64 << 20;
 
-/// An engine flow with the ops that its stages run.
+/// An engine flow, with the ops that its stages run.
 pub(crate) struct Wired {
     /// The flow; its units are the source's records.
     pub flow: Flow<Record, Record>,
-    /// The ops, which are told when the run is over.
+    /// The ops, which are finished when the run is over.
     pub ops: Ops,
     /// Prints the outputs of units.
     pub printer: Arc<Printer>,
@@ -58,22 +60,22 @@ impl fmt::Debug for Ops {
 }
 
 impl Ops {
-    /// Finishes every op, in the order of the stages: what became of each stage's gathered file, or why it could not be put
-    /// in place.
+    /// Finishes every op, in the order of the stages; returns the fate of each stage's gathered file, or the reason why
+    /// it could not be put in place.
     pub(crate) fn finish(&self, end: &RunEnd<'_>) -> Vec<(String, Result<Gathered, Failure>)> {
         let finished = self.stages.iter().map(|(stage, op)| Some((stage.clone(), op.finish(end).transpose()?)));
         finished.flatten().collect()
     }
 }
 
-/// Is told of each unit that is retired with a result.
+/// Called with each unit that is retired with a result.
 pub(crate) type OnRetire = Box<dyn Fn(Record) + Send + Sync>;
 
-/// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on, and no op runs once
-/// the run has `halted`.
+/// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on. No op runs
+/// once `halted` is set.
 ///
 /// # Errors
-/// An op that cannot run here, or what the engine's static checks refuse, shown in the flow file.
+/// An op cannot run here, or the engine's static checks refuse the flow; the errors show the place in the flow file.
 pub(crate) fn wire(
     file: &FlowFile,
     on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static,
@@ -185,7 +187,7 @@ fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Res
     resource
 }
 
-/// A flow half built: everything is declared, and stage after stage is defined.
+/// A flow being built: everything is declared, and one stage after the other is defined.
 struct Wiring<'a> {
     file: &'a FlowFile,
     builder: FlowBuilder<Record>,
@@ -195,10 +197,10 @@ struct Wiring<'a> {
     blocking: Vec<bool>,
     resources: Vec<Resource>,
     share: descriptors::Share,
-    /// The file descriptors, where they may run out.
+    /// The file descriptors, if they may run out.
     descriptors: Option<Resource>,
     inlets: Vec<Inlet<Record>>,
-    /// The run has halted. Relaxed: it publishes nothing else.
+    /// Whether the run has halted. Relaxed: it publishes nothing else.
     halted: Arc<AtomicBool>,
 }
 
@@ -267,8 +269,8 @@ impl Wiring<'_> {
         let index = self.file.resources.iter().position(|resource| resource.name == spec.resource);
         let index = index.expect("the parser has resolved every resource's name");
         let mut need = match spec.key.clone() {
-            // A unit without a value for the key (its line is no URL) shares one key with its like; its stage's op then says
-            // what is wrong with it.
+            // All units without a value for the key (the line is not a URL) share one key; the stage's op then says
+            // what is wrong with them.
             Some(key) => Need::keyed(self.resources[index], move |record: &Record| {
                 String::from_utf8_lossy(&key.render(record).unwrap_or_default()).into_owned()
             })
@@ -285,7 +287,7 @@ impl Wiring<'_> {
     }
 }
 
-/// The settings of a stage beside its op and its exits.
+/// The settings of a stage other than its op and its exits.
 struct Policies<'a> {
     spec: &'a StageSpec,
     needs: Vec<Need<Record>>,
@@ -318,10 +320,10 @@ impl Policies<'_> {
             stage = stage.fibers(fibers.most).stack(fibers.stack_bytes);
         } else if let Some((floor, ceiling)) = spec.workers {
             let floor = floor.resolve(threads);
-            // `"4..cores"` on a machine with fewer cores keeps its promise of four.
+            // `"4..cores"` promises four workers, even on a machine with fewer cores.
             stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
         } else if matches!(spec.op, OpSpec::Unique { .. }) {
-            // It keeps the first of the units that come to it: two workers would take them in any order.
+            // The op keeps the units that come first: two workers would take units in any order.
             stage = stage.workers(0..=1);
         }
         if let Some(batch) = spec.batch {
@@ -366,7 +368,7 @@ fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
     }
 }
 
-/// A cycle of needs, with a caret at every stage that takes part in it.
+/// A cycle of needs, with a caret at every stage in the cycle.
 fn cycle_problem(file: &FlowFile, cycle: &NeedsCycle) -> Problem {
     let mut problem = Problem::new("a cycle of needs: units could wait for one another forever");
     for HoldAndAsk { holds, asks, stage, .. } in &cycle.0 {
@@ -401,7 +403,7 @@ fn quoted(resource: &str) -> String {
     queue_of(resource).map_or_else(|| format!("`{resource}`"), |stage| format!("a place in the queue of `{stage}`"))
 }
 
-/// The stage whose bounded queue's places are this resource, as the engine calls it.
+/// The stage whose bounded queue is this resource, given the engine's name of it.
 fn queue_of(resource: &str) -> Option<&str> {
     resource.strip_prefix("queue of ")
 }
@@ -414,7 +416,8 @@ fn stage_span(file: &FlowFile, name: &str) -> Range<usize> {
     stage_spec(file, name).map_or(0..0, |stage| stage.span.clone())
 }
 
-/// Where `stage` asks for `resource`; the stage itself for what it does not ask for by name, a place in the next queue.
+/// The place where `stage` asks for `resource`. For a place in the next queue, which a stage does not request by name,
+/// it is the stage itself.
 fn need_span(file: &FlowFile, stage: &str, resource: &str) -> Range<usize> {
     let need = stage_spec(file, stage).and_then(|spec| spec.needs.iter().find(|need| need.resource == resource));
     need.map_or_else(|| stage_span(file, stage), |need| need.span.clone())

@@ -24,7 +24,7 @@ fn refused(text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
     said
 }
 
-/// A flow file that is right, but for what a case adds: top-level keys, resources, and lines of its one stage.
+/// A correct flow file, apart from the parts that a case adds: top-level keys, resources, and lines of its one stage.
 fn flow(top: &str, resources: &str, stage: &str) -> String {
     format!(
         "{top}\n[params]\nout = \"o\"\n[resources]\n{resources}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"one\"\n{stage}\n"
@@ -499,7 +499,7 @@ fn a_slip_is_not_told_a_second_time_as_something_else() {
             .replace("\"read\"", "\"read\"\npath = \"{param.out}\""),
         "`out` takes a string",
     );
-    // What is not known of one stage makes no error of another.
+    // Unknown parts of one stage cause no error in another.
     let next = |text: &str| {
         format!("{}[[stage]]\nname = \"two\"\nop = \"write\"\npath = \"{{blake3}}\"\n", flow("", "", text))
     };
@@ -649,7 +649,7 @@ fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
     ] {
         says(&file(stages, field), &[&format!("`{{{field}}}`"), words, "f.toml:"]);
     }
-    // A stage that there is not is told where it is named.
+    // A stage that does not exist is reported where it is named.
     says(&file(&[&copy.replace("[\"a\", \"b\"]", "[\"a\", \"bb\"]")], "copy.bb.line"), &["bb", "f.toml:"]);
     for (stages, field) in [
         (&[parse, split][..], "parent.json.host"),

@@ -1,4 +1,4 @@
-//! Flows from their files: to run them, to check them, to begin one, to retry what died.
+//! The command lines that take a flow file: run it, check it, create one, retry its dead letters.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::file::{self, FlowError, FlowFile, HaltPolicy};
 use crate::init::Example;
 use crate::serve::args::ServeArgs;
 
-/// A flow file and what is filled into it.
+/// A flow file and the values that are filled into it.
 #[derive(Debug, Args)]
 pub(crate) struct FlowArgs {
     /// The flow file (TOML).
@@ -33,7 +33,7 @@ pub(crate) struct FlowArgs {
 }
 
 impl FlowArgs {
-    /// Reads the flow file, with what the command line puts in place of its values.
+    /// Reads the flow file, with the values of the command line in place of the file's own.
     ///
     /// # Errors
     /// The file cannot be read or is not a flow.

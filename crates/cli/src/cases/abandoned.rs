@@ -1,7 +1,8 @@
-//! Folders of tests that were killed, which the next test removes.
+//! The folders left by tests that were killed; the next test removes them.
 //!
-//! A test keeps the folder of its case locked. The kernel lets go of the lock however the test ends, so a folder that can be
-//! locked belongs to none that lives. A folder is made before it is locked, and one that is younger than a minute is left alone.
+//! A test keeps the folder of its case locked. The kernel lets go of the lock however the test ends, so a folder that
+//! can be locked belongs to no living test. Since a folder exists for a moment before it is locked, a folder younger
+//! than a minute is left alone.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,25 +13,25 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// How the name of a folder begins.
+/// The beginning of a folder's name.
 pub(super) const PREFIX: &str = "millstream-test-";
 
 /// The age from which a folder without a lock belongs to no test.
 const OLD: Duration = Duration::from_secs(60);
 
-/// Locks the folder of a case, as long as the file is open.
+/// Locks the folder of a case for as long as the file is open.
 pub(super) fn keep(folder: &Path) -> io::Result<File> {
     let file = File::open(folder)?;
-    // Where the file system has no locks, the folder goes with its test and is not swept.
+    // Where the file system has no locks, only the test itself removes its folder.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)
 }
 
-/// Removes the folders in `parent` that tests of this user have left.
+/// Removes the folders that killed tests of this user have left in `parent`.
 pub(super) fn sweep(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())) {
-        // The next test finds a folder that stays.
+        // If a folder cannot be removed, the next test tries again.
         let _ = remove_if_abandoned(&entry.path());
     }
 }

@@ -33,7 +33,7 @@ Exit status:
   3  the tests were interrupted
   4  standard output could not be written")]
 pub(crate) struct TestArgs {
-    /// The flow files; the cases of each stand beside it in FLOW.test.toml.
+    /// The flow files; the cases of a flow are in FLOW.test.toml beside it.
     #[arg(required = true)]
     pub flow: Vec<PathBuf>,
     /// Run only the case of this name.

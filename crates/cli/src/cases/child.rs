@@ -26,7 +26,7 @@ use crate::run::{ALL_RETIRED, WRONG, with_places};
 use crate::source::{self, SourceError};
 use crate::wire::wire_case;
 
-/// How long the printer is waited for at once: it writes to a file.
+/// The time of one wait for the printer, which writes to a file here.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Why the flow of a case was not run.
@@ -42,7 +42,7 @@ enum CaseError {
     Papers(#[from] std::io::Error),
 }
 
-/// Runs the flow of a case in this folder, writes what came of it into the trial, and gives the exit status.
+/// Runs the flow of a case in this folder, writes the outcome into the trial's folder, and returns the exit status.
 pub(crate) fn run_case(args: &TrialArgs) -> ExitCode {
     ExitCode::from(match try_run(args) {
         Ok(()) => ALL_RETIRED,
@@ -120,7 +120,8 @@ fn try_run(args: &TrialArgs) -> Result<(), CaseError> {
     Ok(papers.write("outcome", &*came)?)
 }
 
-/// Takes out of a flow what makes one run differ from another, or wait: units at the same time, needs, batches and pauses.
+/// Removes from a flow everything that makes one run differ from another or makes it wait: concurrent units, needs,
+/// batches and pauses.
 fn make_plain(file: &mut FlowFile) {
     (file.inflight, file.workers, file.machine) = (1, Some(1), MachineSpec::default());
     for stage in &mut file.stages {
@@ -135,7 +136,7 @@ fn shown(record: &Record) -> String {
     String::from_utf8_lossy(&record.shown_text()).into_owned()
 }
 
-/// The value of a field that an expectation has: a template's, or the payload.
+/// The value of a field that an expectation names: that of a template, or the payload.
 fn value(record: &Record, name: &str, template: Option<&Template>) -> Option<String> {
     let bytes = match template {
         None if name == "payload" => record.payload.as_bytes()?.to_vec(),

@@ -1,7 +1,7 @@
-//! Keeps a case in its folder: what a source reads, and what ops read and write.
+//! Confines a case to its folder: the files that its source reads, and those that its ops read and write.
 //!
-//! The folder begins with regular files alone, and nothing that a case runs makes a symbolic link. So a path leads out of it
-//! only if it is absolute or has a `..` in it, which its text shows.
+//! At first the folder contains only regular files, and nothing that a case runs makes a symbolic link. So a path leads
+//! out of the folder only if it is absolute or contains `..`, and the text of the path shows either.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -17,10 +17,10 @@ use crate::file::template::{Field, Template};
 use crate::ops::{Gathered, Op, RunEnd, rendered_path};
 use crate::record::Record;
 
-/// The case's own streams, which are files of its trial, and nothing.
+/// The standard streams, which are files of the trial here, and the null device.
 const STREAMS: [&str; 4] = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/null"];
 
-/// An op that fails on a unit for which it would leave the folder.
+/// An op that fails on a unit whose paths lead out of the folder.
 pub(crate) struct Confined {
     op: Box<dyn Op>,
     paths: Vec<Template>,
@@ -65,7 +65,7 @@ fn condition_paths<'a>(condition: &'a Condition, paths: &mut Vec<&'a Template>) 
 impl Op for Confined {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         for path in &self.paths {
-            // What cannot be rendered is the op's to tell.
+            // If the template cannot be rendered, the op itself reports that.
             if let Ok(path) = rendered_path(path, record)
                 && let Some(why) = outside(&path)
             {
@@ -88,7 +88,7 @@ impl Op for Confined {
     }
 }
 
-/// Why the source would leave the folder, if it would.
+/// Why the source would read outside of the folder, if it would.
 pub(super) fn source_outside(file: &FlowFile, inputs: &[OsString]) -> Option<String> {
     let from = match &file.source {
         SourceSpec::Walk { root: from, .. } | SourceSpec::Lines { from: LinesFrom::File(from), .. } => from,

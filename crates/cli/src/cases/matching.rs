@@ -1,11 +1,11 @@
-//! The pairs of what is expected and what was found.
+//! Pairs the expected units of a case with the units found.
 //!
-//! An expectation may fit several of those found, and one of those found several expectations. A choice that is made for one
-//! expectation alone can leave another without a partner; the pairs here are as many as there can be (Kuhn's algorithm: an
-//! expectation takes the partner of another that has a further one to go to).
+//! An expectation may fit several units, and a unit may fit several expectations. A choice made for one expectation
+//! alone can leave another without a partner, so the pairs here are a maximum matching. (Kuhn's algorithm: an
+//! expectation takes over the partner of another expectation if that one can move to a further unit.)
 
-/// For each of `expected` the one of `found` that it is paired with, in a largest set of pairs that fit. Takes time in proportion to
-/// `expected`² · `found` at most, and to `expected` · `found` where few compete.
+/// Returns the partner of each expectation in a maximum matching. Takes time in proportion to `expected`² · `found` at
+/// most, and to `expected` · `found` where few expectations compete for a unit.
 pub(super) fn pairs(expected: usize, found: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
     let mut taken_by: Vec<Option<usize>> = vec![None; found];
     for first in 0..expected {
@@ -20,7 +20,7 @@ pub(super) fn pairs(expected: usize, found: usize, fits: impl Fn(usize, usize) -
     partners
 }
 
-/// Finds a partner for `first`, by the shortest way of expectations that each go to another one.
+/// Finds a partner for `first` by the shortest augmenting path: each expectation on the path moves to another unit.
 fn extend(first: usize, taken_by: &mut [Option<usize>], fits: &impl Fn(usize, usize) -> bool) {
     let mut reached_from: Vec<Option<usize>> = vec![None; taken_by.len()];
     let mut next = std::collections::VecDeque::from([first]);
@@ -38,7 +38,8 @@ fn extend(first: usize, taken_by: &mut [Option<usize>], fits: &impl Fn(usize, us
     }
 }
 
-/// Gives `free` to the expectation that reached it, the one that it had before to the one that reached that, and so on to `first`.
+/// Moves the expectations along the path, from its end back to `first`: the expectation that reached `free` takes it,
+/// and the unit which that expectation had before goes to the expectation that reached that unit.
 fn shift(free: usize, first: usize, taken_by: &mut [Option<usize>], reached_from: &[Option<usize>]) {
     let mut free = free;
     while let Some(expected) = reached_from[free] {
@@ -59,9 +60,9 @@ mod tests {
 
     #[test]
     fn a_vague_expectation_leaves_the_only_one_that_fits_another_to_it() {
-        // 0 fits both, 1 only the first.
+        // Expectation 0 fits both units, 1 fits only the first.
         assert_eq!(pairs(2, 2, |expected, found| expected == 0 || found == 0), [Some(1), Some(0)]);
-        // A way over three.
+        // An augmenting path through all three expectations.
         let fits = [[true, true, false], [true, false, false], [false, true, true]];
         assert!(pairs(3, 3, |expected, found| fits[expected][found]).iter().all(Option::is_some));
         assert_eq!(pairs(2, 1, |_, _| true).iter().flatten().count(), 1);

@@ -1,9 +1,9 @@
-//! `millstream test`: runs a flow on cases, and compares what comes of them with what should.
+//! `millstream test`: runs a flow on cases, and compares the outcomes with the expected ones.
 //!
-//! Each case is a run of the flow in a process and a temporary folder of its own ([`trial`], [`child`]). The engine, the ops, the
-//! retries and the templates are those of a real run. What a case gives takes the place of programs ([`program`]) and servers
-//! ([`server`]), and no op leaves the folder ([`confined`]). One unit is in flight at a time, without needs and pauses, so that
-//! a case always comes out the same. [`verdict`] says what differs.
+//! Each case is a run of the flow in a process and a temporary folder of its own ([`trial`], [`child`]). The engine,
+//! the ops, the retries and the templates are those of a real run. Results that the case defines take the place of
+//! programs ([`program`]) and servers ([`server`]), and no op leaves the folder ([`confined`]). One unit is in flight
+//! at a time, without needs and pauses, so that a case always has the same outcome. [`verdict`] says what differs.
 
 mod abandoned;
 pub(crate) mod args;
@@ -35,7 +35,7 @@ use crate::file::cases::{self, Case};
 use crate::file::{self, FlowError, suggest};
 use crate::run::{NOT_WRITTEN, WRONG};
 
-/// Exit status: what comes of a case differs from what should.
+/// Exit status: the outcome of a case differs from the expected one.
 const FAILED: u8 = 1;
 /// Exit status: the tests were interrupted.
 const INTERRUPTED: u8 = 3;
@@ -45,9 +45,9 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(60);
 /// The stand-ins for programs and servers in a case.
 #[derive(Debug)]
 pub(crate) struct StandIns {
-    /// Runs in the place of programs.
+    /// The command that runs in place of programs.
     pub program: Arc<StandInProgram>,
-    /// Answers in the place of servers.
+    /// The answers given in place of servers.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests reach it"))]
     pub server: Server,
 }
@@ -58,16 +58,16 @@ enum TestError {
     /// The flow file or its case file is wrong.
     #[error(transparent)]
     File(#[from] FlowError),
-    /// There is nothing to run.
+    /// There is no case to run.
     #[error("{0}")]
     Nothing(String),
-    /// A temporary folder, a signal handler or a process is not to be had.
+    /// The system refuses a temporary folder, a signal handler or a process.
     #[error("cannot test: {0}")]
     System(#[from] std::io::Error),
-    /// Standard output takes no more.
+    /// Standard output takes no more text.
     #[error("cannot write to standard output: {0}")]
     Printed(std::io::Error),
-    /// A signal has asked for the end.
+    /// A signal has asked the command to end.
     #[error("interrupted")]
     Interrupted,
 }
@@ -96,14 +96,14 @@ pub(crate) fn test(args: &TestArgs) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Cases by their result.
+/// The number of cases by result.
 #[derive(Debug, Default)]
 struct Count {
     passed: u64,
     failed: u64,
 }
 
-/// A flag that a signal to end sets.
+/// Returns a flag that is set by the signals that ask a process to end.
 fn heed_signals() -> std::io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {
@@ -113,9 +113,9 @@ fn heed_signals() -> std::io::Result<Arc<AtomicBool>> {
 }
 
 fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Result<(), TestError> {
-    // All files are read before the first case runs, as a slip in the last is no reason to wait for.
+    // All files are read before the first case runs, so that a mistake in the last file is reported at once.
     let mut flows = Vec::new();
-    // A pattern of the shell names flows without cases, and the case files themselves.
+    // A glob such as `*.toml` also matches flows without cases, and the case files themselves.
     let is_case_file = |path: &Path| args.flow.len() > 1 && args.flow.iter().any(|flow| cases::beside(flow) == *path);
     let (with_cases, without): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.flow.iter().filter(|flow| !is_case_file(flow)).partition(|flow| cases::beside(flow).exists());
@@ -174,7 +174,7 @@ fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Res
     })
 }
 
-/// The line of a case, and below it what differs.
+/// The line of a case, and the differences below it.
 fn line(case: &Case, said: &[String]) -> String {
     let mut page = format!("  {:<6}  {}\n", if said.is_empty() { "ok" } else { "FAILED" }, text::printable(&case.name));
     for difference in said {

@@ -1,4 +1,4 @@
-//! The outcome of a case, as its process tells it.
+//! The outcome of a case, as its process reports it.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// See the [module](self).
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// The units that were retired, in this order.
+    /// The units that were retired, in the order of their ends.
     pub retired: Vec<Retired>,
-    /// The units that became dead letters, in this order.
+    /// The units that became dead letters, in the order of their ends.
     pub dead: Vec<Dead>,
     /// Failures at the end of the run.
     pub trouble: Vec<String>,
-    /// Which answers of the case were given.
+    /// The answers of the case that were given.
     pub answered: Vec<usize>,
     /// A sentence for each request that the case has no answer for.
     pub unanswered: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Outcome {
 pub(super) struct Retired {
     /// Its path, line or argument.
     pub unit: String,
-    /// The fields that the case has expectations of, without those that have no value.
+    /// The values of the fields that the case has expectations of; fields without a value are left out.
     pub fields: BTreeMap<String, String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Retired {
 pub(super) struct Dead {
     /// Its path, line or argument.
     pub unit: String,
-    /// The stage that it failed in.
+    /// The stage in which the unit failed.
     pub stage: String,
     /// The failure's message.
     pub message: String,

@@ -1,7 +1,8 @@
 //! The stand-in for a program: it does what the case gives for a program with its arguments.
 //!
-//! It is a process, as the program would be, so standard input, output, files, time limits and exit statuses take the way that
-//! they take in a real run. Of several results for the same arguments, each is given once and the last from then on.
+//! The stand-in is a process, as the program would be, so standard input, output, files, time limits and exit statuses
+//! are handled as in a real run. Of several results for the same arguments, each is given once, in order; the last one
+//! is then repeated.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,7 +20,7 @@ use super::verdict;
 use crate::file::cases::Program;
 use crate::shell_word::quoted;
 
-/// Exit status of a program that the case does not have, as of one that a shell does not find.
+/// Exit status for a program that the case does not define: the status of a program that a shell does not find.
 const NOT_FOUND: u8 = 127;
 
 /// Starts stand-ins.
@@ -27,7 +28,7 @@ const NOT_FOUND: u8 = 127;
 pub(crate) struct StandInProgram(pub(super) Papers);
 
 impl StandInProgram {
-    /// The command that stands in for a program called so, or for a script; its arguments follow.
+    /// The command that stands in for the program of this name, or for a script; the program's arguments follow.
     pub(crate) fn command(&self, program: Option<&OsStr>) -> Command {
         let mut command = self.0.stand_in();
         command.args(program);
@@ -35,7 +36,7 @@ impl StandInProgram {
     }
 }
 
-/// Does what the case gives, and exits as it says.
+/// Produces the result that the case defines, and exits with its status.
 pub(crate) fn stand_in(args: &StandInArgs) -> ExitCode {
     ExitCode::from(play(args).unwrap_or_else(|error| {
         out::complain(format!("the stand-in has failed: {error}"));
@@ -76,7 +77,7 @@ fn play(args: &StandInArgs) -> io::Result<u8> {
     Ok(program.status)
 }
 
-/// The words as a line of a shell.
+/// The words as a line for a shell.
 fn line(words: &[OsString]) -> String {
     words.iter().map(|word| quoted(word.as_bytes())).collect::<Vec<_>>().join(" ")
 }

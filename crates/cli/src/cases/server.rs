@@ -1,7 +1,7 @@
-//! The stand-in for servers: it answers requests with what the case gives for their URLs, over connections that lead nowhere.
+//! The stand-in for servers: answers requests as the case defines for their URLs, over connections that lead nowhere.
 //!
-//! Only the connection is replaced, so redirects, statuses and limits are those of a real run. Of several answers for the same
-//! URL, each is given once and the last from then on.
+//! Only the connection is replaced, so redirects, statuses and limits are those of a real run. Of several answers for
+//! the same URL, each is given once, in order; the last one is then repeated.
 
 #[cfg(feature = "http")]
 mod connection;
@@ -21,9 +21,9 @@ struct Answers {
     answers: Vec<Answer>,
     /// Requests by URL and method.
     requests: BTreeMap<(String, String), usize>,
-    /// The answers that were given.
+    /// The answers that were given so far.
     given: Vec<usize>,
-    /// A sentence for each request that has no answer, once.
+    /// A sentence for each request that has no answer, each sentence once.
     unanswered: BTreeSet<String>,
 }
 

@@ -17,29 +17,29 @@ use super::is_set;
 use super::outcome::Outcome;
 use crate::file::cases::Case;
 
-/// The time between two looks at a case that runs.
+/// The time between two checks of a running case.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The end of a case.
 pub(super) enum Ended {
     /// The flow has run.
     Outcome(Outcome),
-    /// It could not, for this reason.
+    /// The flow could not run, for this reason.
     Refused(String),
-    /// It took longer than this.
+    /// The flow took longer than this.
     TimedOut(Duration),
     /// A signal has asked for the end.
     Interrupted,
 }
 
-/// A temporary folder with all that a case needs, which is removed with this.
+/// A temporary folder with everything that a case needs; the folder is removed when this value is dropped.
 pub(super) struct Trial {
     folder: tempfile::TempDir,
-    /// Keeps other tests from removing it.
+    /// The lock that keeps other tests from removing the folder.
     _in_use: File,
 }
 
-/// The files in the folder of a trial, which the processes of the case find there.
+/// The paths of the files in a trial's folder, through which the processes of a case communicate.
 #[derive(Debug)]
 pub(crate) struct Papers(PathBuf);
 
@@ -56,7 +56,7 @@ impl Trial {
         Ok(trial)
     }
 
-    /// Where the flow runs.
+    /// The folder in which the flow runs.
     pub(super) fn folder(&self) -> PathBuf {
         self.folder.path().join("folder")
     }
@@ -104,12 +104,12 @@ impl Trial {
     }
 }
 
-/// A child that does not outlive this.
+/// A child process that is killed when this value is dropped.
 struct Ends(Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -133,19 +133,19 @@ impl Papers {
         fs::write(self.0.join(name), serde_json::to_vec(value)?)
     }
 
-    /// Notes that a program was run: the first of the case that has its arguments, and the one whose result it was given.
+    /// Notes that a program was run: the first result in the case for these arguments, and the result that was given.
     pub(super) fn note_program(&self, first: usize, given: usize) -> io::Result<()> {
         let mut notes = OpenOptions::new().create(true).append(true).open(self.0.join("programs"))?;
         notes.write_all(format!("{first} {given}\n").as_bytes())
     }
 
-    /// Notes something that the case does not have.
+    /// Notes something that the case does not define.
     pub(super) fn note_lack(&self, lack: &str) -> io::Result<()> {
         let mut lacks = OpenOptions::new().create(true).append(true).open(self.0.join("lacks"))?;
         lacks.write_all(format!("{}\n", serde_json::Value::from(lack)).as_bytes())
     }
 
-    /// The sentences about things that the case does not have, in order and each once.
+    /// The sentences about things that the case does not define, in order and each once.
     pub(super) fn lacks(&self) -> io::Result<Vec<String>> {
         let mut lacks: Vec<String> = Vec::new();
         for line in self.text("lacks")?.lines() {

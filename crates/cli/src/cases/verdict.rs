@@ -11,9 +11,9 @@ use super::trial::Trial;
 use crate::file::cases::{Case, ExpectedContent, ExpectedDeath, ExpectedFile, ExpectedUnit};
 use crate::shell_word::quoted;
 
-/// Lines of a difference that are shown; the others are counted.
+/// The maximum number of lines shown of a difference; the others are counted.
 const MAX_LINES: usize = 40;
-/// Equal lines that are shown before those that differ, and behind them.
+/// The number of equal lines shown before the lines that differ, and after them.
 const CONTEXT: usize = 2;
 
 /// The differences, each a few lines; none for a case that has passed.
@@ -37,7 +37,8 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
         }
     }
     match trial.papers().lacks() {
-        // A stage may pass over its failures, and what the case does not have is a slip of the case all the same.
+        // A stage may ignore failures, so what the case does not define is reported in any case: it is a mistake in the
+        // case.
         Ok(lacks) => {
             let is_told = |lack: &String| outcome.dead.iter().any(|dead| dead.message.contains(first_line(lack)));
             let lacks = lacks.iter().chain(&outcome.unanswered);
@@ -60,7 +61,7 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
     said
 }
 
-/// Dead letters that are missing, and those that are not expected.
+/// The dead letters that are missing, and those that were not expected.
 fn dead(expected: &[ExpectedDeath], outcome: &Outcome, said: &mut Vec<String>) {
     let partners = matching::pairs(expected.len(), outcome.dead.len(), |death, dead| {
         let (death, dead) = (&expected[death], &outcome.dead[dead]);
@@ -80,7 +81,7 @@ fn dead(expected: &[ExpectedDeath], outcome: &Outcome, said: &mut Vec<String>) {
     }
 }
 
-/// Units that are missing, next to those that come nearest, and the others.
+/// The missing units, each beside the unexpected unit nearest to it, and the remaining unexpected units.
 fn retired(expected: &[ExpectedUnit], found: &[Retired], said: &mut Vec<String>) {
     let partners = matching::pairs(expected.len(), found.len(), |unit, retired| {
         let unit = &expected[unit];
@@ -112,7 +113,7 @@ fn retired(expected: &[ExpectedUnit], found: &[Retired], said: &mut Vec<String>)
     }
 }
 
-/// Those of `found` that no expectation is paired with.
+/// The members of `found` that are paired with no expectation.
 fn others<'a, T>(found: &'a [T], partners: &[Option<usize>]) -> impl Iterator<Item = &'a T> {
     let mut is_taken = vec![false; found.len()];
     partners.iter().flatten().for_each(|taken| is_taken[*taken] = true);

@@ -6,7 +6,7 @@
 //! | `disk` | the resource of this name |
 //! | `host:example.org` | a key of the resource |
 //! | `example.org` | the same key, if only one resource has it at the moment |
-//! | `photos/17.jpg` | the unit that waits with this path, line or argument; without one, those that have the text in theirs |
+//! | `photos/17.jpg` | the waiting unit with exactly this path, line or argument; if there is none, the units whose text contains it |
 
 use millstream_command::screen::text;
 use millstream_flow::{Control, NoLine, NoUnit, ResourceSnapshot};
@@ -79,7 +79,8 @@ fn resource_of(resource: &ResourceSnapshot, control: &Control) -> Result<Explain
     }
 }
 
-/// The unit with this text, or the units that have it in theirs; without one, the number of units that were not searched.
+/// Returns the unit with this text, or the units whose text contains it; without any, the number of units that were not
+/// searched.
 fn by_text(what: &str, control: &Control) -> Result<Explained, u64> {
     if what.is_empty() {
         return Err(0);
@@ -98,7 +99,7 @@ fn by_text(what: &str, control: &Control) -> Result<Explained, u64> {
     let units: Vec<NamedUnit> = found.units.into_iter().map(|(place, text)| NamedUnit { text, place }).collect();
     match units.as_slice() {
         [] => Err(found.in_hand),
-        // It may have left by now.
+        // The unit may have left the flow by now.
         [only] => match control.explain_unit(only.place.unit) {
             Ok(unit) => Ok(Explained::Unit(unit)),
             Err(_) => Err(found.in_hand),

@@ -23,12 +23,12 @@ pub(crate) enum Explained {
     Keys {
         /// The resource's name.
         resource: String,
-        /// The current number of its keys.
+        /// The current number of the resource's keys.
         keys: u64,
-        /// The keys that most units wait for.
+        /// The keys for which the most units wait.
         busiest: Vec<KeySnapshot>,
     },
-    /// Several units with a text.
+    /// Several units whose text contains the given one.
     Units {
         /// The text asked for.
         text: String,
@@ -42,7 +42,7 @@ pub(crate) enum Explained {
 /// A unit with its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NamedUnit {
-    /// Its path, line or argument, as it may be shown.
+    /// Its path, line or argument, in the form that may be shown.
     pub(crate) text: String,
     /// Its place.
     #[serde(flatten)]

@@ -91,7 +91,7 @@ fn wait(waits_for: &WaitsFor) -> Vec<String> {
             vec![fact("for", &format!("{} in flight", plural(*children, "child", "children")))]
         }
         WaitsFor::Members => vec![fact("for", "members of the group that it holds open")],
-        // A unit of a later version may wait for something new.
+        // In a later version, a unit may wait for something unknown here.
         _ => vec![fact("for", "something that this version of millstream does not know")],
     }
 }

@@ -21,7 +21,7 @@ impl FlowFile {
     /// For lines, an INPUT `-` is standard input.
     ///
     /// # Errors
-    /// An INPUT is missing, or one is given that the flow has no use for.
+    /// An INPUT is missing, or the flow has no use for a given one.
     pub(crate) fn bind_inputs(&mut self, inputs: &[OsString]) -> Result<(), FlowError> {
         if let SourceSpec::Lines { from: from @ LinesFrom::Stdin, .. } = &mut self.source
             && self.input_span.is_none()
@@ -55,7 +55,7 @@ impl FlowFile {
         Ok(())
     }
 
-    /// Whether the source takes every INPUT of the command line, and not only the first.
+    /// Whether the source takes every INPUT of the command line rather than only the first.
     fn takes_all_inputs(&self) -> bool {
         match &self.source {
             SourceSpec::Args => true,
@@ -66,7 +66,7 @@ impl FlowFile {
         }
     }
 
-    /// Why the flow cannot run with these INPUTs.
+    /// The reason why the flow cannot run with these INPUTs.
     fn misused_inputs(&self, inputs: &[OsString]) -> Option<Problem> {
         let usage = |inputs: &str| format!("write `millstream run {} {inputs}`", shown::path(&self.path));
         let at_source = |message: String, label| Problem::new(message).at(self.source_span.clone(), label);

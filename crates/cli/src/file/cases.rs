@@ -1,7 +1,7 @@
 //! Case files: inputs on which `millstream test` runs a flow, and the expected outcome.
 //!
-//! The cases of `fetch.toml` stand beside it in `fetch.test.toml`. They are read as flow files are: all slips of a file are
-//! reported at once, each with its place.
+//! The cases of `fetch.toml` stand beside it in `fetch.test.toml`. They are read in the same way as flow files: all
+//! mistakes of a file are reported at once, each with its place.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::web_url;
 /// The cases of a flow.
 #[derive(Debug)]
 pub(crate) struct CaseFile {
-    /// Where they were read from.
+    /// The path from which the cases were read.
     pub path: PathBuf,
     /// The cases, in the file's order; at least one.
     pub cases: Vec<Case>,
@@ -39,7 +39,7 @@ pub(crate) struct Case {
     pub stdin: Vec<u8>,
     /// Parameters that differ from their defaults.
     pub params: Vec<(String, String)>,
-    /// The files that are there before the run.
+    /// The files that exist before the run.
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// The answers of servers.
     pub answers: Vec<Answer>,
@@ -52,11 +52,11 @@ pub(crate) struct Case {
 /// One `[[case.http]]`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// The URL that is asked for, without a name and password.
+    /// The requested URL, without a user's name and password.
     pub url: String,
-    /// The method of the request; any when absent.
+    /// The method of the request; any method if absent.
     pub method: Option<String>,
-    /// The body that the request has to have; any when absent.
+    /// The body that the request must have; any body if absent.
     pub request: Option<Vec<u8>>,
     /// The status.
     pub status: u16,
@@ -73,7 +73,7 @@ pub(crate) struct Answer {
 pub(crate) struct Program {
     /// The program and its arguments.
     pub run: Vec<String>,
-    /// The standard input that it has to get.
+    /// The standard input that the program must get.
     pub stdin: Option<Vec<u8>>,
     /// Its standard output.
     pub stdout: Vec<u8>,
@@ -81,7 +81,7 @@ pub(crate) struct Program {
     pub stderr: Vec<u8>,
     /// Its exit status.
     pub status: u8,
-    /// The files that it makes.
+    /// The files that the program makes.
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// Its line in the case file.
     pub line: usize,
@@ -90,11 +90,11 @@ pub(crate) struct Program {
 /// `[case.expect]`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Expect {
-    /// The units that are retired; not looked at when absent.
+    /// The units that are retired; not checked if absent.
     pub retired: Option<Vec<ExpectedUnit>>,
     /// The units that become dead letters.
     pub dead: Vec<ExpectedDeath>,
-    /// Standard output, and its line in the case file; not looked at when absent.
+    /// Standard output, and its line in the case file; not checked if absent.
     pub stdout: Option<(Vec<u8>, usize)>,
     /// Files after the run.
     pub files: Vec<ExpectedFile>,
@@ -114,7 +114,7 @@ pub(crate) struct ExpectedUnit {
 pub(crate) struct ExpectedDeath {
     /// Its path, line or argument.
     pub unit: Option<String>,
-    /// The stage that it fails in.
+    /// The stage in which it fails.
     pub stage: Option<String>,
     /// A part of the failure's message.
     pub message: Option<String>,
@@ -149,7 +149,7 @@ pub(crate) fn beside(flow: &Path) -> PathBuf {
     flow.with_extension("test.toml")
 }
 
-/// Whether a path leads out of the folder that it is taken from, if no symbolic link lies in there.
+/// Whether a path leads out of the folder to which it is relative, if that folder contains no symbolic link.
 pub(crate) fn leads_out(path: &Path) -> bool {
     path.is_absolute() || path.components().any(|component| component == Component::ParentDir)
 }
@@ -157,7 +157,7 @@ pub(crate) fn leads_out(path: &Path) -> bool {
 /// Reads and checks the case file at `path`, whose cases are of `flow`.
 ///
 /// # Errors
-/// The file cannot be read, is not text, or has slips: all of them at once.
+/// The file cannot be read, is not text, or contains mistakes; the error has all of them.
 pub(crate) fn load(path: &Path, flow: &FlowFile) -> Result<CaseFile, FlowError> {
     parse(path, &read_text(path)?, flow)
 }
@@ -165,7 +165,7 @@ pub(crate) fn load(path: &Path, flow: &FlowFile) -> Result<CaseFile, FlowError> 
 /// Checks a case file's text; `path` is its name in errors.
 ///
 /// # Errors
-/// [`FlowError::Refused`] with all slips found.
+/// [`FlowError::Refused`] with all mistakes found.
 pub(crate) fn parse(path: &Path, text: &str, flow: &FlowFile) -> Result<CaseFile, FlowError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let shared: Arc<str> = text.into();
@@ -205,7 +205,7 @@ impl Reader<'_> {
         self.text.as_bytes()[..span.start].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// The case, and where its name stands.
+    /// The case, and the place of its name.
     fn case(&self, entry: &Entry<'_>) -> Option<(Case, Range<usize>)> {
         let mut case = entry.section("the case", "a table, `[[case]]`")?;
         let name = case.require("name", "name = \"…\"").and_then(|entry| entry.identifier());
@@ -361,7 +361,7 @@ impl Reader<'_> {
     }
 }
 
-/// The elements of an array, all of which are read before one that is wrong makes the array so.
+/// The elements of an array. All elements are read, and a wrong one makes the whole array wrong only afterwards.
 fn all<'a, T>(entry: &Entry<'a>, expected: &str, read: impl Fn(&Entry<'a>) -> Option<T>) -> Option<Vec<T>> {
     let read: Vec<Option<T>> = entry.elements(expected)?.iter().map(read).collect();
     read.into_iter().collect()
@@ -412,7 +412,7 @@ fn files(entry: &Entry<'_>) -> Option<Vec<(PathBuf, Vec<u8>)>> {
     read.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// The path that a key names, which lies in the case's folder.
+/// The path that a key names, which must lie in the case's folder.
 fn inner_path(entry: &Entry<'_>) -> Option<PathBuf> {
     let path = PathBuf::from(&entry.name);
     if leads_out(&path) || path.file_name().is_none() || entry.name.ends_with('/') || entry.name.contains('\0') {

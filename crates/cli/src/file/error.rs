@@ -9,17 +9,18 @@ use millstream_command::screen::caret::{self, Severity, Source};
 use millstream_command::screen::look::Look;
 use millstream_command::screen::shown;
 
-/// Problems shown at once; more are only counted, because a file with more was probably never a flow file.
+/// The maximum number of problems that are shown; the rest is only counted, because a file with more problems was
+/// probably never a flow file.
 const MAX_SHOWN: usize = 20;
 
-/// One thing that is wrong with a flow file.
+/// One problem of a flow file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The expected and the found text.
     pub message: String,
     /// The remedy.
     pub help: Option<String>,
-    /// The places in the text, each with a word on what it is; the first is the main one.
+    /// The places in the text, each with a label; the first is the main one.
     pub labels: Vec<(Range<usize>, String)>,
 }
 
@@ -29,7 +30,7 @@ impl Problem {
         Self { message: message.into(), help: None, labels: Vec::new() }
     }
 
-    /// Points at a place, with a word on what it is.
+    /// Points at a place, with a label.
     #[must_use]
     pub(crate) fn at(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
         self.labels.push((span, label.into()));
@@ -44,7 +45,7 @@ impl Problem {
     }
 }
 
-/// Why a flow file cannot be used.
+/// The reason why a flow file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FlowError {
     /// The file cannot be read.
@@ -55,7 +56,7 @@ pub(crate) enum FlowError {
         /// The error of the system.
         error: std::io::Error,
     },
-    /// The file is larger than any flow file.
+    /// The file is larger than any plausible flow file.
     #[error("{} is larger than a flow file may be ({limit} bytes): is it the right file?", shown::path(path))]
     TooLarge {
         /// The file.
@@ -79,7 +80,7 @@ pub(crate) enum FlowError {
 }
 
 impl FlowError {
-    /// The error as it is shown on a terminal, with carets where there is a place to point at.
+    /// The error as it is shown on a terminal, with carets below the places of the problems.
     pub(crate) fn render(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.render(),
@@ -88,7 +89,7 @@ impl FlowError {
     }
 }
 
-/// A flow file's text with what is wrong with it; never empty.
+/// A flow file's text with its problems; there is at least one.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     path: PathBuf,
@@ -112,7 +113,7 @@ impl Refusal {
         self.render_with(Severity::Error)
     }
 
-    /// The problems as warnings: what they are about is not refused after all.
+    /// The problems as warnings: the flow file is not refused because of them.
     pub(super) fn render_as_warnings(&self) -> String {
         self.render_with(Severity::Warning)
     }
@@ -140,7 +141,7 @@ impl Refusal {
 }
 
 impl fmt::Display for Refusal {
-    /// One line a problem, for logs: `FILE:LINE: message`.
+    /// One line per problem, for logs: `FILE:LINE: message`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {
             if index > 0 {

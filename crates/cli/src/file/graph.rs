@@ -1,7 +1,7 @@
-//! Checks of the graph that the stages form: every stage is reached, every unit can leave, and what a template asks for has
-//! been found out before.
+//! Checks of the graph that the stages form: every stage is reached, every unit can leave, and every field that a
+//! template asks for has been determined before.
 //!
-//! A stage may be known in part only, in a file that is refused anyway. What is not known of it is taken to be right.
+//! In a file that is refused anyway, a stage may be known only in part. The unknown parts are assumed to be right.
 
 mod known;
 
@@ -22,7 +22,7 @@ use super::template::Field;
 pub(super) struct Node<'a> {
     pub(super) name: &'a str,
     pub(super) span: Range<usize>,
-    /// The name of an op that exists.
+    /// The name of the op, if such an op exists.
     pub(super) op_name: Option<&'a str>,
     pub(super) op_span: Range<usize>,
     pub(super) op: Option<&'a OpSpec>,
@@ -31,7 +31,7 @@ pub(super) struct Node<'a> {
     pub(super) exits: Vec<Exit>,
 }
 
-/// Where units go after a stage.
+/// The exit of a stage.
 pub(super) enum Exit {
     Stage(String),
     End,
@@ -137,7 +137,7 @@ pub(super) fn check(
     problems
 }
 
-/// Warnings of programs that nothing of a unit reaches: they have no field in their words, and nothing on standard input.
+/// Warnings about programs that get nothing of a unit: no field in their arguments, and nothing on standard input.
 pub(super) fn unfed(nodes: &[Node<'_>]) -> Vec<Problem> {
     let without_payload = Graph::new(nodes).without_payload();
     let is_of_unit = |(field, _): &(Field, Range<usize>)| !matches!(field, Field::Param(_) | Field::Input);
@@ -157,7 +157,7 @@ pub(super) fn unfed(nodes: &[Node<'_>]) -> Vec<Problem> {
     warnings.collect()
 }
 
-/// The stages to which these lead, themselves included, without passing one of them.
+/// The stages reachable from `from`, including those in `from`, on ways that avoid `without`.
 pub(super) fn reached(exits: &[Vec<usize>], from: &[usize], without: Option<usize>) -> Vec<bool> {
     let mut seen = vec![false; exits.len()];
     let mut open = Vec::new();
@@ -177,7 +177,7 @@ struct Graph<'a> {
     nodes: &'a [Node<'a>],
     /// The stages that each stage leads to.
     exits: Vec<Vec<usize>>,
-    /// For each stage, whether a unit can come to each after it.
+    /// For each stage, the stages that a unit can reach after it.
     after: Vec<Vec<bool>>,
     /// Whether units retire after the stage.
     retires: Vec<bool>,
@@ -209,7 +209,7 @@ impl<'a> Graph<'a> {
         self.index[name]
     }
 
-    /// The stages that a unit can come to before any stage has given it a payload.
+    /// The stages that a unit can reach before any stage has given it a payload.
     fn without_payload(&self) -> BTreeSet<usize> {
         let mut seen = BTreeSet::new();
         let mut open = vec![0];
@@ -225,7 +225,7 @@ impl<'a> Graph<'a> {
         self.retires[stage] || self.after[stage].iter().zip(&self.retires).any(|(comes, retires)| *comes && *retires)
     }
 
-    /// Fields of a stage that no unit has a value for when it comes there.
+    /// The fields used in a stage for which no unit has a value when it comes there.
     fn unknown_values(&self, index: usize, walks: bool, source_span: &Range<usize>) -> Vec<Problem> {
         let stage = &self.nodes[index];
         let checked = match stage.op {
@@ -286,7 +286,7 @@ impl<'a> Graph<'a> {
 }
 
 impl Graph<'_> {
-    /// Whether a stage before this one splits units in such a way.
+    /// Whether a stage before this one splits units in the given way.
     fn splits_before(&self, index: usize, way: impl Fn(&SplitBy) -> bool) -> bool {
         let splits = |node: &Node<'_>| match node.op {
             Some(OpSpec::Split(spec)) => way(&spec.by),
@@ -301,7 +301,7 @@ impl Graph<'_> {
         self.nodes[index].op.is_some_and(gathers_families) && !self.splits_before(index, |_| true)
     }
 
-    /// The stage that gathers pieces by their unit after this one has gathered them in another way.
+    /// The stage that gathers pieces by their unit although this one has already gathered them in another way.
     fn mixes_families(&self, index: usize) -> Option<usize> {
         let op = self.nodes[index].op?;
         if !matches!(op, OpSpec::Gather(_)) || gathers_families(op) || !self.splits_before(index, |_| true) {
@@ -311,7 +311,7 @@ impl Graph<'_> {
         let mut open = self.exits[index].clone();
         while let Some(stage) = open.pop() {
             match self.nodes[stage].op {
-                // The pieces from here on are of the group.
+                // From here on, pieces are pieces of the group.
                 Some(OpSpec::Split(_)) => continue,
                 Some(op) if gathers_families(op) => return Some(stage),
                 _ if seen.insert(stage) => open.extend(&self.exits[stage]),
@@ -326,7 +326,7 @@ impl Graph<'_> {
         (0..self.nodes.len()).any(|earlier| self.nodes[earlier].may_be("gather") && self.after[earlier][index])
     }
 
-    /// The problem that no unit here was gathered from copies, of which one went to this stage.
+    /// The problem that no unit here was gathered from copies one of which went to this stage.
     fn never_copied(&self, index: usize, to: &str, field: &Field, span: Range<usize>) -> Option<Problem> {
         let copies = |by: &SplitBy| matches!(by, SplitBy::Copies(stages) if stages.iter().any(|stage| **stage == *to));
         let problem = Problem::new(format!("`{{{field}}}` has no value here"));
@@ -343,8 +343,8 @@ impl Graph<'_> {
         Some(problem.at(span, "the copies are still apart").help(help))
     }
 
-    /// The named groups of the expressions of the `parse` stages before this one whose fields a unit still has here; `None`
-    /// if there is no such stage, or one of them reads JSON, whose members are not known.
+    /// The named groups of the expressions of the `parse` stages before this one whose fields a unit still has here;
+    /// `None` if there is no such stage, or if one of them reads JSON, whose members are not known.
     fn groups_before(&self, index: usize) -> Option<Vec<String>> {
         // A later parse replaces all fields. A piece, and a gathered unit, may have those of its parent, from before that
         // parse.
@@ -399,7 +399,7 @@ impl Graph<'_> {
         Some(Problem::new(message).at(span, "no group has this name").help(help))
     }
 
-    /// The problem that no unit which comes to this stage has the field, whatever its way.
+    /// The problem that no unit has the field when it comes to this stage, on any way.
     fn never_known(
         &self,
         index: usize,
@@ -472,7 +472,7 @@ fn gathers_families(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent)
 }
 
-/// Whether the op would work on nothing when a unit has no payload. Units of a walk have no line either.
+/// Whether the op would have no input if a unit has no payload. Units of a walk have no line either.
 fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
         OpSpec::Blake3

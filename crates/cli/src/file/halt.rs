@@ -4,15 +4,15 @@ use std::fmt;
 
 use millstream_command::screen::text;
 
-/// Units that have to fail before a share of them counts: of two units, one is half.
+/// The minimum number of failures before a share counts: one failure of two units would be a half already.
 pub(crate) const MIN_FAILURES: u64 = 3;
 
-/// When a run admits and starts no more, because units were given up on.
+/// The condition under which a run admits and starts no more, because units were given up on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HaltPolicy {
-    /// Stages that run are ended, too.
+    /// Whether running stages are ended, too.
     pub now: bool,
-    /// How many failures are too many.
+    /// The number or share of failures that is too many.
     pub at: TooMany,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum TooMany {
 }
 
 impl HaltPolicy {
-    /// Reads `5`, `10%`, `now,5` or `soon,10%`; also as GNU parallel writes it, `now,fail=1`.
+    /// Reads `5`, `10%`, `now,5` or `soon,10%`; also the form of GNU parallel, `now,fail=1`.
     ///
     /// # Errors
     /// The text is none of these.
@@ -53,7 +53,7 @@ impl HaltPolicy {
         Ok(Self { now, at })
     }
 
-    /// The policy for people.
+    /// The policy in words.
     pub(crate) fn in_words(&self) -> String {
         let at = match self.at {
             TooMany::Units(units) => text::counted(units, "dead letter"),
@@ -74,7 +74,7 @@ impl HaltPolicy {
 }
 
 impl fmt::Display for HaltPolicy {
-    /// As [`parse`](Self::parse) reads it.
+    /// The form that [`parse`](Self::parse) reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.now { "now," } else { "" })?;
         match self.at {

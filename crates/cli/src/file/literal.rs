@@ -1,8 +1,8 @@
-//! A string as TOML writes it, and the places of its value's bytes there.
+//! A string literal of TOML, and the places of its value's bytes in it.
 
 use std::ops::Range;
 
-/// Where `range` of `value` stands in `raw`, the string as it is written, with its quotes. `None`: `raw` is not `value` written so.
+/// The place of `range` of `value` in `raw`, the literal with its quotes. `None`: `raw` is not a literal for `value`.
 pub(super) fn place(raw: &str, value: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let quotes = [("\"\"\"", true), ("'''", false), ("\"", true), ("'", false)];
     let (quote, has_escapes, inner) = quotes.into_iter().find_map(|(quote, has_escapes)| {
@@ -11,7 +11,7 @@ pub(super) fn place(raw: &str, value: &str, range: &Range<usize>) -> Option<Rang
     })?;
     let mut inner_from = quote.len();
     let mut text = inner;
-    // A line end right behind the quotes of a string of several lines is not in its value.
+    // A line end directly after the opening quotes of a multi-line string is not part of the value.
     if let Some(rest) = inner.strip_prefix("\r\n").or_else(|| inner.strip_prefix('\n')).filter(|_| quote.len() == 3) {
         inner_from += inner.len() - rest.len();
         text = rest;
@@ -34,7 +34,7 @@ pub(super) fn place(raw: &str, value: &str, range: &Range<usize>) -> Option<Rang
     is_value.then(|| inner_from + start..inner_from + end.max(start))
 }
 
-/// The bytes that the first character of `text` takes as it is written, and in the value.
+/// The number of bytes of the first character of `text`, in the literal and in the value.
 fn step(text: &str, has_escapes: bool) -> Option<(usize, usize)> {
     let first = text.chars().next()?;
     if first != '\\' || !has_escapes {
@@ -45,7 +45,7 @@ fn step(text: &str, has_escapes: bool) -> Option<(usize, usize)> {
         'x' => 2,
         'u' => 4,
         'U' => 8,
-        // The line goes on behind the white space.
+        // The line continues after the white space.
         escaped if escaped.is_ascii_whitespace() => {
             let rest = text[1..].trim_start_matches([' ', '\t', '\r', '\n']);
             return Some((text.len() - rest.len(), 0));
@@ -60,7 +60,7 @@ fn step(text: &str, has_escapes: bool) -> Option<(usize, usize)> {
 mod tests {
     use super::place;
 
-    /// The part of `raw` that stands for the first `{` to `}` of `value`.
+    /// The part of `raw` that represents the first `{` to `}` of `value`.
     fn found<'a>(raw: &'a str, value: &str) -> Option<&'a str> {
         let range = value.find('{').unwrap()..value.find('}').unwrap() + 1;
         Some(&raw[place(raw, value, &range)?])

@@ -1,9 +1,9 @@
 //! The contents of a flow file, after it has been checked.
 //!
-//! A [`FlowFile`] is plain data: every name in it resolves, every size and time is a number, every template parses and has
-//! its `{param.…}` fields filled in. Nothing here knows how a flow runs; [`crate::wire`] turns it into an engine flow,
-//! [`crate::ops`] turns an [`OpSpec`] into code. The `span`s are byte ranges of [`FlowFile::text`], for errors that are found
-//! later and still want to point at the line.
+//! A [`FlowFile`] is plain data: every name in it resolves, every size and time is a number, every template parses and
+//! has its `{param.…}` fields filled in. Nothing here runs a flow: [`crate::wire`] turns a `FlowFile` into an engine
+//! flow, and [`crate::ops`] turns an [`OpSpec`] into code. The `span`s are byte ranges of [`FlowFile::text`], for
+//! errors that are found later and still point at the line.
 
 mod condition;
 mod op;
@@ -32,7 +32,7 @@ pub(crate) use millstream_flow::{DEFAULT_INFLIGHT, MAX_FIBERS, MAX_WORKERS};
 /// A checked flow file.
 #[derive(Debug, Clone)]
 pub(crate) struct FlowFile {
-    /// Where the file was read from, as it was given.
+    /// The path from which the file was read, as it was given.
     pub path: PathBuf,
     /// The whole text, which every `span` indexes.
     pub text: Arc<str>,
@@ -44,7 +44,7 @@ pub(crate) struct FlowFile {
     pub memory: Option<u64>,
     /// Threads that serve the stages; the machine's parallelism when absent.
     pub workers: Option<usize>,
-    /// When the run halts, because units fail.
+    /// The condition under which the run halts because units fail.
     pub halt: Option<HaltPolicy>,
     /// The state of the machine in which programs start.
     pub machine: MachineSpec,
@@ -54,30 +54,31 @@ pub(crate) struct FlowFile {
     pub resources: Vec<ResourceSpec>,
     /// `[source]`.
     pub source: SourceSpec,
-    /// Items of the source in one unit; 1 without `group`, and with one of bytes.
+    /// The number of the source's items in one unit; 1 without `group`, and also if `group` is a number of bytes.
     pub group: usize,
-    /// Where `[source]` stands in the text.
+    /// The place of `[source]` in the text.
     pub source_span: Range<usize>,
     /// `[[stage]]`, in the file's order; at least one. Units enter at the first.
     pub stages: Vec<StageSpec>,
-    /// Where `{input}` is used first; absent when the flow runs without an INPUT.
+    /// The first use of `{input}`; absent if the flow runs without an INPUT.
     pub input_span: Option<Range<usize>>,
-    /// Harmless oddities that were hardly meant, such as a resource that no stage needs.
+    /// Harmless but probably unintended oddities, such as a resource that no stage needs.
     pub warnings: Vec<Problem>,
 }
 
 /// `machine`: the state of the machine in which programs start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MachineSpec {
-    /// Runnable threads, at which none starts.
+    /// The number of runnable threads from which on no program starts.
     pub load: Option<u64>,
-    /// Bytes of available memory, below which none starts.
+    /// The number of available bytes below which no program starts.
     pub memory_free: Option<u64>,
 }
 
 impl FlowFile {
-    /// The largest payload that is brought into memory where an op can do without: an eighth of the byte budget, so that
-    /// several units are in flight however large they are. Where the budget is small, what streaming itself takes.
+    /// The largest payload that is brought into memory by an op that can also stream it: an eighth of the byte budget,
+    /// so that several units are in flight however large they are; with a small budget, as many bytes as streaming
+    /// itself takes.
     pub(crate) fn most_in_memory(&self) -> u64 {
         self.memory.map_or(u64::MAX, |memory| (memory / 8).max(PIECE as u64))
     }
@@ -91,12 +92,12 @@ impl FlowFile {
     }
 }
 
-/// Where units come from.
+/// The source of units.
 #[derive(Debug, Clone)]
 pub(crate) enum SourceSpec {
-    /// `walk = "ROOT"`: one unit a regular file below a folder (or the file itself).
+    /// `walk = "ROOT"`: one unit for each regular file below a folder (or for the file itself).
     Walk {
-        /// The folder; when it is exactly `{input}`, every INPUT of the command line is walked.
+        /// The folder; if it is exactly `{input}`, every INPUT of the command line is walked.
         root: Template,
         /// Take files and folders whose name starts with a dot (default true).
         hidden: bool,
@@ -104,24 +105,24 @@ pub(crate) enum SourceSpec {
         ignored: bool,
         /// Follow symbolic links (default false).
         follow: bool,
-        /// Folders and files below the root that are left out, such as the one the flow writes to. One that does not exist, or
-        /// lies elsewhere, leaves nothing out.
+        /// Folders and files below the root that are left out, such as the folder to which the flow writes. A path that
+        /// does not exist, or lies elsewhere, has no effect.
         except: Vec<Template>,
     },
-    /// `lines = "FILE"` or `lines = "-"`: one unit a line.
+    /// `lines = "FILE"` or `lines = "-"`: one unit for each line.
     Lines {
         /// Standard input or a file.
         from: LinesFrom,
         /// Lines end with a NUL byte instead of a newline, as `find -print0` writes them.
         null: bool,
-        /// One unit a block of whole lines, of about as many bytes.
+        /// One unit for each block of whole lines, of about this many bytes.
         block: Option<usize>,
     },
-    /// `args = true`: one unit an INPUT of the command line.
+    /// `args = true`: one unit for each INPUT of the command line.
     Args,
 }
 
-/// Where lines are read from.
+/// The file from which lines are read.
 #[derive(Debug, Clone)]
 pub(crate) enum LinesFrom {
     /// Standard input, `"-"`.
@@ -137,11 +138,11 @@ pub(crate) struct ResourceSpec {
     pub name: String,
     /// The kind of resource, and its amount.
     pub kind: ResourceKind,
-    /// Whether a unit or a batch takes it.
+    /// Whether each unit or each batch takes it.
     pub hold: Hold,
-    /// For keyed resources: the most keys remembered at once (the engine's default when absent).
+    /// For keyed resources: the maximum number of keys remembered at once (the engine's default if absent).
     pub max_keys: Option<u64>,
-    /// The key in the text.
+    /// The place of the key in the text.
     pub span: Range<usize>,
 }
 
@@ -169,7 +170,7 @@ impl ResourceKind {
         matches!(self, Self::Rate(_) | Self::KeyedRate(_))
     }
 
-    /// The largest amount one need can ever be granted: tokens, or a rate's burst.
+    /// The largest amount that one need can ever be granted: the tokens, or a rate's burst.
     pub(crate) fn capacity(&self) -> u64 {
         match self {
             Self::Tokens(tokens) | Self::KeyedTokens(tokens) => *tokens,
@@ -181,13 +182,13 @@ impl ResourceKind {
 /// `{ rate = "50/s", burst = 10 }`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RateSpec {
-    /// Grants a second; greater than zero.
+    /// Grants per second; greater than zero.
     pub per_second: f64,
     /// Grants that may come at once after a pause; at least 1, the default.
     pub burst: u64,
 }
 
-/// Who takes a resource.
+/// The taker of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hold {
     /// `hold = "unit"`, the default: every unit takes its own.
@@ -209,39 +210,40 @@ pub(crate) struct StageSpec {
     pub retry: Option<RetrySpec>,
     /// The longest one attempt may take.
     pub timeout: Option<Duration>,
-    /// Whether the op may be run again on the same unit; the op's own nature when absent.
+    /// Whether the op may be run again on the same unit; if absent, the op decides.
     pub idempotent: Option<bool>,
-    /// Fewest and most workers at once; 0 to all of them when absent.
+    /// The minimum and maximum number of workers at once; 0 to all of them if absent.
     pub workers: Option<(WorkersBound, WorkersBound)>,
-    /// Whether the stage runs beside the CPU workers; the op's own nature when absent.
+    /// Whether the stage runs beside the CPU workers; if absent, the op decides.
     pub blocking: Option<bool>,
     /// The fibers on which the units run; threads when absent.
     pub fibers: Option<FibersSpec>,
-    /// Units a worker takes at once; when absent, as many as the stage does in a few microseconds by measured time.
+    /// The number of units that a worker takes at once; if absent, as many as the stage runs in a few microseconds by
+    /// measured time.
     pub batch: Option<BatchSpec>,
     /// The queue's bound; the engine's default when absent.
     pub queue: Option<u64>,
     /// The fate of a unit that has failed for good.
     pub after_failure: AfterFailure,
-    /// Where units go next. When the file does not say, the stage that follows in the file, or retirement after the last;
-    /// here always resolved: `None` is retirement.
+    /// The next stage of a unit. If the file does not name one, that is the following stage in the file, or retirement
+    /// after the last. Here it is always resolved: `None` is retirement.
     pub next: Option<String>,
     /// For an op that [has one](OpSpec::has_else): the second exit; `None` retires the units that take it.
     pub otherwise: Option<String>,
-    /// The unit's fields that the stage's templates use, and where in the text.
+    /// The fields of the unit that the stage's templates use, with their places in the text.
     pub fields: Vec<(Field, Range<usize>)>,
     /// The stage's name in the text.
     pub span: Range<usize>,
     /// The place of the op's name in the text.
     pub op_span: Range<usize>,
-    /// For [`OpSpec::Exec`]: what `exec` says, in the text.
+    /// For [`OpSpec::Exec`]: the place of the value of `exec` in the text.
     pub exec_span: Option<Range<usize>>,
 }
 
 /// `fibers = 1000`, with `stack = "256KiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FibersSpec {
-    /// The most units at once.
+    /// The maximum number of units at once.
     pub most: usize,
     /// The size of a stack, in bytes of address space.
     pub stack_bytes: usize,
@@ -257,7 +259,7 @@ pub(crate) enum WorkersBound {
 }
 
 impl WorkersBound {
-    /// The number it stands for in a flow of `workers` threads.
+    /// The number that this end means in a flow of `workers` threads.
     pub(crate) fn resolve(self, workers: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -271,11 +273,11 @@ impl WorkersBound {
 pub(crate) struct NeedSpec {
     /// The resource's name, which exists.
     pub resource: String,
-    /// For a keyed resource: what names the key, `{host}` in `"host:{host}"`.
+    /// For a keyed resource: the template of the key, `{host}` in `"host:{host}"`.
     pub key: Option<Template>,
-    /// How much; at least 1 and never more than the resource has.
+    /// The amount; at least 1, and never more than the resource has.
     pub amount: u64,
-    /// Held until the unit leaves this stage, later in the flow; `None` gives it back when the unit leaves the stage that asked.
+    /// The later stage with which the hold ends; with `None`, it ends when the unit leaves the stage that asked.
     pub until: Option<String>,
     /// The need's key in the text.
     pub span: Range<usize>,
@@ -284,18 +286,18 @@ pub(crate) struct NeedSpec {
 /// `retry = { times = 3, backoff = "100ms..5s" }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RetrySpec {
-    /// Attempts after the first; at least 1.
+    /// The number of attempts after the first; at least 1.
     pub times: u32,
-    /// The first pause and the longest; it doubles in between. Default 100 ms to 5 s.
+    /// The first pause and the longest; the pause doubles in between. Default 100 ms to 5 s.
     pub backoff: Range<Duration>,
 }
 
 /// `batch = { size = 16, wait = "5ms" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchSpec {
-    /// Most units a worker takes at once; at least 1.
+    /// The maximum number of units that a worker takes at once; at least 1.
     pub size: usize,
-    /// How long a worker waits for a batch to fill; zero, the default, takes what is there.
+    /// The time that a worker waits for a batch to fill; with zero, the default, it takes the units that are there.
     pub wait: Duration,
 }
 

@@ -2,7 +2,8 @@
 
 /// The word of `known` that `word` was most likely meant to be, if any is near enough to be worth naming.
 ///
-/// Near is at most a third of the letters wrong (swapped neighbours count once), but always at least one.
+/// A word is near enough if at most a third of its letters are wrong (swapped neighbours count once); a single wrong
+/// letter is always allowed.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The comparison's cost grows with the product of the lengths, and no known word is this long.
     if word.len() > 64 {

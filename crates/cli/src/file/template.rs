@@ -16,12 +16,13 @@ use crate::json_bytes;
 
 use super::suggest;
 
-/// Something a unit, or the run, has a value for.
+/// Something for which a unit or the run has a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Field {
     /// `{path}`: the file's path, as the walk or the argument gave it.
     Path,
-    /// `{name}`: the path's last component; of a URL its path's, or `index.html` when that ends with a slash.
+    /// `{name}`: the path's last component; for a URL, the last component of its path, or `index.html` if the path ends
+    /// with a slash.
     Name,
     /// `{stem}`: the name without its extension.
     Stem,
@@ -31,8 +32,8 @@ pub(crate) enum Field {
     Dir,
     /// `{rel}`: the path relative to the walk's root.
     Rel,
-    /// `{size}`: bytes, decimal: the file's, or the payload's for a unit that is no file. What later stages make of the payload
-    /// does not change it.
+    /// `{size}`: the size in bytes, decimal: that of the file, or that of the payload if the unit is not a file. Later
+    /// changes of the payload do not change it.
     Size,
     /// `{mode}`: the permissions of the file, octal.
     Mode,
@@ -42,21 +43,21 @@ pub(crate) enum Field {
     Items,
     /// `{url}`: the line when it is a URL, without its credentials.
     Url,
-    /// `{host}`: host and port of the line when it is a URL; while a redirect is followed, those of where it leads.
+    /// `{host}`: host and port of the line when it is a URL; while a redirect is followed, host and port of its target.
     Host,
-    /// `{part}`: the unit's number among the pieces of the unit that it was split from, from 1.
+    /// `{part}`: the unit's number, from 1, among the pieces of the unit from which it was split.
     Part,
-    /// `{parent.NAME}`: a field of the unit that it was split from.
+    /// `{parent.NAME}`: a field of the unit from which this one was split.
     Parent(Box<Field>),
-    /// `{copy.STAGE.FIELD}`: a field of the copy that went to this stage, of a unit that was gathered from its copies.
+    /// `{copy.STAGE.FIELD}`: for a unit that was gathered from its copies, a field of the copy that went to STAGE.
     Copy(String, Box<Field>),
-    /// `{count}`: the number of units that it was gathered from.
+    /// `{count}`: the number of units from which this one was gathered.
     Count,
-    /// `{key}`: the value by which the units that it was gathered from were chosen.
+    /// `{key}`: the value that the units of the group have in common.
     Key,
-    /// `{blake3}`: what a `blake3` stage computed, 64 hexadecimal digits.
+    /// `{blake3}`: the hash computed by a `blake3` stage, 64 hexadecimal digits.
     Blake3,
-    /// `{sha256}`: what a `sha256` stage computed, 64 hexadecimal digits.
+    /// `{sha256}`: the hash computed by a `sha256` stage, 64 hexadecimal digits.
     Sha256,
     /// `{shard}`: the first two digits of `{blake3}`.
     Shard,
@@ -64,7 +65,7 @@ pub(crate) enum Field {
     Input,
     /// `{param.NAME}`: a parameter of the flow.
     Param(String),
-    /// `{set.NAME}`: what a `set` stage has given the unit under this name.
+    /// `{set.NAME}`: the value that a `set` stage has given the unit under this name.
     Set(String),
     /// `{json.NAME}`: a member of the object that a `parse` stage read; `{json.NAME.NAME}`: one of an object within.
     Json(String),
@@ -94,7 +95,7 @@ const PLAIN: [(&str, Field); 19] = [
 ];
 
 impl Field {
-    /// Whether it is a part of a unit's text, which a group of items has several of.
+    /// Whether the field is a part of a unit's text; a group of items has several of these.
     pub(crate) fn is_of_one_item(&self) -> bool {
         matches!(
             self,
@@ -111,12 +112,12 @@ impl Field {
         )
     }
 
-    /// Whether it is of the text that identifies a unit.
+    /// Whether the field derives from the text that identifies a unit.
     pub(crate) fn is_of_text(&self) -> bool {
         self.is_of_one_item() && *self != Self::Mode
     }
 
-    /// The name of the member or set field that it is, or is in the end.
+    /// The name of the member or set field that this field means, perhaps after prefixes such as `parent.`.
     pub(crate) fn member(&self) -> Option<&str> {
         match self {
             Self::Json(name) | Self::Set(name) => Some(name),
@@ -136,7 +137,7 @@ impl Field {
         }
     }
 
-    /// The field that `name` stands for.
+    /// The field called `name`.
     fn parse(name: &str) -> Result<Self, String> {
         if let Some((_, field)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
             return Ok(field.clone());
@@ -215,11 +216,11 @@ struct Placeholder {
     json: bool,
     /// `{…[..N]}`.
     prefix: Option<usize>,
-    /// Where it stands in the template's text, braces included.
+    /// Its place in the template's text, braces included.
     range: Range<usize>,
 }
 
-/// Why a text is not a template.
+/// The reason why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct TemplateError {
@@ -231,7 +232,7 @@ pub(crate) struct TemplateError {
     pub help: String,
 }
 
-/// Why a template could not be rendered for a unit.
+/// The reason why a template could not be rendered for a unit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the unit has no value for `{{{field}}}`")]
 pub(crate) struct RenderError {
@@ -309,12 +310,13 @@ impl Template {
         })
     }
 
-    /// Whether it is exactly this field, so that a caller may treat the field itself (all INPUTs, not only the first).
+    /// Whether the template is exactly this field, so that a caller may handle the field specially (all INPUTs, not
+    /// only the first).
     pub(crate) fn is_only(&self, field: &Field) -> bool {
         self.only() == Some(field)
     }
 
-    /// The field, when it is a field as it is and nothing else.
+    /// The field, if the template is a single unrefined field and nothing else.
     pub(crate) fn only(&self) -> Option<&Field> {
         match self.pieces.as_slice() {
             [Piece::Field(only)] if !only.json && only.prefix.is_none() => Some(&only.field),
@@ -322,7 +324,7 @@ impl Template {
         }
     }
 
-    /// The text, when it is the same for every unit: nothing but text and bound fields.
+    /// The text, if it is the same for every unit: nothing but text and bound fields.
     pub(crate) fn constant(&self) -> Option<&[u8]> {
         match self.pieces.as_slice() {
             [] => Some(b""),
@@ -365,7 +367,7 @@ impl Template {
         Ok(rendered)
     }
 
-    /// The bytes for one unit, with the fields that have no value as they stand in the template.
+    /// The bytes for one unit; fields without a value are left as they stand in the template.
     pub(crate) fn render_known(&self, fields: &dyn Fields) -> Vec<u8> {
         let mut rendered = Vec::new();
         for piece in &self.pieces {
@@ -383,16 +385,16 @@ impl Template {
     /// Appends the bytes for one unit to `out`, which keeps a caller's buffer in use.
     ///
     /// # Errors
-    /// The unit has no value for a field; `out` then holds what came before it.
+    /// The unit has no value for a field; `out` then holds the bytes before that field.
     pub(crate) fn render_into(&self, fields: &dyn Fields, out: &mut Vec<u8>) -> Result<(), RenderError> {
         self.render_marked(fields, out, |_, _| {})
     }
 
-    /// As [`Template::render_into`], and tells `mark` which bytes of `out` each field became: what makes a path of it has to
-    /// know which parts are the flow's own words and which are data.
+    /// Like [`Template::render_into`], but also tells `mark` which bytes of `out` come from each field: a caller that
+    /// makes a path must know which parts are the flow's own text and which are data.
     ///
     /// # Errors
-    /// The unit has no value for a field; `out` then holds what came before it.
+    /// The unit has no value for a field; `out` then holds the bytes before that field.
     pub(crate) fn render_marked(
         &self,
         fields: &dyn Fields,
@@ -411,7 +413,7 @@ impl Template {
                     let value = fields
                         .field(&placeholder.field)
                         .ok_or_else(|| RenderError { field: placeholder.field.clone() })?;
-                    // Most templates have one field, and are made without a second allocation.
+                    // Most templates have one field, and are rendered without a second allocation.
                     out.reserve(texts + value.len());
                     let start = out.len();
                     placeholder.render_into(&value, out);
@@ -424,8 +426,8 @@ impl Template {
 }
 
 impl Placeholder {
-    /// Reads what stands between the braces; `range` covers the braces too. `is_variable` says that a `$` stands before
-    /// them, as before a variable of the shell.
+    /// Parses the text between braces; `range` covers the braces too. `is_variable` says that a `$` stands before them,
+    /// as before a variable of the shell.
     fn parse(inner: &str, range: Range<usize>, is_variable: bool) -> Result<Self, TemplateError> {
         let error = |message: String, help: String| TemplateError { range: range.clone(), message, help };
         let (json, rest) = inner.strip_prefix("json:").map_or((false, inner), |rest| (true, rest));
@@ -478,13 +480,13 @@ impl Placeholder {
     }
 }
 
-/// Whether a field could have this name; anything else in braces is a piece of another language.
+/// Whether a field could have this name; any other text in braces is a piece of another language.
 fn is_name(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 impl fmt::Display for Template {
-    /// The template's text; what has been bound shows as text.
+    /// The template's text; bound fields show as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for piece in &self.pieces {
             match piece {

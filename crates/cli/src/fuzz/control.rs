@@ -11,7 +11,7 @@ use crate::steer::protocol::{ANSWER_BYTES, Answer, read_line};
 use crate::steer::{client, server, setting};
 use crate::wire;
 
-/// A flow with one of everything that can be set.
+/// A flow with one setting of each kind.
 const FLOW: &str = r#"
     name = "fuzz"
     inflight = 64
@@ -35,7 +35,7 @@ const FLOW: &str = r#"
     needs = { disk = 1, "host:{host}" = 1, api = 1 }
 "#;
 
-/// Serves bytes as requests, and reads them as an answer; says whether they are either.
+/// Serves the bytes as requests, and reads them as an answer; returns whether they are either.
 ///
 /// # Panics
 /// An answer that no client understands, a refused change that has changed something, settings that cannot be set as they
@@ -51,7 +51,7 @@ pub fn control(bytes: &[u8]) -> bool {
 fn serve(requests: &[u8]) -> bool {
     static FILE: OnceLock<FlowFile> = OnceLock::new();
     let file = FILE.get_or_init(|| parse(Path::new("fuzz.toml"), FLOW, &[]).expect("it is a flow"));
-    // It is not started: threads that a request asks for are counted and not made.
+    // The flow is not started, so threads that a request asks for are counted but not spawned.
     let flow = wire::wire(file, |_| {}, None, Arc::default()).expect("it can be wired").flow;
     let before = setting::settable(&flow.control().snapshot());
     let text = server::answers_to(requests, flow.control());

@@ -1,4 +1,4 @@
-//! The text of a flow file: read, checked, planned, and its templates and quantities written again.
+//! The text of a flow file: it is read, checked and planned, and its templates and quantities are formatted again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use crate::file::parse::parse;
 use crate::file::template::Template;
 use crate::{plan, wire};
 
-/// Reads bytes as a flow file and plans it; says whether it is one.
+/// Reads the bytes as a flow file and plans it; returns whether they are one.
 ///
 /// # Panics
-/// An error without words, words that steer the terminal, or a template or size that is not what it was when it is
-/// written and read again.
+/// An error without text, text that steers the terminal, or a template or size that changes when it is formatted and
+/// read again.
 pub fn flow_file(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    // What is between quotes is what the parser takes for templates, sizes and times.
+    // The texts between quotes include those that the parser reads as templates, sizes and times.
     for piece in text.split(['"', '\'']) {
         comes_back(piece);
     }
@@ -25,7 +25,7 @@ pub fn flow_file(bytes: &[u8]) -> bool {
         if let Some(warnings) = flow.render_warnings() {
             assert_printable(&warnings);
         }
-        // A flow may have other sources than INPUTs; then the refusal is right.
+        // The source of a flow may be something else than INPUTs; then the refusal is right.
         let _ = flow.bind_inputs(&["in".into()]).map_err(|error| error.render());
         let wired = wire::wire(&flow, |_| {}, None, Arc::default())?;
         Ok(plan::describe(&flow, wired.flow.plan()))
@@ -44,7 +44,7 @@ pub fn flow_file(bytes: &[u8]) -> bool {
     }
 }
 
-/// Reads a text as everything that a value of a flow file can be, and writes it again.
+/// Reads a text as each kind of value that a flow file can contain, and formats the value again.
 fn comes_back(text: &str) {
     if let Ok(template) = Template::parse(text) {
         let shown = template.to_string();

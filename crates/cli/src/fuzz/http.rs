@@ -1,8 +1,8 @@
 //! The answers of a hostile server to `http-get`.
 //!
-//! An input begins with a byte for the most bytes that one read gives (0: all there are). The rest is what the server
-//! sends, an answer for each request, separated by [`NEXT`]. In an answer, what follows [`AGAIN`] is sent again and again,
-//! as fast as it is read.
+//! The first byte of an input is the maximum number of bytes that one read returns (0: no maximum). The rest is the
+//! data that the server sends: an answer for each request, separated by [`NEXT`]. In an answer, the bytes after
+//! [`AGAIN`] are sent again and again, as fast as they are read.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -27,22 +27,24 @@ const NEXT: u8 = 0x1e;
 /// The bytes after it are sent again and again, up to [`MAX_SENT`].
 const AGAIN: u8 = 0x1c;
 
-/// All that a server sends in answer to one request; far more than the body that is taken.
+/// The maximum number of bytes that a server sends in answer to one request; far more than the largest body that is
+/// taken.
 const MAX_SENT: usize = 4 << 20;
 
 /// The largest body that is taken.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The most redirects that are followed.
+/// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: u64 = 4;
 
-/// The longest message of a failure: what a server says is in it, and what it says is bounded.
+/// The maximum length of a failure's message, which quotes a bounded part of the server's text.
 const MAX_MESSAGE: usize = 256 << 10;
 
-/// Gets a URL from a server that sends `bytes`; says whether there was a body.
+/// Gets a URL from a server that sends `bytes`; returns whether there was a body.
 ///
 /// # Panics
-/// A body beyond `max_bytes`, memory far beyond it, a pause beyond `max_retry_after`, or a failure without words.
+/// A body beyond `max_bytes`, use of memory far beyond that, a pause beyond `max_retry_after`, or a failure without a
+/// message.
 pub fn http(bytes: &[u8]) -> bool {
     let Some((piece, answers)) = bytes.split_first() else { return false };
     let script = Script {
@@ -92,7 +94,7 @@ pub fn http(bytes: &[u8]) -> bool {
     }
 }
 
-/// The answers that a server still has, for all its connections.
+/// The answers that a server has not given yet, on any of its connections.
 #[derive(Debug)]
 struct Script {
     piece: usize,
@@ -112,7 +114,8 @@ impl Answer {
         Self { once: parts.next().unwrap_or_default(), again: parts.next().unwrap_or_default() }
     }
 
-    /// Writes what follows byte `at` into `room`, of what is sent once no more than `piece`; the number of bytes, 0 at the end.
+    /// Writes the bytes from `at` on into `room`, at most `piece` of those that are sent once; returns the number of
+    /// bytes, 0 at the end.
     fn send(&self, at: usize, piece: usize, room: &mut [u8]) -> usize {
         if let Some(rest @ [_, ..]) = self.once.get(at..) {
             let amount = rest.len().min(piece).min(room.len());
@@ -126,7 +129,7 @@ impl Answer {
     }
 }
 
-/// A server that is no further away than this process.
+/// A server within this process.
 #[derive(Debug, Clone)]
 struct Server(Arc<Mutex<Script>>);
 
@@ -164,7 +167,7 @@ impl Transport for Connection {
         &mut self.buffers
     }
 
-    /// A request; its answer takes the place of what was left of the one before.
+    /// A request; its answer replaces the unread rest of the previous answer.
     fn transmit_output(&mut self, _amount: usize, _timeout: NextTimeout) -> Result<(), ureq::Error> {
         let next = self.script().answers.pop_front();
         (self.answer, self.sent) = (next.unwrap_or_default(), 0);

@@ -1,4 +1,5 @@
-//! Files that runs have written and others may have changed since: an archive's manifest and objects, dead letters, reports.
+//! Files written by runs and possibly changed by others since: an archive's manifest and objects, dead letters,
+//! reports.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -17,14 +18,14 @@ use crate::record::Record;
 use crate::retry::letters::{Again, Letters, head};
 use crate::source;
 
-/// The largest content that an object may have.
+/// The maximum size of an object's content.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads bytes as each of these files; says whether they are one.
+/// Reads the bytes as each of these files; returns whether they are one of them.
 ///
 /// # Panics
-/// A path of a manifest that leads out of its archive, bytes of a member that are others once they are written, an object
-/// that becomes larger than it may, or letters that are others once they are kept.
+/// A path of a manifest that leads out of its archive, a member whose bytes change when they are written and read
+/// again, an object that becomes larger than allowed, or letters that change when they are kept.
 pub fn manifest(bytes: &[u8]) -> bool {
     let file = MemoryFile::of(bytes);
     let entries = entries(bytes);
@@ -34,7 +35,7 @@ pub fn manifest(bytes: &[u8]) -> bool {
     entries || object || letters || report
 }
 
-/// Reads a manifest as `flows/verify.toml` does; whether a line of it is an entry.
+/// Reads a manifest as `flows/verify.toml` does; returns whether a line of it is an entry.
 fn entries(bytes: &[u8]) -> bool {
     let mut found = false;
     for record in source::lines_of(bytes.to_vec()) {
@@ -68,7 +69,7 @@ fn comes_back(value: &[u8]) {
     assert_eq!(parsed.json_member("member").as_deref(), Some(value));
 }
 
-/// Decompresses an object, in memory and piece by piece; whether it is one.
+/// Decompresses an object, in memory and piece by piece; returns whether the bytes are one.
 fn decompress(bytes: &[u8]) -> bool {
     let content = |most_in_memory| {
         let mut record = Record::line(b"object".to_vec());
@@ -79,7 +80,7 @@ fn decompress(bytes: &[u8]) -> bool {
         run(&OpSpec::Sha256, record).ok()?.rare.sha256
     };
     let whole = content(u64::MAX);
-    // A stream refuses windows that the payload in memory needs no memory for.
+    // A stream refuses large windows, for which a payload in memory needs no additional memory.
     if let (Some(whole), Some(streamed)) = (whole, content(1)) {
         assert_eq!(whole, streamed, "a stream has the content that the payload in memory has");
     }
@@ -105,7 +106,8 @@ fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<
     in_stage(move |cx| op.run(&mut record, cx).map(|()| record))
 }
 
-/// Reads dead letters, keeps all of them as an interrupted retry does, and reads these; whether there were any.
+/// Reads dead letters, keeps all of them as an interrupted retry does, and reads the kept ones; returns whether there
+/// were any.
 fn letters(file: &MemoryFile) -> bool {
     let Ok(Some(letters)) = Letters::open(&file.path()) else { return false };
     let _ = (letters.origin().flow_args(), letters.origin().dir.to_path());

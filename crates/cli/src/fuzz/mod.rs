@@ -1,8 +1,8 @@
-//! Bytes that strangers chose, handed to what reads them: an entry point for each kind of stranger.
+//! Hands untrusted bytes to the code that reads them: an entry point for each kind of author.
 //!
-//! An entry point reads its bytes as the command does, uses what comes of them, and panics where a promise is broken. It
-//! says whether it found what it looks for. `fuzz/` in the repository drives the entry points with libFuzzer, which looks
-//! at time and memory as well; the tests here try seeds and mutations of them.
+//! An entry point reads its bytes as the command does, uses the result, and panics if a promise is broken. It returns
+//! whether the bytes were valid input. `fuzz/` in the repository drives the entry points with libFuzzer, which also
+//! checks time and memory; the tests here try seeds and mutations of them.
 
 mod control;
 mod flow_file;
@@ -26,7 +26,7 @@ pub use self::flow_file::flow_file;
 pub use self::http::http;
 pub use self::manifest::manifest;
 
-/// A file that is only in memory, as paths name it.
+/// The path of a file that exists only in memory.
 struct MemoryFile(std::fs::File);
 
 impl MemoryFile {
@@ -46,7 +46,7 @@ impl MemoryFile {
     }
 }
 
-/// Panics when a record has taken more than it may, or holds far more.
+/// Panics if a record has reserved more memory than allowed, or holds far more.
 fn assert_taken(record: &Record, most: u64) {
     assert!(record.payload.known_len().is_none_or(|len| len <= most), "{:?} are taken", record.payload.known_len());
     if let Payload::Bytes(bytes) = &record.payload {
@@ -54,7 +54,7 @@ fn assert_taken(record: &Record, most: u64) {
     }
 }
 
-/// Panics when text that is about to be shown could steer a terminal.
+/// Panics if text that is about to be shown could steer a terminal.
 fn assert_printable(text: &str) {
     let steers = text.chars().find(|character| shown::is_hidden(*character) && !matches!(character, '\n' | '\t'));
     assert!(steers.is_none(), "{steers:?} would reach the terminal in {text:?}");

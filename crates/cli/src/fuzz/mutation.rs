@@ -1,4 +1,4 @@
-//! Seeds and dictionaries of `fuzz/`, and mutations of a seed that a number replays.
+//! The seeds and dictionaries of `fuzz/`, and mutations of a seed, each reproducible from a number.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn word(line: &str) -> Option<Vec<u8>> {
     Some(word)
 }
 
-/// A few changes to `seed`: pieces go, come twice or change places, and words of the dictionary come in.
+/// Returns `seed` with a few changes: pieces are removed, doubled or swapped, and words of the dictionary are inserted.
 pub(super) fn mutate(seed: &[u8], words: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..1 + below(6, random) {
@@ -70,7 +70,7 @@ pub(super) fn mutate(seed: &[u8], words: &[Vec<u8>], random: &mut Random) -> Vec
             }
             4 if at < bytes.len() => bytes[at] = random.next() as u8,
             _ => {
-                // Whole lines change places, which makes keys land in other tables.
+                // Whole lines are swapped, so that keys get into other tables.
                 let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
                 let (from, to) = (below(lines.len(), random), below(lines.len(), random));
                 lines.swap(from, to);

@@ -1,4 +1,4 @@
-//! A stage that runs anything, so that ops get the engine's own context.
+//! A stage that runs any closure, so that ops get the engine's own context.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::channel;

@@ -1,4 +1,4 @@
-//! Every entry point over its seeds, mutations of them, and noise.
+//! Runs every entry point on its seeds, on mutations of them, and on noise.
 //!
 //! `MILLSTREAM_SEED=n` begins at that case, and a failing test prints its case; `MILLSTREAM_STRESS=n` tries n times as many.
 
@@ -31,7 +31,7 @@ fn try_all(name: &str, target: fn(&[u8]) -> bool, seeds: &[Vec<u8>]) {
         taken += u64::from(read(&format!("case {case}"), &mutate(seed, &words, &mut random)));
         read(&format!("noise {case}"), &noise(300, &mut random));
     }
-    // Otherwise the mutations are so wild, or so tame, that one half of the reader is never tried.
+    // Otherwise the mutations are so wild, or so tame, that either acceptance or refusal is never tested.
     assert!(taken > cases / 100 && taken < cases * 9 / 10, "{name}: {taken} of {cases} were taken");
 }
 

@@ -1,9 +1,9 @@
 //! `--otlp`: the metrics, pushed to a collector by OTLP over HTTP.
 //!
-//! A push is the exposition that a scrape would get, as the JSON of [`encode`]: one translation, so that both tell the same. A
-//! thread pushes, waits for each answer within [`PATIENCE`], and drops what was not taken, since the next push has newer numbers.
-//! The end of a run waits [`LAST`] for one more, and no longer: a collector that is away or slow holds no run up. The end and
-//! the report then say that the last numbers are lost.
+//! A push is the exposition that a scrape would get, translated to JSON by [`encode`], so that push and scrape agree. A
+//! thread pushes, waits for each answer at most [`PATIENCE`], and drops a push that was not taken, since the next one
+//! has newer numbers. The end of a run waits at most [`LAST`] for one more push, so that an absent or slow collector
+//! does not delay the run. The end and the report then say that the last numbers are lost.
 //!
 //! The environment variables of the OpenTelemetry specification name the collector, its headers and the service.
 //!
@@ -30,9 +30,9 @@ use super::Metrics;
 
 /// The time between two pushes.
 const EVERY: Duration = Duration::from_secs(15);
-/// The time within which a collector takes a push.
+/// The time that a collector has to take a push.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time that the end of a run waits for the last push, and for the word of its failure beyond that.
+/// The time that the end of a run waits for the last push, and the additional time for the message of its failure.
 const LAST: Duration = Duration::from_secs(2);
 const WORD: Duration = Duration::from_millis(200);
 /// Where collectors listen.
@@ -43,7 +43,7 @@ const PATH: &str = "v1/metrics";
 /// The reason why metrics cannot be pushed as the environment says.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OtlpError {
-    /// The address is none.
+    /// The address is not a URL.
     #[error("--otlp: {from} is {url:?}, which is not the address of a collector: expected one such as {DEFAULT}")]
     Address {
         /// The option or variable.
@@ -57,7 +57,7 @@ pub(crate) enum OtlpError {
         /// The variable.
         from: &'static str,
     },
-    /// The system gives no thread.
+    /// The system refuses a thread.
     #[error("--otlp: {0}")]
     System(#[from] io::Error),
 }
@@ -76,7 +76,7 @@ pub(crate) struct Push {
     end: Sender<()>,
     /// The outcome of the last push.
     last: Receiver<Result<(), String>>,
-    /// The collector, as it is shown.
+    /// The collector's address, as it is shown.
     collector: String,
 }
 
@@ -84,7 +84,7 @@ impl Push {
     /// Pushes metrics to the collector at `url`; if that is empty, to the one that the environment names.
     ///
     /// # Errors
-    /// [`OtlpError`]. A collector that does not answer is none.
+    /// [`OtlpError`]. A collector that does not answer is not an error.
     pub(crate) fn start(url: &str, run: &str, metrics: &Metrics) -> Result<Self, OtlpError> {
         let collector = Collector::find(url, |name| env::var(name).ok().filter(|value| !value.is_empty()))?;
         let service = env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty());
@@ -114,10 +114,11 @@ impl Push {
         Ok(Self { end, last, collector: shown })
     }
 
-    /// Pushes for the last time, if the collector takes it at once; if not, the reason why the last metrics are lost.
+    /// Pushes for the last time; returns the reason why the last metrics are lost if the collector does not take them
+    /// at once.
     pub(crate) fn finish(self) -> Option<String> {
         drop(self.end);
-        // A push of earlier numbers may still wait for its answer. The process ends without it.
+        // A push of earlier numbers may still wait for its answer; the process ends without that answer.
         let pushed = self.last.recv_timeout(LAST + WORD);
         let why = pushed.unwrap_or_else(|_| Err(format!("no answer within {} s", LAST.as_secs()))).err()?;
         Some(format!("the last metrics are lost, since {} did not take them: {why}", self.collector))

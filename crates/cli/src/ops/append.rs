@@ -1,8 +1,8 @@
-//! `append`: one line a unit, in one file, or in one for each value of the path.
+//! `append`: writes one line per unit, to one file, or to one file for each value of the path.
 //!
-//! A unit whose line could not be written fails there and then: nothing waits in a buffer when the unit has left the
-//! flow. [`LineFile`] keeps lines whole. Of many files, those that were written to last stay open. A fresh file is gathered under a temporary name, and what becomes of it at the
-//! end is a matter of [`gathered`].
+//! A unit whose line could not be written fails at once, so no line waits in a buffer when its unit has left the flow.
+//! [`LineFile`] keeps lines whole. Of many files, those that were written to most recently stay open. A fresh file is
+//! gathered under a temporary name; [`gathered`] decides its fate at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,11 @@ pub(super) struct Append {
     fresh: Fresh,
     /// Opened by the first unit that has a line for it.
     files: Turn<Files>,
-    /// Files that may be open at once.
+    /// The number of files that may be open at once.
     most_open: usize,
 }
 
-/// The files that are open, the one that was written to last at the end.
+/// The open files; the one that was written to last is at the end.
 #[derive(Debug, Default)]
 struct Files(Vec<Opened>);
 
@@ -45,7 +45,7 @@ impl Files {
         self.0.last_mut()
     }
 
-    /// Closes the file that was written to longest ago, if there would be too many with one more.
+    /// Closes the least recently written file, if one more would be too many.
     fn make_room(&mut self, most: usize) -> Result<(), Failure> {
         if self.0.len() >= most {
             self.close_oldest()?;
@@ -53,7 +53,7 @@ impl Files {
         Ok(())
     }
 
-    /// Closes the file that was written to longest ago; `false` if none is open.
+    /// Closes the least recently written file; `false` if none is open.
     fn close_oldest(&mut self) -> Result<bool, Failure> {
         if self.0.is_empty() {
             return Ok(false);
@@ -117,7 +117,7 @@ impl Op for Append {
             files.make_room(self.most_open)?;
             let opened = loop {
                 match self.open(path.clone(), cx) {
-                    // Its own files may be those that are lacking.
+                    // The descriptors that the op lacks may be held by its own files.
                     Err(failure) if failing::is_starved(&failure) && files.close_oldest()? => {}
                     opened => break opened?,
                 }
@@ -132,7 +132,7 @@ impl Op for Append {
 
     fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
         let Some(mut files) = self.files.try_take() else {
-            // A unit that was given up on still writes, to a file without a name or to the end of one.
+            // A unit that was given up on may still write, to a file without a name or to the end of one.
             return Err(Failure::msg("a line was still being written when the run was given up on"));
         };
         let mut files = std::mem::take(&mut files.0);
@@ -151,7 +151,7 @@ impl Op for Append {
                 }
                 (path, lines, placing)
             }
-            // No unit came here, and the file is empty then.
+            // No unit came here, so the file is empty.
             (None, Some(path)) => {
                 let own = if !end.retries && end.complete { open_fresh(path.clone())?.placing } else { None };
                 (path, 0, own)
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "<1>\n<2>\n<3>\n<4>\n");
         assert_eq!(fs::read_to_string(folder.path().join("list.old")).unwrap(), "old\n");
         assert_eq!(names(folder.path()), ["list", "list.old"]);
-        // No unit of this one came as far as the list.
+        // No unit of this run reached the list.
         let nothing = append(&path, true).finish(&RunEnd { retries: true, ..CLEAN });
         assert_eq!(nothing.unwrap(), None);
         assert_eq!(names(folder.path()), ["list", "list.old"]);
@@ -368,7 +368,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
         fs::write(&path, "old\n").unwrap();
-        // A folder stands where the earlier file is to go.
+        // A folder occupies the name for the earlier file.
         fs::create_dir(folder.path().join("list.old")).unwrap();
         let partial = folder.path().join("list.flow-1.1.partial");
         for (retries, base) in [(false, None), (true, Some("<0>\n"))] {
@@ -403,7 +403,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Template::parse(&format!("{}/{{ext}}", folder.path().display())).unwrap();
         let op = Arc::new(Append::new(&path, &Template::parse("{stem}").unwrap(), Fresh::No, 4).unwrap());
-        // More files than are kept open, and each comes again.
+        // More files than may stay open, and each is needed again.
         let kinds = 12;
         let record = |number: usize| Record::line(format!("{number}.{}", number % kinds).into_bytes());
         run_all(op.clone(), (0..5 * kinds).map(record)).unwrap();

@@ -1,4 +1,4 @@
-//! `check`: proves that a field is what it should be.
+//! `check`: verifies that a field has the expected value.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ impl Op for Check {
                 "cannot check `{name}`: no `{name}` stage has run on this unit; put one before this stage"
             )));
         };
-        // Hashes are as often written in capital letters; sizes have no letters.
+        // Hashes are often written in capital letters; sizes have no letters.
         if found.eq_ignore_ascii_case(&wanted) {
             return Ok(());
         }

@@ -1,7 +1,7 @@
-//! Operating-system errors as failures that say what was tried, on which file, and whether trying again can help.
+//! Operating-system errors as failures that name the attempted action and the file, and say whether a retry can help.
 //!
-//! To have no descriptor left is no failure of the unit's: it goes back to its queue and waits until others have given theirs
-//! back. It does so for as long as any op of the process gets on, and for [`PATIENCE`] beyond.
+//! A lack of descriptors is not a failure of the unit: the unit goes back to its queue and waits until other units have
+//! released theirs. It does so for as long as any op of the process succeeds, and for [`PATIENCE`] after that.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Cause, Failure};
 use rustix::io::Errno;
 
-/// How long units wait for descriptors while no op succeeds.
+/// The time that units wait for descriptors while no op succeeds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The pause before a unit that found no descriptor asks again.
@@ -29,38 +29,38 @@ pub(crate) fn io_failure(doing: &str, path: &Path, error: &io::Error) -> Failure
     if is_lasting(error) { failure.to_permanent() } else { failure }
 }
 
-/// The unit's way back to its queue, if the error is that there is no descriptor or no buffer to be had and others may still give
-/// theirs back.
+/// Sends the unit back to its queue, if the error is a lack of descriptors or buffers and other units may still release
+/// theirs.
 pub(super) fn starved(error: &io::Error) -> Option<Failure> {
     let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS].map(Errno::raw_os_error);
     let starved = error.raw_os_error().is_some_and(|errno| lacks.contains(&errno));
     (starved && DEARTH.may_wait(now_ms())).then(|| Failure::requeue(error.to_string()).not_before(PAUSE))
 }
 
-/// Whether the failure is [that](starved) there is no descriptor to be had.
+/// Whether the failure is a [lack of descriptors](starved).
 pub(super) fn is_starved(failure: &Failure) -> bool {
     failure.cause() == Cause::Cancelled && failure.pause() == PAUSE
 }
 
-/// An op has succeeded.
+/// Notes that an op has succeeded.
 pub(super) fn gets_on() {
     DEARTH.ends();
 }
 
-/// Milliseconds since this was first asked, from 1.
+/// Milliseconds since the first call, from 1.
 fn now_ms() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-/// A time in which no op succeeds because there are no descriptors.
+/// A period in which no op succeeds because of a lack of descriptors.
 struct Dearth {
-    /// When it began; 0: there is none. All accesses are relaxed: it orders nothing.
+    /// The beginning of the period; 0: there is none. All accesses are relaxed: the value orders nothing.
     since_ms: AtomicU64,
 }
 
 impl Dearth {
-    /// Whether it may go on, having begun now if there was none.
+    /// Whether the period may go on; begins one now if there is none.
     fn may_wait(&self, now_ms: u64) -> bool {
         let since_ms = match self.since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => now_ms,
@@ -70,14 +70,14 @@ impl Dearth {
     }
 
     fn ends(&self) {
-        // Mostly there is none, and then its cache line stays with all cores.
+        // Mostly there is no period, and then the cache line stays shared between all cores.
         if self.since_ms.load(Ordering::Relaxed) != 0 {
             self.since_ms.store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// Whether the error is about the file's name or rights, not about the moment.
+/// Whether the error is about the file's name or permissions rather than about a passing state.
 fn is_lasting(error: &io::Error) -> bool {
     use io::ErrorKind::{
         AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,

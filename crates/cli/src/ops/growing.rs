@@ -1,4 +1,4 @@
-//! Buffers that grow by what a descriptor brings.
+//! Buffers that grow while a descriptor is read.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ const MIN_GROWTH: usize = 16 << 10;
 /// Reads at most `most` bytes into the room that `buffer` has, without growing it; the number read is 0 at the end.
 ///
 /// # Panics
-/// When there is no room: a read of nothing could not be told from the end.
+/// If there is no room: a read of zero bytes could not be told from the end.
 pub(super) fn read_some(from: impl AsFd, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     let room = buffer.spare_capacity_mut();
     let most = most.min(room.len());
@@ -36,7 +36,7 @@ pub(super) fn next_capacity(buffer: &Vec<u8>) -> usize {
 /// Gives `buffer` exactly this capacity if it has less.
 ///
 /// # Errors
-/// There is no memory for it: an error, where growing a `Vec` would end the process.
+/// There is no memory for it. (Growing a `Vec` in the usual way would abort the process.)
 pub(super) fn grow_to(buffer: &mut Vec<u8>, capacity: usize) -> io::Result<()> {
     buffer.try_reserve_exact(capacity.saturating_sub(buffer.len())).map_err(|_| no_memory(capacity as u64))
 }
@@ -51,7 +51,7 @@ pub(super) fn with_room(bytes: u64) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Gives back what a finished buffer holds beyond its content, when that is worth a copy.
+/// Frees the unused capacity of a finished buffer, if that is worth a copy.
 pub(super) fn trim(buffer: &mut Vec<u8>) {
     if buffer.capacity() - buffer.len() > buffer.len() / 8 + 1024 {
         buffer.shrink_to_fit();

@@ -1,16 +1,17 @@
 //! `http-get` and `http`: a request, and the body of its answer becomes the payload.
 //!
-//! Connections are kept and used again by all workers of the stage. The body is read as it comes, up to a greatest size, into
-//! memory that is granted as it fills: a server that announces much and sends little holds little. One that says nothing for
-//! [`MAX_SILENCE`] is given up on, and the stage's time limit bounds each request. A status of 400 and above is a failure:
-//! permanent, but for 408, 429 and the 500s, which the stage's retry policy may try again. It does so no sooner than the server
-//! asks for in `Retry-After`, up to a longest pause.
+//! Connections are kept and used again by all workers of the stage. The body is read as it arrives, up to a maximum
+//! size, into memory that is granted as it fills up: a server that announces much and sends little occupies little. A
+//! server that sends nothing for [`MAX_SILENCE`] is given up on, and the stage's time limit bounds each request. A
+//! status of 400 and above is a failure: permanent, except 408, 429 and the 500s, which the stage's retry policy may
+//! try again. A retry waits at least as long as the server asks for in `Retry-After`, up to a maximum pause.
 //!
-//! Where the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
+//! If the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
 //!
-//! A redirect is a new need: the unit notes where it leads, gives its slots back, and waits in the stage's queue for those of
-//! the new host (see [`redirect`]). A request that changes something is repeated only where the server says that it may be, and for
-//! no other server. The name of an `https` server is vouched for by the authorities of the system (see [`trust`]).
+//! A redirect is a new need: the unit notes the redirect's target, gives its slots back, and waits in the stage's queue
+//! for those of the new host (see [`redirect`]). A request that changes something is repeated only if the server
+//! permits that, and never to another server. The authorities of the system vouch for the name of an `https` server
+//! (see [`trust`]).
 
 mod buffers;
 mod early;
@@ -42,28 +43,28 @@ use crate::web_url;
 
 pub(crate) use self::redirect::Hop;
 
-/// The largest body taken when the flow file does not say `max_bytes`.
+/// The maximum size of a body if the flow file does not set `max_bytes`.
 const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
-/// The longest pause that a server can ask for when the flow file does not say `max_retry_after`.
+/// The longest pause that a server can ask for if the flow file does not set `max_retry_after`.
 const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// The longest that finding a host's address or connecting to it may take.
+/// The maximum time to find a host's address, or to connect to it.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// The longest that a connected server may say nothing.
+/// The maximum time that a connected server may send nothing.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
-/// Connections to one host that are kept for later requests.
+/// The number of connections to one host that are kept for later requests.
 const IDLE_CONNECTIONS_PER_HOST: usize = 16;
 
-/// Bytes read between two looks at the time limit and at cancellation.
+/// The number of bytes read between two checks of the time limit and of cancellation.
 const STEP: u64 = 256 << 10;
 
-/// Memory asked for before the first byte of a body whose length is announced.
+/// The amount of memory requested before the first byte of a body whose length is announced.
 const FIRST_ROOM: u64 = 64 << 10;
 
-/// The longest body of a redirect that is read so that its connection can be used again.
+/// The maximum length of a redirect's body that is read so that its connection can be used again.
 const MAX_REDIRECT_BODY: u64 = 16 << 10;
 
 /// See the [module](self).
@@ -71,14 +72,14 @@ pub(super) struct Http {
     url: Template,
     most_bytes: u64,
     max_retry_after: Duration,
-    /// Whether a `Retry-After` is waited for: a stand-in for a server need not be spared.
+    /// Whether the op waits for a `Retry-After`; a stand-in for a server needs no such wait.
     waits: bool,
     redirects: Redirects,
     headers: Vec<(HeaderName, Template)>,
     method: Method,
     /// The body of a request that has one; `None`: the payload.
     body: Option<Template>,
-    /// Fields, and the headers of the answer that they are set from.
+    /// Fields, and the headers of the answer from which they are set.
     fields: Vec<(String, HeaderName)>,
     agent: Agent,
 }
@@ -86,16 +87,16 @@ pub(super) struct Http {
 /// The body of a request.
 struct RequestBody<'a> {
     bytes: Cow<'a, [u8]>,
-    /// The bytes of it that the unit did not hold before.
+    /// The bytes of the body that the unit did not hold before.
     made: u64,
 }
 
 /// The answer of a server.
 enum Answer {
     Body(HeaderMap, Vec<u8>),
-    /// It has no body, as the method has it.
+    /// The answer has no body, because of the method.
     Head(HeaderMap),
-    /// It is to be had elsewhere.
+    /// The answer redirects to another URL.
     Moved(StatusCode, Vec<u8>),
 }
 
@@ -222,7 +223,7 @@ impl Http {
         }
     }
 
-    /// Reads the body; `held` is what the unit holds already.
+    /// Reads the body; `held` is the number of bytes that the unit holds already.
     fn body(&self, response: Response<Body>, held: u64, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
         let body = response.into_body();
         let announced = body.content_length();
@@ -249,7 +250,7 @@ impl Http {
                 payload.push(next[0]);
             } else {
                 let most = room.min(STEP);
-                // Limited to the room there is, this does not grow the buffer.
+                // The read is limited to the free room, so it does not grow the buffer.
                 let read = reader.by_ref().take(most).read_to_end(&mut payload);
                 if (read.map_err(|error| failure(&error.into(), cx))? as u64) < most {
                     break;
@@ -362,7 +363,7 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// Reads the short body of an answer that is of no use, so that the next request can use its connection.
+/// Reads and discards the short body of an answer, so that the next request can use its connection.
 fn discard(response: Response<Body>) {
     let body = response.into_body();
     if body.content_length().is_some_and(|bytes| bytes <= MAX_REDIRECT_BODY) {
@@ -371,7 +372,7 @@ fn discard(response: Response<Body>) {
     }
 }
 
-/// The failure for a request that got no answer, or not all of it.
+/// The failure of a request that got no answer, or only a part of one.
 fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
     use ureq::{Error, Timeout};
     match error {
@@ -392,7 +393,7 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
     }
 }
 
-/// The words for a connection that failed; to a certificate that is refused belongs who was asked.
+/// The message about a failed connection; about a refused certificate, it names the server.
 fn told(error: &std::io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(reason)) => {
@@ -402,10 +403,11 @@ fn told(error: &std::io::Error) -> String {
     }
 }
 
-/// An op that makes its requests over the connections of another agent, made with the op's settings, and pauses for none.
+/// An op that makes its requests over the connections of another agent, made with the op's settings, and that pauses
+/// for no server.
 ///
 /// # Errors
-/// A header's name is none.
+/// A header's name is not valid.
 pub(crate) fn http_over(
     agent: impl FnOnce(ureq::config::Config) -> Agent,
     spec: &HttpSpec,

@@ -1,14 +1,14 @@
-//! A file that takes lines at its end, each of them whole.
+//! A file to whose end whole lines are appended.
 //!
-//! **A regular file** is written to at its end (`O_APPEND`), wherever that is by now. If only a part of a line fits on
-//! the disk, the part is taken back, and nothing is written behind it before that. Several
-//! runs may write to one file: a lock on it (`fcntl`'s, which belongs to the open file) keeps their lines apart and lets
-//! one be taken back without another's. Where there are no locks, where another program has written behind the part, or
-//! where the file cannot be shortened, the part becomes a blank line. If another program writes in the middle of a
-//! line, the line begins again behind that.
+//! **A regular file** is written to at its current end (`O_APPEND`). If only a part of a line fits on the disk, the
+//! part is removed before anything is written behind it. Several runs may write to one file: a lock on it (an
+//! open-file-description lock of `fcntl`) keeps their lines apart, so that a part of one line can be removed without
+//! damage to another. If there are no locks, if another program has written behind the part, or if the file cannot be
+//! shortened, the part becomes a blank line. If another program writes in the middle of a line, the line is written
+//! again behind that.
 //!
-//! **A pipe or a terminal** takes as much as it has room for, and the worker waits for room for the rest with the
-//! unit's patience. A line that was given up halfway is completed before the next one begins.
+//! **A pipe or a terminal** takes as much as it has room for; for the rest, the worker waits within the unit's
+//! patience. A line that was given up on halfway is completed before the next one begins.
 //!
 //! Only a file system that does not answer can block a worker here.
 
@@ -30,7 +30,7 @@ use super::failing::io_failure;
 use super::patience::Patience;
 use super::place;
 
-/// The first and the longest pause between two looks at something that gives no sign: a lock, a pipe's reader.
+/// The first and the longest pause between two checks of something that cannot be polled: a lock, a pipe's reader.
 const PAUSES: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(10);
 
 /// See the [module](self).
@@ -39,8 +39,7 @@ pub(crate) struct LineFile {
     file: File,
     path: PathBuf,
     kind: Kind,
-    /// The parts of a line that could not be taken back yet; there are several if other programs have written in
-    /// between.
+    /// The parts of a line that could not be removed yet; there are several if other programs have written in between.
     torn: Vec<Range<u64>>,
     /// The rest of a line that a pipe has not taken yet.
     unsent: Vec<u8>,
@@ -50,7 +49,7 @@ pub(crate) struct LineFile {
 enum Kind {
     /// A regular file of this run alone.
     Own,
-    /// A regular file that others may write to.
+    /// A regular file to which others may write.
     Shared,
     /// A pipe, a terminal, a device.
     Stream,
@@ -60,7 +59,7 @@ impl LineFile {
     /// Opens the file at `path`, or makes it and its folders. Waits for a pipe's reader.
     ///
     /// # Errors
-    /// The file system's refusal, or the patience is over.
+    /// The file system refuses, or the patience is over.
     pub(crate) fn open(path: &Path, patience: &dyn Patience) -> Result<Self, Failure> {
         let failed = |error| io_failure("append to", path, &error);
         let mut pauses = Pauses::new(patience);
@@ -73,20 +72,20 @@ impl LineFile {
         }
     }
 
-    /// A file that others may write to as well.
+    /// A file to which others may write as well.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub(crate) fn shared(file: File, path: PathBuf) -> io::Result<Self> {
         let (kind, flag) =
             if file.metadata()?.is_file() { (Kind::Shared, OFlags::APPEND) } else { (Kind::Stream, OFlags::NONBLOCK) };
         Self::with(file, path, kind, flag)
     }
 
-    /// A regular file that this run alone writes to; `path` is the name it is to be known by.
+    /// A regular file to which only this run writes; `path` is its name in messages.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub(crate) fn own(file: File, path: PathBuf) -> io::Result<Self> {
         Self::with(file, path, Kind::Own, OFlags::APPEND)
     }
@@ -99,7 +98,7 @@ impl LineFile {
     /// Writes a line, which ends with a newline.
     ///
     /// # Errors
-    /// The file system's refusal, or the patience is over. Then the line is not in the file, or (in a pipe) will be ended
+    /// The file system refuses, or the patience is over. Then the line is not in the file, or (in a pipe) will be ended
     /// before the next.
     pub(crate) fn write(&mut self, line: &[u8], patience: &dyn Patience) -> Result<(), Failure> {
         let locked = match self.kind {
@@ -114,7 +113,7 @@ impl LineFile {
         written.map_err(|error| self.failed(&error))
     }
 
-    /// Whether its path still leads to it.
+    /// Whether the path still leads to this file.
     pub(crate) fn is_in_place(&self) -> bool {
         let place = |found: &Metadata| (found.dev(), found.ino());
         match (self.file.metadata(), fs::metadata(&self.path)) {
@@ -123,12 +122,13 @@ impl LineFile {
         }
     }
 
-    /// Takes back a part of a line that could not be written, and closes the file.
+    /// Removes a part of a line that could not be written, and closes the file.
     ///
     /// # Errors
     /// Those of the file system, which may say only now that something could not be written.
     pub(crate) fn close(mut self) -> io::Result<()> {
-        // One attempt: the end of a run waits for no other run, and without it a part becomes a blank line.
+        // There is only one attempt to lock, since the end of a run waits for no other run; without the lock, a part
+        // becomes a blank line.
         let alone = self.kind == Kind::Own || !self.torn.is_empty() && set_lock(&self.file, libc::F_WRLCK).is_ok();
         self.mend(alone)?;
         if !self.unsent.is_empty() {
@@ -154,7 +154,8 @@ impl LineFile {
                     rest = &rest[written..];
                     self.note_part(written as u64)?;
                     if self.torn.len() > 1 {
-                        // Another program has written in the middle of the line, which begins again behind that.
+                        // Another program has written in the middle of the line, so the line is written again behind
+                        // that.
                         self.mend(alone)?;
                         rest = line;
                     } else if rest.is_empty() {
@@ -166,14 +167,14 @@ impl LineFile {
                 Err(error) => break error,
             }
         };
-        // The next line deals with a part that stays.
+        // If a part stays, the next line deals with it.
         let _ = self.mend(alone);
         Err(error)
     }
 
     /// Notes the part of a line that was written last, with the part before it if nothing lies in between.
     fn note_part(&mut self, written: u64) -> io::Result<()> {
-        // The system leaves the position behind what was written.
+        // The system leaves the position after the written bytes.
         let end = (&self.file).stream_position()?;
         let start = end.saturating_sub(written);
         match self.torn.last_mut() {
@@ -183,7 +184,7 @@ impl LineFile {
         Ok(())
     }
 
-    /// Takes back the parts of a line that could not be written. `alone`: no other run writes meanwhile.
+    /// Removes the parts of a line that could not be written. `alone`: no other run writes meanwhile.
     fn mend(&mut self, alone: bool) -> io::Result<()> {
         while let Some(Range { start, end }) = self.torn.last().cloned() {
             let length = self.file.metadata()?.len();
@@ -197,7 +198,7 @@ impl LineFile {
         Ok(())
     }
 
-    /// Makes a blank line of a part.
+    /// Turns a part into a blank line.
     fn blank(&self, start: u64, end: u64) -> io::Result<()> {
         let mut line = vec![b' '; usize::try_from(end - start).map_err(io::Error::other)?];
         line[(end - start) as usize - 1] = b'\n';
@@ -248,12 +249,12 @@ impl LineFile {
 
     fn wait_for_room(&self, most: Duration) {
         let most = Timespec::try_from(most).expect("a look is short");
-        // The answer does not matter: the next write shows whether there is room.
+        // The result does not matter: the next write shows whether there is room.
         let _ = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::OUT)], Some(&most));
     }
 }
 
-/// Pauses between looks, each longer than the one before.
+/// Pauses between checks, each longer than the one before.
 struct Pauses<'a> {
     patience: &'a dyn Patience,
     next: Duration,
@@ -271,13 +272,14 @@ impl<'a> Pauses<'a> {
     }
 }
 
-/// Opens a file to write at its end, and waits for nothing.
+/// Opens a file for writing at its end, without waiting.
 fn open_at_once(path: &Path) -> io::Result<File> {
     let open = |create| {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         File::options().append(true).create(create).custom_flags(flags).open(path)
     };
-    // In a folder that many may write to, such as /tmp, Linux refuses to "create" an existing file of another user.
+    // In a folder that many users may write to, such as /tmp, Linux refuses O_CREAT for an existing file of another
+    // user.
     match open(false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
@@ -291,7 +293,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether a file could not be opened because it is a pipe that is not read yet.
+/// Whether a file could not be opened because it is a pipe without a reader yet.
 fn awaits_a_reader(path: &Path, error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENXIO) && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
@@ -310,7 +312,7 @@ fn lock(file: &File, patience: &dyn Patience) -> Result<bool, Failure> {
 }
 
 fn unlock(file: &File) {
-    // A lock that cannot be given back ends with the file.
+    // A lock that cannot be released ends with the open file.
     let _ = set_lock(file, libc::F_UNLCK);
 }
 
@@ -342,7 +344,7 @@ mod tests {
     use super::{LineFile, set_lock};
     use crate::ops::patience::Patience;
 
-    /// Patience until told otherwise.
+    /// Patience that lasts until the test ends it.
     #[derive(Default)]
     struct Told(AtomicBool);
 
@@ -362,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Adds a part of a line as a full disk leaves it.
+    /// Adds a part of a line, as a full disk leaves one.
     fn tear(file: &mut LineFile, path: &Path, part: &str) {
         let start = fs::metadata(path).unwrap().len();
         let mut content = fs::read(path).unwrap();
@@ -381,7 +383,7 @@ mod tests {
         File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
     }
 
-    /// All that a pipe holds.
+    /// The whole content of a pipe.
     fn held(reader: &mut File) -> Vec<u8> {
         let mut all = Vec::new();
         let _ = reader.read_to_end(&mut all);

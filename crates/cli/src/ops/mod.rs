@@ -1,7 +1,7 @@
 //! The work of stages: one file for each op.
 //!
 //! [`build`] turns an [`OpSpec`] of a flow file into an [`Op`]. An op is shared by all workers of its stage, works on
-//! one [`Record`] at a time, and leaves the record as it found it when it fails: a retry and a dead letter then still
+//! one [`Record`] at a time, and leaves the record unchanged when it fails, so that a retry and a dead letter still
 //! have the input. Nothing here creates a file or starts a program before the first unit runs, so that `millstream
 //! plan` may build ops.
 
@@ -70,8 +70,8 @@ pub(crate) trait Op: Send + Sync {
     /// Runs on one unit.
     ///
     /// # Errors
-    /// The attempt failed, and the record is then what it was before; or the unit goes [back to the
-    /// queue](Failure::requeue), and the record says what it needs there.
+    /// The attempt failed, and the record is unchanged; or the unit goes [back to the queue](Failure::requeue), and the
+    /// record says what it needs there.
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
 
     /// Whether it mostly waits for something other than this machine's cores, so that its stage should run beside the
@@ -96,7 +96,8 @@ pub(crate) trait Op: Send + Sync {
         unreachable!("no other op splits")
     }
 
-    /// Called once, after the last unit. What became of the file that the op has gathered over the run, if it gathers one.
+    /// Called once, after the last unit. Returns the fate of the file that the op has gathered over the run, if it
+    /// gathers one.
     ///
     /// # Errors
     /// The file could not be put in place.
@@ -106,7 +107,7 @@ pub(crate) trait Op: Send + Sync {
     }
 }
 
-/// Why an [`OpSpec`] that parsed cannot run.
+/// The reason why a parsed [`OpSpec`] cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct OpError {
@@ -125,13 +126,13 @@ impl OpError {
 /// The facts about a flow and a stage that ops depend on.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'a> {
-    /// A payload of more bytes is not brought into memory by an op that can do without.
+    /// A payload of more bytes is not brought into memory by an op that can stream it.
     pub most_in_memory: u64,
-    /// Files that an op may keep open whose path differs from unit to unit.
+    /// The number of files that an op may keep open if its path differs from unit to unit.
     pub open_lists: usize,
-    /// Attempts that the stage gives a unit.
+    /// The number of attempts that the stage gives a unit.
     pub attempts: u32,
-    /// The stage's units run on fibers.
+    /// Whether the stage's units run on fibers.
     pub fibers: bool,
     /// Prints the outputs of units.
     pub printer: &'a Arc<Printer>,

@@ -1,4 +1,4 @@
-//! A moment that a text names: a date of ISO 8601, with a time of day or without.
+//! A moment named by a text: a date of ISO 8601, with or without a time of day.
 
 use std::cmp::Ordering;
 
@@ -10,11 +10,12 @@ use time::{Date, OffsetDateTime, PrimitiveDateTime};
 pub(crate) struct Moment(OffsetDateTime);
 
 impl Moment {
-    /// The moment that a text names, without regard to white space around it. A date without a time is its first moment, and a time
-    /// without an offset is one of UTC.
+    /// The moment named by a text; white space around the text is ignored. A date without a time means its first
+    /// moment, and a time without an offset is in UTC.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?.trim();
-        // As RFC 3339 allows, a space may stand between date and time. The parsers take any other character there as well.
+        // As RFC 3339 allows, a space may stand between date and time. The parsers accept any other character there as
+        // well.
         let text = match text.get(10..11) {
             Some(" ") => text.replacen(' ', "T", 1),
             Some("T" | "t") | None => text.to_owned(),
@@ -30,7 +31,7 @@ impl Moment {
         moment.ok().filter(has_offset).map(Self)
     }
 
-    /// Whether it is before the other, at the same time, or behind it, wherever their clocks stand.
+    /// Whether this moment is before, at or after the other, whatever their offsets from UTC.
     pub(crate) fn cmp(self, other: Self) -> Ordering {
         self.0.unix_timestamp_nanos().cmp(&other.0.unix_timestamp_nanos())
     }

@@ -1,9 +1,9 @@
-//! An op that has done its work on a unit is not run on it again before another op has been.
+//! Keeps an op from running twice in succession on the same unit.
 //!
-//! The engine may run a unit a second time in a stage after the op has succeeded: when it succeeded too late for the
-//! stage's time limit, or when the result had to wait for memory. Most ops change the record in place, and a payload
-//! compressed twice, or a file written and then found to exist, would be wrong. So a record remembers which op it was
-//! changed by last.
+//! The engine may run a unit a second time in a stage after the op has succeeded: if it succeeded too late for the
+//! stage's time limit, or if the result had to wait for memory. Most ops change the record in place, and it would be
+//! wrong to compress a payload twice, or to fail because the file that was just written exists. So a record remembers
+//! which op changed it last.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,7 @@ use crate::record::Record;
 /// See the [module](self).
 pub(super) struct Once {
     op: Box<dyn Op>,
-    /// Never 0, which records carry that no op has changed.
+    /// Never 0, which is the value in records that no op has changed.
     number: u32,
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use crate::ops::one_stage::{run, run_within};
     use crate::record::Record;
 
-    /// Doubles the payload, and takes its time.
+    /// Doubles the payload, slowly.
     struct Double(Duration);
 
     impl Op for Double {

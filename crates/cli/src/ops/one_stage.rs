@@ -8,7 +8,7 @@ use millstream_flow::{Cx, Flow, Retry};
 use super::Op;
 use crate::record::Record;
 
-/// Runs an op on one record; the record, or the message it failed with.
+/// Runs an op on one record; returns the record, or the message of its failure.
 pub(crate) fn run(op: impl IntoOp, record: Record) -> Result<Record, String> {
     one(op, record, Limits::default())
 }
@@ -28,12 +28,12 @@ pub(crate) fn run_on_fiber(op: impl IntoOp, record: Record, time: Option<Duratio
     one(op, record, Limits { time, is_on_fibers: true, ..Limits::default() })
 }
 
-/// Runs an op on many records by two workers; the first failure's message.
+/// Runs an op on many records with two workers; returns the message of the first failure.
 pub(crate) fn run_all(op: impl IntoOp, records: impl Iterator<Item = Record> + Send) -> Result<Vec<Record>, String> {
     drive(op, records, Limits::default())
 }
 
-/// The limits of the flow, and what its stage runs on.
+/// The limits of the flow, and whether its stage runs on threads or on fibers.
 #[derive(Default)]
 struct Limits {
     memory: Option<u64>,
@@ -85,7 +85,7 @@ fn drive(
 
 /// An op, shared or not.
 pub(crate) trait IntoOp {
-    /// The op for the flow's workers.
+    /// The op, in the form that the flow's workers share.
     fn into_op(self) -> Arc<dyn Op>;
 }
 

@@ -1,24 +1,24 @@
-//! How much of a long work is done between two looks at the time limit and at cancellation.
+//! The amount of work done between two checks of the time limit and of cancellation.
 
 use std::time::{Duration, Instant};
 
-/// The time between two looks.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The most steps between two looks.
+/// The maximum number of steps between two checks.
 const MAX_STEPS: u64 = 4096;
 
 /// Batches of steps, each as long as the one before suggests.
 ///
-/// A batch has at most twice the steps of the one before, so a delay of another cause has no lasting effect, and cheap
-/// steps at first promise little.
+/// A batch has at most twice as many steps as the one before. So a delay with another cause has no lasting effect, and
+/// cheap first steps do not lead to a long batch.
 pub(super) struct Pace {
     steps: u64,
     began: Instant,
 }
 
 impl Pace {
-    /// Begins as after one step.
+    /// Begins in the state after a single step.
     pub(super) fn new() -> Self {
         Self { steps: 1, began: Instant::now() }
     }

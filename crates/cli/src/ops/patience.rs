@@ -1,4 +1,4 @@
-//! How long something that may never come is waited for.
+//! Limits the wait for something that may never come.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub(crate) trait Patience {
     /// The longest pause until this is asked again.
     ///
     /// # Errors
-    /// Why nothing more is waited for.
+    /// The reason why the wait is over.
     fn left(&self) -> Result<Duration, Failure>;
 }
 

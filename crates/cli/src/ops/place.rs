@@ -1,12 +1,12 @@
 //! Files that appear complete or not at all.
 //!
 //! A [`Placing`] is a file under a temporary name in the folder of its target. [`Placing::put`] renames it to the
-//! target; dropped before that, it is removed. Whoever looks at the target sees the former content or the whole new
-//! one, never a part, whatever happens to this process. Data is not forced to the disk: after a loss of power the file
-//! system decides what is left.
+//! target; dropped before that, it is removed. A reader of the target sees either the former content or the whole new
+//! content, never a part, whatever happens to this process. Data is not forced to the disk: after a loss of power, the
+//! remaining content depends on the file system.
 //!
-//! The temporary name is short and the process's own, so that a target whose name is as long as names may be still has
-//! one. If the process is killed, the next run removes the file ([`leftovers`]).
+//! The temporary name is short and unique to the process, so that there is one even for a target whose name has the
+//! maximum length. If the process is killed, the next run removes the file ([`leftovers`]).
 
 use std::fs::File;
 use std::io;
@@ -20,25 +20,26 @@ use rustix::io::Errno;
 
 use crate::leftovers;
 
-/// Names tried for one temporary file before giving up; more than one only when an earlier process left its own behind.
+/// The number of names tried for one temporary file; more than one is needed only if an earlier process left its files
+/// behind.
 const MAX_NAMES: u32 = 100;
 
 /// The treatment of a target that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// It is kept, and [`Placing::put`] fails with [`io::ErrorKind::AlreadyExists`].
+    /// The target is kept, and [`Placing::put`] fails with [`io::ErrorKind::AlreadyExists`].
     Keep,
     /// It is replaced.
     Replace,
 }
 
-/// A file that does not have its name yet.
+/// A file that does not have its final name yet.
 #[derive(Debug)]
 pub(crate) struct Placing {
     temporary: PathBuf,
     target: PathBuf,
     put: bool,
-    /// Dropped once the file has its name or is gone.
+    /// The entry in the list of temporary files, dropped once the file has its name or is gone.
     listed: Option<leftovers::Entry>,
 }
 
@@ -46,7 +47,7 @@ impl Placing {
     /// Creates the temporary file, and the target's parent folders when they are missing.
     ///
     /// # Errors
-    /// The target names a folder, or the file system's refusal.
+    /// The target names a folder, or the file system refuses.
     pub(crate) fn create(target: PathBuf) -> io::Result<(Self, File)> {
         Self::create_with(target, 0o666)
     }
@@ -63,7 +64,7 @@ impl Placing {
             match File::options().write(true).create_new(true).mode(permissions).open(&temporary) {
                 Ok(file) => return Ok((Self { temporary, target, put: false, listed: Some(listed) }, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !made_parents => {
-                    // Most folders exist when a file is written: asking first would cost a call for every file.
+                    // Most folders exist when a file is written, and checking first would cost a call for every file.
                     std::fs::create_dir_all(parent_of(&target))?;
                     made_parents = true;
                 }
@@ -85,7 +86,7 @@ impl Placing {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// The target exists and is to be kept, or the file system's refusal. The temporary file is removed then.
+    /// The target exists and must be kept, or the file system refuses. The temporary file is then removed.
     pub(crate) fn put(mut self, existing: Existing) -> io::Result<()> {
         self.rename(existing)
     }
@@ -104,25 +105,26 @@ impl Placing {
 }
 
 impl Placing {
-    /// Where the file is until it has its name.
+    /// The path of the file until it has its name.
     pub(super) fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// Gives the file its name; a file that has it already goes to `earlier`, in the same folder, and replaces what is there.
-    /// At every moment the target is one of the two, and the earlier file has a name. Returns whether there was such a file.
+    /// Gives the file its name; an existing file of that name is renamed to `earlier`, in the same folder, and replaces
+    /// any file there. At every moment the target is one of the two files, and the earlier file has a name. Returns
+    /// whether there was such a file.
     ///
     /// # Errors
-    /// The file system's refusal; the target is what it was, and the file may be given another name.
+    /// The file system refuses; the target is unchanged, and the file may be given another name.
     pub(super) fn put_keeping(&mut self, earlier: &Path) -> io::Result<bool> {
         let existed = name_also(&self.target, earlier)?;
         self.rename(Existing::Replace).map(|()| existed)
     }
 
-    /// Gives the file another name than it was made for, in the same folder; an existing file is replaced.
+    /// Gives the file a name other than its intended one, in the same folder; an existing file is replaced.
     ///
     /// # Errors
-    /// The file system's refusal; the file may be given yet another name.
+    /// The file system refuses; the file may be given yet another name.
     pub(super) fn put_as(&mut self, target: PathBuf) -> io::Result<()> {
         self.target = target;
         self.rename(Existing::Replace)
@@ -134,17 +136,17 @@ impl Drop for Placing {
         if !self.put
             && std::fs::remove_file(&self.temporary).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
         {
-            // The failure that led here is the one to report. The name stays listed, and is tried again at the end of
-            // the run and by the next.
+            // Only the failure that led here is reported. The name stays listed, and its removal is tried again at the
+            // end of the run and by the next run.
             std::mem::forget(self.listed.take());
         }
     }
 }
 
-/// Closes a file that was written to. Some file systems say only then that something could not be written.
+/// Closes a file that was written to. Some file systems report only then that something could not be written.
 ///
 /// # Errors
-/// Those of the file system; the file is closed.
+/// The errors of the file system; the file is closed in any case.
 pub(super) fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor is this function's own, and is not used again: Linux has closed it whatever the answer.
     match unsafe { libc::close(file.into_raw_fd()) } {
@@ -153,15 +155,15 @@ pub(super) fn close(file: File) -> io::Result<()> {
     }
 }
 
-/// Gives the file at `path` the name `other` as well, in place of what has that name; whether there is such a file. Where
-/// files have no second names, it loses the first.
+/// Gives the file at `path` the name `other` as well, and replaces any file of that name; returns whether there is a
+/// file at `path`. If the file system has no hard links, the file loses its first name.
 fn name_also(path: &Path, other: &Path) -> io::Result<bool> {
     let between = path.with_file_name(temporary::name());
     let _listed = leftovers::note(&between);
     match rustix::fs::linkat(CWD, path, CWD, &between, AtFlags::empty()) {
         Ok(()) => {
             let renamed = std::fs::rename(&between, other);
-            // A rename of a name to another of the same file leaves both.
+            // A rename between two names of the same file leaves both names.
             let _ = std::fs::remove_file(&between);
             renamed.map(|()| true)
         }
@@ -180,8 +182,8 @@ fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Renames without replacing. File systems that cannot do this in one step make a second name and remove the first;
-/// those that have no second names are asked whether the target exists, which another process can make untrue in
+/// Renames without replacing. On file systems that cannot do this in one step, a hard link is made and the first name
+/// removed. Without hard links, the existence of the target is checked first, and another process can create it in
 /// between.
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
@@ -264,7 +266,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
         fs::write(&target, "old").unwrap();
-        // As a run leaves it that was killed in between.
+        // The state left by a run that was killed in between.
         fs::hard_link(&target, &earlier).unwrap();
         let (mut placing, mut file) = Placing::create(target.clone()).unwrap();
         file.write_all(b"new").unwrap();

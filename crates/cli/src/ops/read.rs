@@ -1,10 +1,10 @@
 //! `read`: a file becomes the payload.
 //!
-//! The size is asked of the open file. One that is larger than its share of the byte budget stays a file, which the stages
-//! that follow read a piece at a time ([`payload`](crate::payload)). Of any other, memory is granted before a byte is read, and
-//! the buffer is exactly that large. A file that turns out longer (it grew, or the file system does not know its size, as in
-//! `/proc`) is read on in steps, each granted first, up to a limit; a shorter one gives a shorter payload.
-//! [`regular`](crate::regular) says which files are opened at all.
+//! The size comes from the open file. A file larger than its share of the byte budget stays a file, which later stages
+//! read a piece at a time ([`payload`](crate::payload)). For any other file, memory is granted before a byte is read,
+//! and the buffer is exactly as large as the file. A file that turns out longer (it grew, or the file system does not
+//! know its size, as in `/proc`) is read further in steps, each granted first, up to a limit; a shorter file gives a
+//! shorter payload. [`regular`](crate::regular) says which files are opened at all.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -21,11 +21,11 @@ use crate::file::template::{Field, Template};
 use crate::payload::{Payload, Stream};
 use crate::record::Record;
 
-/// The most that a file may have beyond its size where no byte budget sets less: some files of the kernel's have size 0 and
-/// no end.
+/// The maximum number of bytes that a file may have beyond its size, unless the byte budget sets less: some files of
+/// the kernel have size 0 and no end.
 const MAX_GROWTH: u64 = 64 << 20;
 
-/// Most bytes read between two looks at the time limit and at cancellation.
+/// The maximum number of bytes read between two checks of the time limit and of cancellation.
 const STEP: usize = 8 << 20;
 
 /// See the [module](self).
@@ -49,7 +49,7 @@ impl Read {
         let (file, found) = record.open(path).map_err(failed)?;
         let size = found.len();
         self.limit.admit(size, size, path)?;
-        // Until the read has succeeded the record keeps the payload it came with, which counts too.
+        // Until the read has succeeded, the record keeps its previous payload, which counts, too.
         let held = record.held();
         if size > self.most_in_memory {
             cx.reserve(held + self.most_in_memory)?;
@@ -63,7 +63,7 @@ impl Read {
     }
 }
 
-/// The payload that a file has become.
+/// The payload made from a file.
 struct Made {
     payload: Payload,
     size: u64,
@@ -107,7 +107,8 @@ fn read_all(file: &File, size: u64, limit: Limit, held: u64, path: &Path, cx: &m
     read_on(file, payload, limit, held, path, cx)
 }
 
-/// Reads what a file has beyond its size, which is nothing almost always: that is found out without growing the buffer.
+/// Reads the bytes that a file has beyond its size. There are almost never any, and that is determined without growing
+/// the buffer.
 fn read_on(
     file: &File,
     mut payload: Vec<u8>,
@@ -134,11 +135,11 @@ fn read_on(
     Ok(payload)
 }
 
-/// How large a payload may become.
+/// The limits on the size of a payload.
 #[derive(Clone, Copy)]
 struct Limit {
     max_bytes: Option<u64>,
-    /// By how much beyond the file's own size.
+    /// The limit on the bytes beyond the file's own size.
     max_growth: u64,
 }
 
@@ -286,7 +287,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let file = fs::File::create(&path).unwrap();
-        // As large as the file system has it, up to the largest size there is.
+        // A file with the size that the file system gives, up to the largest possible size.
         let size = (40..=63).rev().map(|log| (1_u64 << log) - 1).find(|size| file.set_len(*size).is_ok()).unwrap();
         let read = Read::new(&Template::of(Field::Path), Some(1 << 39), 1 << 20);
         let error = run(read, file_record(&path, 1 << 20)).unwrap_err();

@@ -1,11 +1,11 @@
 //! Templates that name files, rendered so that data cannot leave the folder the flow's author named.
 //!
-//! In `path = "out/{name}"` the author says `out/` and a URL, a line or a JSON member says the rest. A rest of
-//! `../../.ssh/authorized_keys`, or of `/etc/passwd` where the template starts with the field, would leave the
-//! folder that the author means. So a component `..` that data has a part in is refused, and so is an absolute path that data makes
-//! absolute. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's own, and what is
-//! written beside it or read from it goes there by intention. Elsewhere they are data like all else, and so is the path of a
-//! file in an archive, or a line of a unit that was split.
+//! In `path = "out/{name}"`, the author determines `out/`, and a URL, a line or a JSON member determines the rest. The
+//! rest `../../.ssh/authorized_keys`, or `/etc/passwd` if the template starts with the field, would leave the folder
+//! that the author means. So a component `..` to which data contributes is refused, and so is a path that is absolute
+//! because of data. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's own, and
+//! the author intends to write beside it or to read from it. Elsewhere they are data like any other field. The path of
+//! a file in an archive, and a line of a unit that was split, are always data.
 //!
 //! The check is on the text: a symbolic link that already lies in the author's folder is followed as usual.
 
@@ -33,7 +33,8 @@ impl PathTemplate {
     /// The path for one unit.
     ///
     /// # Errors
-    /// A field without a value, an empty path, a NUL byte, or data that would leave the author's folder: all permanent.
+    /// A field without a value, an empty path, a NUL byte, or data that would leave the author's folder; all of these
+    /// are permanent.
     pub(super) fn render(&self, record: &Record) -> Result<PathBuf, Failure> {
         let mut path = Vec::with_capacity(128);
         let mut starts_with_data = false;
@@ -63,11 +64,11 @@ impl PathTemplate {
         Ok(PathBuf::from(OsString::from_vec(path)))
     }
 
-    /// The path of a file that is to be made for one unit.
+    /// The path of a file that will be made for one unit.
     ///
     /// # Errors
-    /// As [`render`](Self::render), and when the path names a folder: its last component is empty, as that of `out/{line}`
-    /// is for an empty line.
+    /// The errors of [`render`](Self::render), and that the path names a folder: its last component is empty, as that
+    /// of `out/{line}` is for an empty line.
     pub(super) fn render_file(&self, record: &Record) -> Result<PathBuf, Failure> {
         let path = self.render(record)?;
         let bytes = path.as_os_str().as_bytes();
@@ -83,8 +84,8 @@ impl PathTemplate {
         self.template.constant().map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
     }
 
-    /// Whether a field's data lies in these bytes of the rendered path. Renders again, as only a path with `..` in it
-    /// asks.
+    /// Whether a field's data lies in these bytes of the rendered path. Renders the path again, which is acceptable
+    /// since only paths with `..` need this.
     fn has_data_in(&self, record: &Record, bytes: &Range<usize>) -> Result<bool, Failure> {
         let mut found = false;
         self.template.render_marked(record, &mut Vec::new(), |field, range| {
@@ -98,14 +99,14 @@ impl PathTemplate {
     }
 }
 
-/// Whether what the field became is data and not the unit's own path at the template's very start. An empty field
-/// counts, since it makes the text that follows it the start.
+/// Whether the field's value is data rather than the unit's own path at the template's very start. An empty field
+/// counts as data, since it makes the text after it the start.
 fn is_data(field: &Field, range: &Range<usize>, record: &Record) -> bool {
     let own_path = range.start == 0 && !range.is_empty() && record.is_own_path(field);
     !own_path
 }
 
-/// The path that `template` stands for in one unit.
+/// The path to which `template` expands for one unit.
 ///
 /// # Errors
 /// See [`PathTemplate::render`].

@@ -1,7 +1,6 @@
 //! Whether a file has the content of a payload, perhaps compressed.
 //!
-//! The file is read, and decompressed, once, and what differs in its length is not even read. Nothing is kept of it but a piece
-//! at a time.
+//! The file is read and decompressed once, a piece at a time; a file of a different length is not even read.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,23 +19,24 @@ use crate::regular;
 const ONE_CALL: usize = 2 << 20;
 
 thread_local! {
-    /// Made once a thread: it costs more than a small file's decompression. Beside it, what the file holds and its content.
+    /// The decompressor, made once per thread because it costs more than a small file's decompression, with buffers for
+    /// the file's bytes and their content.
     static WORKSHOP: RefCell<(DCtx<'static>, Vec<u8>, Vec<u8>)> =
         RefCell::new((DCtx::create(), Vec::new(), Vec::new()));
 }
 
-/// Whether there is a regular file at `path` whose content is the payload's; with `zstd`, its content when it is decompressed.
-/// A file that is damaged has another content.
+/// Whether there is a regular file at `path` with the payload's content; with `zstd`, its decompressed content is
+/// compared. A damaged file counts as different.
 ///
 /// # Errors
-/// The file is there and cannot be read, or the payload cannot be made.
+/// The file exists but cannot be read, or the payload cannot be made.
 pub(super) fn has_content(path: &Path, zstd: bool, payload: &Payload, cx: &Cx<'_>) -> Result<bool, Failure> {
     let failed = |error: &io::Error| io_failure("compare with", path, error);
     let (file, found) = match regular::open(path) {
         Ok(opened) => opened,
         Err(error) => {
             use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
-            // Something else than a regular file, or nothing.
+            // There is something other than a regular file, or nothing.
             let is_other = matches!(error.kind(), NotFound | NotADirectory | InvalidInput);
             return if is_other { Ok(false) } else { Err(failed(&error)) };
         }
@@ -53,7 +53,7 @@ pub(super) fn has_content(path: &Path, zstd: bool, payload: &Payload, cx: &Cx<'_
         }
         (&file).rewind().map_err(|error| failed(&error))?;
     }
-    // What cannot be decompressed is damaged, or was never compressed.
+    // A file that cannot be decompressed is damaged, or was never compressed.
     let Ok(decoder) = Decoder::new(file) else { return Ok(false) };
     is_made_of(decoder, payload, cx, |_| Ok(()))
 }
@@ -74,8 +74,8 @@ fn in_one_call(file: &File, content: &[u8]) -> io::Result<Option<bool>> {
     })
 }
 
-/// Whether `reader` gives the payload's content and nothing more. An error of its own makes the difference that
-/// `on_error` does not return as a failure.
+/// Whether `reader` gives exactly the payload's content. An error of the reader counts as a difference, unless
+/// `on_error` turns it into a failure.
 fn is_made_of(
     mut reader: impl Read,
     payload: &Payload,
@@ -97,7 +97,7 @@ fn is_made_of(
             };
             if !same {
                 differs = Some(Ok(()));
-                // Ends the pass; what it says is not heard.
+                // Ends the pass early, with an error that is ignored.
                 return Err(Failure::msg("the contents differ"));
             }
         }

@@ -1,4 +1,4 @@
-//! `set`: gives fields, or the payload, a value that is made from others.
+//! `set`: gives fields, or the payload, a value made from others.
 
 use millstream_flow::{Cx, Failure};
 
@@ -21,7 +21,7 @@ impl Set {
 impl Op for Set {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let render = |template: &Template| template.render(record).map_err(|error| Failure::from(error).to_permanent());
-        // All values are of the unit as it came.
+        // All values are computed from the unit as it came.
         let mut values = Vec::with_capacity(self.fields.len());
         for (name, template) in &self.fields {
             values.push((name.clone(), render(template)?));

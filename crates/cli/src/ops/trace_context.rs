@@ -1,7 +1,8 @@
 //! W3C trace context: programs and requests of a run belong to the trace in whose environment the run was started.
 //!
-//! The variable `TRACEPARENT` holds a trace and the span that started the run. Each attempt gets the same trace with a span id of its
-//! own, so a tracer tells attempts apart. Without the variable, or with one that is no trace context, nothing is passed on that was not there before.
+//! The variable `TRACEPARENT` holds a trace and the span that started the run. Each attempt gets the same trace with a
+//! span id of its own, so a tracer tells attempts apart. Without the variable, or if it is not a trace context, nothing
+//! new is passed on.
 //!
 //! Source: [Trace Context, level 1](https://www.w3.org/TR/trace-context-1/).
 
@@ -37,7 +38,7 @@ impl Trace {
             text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         let is_id = |text: &str, digits: usize| is_hex(text, digits) && text.bytes().any(|byte| byte != b'0');
-        // Later versions may have more parts, and begin with these.
+        // Later versions begin with these parts and may have more.
         let has_version = is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
         let is_trace = has_version && is_id(id, 32) && is_id(span, 16) && is_hex(flags, 2);
         is_trace.then(|| Self { id: id.to_owned(), flags: flags.to_owned() })

@@ -1,8 +1,8 @@
-//! A thing that workers have in turns, each for as long as it takes to write to a file.
+//! A value that workers use in turns, each for the time of a write to a file.
 //!
-//! A mutex held over a write would pass the write's fate on: one worker blocked in a pipe that is not read, and all that
-//! wait behind it are beyond the reach of their time limits and of an interrupt, as is the run's end. Here a worker
-//! takes the thing out of the lock, and the others wait with the patience of their units.
+//! With a mutex held during a write, one worker blocked in a pipe that is not read would also block all waiters, so
+//! that neither their time limits, nor an interrupt, nor the end of the run could reach them. Here a worker takes the
+//! value out of the lock, and the others wait within the patience of their units.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ impl<T> Turn<T> {
         Self { line: Mutex::new(Line { thing: Some(thing), waiting: 0 }), back: Condvar::new() }
     }
 
-    /// Takes the thing, as soon as no other worker has it.
+    /// Takes the value as soon as no other worker has it.
     ///
     /// # Errors
     /// The patience is over.
@@ -47,13 +47,13 @@ impl<T> Turn<T> {
         }
     }
 
-    /// Takes the thing if no worker has it.
+    /// Takes the value if no worker has it.
     pub(crate) fn try_take(&self) -> Option<Taken<'_, T>> {
         let thing = self.line().thing.take()?;
         Some(Taken { thing: Some(thing), turn: self })
     }
 
-    /// Held for a few instructions only.
+    /// The lock is held for a few instructions only.
     fn line(&self) -> MutexGuard<'_, Line<T>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +62,7 @@ impl<T> Turn<T> {
 /// A worker's turn, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Taken<'a, T> {
-    /// Present until the drop.
+    /// The value; present until the drop.
     thing: Option<T>,
     turn: &'a Turn<T>,
 }

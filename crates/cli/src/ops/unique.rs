@@ -1,7 +1,7 @@
-//! `unique`: tells the first unit with a text from those that have the same one.
+//! `unique`: separates the first unit with a text from later units with the same text.
 //!
-//! Of each text 16 bytes of its BLAKE3 hash are kept, so memory depends on the number of texts and not on their length.
-//! Two texts with the same 16 bytes would take more units than a computer can be given.
+//! For each text, 16 bytes of its BLAKE3 hash are kept, so memory depends on the number of texts rather than on their
+//! length. A collision of two texts would take more units than any computer can process.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

@@ -18,7 +18,7 @@ use crate::record::Record;
 pub(super) struct Write {
     path: PathTemplate,
     existing: IfExists,
-    /// Octal; permissions that follow from the unit's own file when absent.
+    /// The permissions, octal; if absent, they derive from the unit's own file.
     mode: Option<Template>,
 }
 
@@ -44,8 +44,8 @@ impl Write {
 impl Op for Write {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let path = self.path.render_file(record)?;
-        // Looked at before anything is written, so that a second run over the same input writes nothing; what counts is
-        // the rename that does not replace.
+        // This is checked before anything is written, so that a second run over the same input writes nothing; the
+        // decisive check is the rename that does not replace.
         if self.existing != IfExists::Replace && path.symlink_metadata().is_ok() {
             return self.exists(&path);
         }
@@ -55,7 +55,7 @@ impl Op for Write {
             .map_err(|error| failed(error, &path))?;
         record.payload.each(cx, |piece| file.write_all(piece).map_err(|error| failed(error, &path)))?;
         if let Some(mode) = mode {
-            // Last: a file that may not be written to could not have been.
+            // Permissions are set last, since a read-only file could not be written.
             file.set_permissions(Permissions::from_mode(mode)).map_err(|error| failed(error, &path))?;
         }
         place::close(file).map_err(|error| failed(error, &path))?;
@@ -73,7 +73,7 @@ impl Op for Write {
 }
 
 impl Write {
-    /// The outcome where something has the file's name already.
+    /// The outcome if the file's name is taken already.
     fn exists(&self, path: &Path) -> Result<(), Failure> {
         let what = match path.metadata() {
             Ok(found) if found.is_dir() => return Err(is_a_folder(path)),
@@ -96,14 +96,14 @@ impl Write {
     }
 }
 
-/// The permissions that the unit's file is to have.
+/// The permissions of the new file.
 fn asked(mode: &Template, record: &Record) -> Result<u32, Failure> {
     let text = mode.render(record).map_err(|error| Failure::from(error).to_permanent())?;
     permissions(&text)
         .ok_or_else(|| Failure::permanent(format!("`{mode}` is not a file mode: {}", String::from_utf8_lossy(&text))))
 }
 
-/// Reads permissions, octal. Bits that make a program run as another user are none that data may set.
+/// Parses permissions, octal. Data may not set the bits that make a program run as another user.
 pub(crate) fn permissions(text: &[u8]) -> Option<u32> {
     let is_octal = (1..=4).contains(&text.len()) && text.iter().all(|byte| (b'0'..=b'7').contains(byte));
     let text = str::from_utf8(text).ok().filter(|_| is_octal)?;
@@ -221,7 +221,7 @@ mod tests {
             run(write(folder.path(), true, false), unit).unwrap();
             assert_eq!(mode(&folder.path().join("made")), most & usual, "{source:o}");
 
-            // A unit that is a file is asked for itself when no stage has read one.
+            // If no stage has read a file, the permissions come from the unit's own file.
             let file = folder.path().join("source");
             fs::write(&file, "").unwrap();
             fs::set_permissions(&file, PermissionsExt::from_mode(source)).unwrap();

@@ -1,4 +1,4 @@
-//! The page of a file of events: what ran when, as strips of the stages and of the workers.
+//! The page of a file of events: the spans of time in which stages and workers ran, drawn as strips.
 //!
 //! `run --events FILE` writes trace events, as browsers and many other programs do. Spans (events of phase `X`) of another program are
 //! shown as well, by their names and threads; its other events are counted and left out.
@@ -20,10 +20,10 @@ use super::lanes::{Lane, Span, json as lanes_json, lanes, range};
 use super::loose::Loose;
 use super::{PageError, Shown};
 
-/// A time or length beyond this is no time, in microseconds: three thousand years.
+/// The maximum moment or duration, in microseconds: three thousand years.
 const MAX_TIME: f64 = 1e17;
 
-/// The version of the events of Millstream.
+/// The version of Millstream's own events.
 const VERSION: f64 = 1.0;
 
 /// Reads a file of events.
@@ -48,7 +48,7 @@ pub(super) fn shown(path: &Path) -> Result<Shown, PageError> {
 struct Events {
     /// The version of Millstream's own events.
     format: Option<f64>,
-    /// The events are a member of an object, whose end says that they are whole.
+    /// Whether the events are a member of an object, whose end shows that they are complete.
     in_object: bool,
     spans: Vec<Span>,
     names: Names,
@@ -59,7 +59,7 @@ struct Events {
     left_out: u64,
 }
 
-/// Texts and their numbers.
+/// Texts, each with a number.
 #[derive(Debug, Default)]
 struct Names {
     numbers: HashMap<String, u32>,
@@ -78,7 +78,7 @@ impl Names {
     }
 }
 
-/// One event. Whatever else it has is skipped.
+/// One event. Its other members are skipped.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Event {
@@ -96,12 +96,12 @@ impl Events {
         let mut events = Events::default();
         let mut from = serde_json::Deserializer::from_reader(from);
         match events.deserialize(&mut from) {
-            // The end of an array of events may be missing: a program that was ended has not written it.
+            // The end of an array of events may be missing, if the program was ended before it wrote that.
             Err(error) if error.is_eof() && !events.in_object && !events.spans.is_empty() => {}
             read => read.and_then(|()| from.end())?,
         }
         if !events.is_ours() {
-            // Their arguments mean something else.
+            // The arguments of such events mean something else.
             events.spans.iter_mut().for_each(|span| span.failed = false);
         }
         Ok(events)

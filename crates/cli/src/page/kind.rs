@@ -22,12 +22,13 @@ pub(super) enum Kind {
     Report,
 }
 
-/// The name of a file of JSON in messages, before more is known, and then.
+/// The name of a JSON file in messages before its kind is known, and afterwards.
 const SOME_JSON: &str = "the JSON";
 pub(super) const THE_EVENTS: &str = "the file of events";
 pub(super) const THE_REPORT: &str = "the report";
 
-/// Tells which file it is. One of JSON has at most `most` bytes, and is read to its end: what is cut off is told here.
+/// Tells which kind of file it is. A JSON file may have at most `most` bytes, and is read to its end, so a truncated
+/// file is reported here.
 pub(super) fn of(path: &Path, most: u64) -> Result<Kind, PageError> {
     let name = || shown::path(path).to_string();
     let not_opened = |error| PageError::NotOpened(name(), error);
@@ -69,7 +70,7 @@ pub(super) fn of(path: &Path, most: u64) -> Result<Kind, PageError> {
     }
 }
 
-/// The members of an object that tell what it is; an array is one of events.
+/// The members of an object that tell the kind of the file; an array contains events.
 #[derive(Debug, Default)]
 struct Members {
     events: bool,

@@ -1,12 +1,12 @@
-//! Spans of time as strips: how many were there at once, from the first to the last moment.
+//! Spans of time as strips: the number of simultaneous spans at each moment, from the first to the last.
 
 use serde_json::{Value, json};
 
-/// The steps of a strip.
+/// The number of steps of a strip.
 const STEPS: usize = 160;
-/// The most lanes that are shown; those with the least time are put together.
+/// The maximum number of lanes that are shown; the lanes with the least time are put together.
 pub(super) const MAX_LANES: usize = 64;
-/// The most characters of a lane's name.
+/// The maximum length of a lane's name, in characters.
 const MAX_NAME: usize = 120;
 
 /// A span of time, in microseconds.
@@ -14,7 +14,7 @@ const MAX_NAME: usize = 120;
 pub(super) struct Span {
     pub(super) from: f64,
     pub(super) to: f64,
-    /// The number of its name, and of its thread.
+    /// The numbers of the span's name and of its thread.
     pub(super) name: u32,
     pub(super) thread: u32,
     pub(super) failed: bool,
@@ -33,7 +33,7 @@ pub(super) struct Lane {
     pub(super) spans: u64,
     pub(super) failed: u64,
     pub(super) busy_s: f64,
-    /// The most at once.
+    /// The maximum number of simultaneous spans.
     pub(super) most: u64,
     first: f64,
     strip: Vec<f64>,
@@ -79,7 +79,8 @@ impl Lane {
     }
 }
 
-/// The lanes of spans by a number of theirs, in the order of their beginnings, and the number of those that are put together.
+/// The lanes of spans that share a number, in the order of their beginnings, and the number of lanes that are put
+/// together.
 pub(super) fn lanes(spans: &mut [Span], by: fn(&Span) -> u32, names: &[String]) -> (Vec<Lane>, usize) {
     let Some(range) = range(spans) else { return (Vec::new(), 0) };
     spans.sort_unstable_by_key(by);
@@ -103,10 +104,10 @@ pub(super) fn json(lanes: &[Lane]) -> Value {
     lanes.iter().map(Lane::json).collect()
 }
 
-/// Spans that overlap by less, in microseconds, follow each other: files round their times.
+/// Spans that overlap by less than this, in microseconds, count as successive, since files round their times.
 const TOUCH: f64 = 0.0005;
 
-/// The most spans that were there at one moment. One that ends as another begins makes room for it.
+/// The maximum number of simultaneous spans. A span that ends as another begins does not overlap it.
 fn most_at_once(spans: &[Span]) -> u64 {
     let sorted = |of: fn(&Span) -> f64| {
         let mut times: Vec<f64> = spans.iter().map(of).collect();

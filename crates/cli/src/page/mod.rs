@@ -2,10 +2,10 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `kind` | which of the three files it is, told by its content |
-//! | `trace` | a trace: the engine replays it, so the page has all that the page of a run has, and sliders |
+//! | `kind` | the kind of the file, told by its content |
+//! | `trace` | a trace: the engine replays it, so the page has everything that the page of a run has, and sliders |
 //! | `report` | a JSON report: the totals of stages and resources, and the failures |
-//! | `events` | a file of events: what ran when |
+//! | `events` | a file of events: the times at which stages and workers ran |
 //! | `lanes` | spans of time as strips |
 //! | `loose` | values of a file that another program may have written |
 
@@ -34,10 +34,10 @@ use crate::screen::report_file::{self, ReportFileError};
 use crate::serve::{page, recorded};
 use crate::whatif::{Answer, NotRead};
 
-/// The files that are shown.
+/// The kinds of files that are shown.
 const EXPECTED: &str = "expected the trace of a run (`run --trace FILE`), its events (`--events FILE`) or its report (`--report FILE.json`)";
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Debug, thiserror::Error)]
 enum PageError {
     #[error("{0}: {1}")]
@@ -71,7 +71,7 @@ enum PageError {
 }
 
 impl PageError {
-    /// The JSON of a file, which is `what`, ends too early or is wrong.
+    /// The JSON of a file of the kind `what` ends too early or is wrong.
     fn json(path: &Path, what: &'static str, error: &serde_json::Error) -> Self {
         let path = shown::path(path).to_string();
         if error.is_eof() {
@@ -88,7 +88,7 @@ struct Shown {
     data: String,
     /// The markup for readers without scripts.
     plain: String,
-    /// The units that the sliders replay, and what they came to.
+    /// The units that the sliders replay, and the result of their run.
     sliders: Option<(Trace, Answer)>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn page(args: &PageArgs) -> ExitCode {
     ExitCode::from(if matches!(error, PageError::NotWritten(_)) { NOT_WRITTEN } else { WRONG })
 }
 
-/// Reads the file, whichever of the three it is. A page in a file has no sliders.
+/// Reads the file, whichever of the three kinds it is. A page written to a file has no sliders.
 fn read(args: &PageArgs, is_served: bool) -> Result<Shown, PageError> {
     let path = &args.file;
     match kind::of(path, args.max_size)? {
@@ -121,10 +121,10 @@ fn write(args: &PageArgs, path: &Path) -> Result<(), PageError> {
     Ok(())
 }
 
-/// Serves the page until a signal ends that.
+/// Serves the page until a signal ends the command.
 fn serve(args: &PageArgs) -> Result<(), PageError> {
     let Shown { data, plain, sliders } = read(args, true)?;
-    // Heeded before the address is told.
+    // Signals are handled before the address is printed.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(PageError::System)?;
     let port = args.port;
     let server = recorded::serve(port, &data, &plain, sliders).map_err(|error| PageError::Port { port, error })?;

@@ -1,7 +1,7 @@
-//! The page of a JSON report: what `run --report FILE.json` has kept of a run.
+//! The page of a JSON report, which `run --report FILE.json` writes.
 //!
-//! It has the totals of stages and resources, the throughput over time and the failures by cause; the ways between stages, and their
-//! curves, are in a trace alone.
+//! A report contains the totals of stages and resources, the throughput over time and the failures by cause; the edges
+//! between stages, with their curves, are in a trace alone.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -25,10 +25,11 @@ use crate::serve::feed::{self, Reported};
 use crate::shell_word::quoted;
 use crate::steer::facts::{Change, Steered};
 
-/// The longest run that a report can be of, in seconds.
+/// The maximum duration of a run in a report, in seconds.
 const MAX_WALL_S: f64 = 1e12;
 
-/// The members of a report beside the flow's own. One that a library has written has none of them.
+/// The members of a report in addition to the flow's own. A report written by a program with the library has none of
+/// them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Beside {
@@ -42,7 +43,7 @@ struct Beside {
     gathered_files: Vec<GatheredFile>,
 }
 
-/// A file that a stage gathered.
+/// A file that a stage gathered from its units.
 #[derive(Debug, Deserialize)]
 struct GatheredFile {
     stage: String,
@@ -54,7 +55,7 @@ struct GatheredFile {
 }
 
 impl GatheredFile {
-    /// Its fate in words.
+    /// The fate of the file in words.
     fn told(&self) -> String {
         let Self { stage, path, lines, because, partial, .. } = self;
         let lines = text::counted(*lines, "line");
@@ -78,13 +79,13 @@ pub(super) fn shown(path: &Path) -> Result<Shown, PageError> {
     Ok(page(&report, beside))
 }
 
-/// Reads the members of a file that a struct has.
+/// Reads those members of a file that the struct has.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, PageError> {
     let file = File::open(path).map_err(|error| PageError::NotOpened(shown::path(path).to_string(), error))?;
     serde_json::from_reader(BufReader::new(file)).map_err(|error| PageError::json(path, THE_REPORT, &error))
 }
 
-/// Numbers that no run comes to.
+/// Numbers that no run reaches.
 fn contradiction(report: &Report) -> Option<String> {
     let sum = |numbers: &[u64]| numbers.iter().map(|n| u128::from(*n)).sum::<u128>();
     let came = sum(&[report.admitted, report.split]);

@@ -1,9 +1,10 @@
 //! The page of a trace.
 //!
-//! A trace tells how long each unit was in each stage. What units waited for, and how much was in use when, is the engine's to tell: it
-//! replays the trace, and the [feed](crate::serve::feed) of the page takes the snapshots of the replay as it takes those of a run.
+//! A trace tells how long each unit was in each stage. The trace does not contain what units waited for, and how much
+//! of each resource was in use. The engine finds that out by replaying the trace, and the [feed](crate::serve::feed) of
+//! the page takes the snapshots of the replay in place of a run's.
 //!
-//! A slider is answered within [`ANSWER`]: of a trace whose replays take longer, the sliders have a sample.
+//! A slider is answered within [`ANSWER`]: if a replay of the whole trace takes longer, the sliders replay a sample.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,12 @@ use crate::serve::feed::Feed;
 use crate::shell_word::quoted;
 use crate::whatif::{self, Answer, Doubt};
 
-/// The number of moments of a run that are looked at: twice as many as the page keeps.
+/// The number of moments at which a snapshot of the run is taken: twice as many as the page keeps.
 const LOOKS: u32 = 240;
 
-/// The time that a replay for a slider may take.
+/// The maximum time of a replay for a slider.
 const ANSWER: Duration = Duration::from_millis(150);
-/// A smaller sample tells too little.
+/// The minimum size of a sample that tells enough.
 const FEWEST_VISITS: usize = 5_000;
 
 /// Reads and replays a trace.
@@ -38,7 +39,7 @@ pub(super) fn shown(path: &Path, is_served: bool) -> Result<Shown, PageError> {
     Ok(Shown { data, plain, sliders })
 }
 
-/// How many runs of units in stages are replayed within [`ANSWER`], if a replay of all takes longer.
+/// The number of units' runs in stages that are replayed within [`ANSWER`], if a replay of all takes longer.
 fn sample_size(visits: usize, took: Duration) -> Option<usize> {
     let share = ANSWER.as_secs_f64() / took.as_secs_f64().max(1e-9);
     let fit = ((visits as f64 * share) as usize).max(FEWEST_VISITS);
@@ -88,7 +89,7 @@ impl Replay {
         })
     }
 
-    /// The trace that the sliders replay, and what it came to.
+    /// The trace that the sliders replay, and its result.
     fn sliders(self) -> Result<(Trace, Answer), PageError> {
         let Some(visits) = sample_size(self.trace.visits(), self.took) else { return Ok((self.trace, self.as_it_was)) };
         let trace = whatif::sample(&self.path, visits)?;
@@ -97,7 +98,7 @@ impl Replay {
         Ok((trace, as_it_was))
     }
 
-    /// The data of its page, as JSON. `what_if` is for its sliders; null: it has none.
+    /// The data of the page, as JSON. `what_if` is for the sliders; null: the page has none.
     fn data(&self, what_if: &Value) -> String {
         let doubt = Doubt::of(&self.trace, &self.as_it_was);
         let mut report = html::numbers(&self.report);

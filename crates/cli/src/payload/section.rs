@@ -1,15 +1,15 @@
-//! Content that can be read at any place, such as an archive whose directory is at its end.
+//! Content with random access, for example an archive whose directory is at its end.
 
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
 use super::{Base, Pass, Stream, Unread};
 
-/// The bytes of a payload that need not be made from their start.
+/// The bytes of a payload, if they need not be made from their start.
 #[derive(Debug, Clone)]
 pub(crate) struct RandomAccess(Base);
 
-/// A reading of some bytes of a payload.
+/// One reading of a section of a payload.
 #[derive(Debug)]
 pub(crate) struct Section {
     content: RandomAccess,
@@ -18,7 +18,7 @@ pub(crate) struct Section {
 }
 
 impl Stream {
-    /// The content for reading at any place; `None` if it has to be made from its start.
+    /// The content for random access; `None` if it has to be made from its start.
     pub(crate) fn random_access(&self) -> Option<RandomAccess> {
         self.codings.is_empty().then(|| RandomAccess(self.base.clone()))
     }
@@ -33,8 +33,8 @@ impl RandomAccess {
         }
     }
 
-    /// Reads a file that an earlier stage has read to its end once more, and compares. An error is one that [`is_unread`]
-    /// knows.
+    /// If an earlier stage has read the file to its end, reads it once more, and compares. [`is_unread`] recognises the
+    /// errors.
     pub(crate) fn verify(&self) -> io::Result<()> {
         match &self.0 {
             Base::File(opened) if opened.hash.get().is_some() => {
@@ -44,7 +44,7 @@ impl RandomAccess {
         }
     }
 
-    /// The `len` bytes from `at` on, as far as there are any. An error of the system is one that [`is_unread`] knows.
+    /// The `len` bytes from `at` on, as far as they exist. [`is_unread`] recognises errors of the system.
     pub(crate) fn section(&self, at: u64, len: u64) -> Section {
         let end = at.saturating_add(len).min(self.len());
         Section { content: self.clone(), at: at.min(end), end }
@@ -72,7 +72,7 @@ impl Read for Section {
                 let read = match read {
                     Ok(0) if most > 0 => {
                         let message = "it has become shorter while this unit was on its way; run the flow again for it";
-                        // Lasting: the unit keeps the file that it has opened.
+                        // Permanent, since the unit keeps the file that it has opened.
                         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
                     }
                     read => read,
@@ -85,7 +85,7 @@ impl Read for Section {
     }
 }
 
-/// Whether the error is one of reading a payload, and not of what was made of its bytes.
+/// Whether the error comes from reading a payload rather than from interpreting its bytes.
 pub(crate) fn is_unread(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Unread>)
 }

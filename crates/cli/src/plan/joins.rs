@@ -1,4 +1,4 @@
-//! The joins of a flow and what waits there, in words and for programs.
+//! The joins of a flow and the groups that wait there, as text and as JSON.
 
 use millstream_command::screen::text;
 use millstream_command::time;
@@ -8,18 +8,18 @@ use serde::Serialize;
 use crate::file::joins::{Count, Join, joins};
 use crate::file::model::{FlowFile, GatherBy, GatherSpec, OpSpec, Reduce};
 
-/// The most ways of a fork that the page names.
+/// The maximum number of a fork's ways that the page names.
 const MAX_WAYS: usize = 8;
 
-/// A stage that gathers, with the most that waits there.
+/// A stage that gathers, with the maximum of the groups and bytes that wait there.
 #[derive(Debug, Serialize)]
 pub(super) struct Gathering<'a> {
     stage: &'a str,
     /// `parent`, `text` or `all`.
     by: &'static str,
-    /// The most groups that are open at once.
+    /// The maximum number of groups that are open at once.
     max_groups: u64,
-    /// The most bytes of contents at which the oldest group is closed; `null` when nothing closes it.
+    /// The number of content bytes at which the oldest group is closed; `null` if no number closes it.
     max_bytes: Option<u64>,
     forks: Vec<Fork<'a>>,
     #[serde(skip)]
@@ -30,7 +30,7 @@ pub(super) struct Gathering<'a> {
 #[derive(Debug, Serialize)]
 struct Fork<'a> {
     stage: &'a str,
-    /// The pieces of one unit that come: the fewest, and the most, which is `null` if the data decide.
+    /// The number of pieces that come from one unit: the minimum, and the maximum, which is `null` if the data decide.
     pieces: [Option<u64>; 2],
     ways: Vec<Way<'a>>,
     #[serde(skip)]
@@ -108,7 +108,7 @@ impl<'a> Fork<'a> {
 }
 
 impl Gathering<'_> {
-    /// The name, and the pieces that come, the groups that wait and their contents.
+    /// The name of the join, the number of pieces, the waiting groups and their contents.
     pub(super) fn in_words(&self, plan: &Plan) -> (&str, String) {
         let come: Vec<String> = self.forks.iter().map(Fork::in_words).collect();
         let come = if come.is_empty() { String::new() } else { format!("joins {}. ", come.join(", and ")) };
@@ -125,7 +125,7 @@ impl Gathering<'_> {
         (self.stage, format!("{come}{waits} {}", self.contents(plan)))
     }
 
-    /// The end of a group's wait.
+    /// The event that ends a group's wait.
     fn ends(&self) -> String {
         let GatherSpec { units, bytes, wait, .. } = self.spec;
         let units = units.map(|units| format!("for {}", text::counted(units, "unit")));

@@ -1,5 +1,6 @@
 //! The plan as one JSON object, for programs: the same facts as the page, under the names that the report and the
-//! snapshot use for them. Times are in nanoseconds. `null` is the absence of a limit; in place of a stage, the flow's end.
+//! snapshot use for them. Times are in nanoseconds. `null` means no limit; in place of a stage, it means the flow's
+//! end.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,8 +27,8 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         halt: file.halt.map(|halt| halt.to_string()),
         machine: Machine { load: file.machine.load, memory_free: file.machine.memory_free },
         stages: file.stages.iter().zip(&plan.stages).map(|(spec, stage)| Stage::of(spec, stage, plan)).collect(),
-        // The places of a bounded queue are resources of the engine; here they are `queue_bound` of their stage, and
-        // `queue of STAGE` in the order of waiting and its pairs.
+        // The places of a bounded queue are resources of the engine; here they are the `queue_bound` of their stage,
+        // and `queue of STAGE` in the order of waiting and its pairs.
         resources: file.resources.iter().filter_map(|spec| Resource::of(spec, plan)).collect(),
         joins: joins::gatherings(file, plan),
         order: &plan.order,
@@ -41,9 +42,9 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
 struct Page<'a> {
     flow: &'a str,
     file: String,
-    /// The words of the page; the flow file has the parts.
+    /// The text that the page shows; the parts are in the flow file.
     source: String,
-    /// Items of the source in one unit.
+    /// The number of the source's items in one unit.
     group: usize,
     /// Whether `{input}` occurs in the file, so that a run needs an INPUT.
     uses_input: bool,
@@ -51,7 +52,7 @@ struct Page<'a> {
     inflight: u64,
     memory: Option<u64>,
     workers: u64,
-    /// As the flow file writes it.
+    /// The text in the flow file.
     halt: Option<String>,
     machine: Machine,
     stages: Vec<Stage<'a>>,
@@ -78,7 +79,7 @@ struct Stage<'a> {
     workers_max: u64,
     /// Whether the stage has threads of its own.
     blocking: bool,
-    /// `null` when measured time decides.
+    /// `null` if measured times decide.
     batch_size: Option<usize>,
     batch_wait_ns: u64,
     idempotent: bool,
@@ -89,10 +90,10 @@ struct Stage<'a> {
     after_failure: &'static str,
     needs: Vec<Need<'a>>,
     next: Option<&'a str>,
-    /// The way of units that do not match; absent where the stage is no filter.
+    /// The next stage of units that do not match; absent if the stage is not a filter.
     #[serde(rename = "else", skip_serializing_if = "Option::is_none")]
     otherwise: Option<Option<&'a str>>,
-    /// The stages that get a copy; absent where the stage makes none.
+    /// The stages that get a copy; absent if the stage makes no copies.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<Vec<&'a str>>,
 }
@@ -129,9 +130,9 @@ impl<'a> Stage<'a> {
 struct Need<'a> {
     resource: &'a str,
     amount: u64,
-    /// The key's template; `null` where the resource has no keys.
+    /// The key's template; `null` if the resource has no keys.
     key: Option<String>,
-    /// The later stage with which the need is given back.
+    /// The later stage after which the need is given back.
     until: Option<&'a str>,
 }
 

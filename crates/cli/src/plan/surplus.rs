@@ -1,4 +1,4 @@
-//! Resources of which the workers can't use all, and what to write instead.
+//! Finds resources with more tokens than the workers can use, and says what to write instead.
 
 use millstream_command::screen::text;
 use millstream_flow::{Plan, PlanStage};
@@ -10,7 +10,7 @@ pub(super) fn warnings(file: &FlowFile, plan: &Plan) -> Vec<String> {
     file.resources.iter().filter_map(|resource| warning(file, plan, resource)).collect()
 }
 
-/// A stage with its need of the resource in question.
+/// A stage, with its need for the resource in question.
 struct Asks<'a> {
     spec: &'a StageSpec,
     stage: &'a PlanStage,
@@ -18,7 +18,7 @@ struct Asks<'a> {
 }
 
 impl Asks<'_> {
-    /// The most units that the stage's workers run at once.
+    /// The maximum number of units that the stage's workers run at once.
     fn runs(&self, plan: &Plan) -> u64 {
         let beside = if self.stage.blocking { u64::MAX } else { self.stage.workers_min + plan.workers };
         self.stage.workers_max.min(beside)
@@ -32,7 +32,7 @@ fn warning(file: &FlowFile, plan: &Plan, resource: &ResourceSpec) -> Option<Stri
         .flat_map(|(spec, stage)| spec.needs.iter().map(move |need| Asks { spec, stage, need }))
         .filter(|asks| asks.need.resource == resource.name)
         .collect();
-    // What is held until a later stage is held by units that no worker runs, too.
+    // A need that is held until a later stage is also held by units that no worker runs.
     let first = asks.first().filter(|_| asks.iter().all(|asks| asks.need.until.is_none()))?;
     let in_flight = plan.inflight.saturating_mul(asks.iter().map(|asks| asks.need.amount).max()?);
     let name = format!("`{}` has {}", resource.name, text::counted(capacity, "token"));
@@ -61,18 +61,18 @@ fn warning(file: &FlowFile, plan: &Plan, resource: &ResourceSpec) -> Option<Stri
     Some(format!("{what} {}", advice(first, capacity)))
 }
 
-/// The most tokens that units which run can have at once.
+/// The maximum number of tokens that running units can hold at once.
 fn usable(asks: &[Asks<'_>], plan: &Plan) -> u64 {
     let (own, shared): (Vec<&Asks<'_>>, Vec<&Asks<'_>>) = asks.iter().partition(|asks| asks.stage.blocking);
     let tokens = |asks: &&Asks<'_>| asks.runs(plan).saturating_mul(asks.need.amount);
-    // The shared workers are the same for all stages; floors stand beside them.
+    // All stages share the same workers; the stages' minimums come on top.
     let threads = plan.workers + shared.iter().map(|asks| asks.stage.workers_min).sum::<u64>();
     let most = shared.iter().map(|asks| asks.need.amount).max().unwrap_or(0);
     let in_shared = shared.iter().map(tokens).fold(0, u64::saturating_add).min(threads.saturating_mul(most));
     own.iter().map(tokens).fold(in_shared, u64::saturating_add)
 }
 
-/// The change that lets the stage use all of it.
+/// The change that lets the stage use the whole resource.
 fn advice(asks: &Asks<'_>, capacity: u64) -> String {
     let name = text::printable(&asks.spec.name);
     let wanted = capacity.div_ceil(asks.need.amount);

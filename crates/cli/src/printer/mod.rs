@@ -1,17 +1,18 @@
-//! Prints what units have to say: whole, on the command's own standard output and standard error.
+//! Prints the outputs of units, each as a whole, to the command's own standard output and standard error.
 //!
 //! Stages hand outputs over and go on; one thread writes them, and it alone waits for a slow reader. So a program's time
 //! limit ends with the program, and the outputs of two units never mix. Outputs come in the order in which they are handed
 //! over, or, for units that have a [`Place`], in the order of admission.
 //!
-//! Two things can be slow, and each has its bound. Outputs that wait for the **reader** are at most a
-//! [capacity](Printer::new) of bytes, and those of the programs that run: a stage asks for [room](Printer::await_room)
-//! before it starts one, and waits. Nothing but the reader ends that wait, so it is part of no circle. Outputs that wait for
-//! their **turn** go to the disk beyond the same capacity: to make a stage wait for a unit before its own could be a circle,
-//! since it may hold what that unit needs.
+//! Outputs can wait for two reasons, and each wait has its own bound. Outputs that wait for the **reader** take at most
+//! a [capacity](Printer::new) of bytes, plus the outputs of the programs that are running: before a stage starts a
+//! program, it asks for [room](Printer::await_room), and waits. Only the reader ends that wait, so it is not part of
+//! any cycle of waits. Outputs that wait for their **turn** are written to disk beyond the same capacity. Their stage
+//! must not wait: the unit that it would wait for may need a resource that its own unit holds, and the two waits would
+//! form a cycle.
 //!
-//! When standard output has no reader any more, or cannot be written, the printer drops what would go there and says so
-//! once: the run then halts.
+//! When standard output has no reader any more, or cannot be written, the printer drops all further outputs to it and
+//! reports that once: the run then halts.
 
 mod order;
 mod spool;
@@ -47,12 +48,12 @@ pub(crate) struct Output {
     pub tag: Option<Vec<u8>>,
 }
 
-/// Why standard output takes no more.
+/// The reason why standard output takes no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Its reader has gone away, as `head` does when it has seen enough.
+    /// Its reader has closed it, as `head` does when it has seen enough.
     ReaderGone,
-    /// It cannot be written.
+    /// It cannot be written to.
     Failed(String),
 }
 
@@ -63,28 +64,28 @@ pub(crate) struct Printer {
 
 struct Shared {
     state: Mutex<State>,
-    /// Something is due, has been written, or the run ends.
+    /// Notified when an output is due or has been written, and when the run ends.
     changed: Condvar,
     capacity: u64,
-    /// Bytes written. Relaxed: it only shows that the reader reads.
+    /// The number of bytes written. Relaxed: it only shows that the reader reads.
     written: AtomicU64,
     on_trouble: OnceLock<OnTrouble>,
 }
 
-/// Is told why standard output takes no more.
+/// Called with the reason why standard output takes no more.
 type OnTrouble = Box<dyn Fn(&Trouble) + Send + Sync>;
 
 struct State {
     order: Order<Waiting>,
     due: VecDeque<Waiting>,
-    /// Of the outputs that are due, or that the thread is writing.
+    /// Bytes of the outputs that are due or being written.
     due_bytes: u64,
-    /// Of the outputs that wait for their turn, as far as they are in memory.
+    /// Bytes of the outputs that wait for their turn in memory.
     held_bytes: u64,
     spool: Spool,
     /// Whether the thread runs.
     started: bool,
-    /// Nothing more is taken.
+    /// Whether no more outputs are taken.
     ended: bool,
     trouble: Option<Trouble>,
 }
@@ -107,7 +108,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place of the next piece of this unit, which itself comes behind it from now on.
+    /// The place of the next piece of this unit; from now on the unit itself comes behind that piece.
     pub(crate) fn piece(&self) -> Arc<Self> {
         let name = self.shared.state().order.split(self.name);
         Arc::new(Self { name, shared: Arc::clone(&self.shared) })
@@ -138,7 +139,7 @@ impl Printer {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Has trouble with standard output told to `on_trouble`, once, on the thread that finds it.
+    /// Sets the function that is called once when standard output takes no more, on the thread that notices it.
     pub(crate) fn on_trouble(&self, on_trouble: impl Fn(&Trouble) + Send + Sync + 'static) {
         let first = self.shared.on_trouble.set(Box::new(on_trouble)).is_ok();
         assert!(first, "a run hears of trouble in one place");
@@ -150,12 +151,12 @@ impl Printer {
         Arc::new(Place { name, shared: Arc::clone(&self.shared) })
     }
 
-    /// Waits until outputs that are made now can be handed over: until the reader has read enough of the others. Of a stage's
-    /// time limit, it takes half at most.
+    /// Waits until outputs that are made now can be handed over, that is, until the reader has read enough of the
+    /// earlier ones. Waits for at most half of the stage's time limit.
     ///
     /// # Errors
-    /// The unit has waited too long and goes back to its queue, the flow was abandoned, or standard output takes no more. Or
-    /// there can be no thread for the printer.
+    /// The unit has waited too long and goes back to its queue, the flow was abandoned, or standard output takes no
+    /// more; or the system refuses a thread for the printer.
     pub(crate) fn await_room(&self, cx: &Cx<'_>) -> Result<(), Failure> {
         let mut state = self.shared.state();
         if !state.started {
@@ -200,12 +201,13 @@ impl Printer {
         self.shared.changed.notify_all();
     }
 
-    /// Standard output has no reader any more, as a program has found that writes there itself.
+    /// Notes that standard output has no reader any more, as a program has found that writes to it itself.
     pub(crate) fn reader_is_gone(&self) {
         self.shared.in_trouble(&Trouble::ReaderGone);
     }
 
-    /// Nothing more comes: what still waits for its turn is due, and what is handed over from now on is dropped.
+    /// Ends the outputs: those that still wait for their turn become due, and those that are handed over from now on
+    /// are dropped.
     pub(crate) fn close(&self) {
         let mut state = self.shared.state();
         let rest = state.order.rest();
@@ -215,7 +217,7 @@ impl Printer {
         self.shared.changed.notify_all();
     }
 
-    /// Whether all that is due is written by then, at most `most` from now.
+    /// Waits at most `most` for the due outputs to be written; returns whether all of them are.
     pub(crate) fn is_done_within(&self, most: Duration) -> bool {
         let end = Instant::now() + most;
         let mut state = self.shared.state();
@@ -229,7 +231,7 @@ impl Printer {
         true
     }
 
-    /// Bytes written so far: they grow as long as the reader reads.
+    /// The number of bytes written so far, which grows as long as the reader reads.
     pub(crate) fn written(&self) -> u64 {
         self.shared.written.load(Ordering::Relaxed)
     }
@@ -239,7 +241,7 @@ impl Printer {
         self.shared.state().due_bytes > 0
     }
 
-    /// Why standard output takes no more, if that is so.
+    /// The reason why standard output takes no more, if it takes no more.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.shared.state().trouble.clone()
     }
@@ -257,7 +259,7 @@ impl State {
         self.due.push_back(output);
     }
 
-    /// Makes outputs due that were held.
+    /// Makes the held outputs due.
     fn release(&mut self, held: Vec<Waiting>) {
         for output in held {
             if matches!(output.content, Content::Memory(_)) {
@@ -267,7 +269,7 @@ impl State {
         }
     }
 
-    /// The output as it waits for its turn.
+    /// The output in the form in which it waits for its turn.
     fn hold(&mut self, mut output: Output, capacity: u64) -> Waiting {
         let bytes = output.bytes();
         if self.held_bytes + bytes > capacity
@@ -281,19 +283,19 @@ impl State {
                 Err(_) => drop(self.spool.take(&stdout)),
             }
         }
-        // Where the disk has no room, memory has to do.
+        // If the disk has no room, the output stays in memory.
         self.held_bytes += bytes;
         Waiting { content: Content::Memory(output), bytes }
     }
 }
 
 impl Shared {
-    /// Held for a few instructions, and for the writing and reading of a spooled output.
+    /// The lock is held for a few instructions, and while a spooled output is written or read.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there may be room, for a moment at most.
+    /// Waits for a moment at most until there may be room.
     fn await_change(&self) {
         let state = self.state();
         if state.trouble.is_none() && state.due_bytes > self.capacity {
@@ -340,11 +342,11 @@ impl Shared {
         Ok(Output { stdout: spool.take(stdout)?, stderr: spool.take(stderr)?, tag })
     }
 
-    /// Outputs of this many bytes have been written, or could not be.
+    /// Notes that outputs of this many bytes have been written, or could not be.
     fn settle(&self, writer: &mut Writer<'_>, bytes: u64) {
         let trouble = writer.take_trouble();
         if let Some(trouble) = trouble {
-            // First: a run that finds nothing more to be written also finds why.
+            // The reason is set first, so that a run which finds nothing left to write also finds the reason.
             self.in_trouble(&trouble);
         }
         self.state().due_bytes -= bytes;

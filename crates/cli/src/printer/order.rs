@@ -1,24 +1,24 @@
-//! The order of outputs: a unit's outputs are due when no unit that comes before it in the order is in the flow any more.
+//! The order of outputs: the outputs of a unit are due when all units before it in the order have left the flow.
 //!
-//! Units come in the order of their admission, and the pieces of a unit in its place, in the order in which they were cut.
+//! Units are ordered by their admission. The pieces of a unit take its place, in the order in which they were cut.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A place in the order: the number of a unit, and then for each split the number of the piece.
 type Key = Vec<u64>;
 
-/// Units by their places, and the outputs that wait for those before them.
+/// Units by their places, and the outputs that wait for earlier units.
 #[derive(Debug)]
 pub(super) struct Order<T> {
     /// The number of the next unit.
     next: u64,
-    /// The next name of a place.
+    /// The name of the next place.
     next_name: u64,
     /// The keys of units in the flow, by the names of their places.
     keys: HashMap<u64, Key>,
     /// The keys of units in the flow. The cap on units in flight bounds their number.
     inside: BTreeSet<Key>,
-    /// Outputs that are not due, by their unit; those of one unit in the order of their arrival.
+    /// Outputs that are not due, by unit; the outputs of one unit are in the order of their arrival.
     held: BTreeMap<Key, Vec<T>>,
 }
 
@@ -27,18 +27,19 @@ impl<T> Order<T> {
         Self { next: 0, next_name: 0, keys: HashMap::new(), inside: BTreeSet::new(), held: BTreeMap::new() }
     }
 
-    /// Admits a unit; the name of its place.
+    /// Admits a unit; returns the name of its place.
     pub(super) fn enter(&mut self) -> u64 {
         let number = self.next;
         self.next += 1;
         self.insert(vec![number])
     }
 
-    /// Brings out the next piece of a unit in the flow; the name of its place. The unit itself comes behind it from now on.
+    /// Adds the next piece of a unit in the flow; returns the name of the piece's place. From now on the unit itself
+    /// comes behind the piece.
     pub(super) fn split(&mut self, name: u64) -> u64 {
         let Some(key) = self.keys.get_mut(&name) else { return self.enter() };
         self.inside.remove(key);
-        // A unit that has pieces already stands where its next one comes.
+        // A unit that has pieces already stands at the place of its next piece.
         let is_first = key.len() % 2 == 1;
         if is_first {
             key.push(0);
@@ -58,7 +59,7 @@ impl<T> Order<T> {
         name
     }
 
-    /// The unit has left the flow; the outputs that are due by that.
+    /// Notes that the unit has left the flow; returns the outputs that become due by that.
     pub(super) fn leave(&mut self, name: u64) -> Vec<T> {
         if let Some(key) = self.keys.remove(&name) {
             self.inside.remove(&key);
@@ -66,7 +67,7 @@ impl<T> Order<T> {
         self.due()
     }
 
-    /// Whether outputs of this unit have to wait for no other.
+    /// Whether outputs of this unit are due at once.
     pub(super) fn is_due(&self, name: u64) -> bool {
         self.keys.get(&name).is_none_or(|key| self.inside.first().is_none_or(|first| key <= first))
     }
@@ -77,7 +78,7 @@ impl<T> Order<T> {
         self.held.entry(key).or_default().push(output);
     }
 
-    /// All that is held, in order, whether it is due or not.
+    /// All outputs that are held, in order, whether they are due or not.
     pub(super) fn rest(&mut self) -> Vec<T> {
         std::mem::take(&mut self.held).into_values().flatten().collect()
     }

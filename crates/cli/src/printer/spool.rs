@@ -1,4 +1,4 @@
-//! Outputs that wait for their turn, on disk where memory would be too small.
+//! Outputs on disk: they wait for their turn, and memory is too small for them.
 
 use std::fs::File;
 use std::io;
@@ -6,17 +6,17 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-/// A file without a name that outputs are written to, one behind the other.
+/// A file without a name, to which outputs are written one behind the other.
 #[derive(Debug, Default)]
 pub(super) struct Spool {
     file: Option<File>,
-    /// Where the next output begins.
+    /// The offset of the next output.
     end: u64,
-    /// Outputs that have not been taken back.
+    /// The number of outputs that have not been read back.
     left: u64,
 }
 
-/// Where an output is.
+/// The place of an output in the file.
 #[derive(Debug)]
 pub(super) struct Extent {
     start: u64,
@@ -27,7 +27,7 @@ impl Spool {
     /// Writes an output to the disk.
     ///
     /// # Errors
-    /// There is no temporary folder, or no room in it.
+    /// There is no temporary folder, or it has no room.
     pub(super) fn put(&mut self, content: &[u8]) -> io::Result<Extent> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -40,10 +40,10 @@ impl Spool {
         Ok(extent)
     }
 
-    /// Reads an output back, and gives its room on the disk back.
+    /// Reads an output back, and frees its room on the disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub(super) fn take(&mut self, extent: &Extent) -> io::Result<Vec<u8>> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let mut content = vec![0; extent.len];
@@ -53,7 +53,7 @@ impl Spool {
             self.end = 0;
             file.set_len(0)?;
         } else {
-            // Where a file system makes no holes, the room comes back with the last output.
+            // If the file system cannot make holes, the room is freed with the last output.
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             let _ = fallocate(file, hole, extent.start, extent.len as u64);
         }

@@ -1,4 +1,4 @@
-//! Outputs on their way into the streams: small ones together, with their tags.
+//! Writes outputs to the streams: small ones together, and lines with their tags.
 
 use std::sync::atomic::AtomicU64;
 use std::{io, mem};
@@ -6,13 +6,13 @@ use std::{io, mem};
 use super::stream::Stream;
 use super::{Output, Trouble};
 
-/// Small outputs are written together, up to this size.
+/// Small outputs are written together up to this size.
 const PIECE: usize = 64 << 10;
 
-/// The streams, and what is not written to standard output yet.
+/// The streams, and the bytes that are not written to standard output yet.
 pub(super) struct Writer<'a> {
     stdout: Option<Stream<'a>>,
-    /// There is nowhere to report to that standard error takes no more.
+    /// If standard error takes no more, that cannot be reported anywhere.
     stderr: Option<Stream<'a>>,
     piece: Vec<u8>,
     trouble: Option<Trouble>,
@@ -30,7 +30,7 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// Writes an output, or keeps it with others until [`flush`](Self::flush).
+    /// Writes an output, or keeps it together with others until [`flush`](Self::flush).
     pub(super) fn write(&mut self, output: &Output) {
         let tag = output.tag.as_deref();
         put(&mut self.piece, &output.stdout, tag, |piece| {
@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes what is kept.
+    /// Writes the outputs that are kept.
     pub(super) fn flush(&mut self) {
         if let Err(error) = write_all(&mut self.stdout, &self.piece) {
             self.fails(&error);
@@ -59,13 +59,13 @@ impl<'a> Writer<'a> {
         self.piece.is_empty()
     }
 
-    /// Gives standard output up.
+    /// Gives up on standard output.
     pub(super) fn fails(&mut self, error: &io::Error) {
         self.stdout = None;
         self.trouble = trouble_of(error);
     }
 
-    /// Why standard output was given up, the first time that this is asked after it was.
+    /// The reason why standard output was given up; only the first call after that returns it.
     pub(super) fn take_trouble(&mut self) -> Option<Trouble> {
         self.trouble.take()
     }
@@ -78,7 +78,7 @@ fn trouble_of(error: &io::Error) -> Option<Trouble> {
     })
 }
 
-/// Writes to a stream, which an error closes.
+/// Writes to a stream; an error closes the stream.
 fn write_all(stream: &mut Option<Stream<'_>>, content: &[u8]) -> io::Result<()> {
     let written = stream.as_mut().map_or(Ok(()), |stream| stream.write_all(content));
     if written.is_err() {
@@ -87,7 +87,7 @@ fn write_all(stream: &mut Option<Stream<'_>>, content: &[u8]) -> io::Result<()> 
     written
 }
 
-/// Adds content to a piece, each line behind the tag and a tab if there is one, and has the piece written when it is full.
+/// Adds content to a piece, each line behind the tag and a tab if there is one, and writes the piece when it is full.
 fn put(piece: &mut Vec<u8>, content: &[u8], tag: Option<&[u8]>, mut write: impl FnMut(&[u8])) {
     let mut add = |piece: &mut Vec<u8>, content: &[u8]| {
         if piece.len() + content.len() > PIECE {

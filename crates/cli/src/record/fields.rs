@@ -1,4 +1,4 @@
-//! The fields of a unit, for templates, and its text as others may see it.
+//! The fields of a unit, for templates, and its text in the form that others may see.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::web_url;
 const INDEX_NAME: &[u8] = b"index.html";
 
 impl Record {
-    /// The server of the line when that is a URL; while redirects are followed, the one that is asked next.
+    /// The server of the line if that is a URL; while redirects are followed, the server of the next request.
     fn server(&self) -> Option<String> {
         #[cfg(feature = "http")]
         if let Some(hop) = &self.rare.hop {
@@ -104,13 +104,13 @@ impl Fields for Record {
                 Some(copy) => copy.field(field),
                 None => self.parent.as_ref()?.field(&Field::Copy(stage.clone(), field.clone())),
             },
-            // The same for every unit of a run: filled in before it starts.
+            // These fields are the same for every unit of a run, and are filled in before the run starts.
             Field::Input | Field::Param(_) => None,
         }
     }
 }
 
-/// A path whose last component is a unit's name.
+/// A path, or the path of a URL, whose last component is a unit's name.
 struct NamePath<'a> {
     path: &'a [u8],
     url: bool,
@@ -141,7 +141,7 @@ fn trim_slashes(path: &[u8]) -> &[u8] {
     &path[..end]
 }
 
-/// A name's stem and its extension without the dot; a dot at the start does not begin an extension.
+/// The stem of a name, and its extension without the dot; a dot at the start does not begin an extension.
 fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
     match name.iter().rposition(|byte| *byte == b'.') {
         None | Some(0) => (name, b""),

@@ -1,4 +1,4 @@
-//! Units that are several items: those of a source with groups, and gathered ones.
+//! Units of several items: groups that a source gives, and gathered units.
 
 use super::{Origin, Record};
 
@@ -18,7 +18,7 @@ impl Record {
         matches!(self.origin, Origin::Block(_)).then_some(&*self.text)
     }
 
-    /// The items of a group that the source gave.
+    /// The items of a group given by the source.
     fn source_items(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let (between, text) = match self.origin {
             Origin::Group => (0, &*self.text),

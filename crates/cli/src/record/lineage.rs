@@ -1,4 +1,4 @@
-//! Units that come from units: pieces, copies and groups, and the dead letters that are retried with them.
+//! Units made from other units: pieces, copies and groups, and the dead letters that are retried with them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,28 +16,29 @@ use crate::payload::Payload;
 /// The progress of the pieces of a unit.
 #[derive(Debug, Default)]
 pub(crate) struct PiecesSoFar {
-    /// The number of the last piece that was brought out.
+    /// The number of the last piece that was produced.
     pub last: AtomicU64,
-    /// The unit itself, a piece, or a piece of one has a dead letter.
+    /// Whether the unit itself, a piece of it, or a piece of a piece has a dead letter.
     pub any_letter: AtomicBool,
 }
 
 /// The text that identifies a piece.
 pub(crate) enum PieceText {
-    /// None of its own.
+    /// The piece has no text of its own.
     None,
     /// A line.
     Line(Bytes),
     /// The path of a file in an archive.
     Member(Vec<u8>),
-    /// That of the unit, of which it is a copy for this stage.
+    /// The unit's text: the piece is a copy of the unit for this stage.
     Copy(Arc<str>),
 }
 
-/// The unit that others are pieces of, without its payload.
+/// The unit of which other units are pieces, without its payload.
 ///
-/// One worker makes pieces while others drop them, and each of these counts a reference. So the pieces of a unit share it in
-/// [groups](Self::apart) with a count of their own, or the cores would pass one count to and fro for every piece.
+/// One worker makes pieces while others drop them, and each piece holds a counted reference to its unit. So the pieces
+/// share the unit in [groups](Self::apart), each group with its own count; with a single count, its cache line would
+/// move between cores for every piece.
 #[derive(Debug, Clone)]
 pub(crate) struct Parent(Arc<Shared>);
 
@@ -52,7 +53,7 @@ impl Parent {
         Self(Arc::new(Shared { unit }))
     }
 
-    /// The same unit, with a count of its own.
+    /// The same unit, with a reference count of its own.
     pub(crate) fn apart(&self) -> Self {
         Self::of(Arc::clone(&self.0.unit))
     }
@@ -66,21 +67,21 @@ impl Deref for Parent {
     }
 }
 
-/// The pieces that a retry wants of a unit, in the order of the [ways](Record::parts) to them from there.
+/// The pieces of a unit that a retry runs, in the order of the [ways](Record::parts) from the unit to them.
 pub(crate) type Wanted = [WantedPiece];
 
-/// A piece that a retry wants.
+/// A piece that a retry runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WantedPiece {
-    /// The way to it.
+    /// The way from the unit to the piece.
     pub parts: Vec<u64>,
     /// Its dead letter.
     pub letter: usize,
-    /// The number of the last piece that an earlier run has brought out of it.
+    /// The number of the last piece that an earlier run has made from this piece.
     pub passed: u64,
 }
 
-/// A copy that keeps no block of other units' lines in memory.
+/// A copy that keeps no block with lines of other units in memory.
 fn own(text: &Bytes) -> Bytes {
     Bytes::copy_from_slice(text)
 }
@@ -90,12 +91,12 @@ impl Record {
     pub(crate) fn as_parent(&self) -> Parent {
         let mut bare = self.but_payload();
         bare.rare.forget_wanted();
-        // The permissions are asked for once, and not for each piece.
+        // The permissions are determined once here, not again for each piece.
         bare.mode = self.mode.or_else(|| Some(self.own_file()?.st_mode));
         Parent::of(Arc::new(bare))
     }
 
-    /// All of it but its payload.
+    /// The whole unit except its payload.
     fn but_payload(&self) -> Self {
         let Self { text, rel_at, root, origin, size, mode, json, filtered, done_by, place, parent, .. } = self;
         Self {
@@ -131,16 +132,16 @@ impl Record {
         };
         let mut rare = Rare::default();
         if copy.is_some() {
-            // Of a copy, what was found out about the unit stays true.
+            // The facts found out about the unit are true of a copy as well.
             (rare.copy, rare.blake3, rare.sha256) = (copy, parent.rare.blake3, parent.rare.sha256);
         }
-        // The content may not be for all to read, as that of its parent.
+        // The content may be private, as the content of its parent is.
         let (level, mode) = (parent.level + 1, parent.mode);
         let parent = Some(parent.clone());
         Self { text, origin, parent, part, level, mode, rare, ..Self::default() }
     }
 
-    /// The stage that it is a copy for.
+    /// The stage for which this unit is a copy.
     pub(crate) fn copied_for(&self) -> Option<&Arc<str>> {
         self.rare.copy.as_ref()
     }
@@ -152,7 +153,7 @@ impl Record {
         bare
     }
 
-    /// This unit without its payload and fields: what it was, for its dead letter.
+    /// This unit without its payload and fields: its identity, for its dead letter.
     pub(crate) fn bare(&self) -> Self {
         let Self { rel_at, origin, part, level, .. } = *self;
         let mut rare = Rare::default();
@@ -164,19 +165,19 @@ impl Record {
         Self { text, rel_at, origin, parent, part, level, rare, ..Self::default() }
     }
 
-    /// A group without members, for units of which `first` is one. If they are pieces `of_family`, it stands for the unit
-    /// that they were split from.
+    /// A group without members, for `first` and other units. If they are pieces `of_family`, the group stands for the
+    /// unit from which they were split.
     pub(crate) fn of_group(first: &Self, of_family: bool, key: Option<Vec<u8>>) -> Self {
         let text = key.clone().unwrap_or_default().into();
         let group = |record: Self| {
-            // A group of pieces of a group keeps the members of that one.
+            // A group of pieces of another group keeps the members of that other group.
             let group = record.group.as_ref().map_or_else(|| Group::new(key), |whole| whole.of_pieces());
-            // What was done to the unit that it stands for was not done to it.
+            // Changes made to the unit that the group stands for were not made to the group.
             Self { group: Some(Box::new(group)), done_by: 0, filtered: false, ..record }
         };
         let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
         match (&first.parent, of_family) {
-            // It is the whole unit again, whatever had been brought out of it.
+            // The group is the whole unit again, however many pieces had been made from it.
             (Some(parent), true) => {
                 let mut whole = group(Self { size: None, ..Self::clone(parent) });
                 (whole.rare.pieces, whole.rare.passed) = (None, 0);
@@ -200,7 +201,7 @@ impl Record {
         self.mode = Self::common_mode(self.mode, member);
     }
 
-    /// The permissions that a member leaves of those which the members before it have.
+    /// The permissions that remain of those of the previous members when this member is added.
     pub(crate) fn common_mode(before: Option<u32>, member: &Self) -> Option<u32> {
         let theirs = member.mode.or_else(|| Some(member.own_file()?.st_mode));
         match (before, theirs) {
@@ -209,18 +210,18 @@ impl Record {
         }
     }
 
-    /// A group of units that are no pieces.
+    /// A group of units that are not pieces.
     pub(crate) fn of_tally(group: Group, mode: Option<u32>) -> Self {
         let text = group.key().unwrap_or_default().to_vec().into();
         Self { text, origin: Origin::Gathered, group: Some(Box::new(group)), mode, ..Self::default() }
     }
 
-    /// Whether it is a piece of another unit.
+    /// Whether this unit is a piece of another one.
     pub(crate) fn is_piece(&self) -> bool {
         self.parent.is_some()
     }
 
-    /// The units that it was gathered from.
+    /// The units from which this one was gathered.
     pub(crate) fn group(&self) -> Option<&Group> {
         self.group.as_deref()
     }
@@ -229,49 +230,49 @@ impl Record {
         self.group.as_deref_mut()
     }
 
-    /// Whether it is a group that stands for no other unit.
+    /// Whether this unit is a group that stands for no other unit.
     pub(crate) fn is_gathered(&self) -> bool {
         self.origin == Origin::Gathered
     }
 
-    /// The group that it is, or is a piece of, if that stands for no other unit.
+    /// The group that this unit is, or of which it is a piece, if that group stands for no other unit.
     pub(crate) fn gathered_whole(&self) -> Option<&Self> {
         self.line_of_descent().find(|record| record.is_gathered())
     }
 
-    /// The dead letters that need not be retried any more once it is retired. That of a unit which was split stays until all
-    /// of it has ended.
+    /// The dead letters that need no further retry once this unit is retired. The letter of a unit that was split stays
+    /// until all pieces have ended.
     pub(crate) fn settled_letters(&self) -> impl Iterator<Item = usize> {
         let stands_for_another = self.group.is_some() && !self.is_gathered();
         self.letters().filter(move |letter| !stands_for_another || Some(*letter) != self.rare.letter)
     }
 
-    /// The dead letters that are retried with it.
+    /// The dead letters that are retried with this unit.
     pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
         self.rare.letter.into_iter().chain(self.group.iter().flat_map(|group| group.letters()))
     }
 
-    /// Its number among the pieces of the unit that it was split from, from 1; 0: it was not.
+    /// Its number among the pieces of the unit from which it was split, from 1; 0 if it was not split from any.
     pub(crate) fn part(&self) -> u64 {
         self.part
     }
 
-    /// The unit that the source gave, which this one is or is a piece of.
+    /// The source's unit: the one that this unit is, or of which it is a piece.
     pub(crate) fn whole(&self) -> &Self {
         self.line_of_descent().last().unwrap_or(self)
     }
 
-    /// The unit, the one that it is a piece of, and so on.
+    /// The unit itself, then the one of which it is a piece, and so on.
     fn line_of_descent(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |record| record.parent.as_deref())
     }
 
-    /// The number of splits that have led to it.
+    /// The number of splits that have led to this unit.
     pub(crate) fn level(&self) -> u32 {
         self.level
     }
 
-    /// Whether the field is the path of a file that a source has named, and not data in which something else has a part.
+    /// Whether the field is the path of a file named by the source alone, without data from elsewhere.
     pub(crate) fn is_own_path(&self, field: &Field) -> bool {
         match (field, &self.parent) {
             (Field::Path | Field::Dir, None) => true,
@@ -289,21 +290,21 @@ impl Record {
         parts
     }
 
-    /// The number of the last piece that it has brought out, in this run or an earlier one.
+    /// The number of the last piece made from this unit, in this run or an earlier one.
     pub(crate) fn brought_out(&self) -> Option<u64> {
-        // Relaxed: the stage that counts them has handed the unit over since.
+        // Relaxed: the stage that counts the pieces has handed the unit over since then.
         self.rare.pieces.as_ref().map(|pieces| pieces.last.load(Ordering::Relaxed).max(self.rare.passed))
     }
 
-    /// Notes that it has a dead letter, for the groups that lack it.
+    /// Notes that this unit has a dead letter, for the groups that lack it.
     pub(crate) fn note_letter(&self) {
         for unit in self.line_of_descent() {
-            // Relaxed: the engine orders the end of a piece before that of the group which lacks it.
+            // Relaxed: the engine orders the end of a piece before the end of the group that lacks it.
             unit.rare.pieces.iter().for_each(|pieces| pieces.any_letter.store(true, Ordering::Relaxed));
         }
     }
 
-    /// Whether it stands for a unit that has a dead letter, or of whose pieces one has.
+    /// Whether this group stands for a unit that has a dead letter itself, or has a piece with one.
     pub(crate) fn lacks_a_piece_with_a_letter(&self) -> bool {
         // Relaxed: see `note_letter`.
         let pieces = self.group.as_ref().and_then(|group| group.pieces());

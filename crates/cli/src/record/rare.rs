@@ -1,4 +1,5 @@
-//! The facts that few units have. They lie apart, so that the others are small: a unit is moved several times on its way.
+//! The facts that only few units have. They are stored apart to keep the other units small, since a unit is moved
+//! several times on its way.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,38 +8,38 @@ use super::lineage::{PiecesSoFar, Wanted};
 #[cfg(feature = "http")]
 use crate::ops::Hop;
 
-/// The [`RareFacts`] of a unit, in memory of their own once there are any. Reading them needs none.
+/// The [`RareFacts`] of a unit, allocated once there is a fact. Reading them allocates nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rare(Option<Box<RareFacts>>);
 
-/// The facts that few units have.
+/// The facts that only few units have.
 #[derive(Debug, Clone)]
 pub(crate) struct RareFacts {
     /// Set by a `blake3` stage.
     pub blake3: Option<[u8; 32]>,
     /// Set by a `sha256` stage.
     pub sha256: Option<[u8; 32]>,
-    /// The fields that `set` stages have set, by name; few.
+    /// The fields that `set` stages have set, by name. There are few of them.
     pub(super) set: Vec<(String, Vec<u8>)>,
-    /// Where redirects have led a request that is not done yet.
+    /// The URL to which redirects have led a request that is not done yet.
     #[cfg(feature = "http")]
     pub hop: Option<Box<Hop>>,
-    /// The stage that it is a copy for.
+    /// The stage for which this unit is a copy.
     pub(super) copy: Option<Arc<str>>,
-    /// Which of the dead letters that are retried it is of.
+    /// The number of the retried dead letter that this unit comes from.
     pub letter: Option<usize>,
-    /// The progress of its pieces, once it is being split.
+    /// The progress of the unit's pieces, once it is being split.
     pub pieces: Option<Arc<PiecesSoFar>>,
-    /// In a retry: the number of the last piece that an earlier run has brought out.
+    /// In a retry: the number of the last piece that an earlier run has made from this unit.
     pub passed: u64,
-    /// The pieces that a retry wants of it; `None`: all.
+    /// The pieces that a retry runs; `None`: all.
     pub wanted: Option<Arc<Wanted>>,
-    /// Why the source could not produce this unit, which then is to be given up on in the first stage.
+    /// Why the source could not produce this unit, which the first stage then gives up on.
     pub fault: Option<String>,
 }
 
 impl RareFacts {
-    /// Those of most units.
+    /// The facts of most units: none.
     const NONE: Self = Self {
         blake3: None,
         sha256: None,
@@ -55,7 +56,7 @@ impl RareFacts {
 }
 
 impl RareFacts {
-    /// The bytes of its words.
+    /// The number of bytes of the unit's words.
     pub(super) fn bytes(&self) -> usize {
         let set: usize = self.set.iter().map(|(name, value)| name.len() + value.len()).sum();
         set + self.fault.as_ref().map_or(0, String::len)
@@ -63,12 +64,12 @@ impl RareFacts {
 }
 
 impl Rare {
-    /// Whether there are any.
+    /// Whether the unit has rare facts.
     pub(super) fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Forgets where redirects have led.
+    /// Forgets the URL to which redirects have led.
     #[cfg(feature = "http")]
     pub(crate) fn forget_hop(&mut self) {
         if let Some(facts) = &mut self.0 {
@@ -76,7 +77,7 @@ impl Rare {
         }
     }
 
-    /// Forgets what a retry wants of the unit.
+    /// Forgets the pieces that a retry runs.
     pub(super) fn forget_wanted(&mut self) {
         if let Some(facts) = &mut self.0 {
             facts.wanted = None;

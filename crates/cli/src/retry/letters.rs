@@ -1,7 +1,8 @@
-//! A file of dead letters, read to run their units again.
+//! Reads a file of dead letters in order to run their units again.
 //!
-//! The file is read three times, line by line, so that any number of letters takes the same memory: to check all of it
-//! before anything runs, as the source of the retry, and, for what the retry did not come to, to keep the rest.
+//! The file is read three times, line by line, so that the memory does not depend on the number of letters: once to
+//! check the whole file before anything runs, once as the source of the retry, and once to keep the letters that the
+//! retry did not reach.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -33,7 +34,7 @@ pub(crate) enum LettersError {
         /// The operating system's reason.
         error: io::Error,
     },
-    /// A run still adds letters to it, or another retry runs its units.
+    /// A run still adds letters to the file, or another retry runs its units.
     #[error(
         "{} is in use by a run or another retry that has not ended: retry it when that is over, if there are letters left",
         shown::path(path)
@@ -42,7 +43,7 @@ pub(crate) enum LettersError {
         /// The file.
         path: PathBuf,
     },
-    /// A line is no dead letter.
+    /// A line is not a dead letter.
     #[error(
         "{}:{line} is not a dead letter that can be retried: {reason}; take the line out to retry the others",
         shown::path(path)
@@ -68,7 +69,7 @@ pub(crate) enum LettersError {
     },
 }
 
-/// One line, as far as a retry needs it.
+/// The members of one line that a retry needs.
 #[derive(Debug, Deserialize)]
 struct Letter {
     run: String,
@@ -98,7 +99,7 @@ struct Letter {
 /// A unit to run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Again {
-    /// Which letter it is, from 0.
+    /// The number of its letter, from 0.
     pub letter: usize,
     /// The path or line.
     pub text: Vec<u8>,
@@ -106,27 +107,28 @@ pub(crate) struct Again {
     pub is_group: bool,
     /// For a file of a walk: where in its path the part below the walked folder starts.
     pub rel_from: Option<usize>,
-    /// The pieces of the unit that are to run again, in order and each with its letter; none: the unit is itself.
+    /// The pieces of the unit that are to run again, in order and each with its letter; if there are none, the unit
+    /// itself is.
     pub wanted: Vec<WantedPiece>,
-    /// The number of the last piece that an earlier run has brought out of the unit.
+    /// The number of the last piece that an earlier run has made from the unit.
     pub after: u64,
 }
 
-/// Letters that can be retried: at least one, and all of one run and its retries.
+/// Letters that can be retried: at least one, and all from one run and its retries.
 #[derive(Debug)]
 pub(crate) struct Letters {
-    /// Open for as long as the letters are retried. Its lock keeps other retries from running the same units; it ends with the
-    /// process, however that ends.
+    /// The file, open for as long as the letters are retried. Its lock keeps other retries from running the same units;
+    /// the lock ends with the process, however that ends.
     lock: File,
     source: File,
     rest: File,
     count: usize,
-    /// Letters of what the source could not give.
+    /// The number of letters about things that the source could not read.
     faults: usize,
     runs: Vec<String>,
     origin: Origin,
     done: Arc<[AtomicBool]>,
-    /// Letters of pieces whose unit could not be split as far as them.
+    /// The letters of pieces that could not be found because their unit could not be split far enough.
     missed: Arc<[AtomicBool]>,
 }
 
@@ -139,7 +141,7 @@ impl Letters {
         Self::read(path, true)
     }
 
-    /// The same for a file that this process keeps others from.
+    /// The same for a file that this process has locked.
     ///
     /// # Errors
     /// [`LettersError`].
@@ -182,45 +184,45 @@ impl Letters {
         Ok(first.map(|origin| Self { lock, source, rest, count, faults, runs, origin, done, missed }))
     }
 
-    /// The file, which stays locked for as long as the letters are there.
+    /// The file, which stays locked for as long as this value lives.
     pub(crate) fn locked(&self) -> &File {
         &self.lock
     }
 
-    /// How many letters there are.
+    /// The number of letters.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// How many units there are to run again.
+    /// The number of units to run again.
     pub(crate) fn units(&self) -> usize {
         self.count - self.faults
     }
 
-    /// How many letters are of what a source could not give, such as a folder that could not be read: of these there is
-    /// no unit.
+    /// The number of letters about things that the source could not read, such as a folder; they have no unit.
     pub(crate) fn faults(&self) -> usize {
         self.faults
     }
 
-    /// The runs that the letters are of.
+    /// The runs from which the letters come.
     pub(crate) fn runs(&self) -> &[String] {
         &self.runs
     }
 
-    /// The run that the letters are of.
+    /// The run from which the letters come.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The units, once, in the order in which their runs have admitted them. If they are to be `whole`, a letter of a piece stands for its whole unit, and a unit comes once
-    /// for all its letters: one of them stays until it has ended, the others have nothing to add.
+    /// Returns the units in the order of their admission, for one pass. With `whole`, a letter of a piece stands for
+    /// its whole unit, and a unit comes once for all its letters: one of these letters stays until the unit has ended,
+    /// and the others are settled at once.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The errors of the system.
     pub(crate) fn source(&self, whole: bool) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
         let lines = lines(self.source.try_clone()?).enumerate();
-        // All lines were read and understood before.
+        // All lines were read and parsed before.
         let done = self.marker();
         let runs = self.runs.clone();
         let units = lines.filter_map(move |(index, (_, line))| {
@@ -238,31 +240,33 @@ impl Letters {
         .flatten())
     }
 
-    /// Says of a letter that its unit was retired, or has died again; whether nothing has said so before.
+    /// Marks a letter because its unit was retired or has died again; returns whether it was not marked before.
     pub(crate) fn mark(&self, letter: usize) -> bool {
-        // Relaxed: the count of the letters left orders it.
+        // Relaxed: the count of the remaining letters orders it.
         self.done.get(letter).is_some_and(|done| !done.swap(true, Ordering::Relaxed))
     }
 
-    /// Says of each letter that its unit was retired, or has died again.
+    /// Marks each letter because its unit was retired or has died again.
     pub(crate) fn marker(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let done = Arc::clone(&self.done);
         // Relaxed: the flow's end, which comes before `rest`, orders it.
         move |letter| done[letter].store(true, Ordering::Relaxed)
     }
 
-    /// Says of a letter that its piece could not be found, because the unit that has it has died: the letter stays.
+    /// Marks a letter whose piece could not be found because the unit that contains the piece has died: the letter
+    /// stays.
     pub(crate) fn missing(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let missed = Arc::clone(&self.missed);
         // Relaxed: the flow's end, which comes before `rest`, orders it.
         move |letter| missed[letter].store(true, Ordering::Relaxed)
     }
 
-    /// The lines that are still worth keeping, once, each without its [`head`]: those of what the source could not give, of pieces that were not found and,
-    /// unless the retry is `complete`, those whose units were not run to an end.
+    /// Returns the lines that must be kept, each without its [`head`], for one pass: the letters about things that the
+    /// source could not read, those of pieces that were not found and, unless the retry is `complete`, those whose
+    /// units were not run to an end.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The errors of the system.
     pub(crate) fn rest(&self, complete: bool) -> io::Result<impl Iterator<Item = Vec<u8>>> {
         let lines = lines(self.rest.try_clone()?).enumerate();
         Ok(lines.filter_map(move |(index, (_, line))| {
@@ -277,12 +281,12 @@ impl Letters {
     }
 }
 
-/// Whether a file of letters is there, and no process works on it.
+/// Whether a file of letters exists, and no process works on it.
 pub(super) fn is_left(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| is_locked_alone(&file, path).unwrap_or(false))
 }
 
-/// Locks a file of letters. `false`: another process has it, or has had it and put another file in its place.
+/// Locks a file of letters. `false`: another process has locked it, or had locked it and put another file in its place.
 fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
     // Where the file system has no locks, retries cannot be told apart.
     if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
@@ -295,8 +299,8 @@ fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
 /// The number of letters among which pieces of one unit are found, so that the unit is opened once for all of them.
 const TOGETHER: usize = 1 << 16;
 
-/// Units in the order of their keys, if none comes more than [`TOGETHER`] places too late: letters are written as units fail,
-/// and those that were in flight together may have failed in any order.
+/// Returns the units in the order of their keys, if no unit comes more than [`TOGETHER`] places too late: letters are
+/// written as units fail, and units that were in flight together may have failed in any order.
 fn in_order<K: Ord>(units: impl Iterator<Item = (K, Again)>) -> impl Iterator<Item = Again> {
     let mut units = units.fuse();
     let mut waiting = BTreeMap::new();
@@ -334,14 +338,14 @@ fn by_unit(letters: Vec<Again>) -> Vec<Again> {
     units
 }
 
-/// The units of these letters, each whole and once. Several units may have the same text: there are as many as letters of
-/// whole ones, or as letters of the same piece.
+/// The units of these letters, each whole and once. Several units may have the same text: their number is that of the
+/// letters of whole units, or of the letters of the same piece.
 fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Vec<Again> {
     #[derive(Default)]
     struct Alike {
         whole: usize,
         pieces: HashMap<Vec<u64>, usize>,
-        /// Letters of pieces for which no unit has come.
+        /// The letters of pieces whose unit has not come.
         spare: Vec<Again>,
     }
     let mut units = Vec::new();
@@ -370,24 +374,24 @@ fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Ve
     units.into_iter().map(|letter| Again { wanted: Vec::new(), after: 0, ..letter }).collect()
 }
 
-/// The lines of a file with their numbers, from 1, except blank ones: a run leaves a blank line where it could not take back
-/// a part of a letter.
+/// The lines of a file with their numbers, from 1, except blank ones: a run leaves a blank line where it could not
+/// truncate a part of a letter.
 fn lines(file: File) -> impl Iterator<Item = (usize, io::Result<Vec<u8>>)> {
     let lines = (1..).zip(BufReader::new(file).split(b'\n'));
     lines.filter(|(_, line)| !line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()))
 }
 
-/// How a letter of that run begins.
+/// The beginning of a letter of that run.
 pub(crate) fn head(run: &str, started: u64) -> String {
     format!("{{\"run\":{},\"started\":{started},", serde_json::Value::from(run))
 }
 
-/// A letter without its head; its members may be in another order if another program has written it.
+/// A letter without its head; if another program has written the letter, its members may be in another order.
 fn without_head(line: &[u8], letter: &Letter) -> Vec<u8> {
     if let Some(rest) = line.strip_prefix(head(&letter.run, letter.started).as_bytes()) {
         return rest.to_owned();
     }
-    // Values stay the text that they are: as a letter is read, those of unknown members are not looked into.
+    // The values stay unparsed text, as values of unknown members do when a letter is read.
     let members: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(line);
     let mut members = members.expect("a letter is an object of JSON");
     members.remove("run");

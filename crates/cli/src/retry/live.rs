@@ -1,13 +1,14 @@
-//! Dead letters run again by the run that wrote them, while it goes on.
+//! Runs dead letters again in the run that wrote them, while it goes on.
 //!
-//! The letters so far are [set apart](DeadLetters::set_apart) in a file of their own, and a thread sends their units into the flow
-//! beside its source: a *round*. Units that die again have letters in the run's file, as any unit. With the last of its units a
-//! round has ended, and its file is removed. When the run is over before that, letters whose units were not run to an end go back
-//! into the run's file. So each unit has one letter or none. If the process is killed, the files of rounds that had not ended stay,
-//! for `millstream retry`: a unit may then run once more than it had to, and none is lost.
+//! The letters so far are [set apart](DeadLetters::set_apart) in a file of their own, and a thread sends their units
+//! into the flow beside its source: a *round*. Units that die again get letters in the run's file, as any unit does. A
+//! round ends with the last of its units, and its file is then removed. If the run is over before that, letters whose
+//! units were not run to an end go back into the run's file. So each unit has one letter or none. If the process is
+//! killed, the files of unfinished rounds stay, for `millstream retry`: a unit may then run once more than necessary,
+//! but none is lost.
 //!
-//! To start over, a unit must not be known to the flow from before. A flow that splits or gathers units, or drops those whose text
-//! it has seen, runs its letters again when it is over.
+//! A unit can start over only if the flow has kept nothing of its first pass. The letters of a flow that splits or
+//! gathers units, or that drops units whose text it has seen, can be run again only when the flow is over.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -33,8 +34,8 @@ use crate::serve::Say;
 use crate::shell_word::quoted;
 use crate::source;
 
-/// The time for which a request waits until the letters are set apart. A rename takes no time; a file system that does not
-/// answer must not hold up other requests.
+/// The time for which a request waits until the letters are set apart. A rename is quick, but a file system that does
+/// not answer must not hold up other requests.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Marks a letter, by its number in its file.
@@ -87,7 +88,7 @@ pub(crate) fn refusal(file: &FlowFile) -> Option<String> {
     })
 }
 
-/// The parts of a run that its letters need to be run again.
+/// The parts of a run that are needed to run its letters again.
 pub(crate) struct Parts {
     pub(crate) file: FlowFile,
     pub(crate) inputs: Vec<OsString>,
@@ -107,9 +108,10 @@ struct Inner {
     parts: Parts,
     refusal: Option<String>,
     gate: OnceLock<Submitter<Record, Record>>,
-    /// A thread sends units.
+    /// Whether a thread sends units.
     busy: AtomicBool,
-    /// Letters that were set apart, letters of them that are in the run's file again, and units that were sent.
+    /// The numbers of letters that were set apart, of those that are in the run's file again, and of units that were
+    /// sent.
     taken: AtomicU64,
     kept: AtomicU64,
     sent: AtomicU64,
@@ -124,30 +126,30 @@ struct State {
     is_over: bool,
 }
 
-/// The letters that were set apart at once.
+/// The letters that were set apart together.
 struct Round {
     letters: Letters,
     apart: Apart,
-    /// Every unit was sent.
+    /// Whether every unit was sent.
     is_sent: AtomicBool,
-    /// Units that have not ended, and one more until every unit is sent.
+    /// The number of units that have not ended, plus one until every unit is sent.
     left: AtomicUsize,
 }
 
 impl Round {
-    /// Counts one as ended; whether it was the last.
+    /// Counts one unit as ended; returns whether it was the last.
     fn ends_one(&self) -> bool {
         // Acquire and release: the last one sees the marks of all others.
         self.left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
 
-/// The letters that can be run again, as a page shows them.
+/// The state of the letters that can be run again, as a page shows it.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Facts {
-    /// Letters in the file.
+    /// The number of letters in the file.
     pub(crate) letters: u64,
-    /// Letters that were run again.
+    /// The number of letters that were run again.
     pub(crate) again: u64,
     /// The command that runs them again when the run is over.
     pub(crate) command: String,
@@ -158,19 +160,20 @@ pub(crate) struct Facts {
 /// The fate of the letters that were run again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RanAgain {
-    /// Letters that were run again.
+    /// The number of letters that were run again.
     pub(crate) taken: u64,
-    /// Those of them whose units were not run to an end, and which are in the run's file again.
+    /// The number of those whose units were not run to an end, and which are in the run's file again.
     pub(crate) kept: u64,
 }
 
 impl RanAgain {
-    /// The number of letters whose units came in again and ran to an end.
+    /// The number of letters whose units ran again, to an end.
     pub(crate) fn ran(self) -> u64 {
         self.taken.saturating_sub(self.kept)
     }
 
-    /// The number of dead units, of the number that died: a unit that ran again has died once more or is alive.
+    /// The number of dead units, from the number of deaths: a unit that ran again has either died once more or is
+    /// alive.
     pub(crate) fn still_dead(self, died: u64) -> u64 {
         (died + self.kept).saturating_sub(self.taken)
     }
@@ -197,18 +200,18 @@ impl Readmission {
         }))
     }
 
-    /// The flow has started, and takes units here.
+    /// Notes that the flow has started, and takes units here.
     pub(crate) fn open(&self, gate: Submitter<Record, Record>) {
         let _ = self.0.gate.set(gate);
     }
 
-    /// Units that have come in beside the source.
+    /// The number of units that have come in beside the source.
     pub(crate) fn sent(&self) -> u64 {
         // Relaxed: a number to be shown.
         self.0.sent.load(Ordering::Relaxed)
     }
 
-    /// The letters as they are now, in a run that is in this phase.
+    /// The current state of the letters, in a run that is in this phase.
     pub(crate) fn facts(&self, phase: Phase) -> Facts {
         let inner = &*self.0;
         let closed = || (phase != Phase::Running).then(|| "The run admits no more units".to_owned());
@@ -221,7 +224,7 @@ impl Readmission {
         }
     }
 
-    /// Begins to run the units of all letters again; the answer says how many there are.
+    /// Begins to run the units of all letters again; the answer says how many units there are.
     ///
     /// # Errors
     /// The letters stay as they are, for the reason given.
@@ -240,7 +243,7 @@ impl Readmission {
             drop(state);
             return later("the run admits no more units");
         }
-        // Acquire and release: a thread that has ended is not met by the next one.
+        // Acquire and release: everything that a thread did happens before the next thread starts.
         if inner.busy.swap(true, Ordering::AcqRel) {
             return Err("dead letters are being run again already".to_owned());
         }
@@ -275,8 +278,8 @@ impl Readmission {
         }
     }
 
-    /// The flow is over; `complete`: every unit that it took has left it. Letters whose units were not run to an end go back into the
-    /// run's file.
+    /// Ends the rounds because the flow is over; `complete` says whether every unit that it took has left it. Letters
+    /// whose units were not run to an end go back into the run's file.
     pub(crate) fn finish(&self, complete: bool) -> RanAgain {
         let inner = &*self.0;
         let thread = {
@@ -317,7 +320,7 @@ impl Inner {
         (self.parts.say)(line);
     }
 
-    /// Sets the letters apart, tells how many there are or why that cannot be, and sends their units.
+    /// Sets the letters apart, reports their number or why they cannot be set apart, and sends their units.
     fn run(self: &Arc<Self>, tell: &SyncSender<Result<u64, String>>) {
         let letters = self.parts.letters.tally().written;
         let apart = match self.parts.letters.set_apart() {
@@ -325,7 +328,7 @@ impl Inner {
             Ok(None) => return drop(tell.send(Err("there are none any more".to_owned()))),
             Err(error) => return drop(tell.send(Err(error.to_string()))),
         };
-        // A client that does not wait any longer is none the worse for it.
+        // A client that does not wait any longer needs no answer.
         let _ = tell.send(Ok(letters));
         let letters = match Letters::open_own(&apart.path) {
             Ok(Some(letters)) => letters,
@@ -358,7 +361,7 @@ impl Inner {
 
     /// Marks a letter of the round, and ends the round with the last one.
     fn marker(self: &Arc<Self>, round: &Arc<Round>) -> Marker {
-        // The marks are a part of what they point to.
+        // The marks are part of the value to which they point.
         let (inner, round) = (Arc::downgrade(self), Arc::downgrade(round));
         Box::new(move |letter| {
             if let (Some(inner), Some(round)) = (inner.upgrade(), round.upgrade())
@@ -370,7 +373,7 @@ impl Inner {
         })
     }
 
-    /// Every unit of the round has ended.
+    /// Ends the round: every unit of it has ended.
     fn end(&self, round: &Arc<Round>) {
         let mut state = self.state();
         let place = state.rounds.iter().position(|other| Arc::ptr_eq(other, round));
@@ -381,7 +384,7 @@ impl Inner {
         }
     }
 
-    /// Sends units until the flow takes no more; their number.
+    /// Sends units until the flow takes no more; returns their number.
     fn send(&self, units: impl Iterator<Item = Again> + Send + 'static, first: usize, count: usize) -> u64 {
         let Some(gate) = self.gate.get() else { return 0 };
         let units = units.map(move |unit| Again { letter: unit.letter + first, ..unit });
@@ -398,7 +401,7 @@ impl Inner {
         sent
     }
 
-    /// Puts the letters back whose units were not run to an end, and removes the file of the round.
+    /// Puts back the letters whose units were not run to an end, and removes the file of the round.
     fn put_back(&self, round: &Round, complete: bool) {
         let letters = &self.parts.letters;
         let refused = letters.tally().refused;

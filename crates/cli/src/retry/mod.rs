@@ -1,8 +1,9 @@
 //! `millstream retry`: runs the units of a file of dead letters again.
 //!
-//! A retry is the run that the letters come from, with their units in place of the source: the same flow, parameters,
-//! INPUTs, caps and folder. Units start over at the first stage. What dies again is in the file of dead letters afterwards,
-//! and so is what a retry that was interrupted did not come to; the file that was retried is kept beside it as `FILE.old`.
+//! A retry repeats the run from which the letters come, with their units in place of the source: the same flow,
+//! parameters, INPUTs, caps and folder. Units start over at the first stage. Afterwards the file of dead letters
+//! contains the units that died again and, if the retry was interrupted, those that it did not reach; the retried file
+//! is kept beside it as `FILE.old`.
 
 pub(crate) mod letters;
 pub(crate) mod live;
@@ -24,22 +25,22 @@ use crate::run;
 use crate::serve::args::ServeArgs;
 use crate::shell_word::quoted;
 
-/// The end of the name of a file of dead letters.
+/// The suffix of the name of a file of dead letters.
 const ENDING: &str = ".dead-letters.jsonl";
 
-/// Why nothing was retried.
+/// The reason why nothing was retried.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RetryError {
     /// The letters cannot be used.
     #[error(transparent)]
     Letters(#[from] LettersError),
-    /// No file was named, and there is none here.
+    /// No file was named, and the current folder contains none.
     #[error("there is no file `*{ENDING}` here; name the file, as `millstream run` printed it")]
     NoFile,
-    /// No file was named, and there are several.
+    /// No file was named, and the current folder contains several.
     #[error("there are several files of dead letters here, {}: name one", listed(.0))]
     ManyFiles(Vec<PathBuf>),
-    /// The flow file is not the one that ran.
+    /// The flow file has changed since the run.
     #[error(
         "{} has changed since its run: `--changed` retries the letters with the flow as it is now, if their units still suit it",
         shown::path(.0)
@@ -48,7 +49,7 @@ pub(crate) enum RetryError {
     /// The flow file cannot be used any more.
     #[error(transparent)]
     Flow(#[from] FlowError),
-    /// The folder that the run was started in cannot be entered.
+    /// The folder in which the run was started cannot be entered.
     #[error("the letters' run was started in {}: {error}", shown::path(folder))]
     Folder {
         /// The folder.
@@ -56,7 +57,7 @@ pub(crate) enum RetryError {
         /// The operating system's reason.
         error: io::Error,
     },
-    /// A path in the letters is not what it was written as.
+    /// A path in the letters is damaged.
     #[error("the letters of {} name damaged paths: their bytes in hexadecimal cannot be read", shown::path(.0))]
     Damaged(PathBuf),
 }
@@ -65,7 +66,7 @@ fn listed(files: &[PathBuf]) -> String {
     files.iter().map(|file| shown::path(file).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Retries letters and gives the exit status.
+/// Retries letters and returns the exit status.
 pub(crate) fn retry(args: &RetryArgs) -> ExitCode {
     match prepare(args) {
         Ok(Some((run, letters))) => run::run_again(&run, &letters),
@@ -81,7 +82,7 @@ pub(crate) fn retry(args: &RetryArgs) -> ExitCode {
     }
 }
 
-/// The run to be made, in the folder of the first one; `None` if there is nothing to retry.
+/// Prepares the run, in the folder of the first run; `None` if there is nothing to retry.
 fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
     let path = match &args.letters {
         Some(path) => path.clone(),
@@ -98,7 +99,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
             ),
         );
     }
-    // Relative paths of this command line start here, those of the run elsewhere.
+    // Relative paths of this command line start in the current folder, those of the run in the run's folder.
     let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let path = here(path);
     let Some(letters) = Letters::open(&path)? else {
@@ -168,7 +169,7 @@ fn say(args: &RetryArgs, message: &str) {
     }
 }
 
-/// The one file of dead letters in a folder; without any, that of the letters that a killed run was running again.
+/// The only file of dead letters in a folder; without any, the file of the letters that a killed run was running again.
 fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
     let is_file = |name: &[u8]| name.ends_with(ENDING.as_bytes());
     let mut files = named(folder, is_file);
@@ -183,7 +184,7 @@ fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
     }
 }
 
-/// The files of rounds that a run of this file of letters did not end, and that no run works on.
+/// The files of unfinished rounds of this file of letters on which no run works.
 fn rounds_left(letters: &Path) -> Vec<PathBuf> {
     let Some(own) = letters.file_name().map(OsStr::as_encoded_bytes) else { return Vec::new() };
     let folder = letters.parent().unwrap_or(Path::new(""));
@@ -198,7 +199,7 @@ fn is_round_of(file: &[u8], name: &[u8]) -> bool {
     last.and_then(|last| last.strip_prefix(b"again-")).is_some_and(|number| number.iter().all(u8::is_ascii_digit))
 }
 
-/// The names in a folder that are so, in order.
+/// The names in a folder that satisfy the condition, in order.
 fn named(folder: &Path, is_so: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());

@@ -1,4 +1,4 @@
-//! The run that a dead letter comes from, in enough detail to repeat it.
+//! The run from which a dead letter comes, in enough detail to repeat it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{FlowArgs, RunArgs};
 
-/// A flow with all that the command line filled into it.
+/// A flow with everything that the command line filled into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The [first run](first_of), which retries of its letters and of theirs have in common.
+    /// The [first run](first_of): the one that a chain of retries goes back to.
     pub first: String,
     /// The flow file's absolute path.
     pub flow: Bytes,
-    /// The flow's text, if it stands in no file.
+    /// The flow's text, if it is not in a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_text: Option<String>,
-    /// The BLAKE3 hash of its text.
+    /// The BLAKE3 hash of the flow's text.
     pub flow_blake3: String,
-    /// The folder that the run's relative paths start at.
+    /// The folder at which the run's relative paths start.
     pub dir: Bytes,
     /// The parameters that were given with `-p`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -64,7 +64,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes; `None` if what should be hexadecimal is not.
+    /// The bytes; `None` if the hexadecimal form is malformed.
     pub(crate) fn to_os(&self) -> Option<OsString> {
         match self {
             Self::Text(text) => Some(text.into()),
@@ -79,10 +79,10 @@ impl Bytes {
 }
 
 impl Origin {
-    /// The origin of the letters of a first run with these arguments; `text` is the flow file's.
+    /// The origin of the letters of a first run with these arguments; `text` is the text of the flow file.
     ///
     /// # Errors
-    /// The working folder cannot be found out.
+    /// The working folder cannot be determined.
     pub(crate) fn of(run: &str, args: &RunArgs, text: &str) -> io::Result<Self> {
         let bytes = |path: &Path| Bytes::of(path.as_os_str().as_bytes());
         Ok(Self {
@@ -119,7 +119,7 @@ impl Origin {
         Self { flow_blake3: hash(text), ..self.clone() }
     }
 
-    /// Whether both are of one run or of retries of it, whose flow file may have changed in between.
+    /// Whether both belong to one run or to retries of it; the flow file may have changed in between.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
         let Self { first, flow, flow_text: _, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } =
             self;
@@ -132,7 +132,7 @@ impl Origin {
     }
 }
 
-/// A run of this process, told apart from all others: process numbers, and names with them, come again.
+/// The unique name of a run of this process. A process number alone is not enough, since numbers are reused.
 pub(crate) fn first_of(run: &str) -> String {
     format!("{run}-{}", token())
 }

@@ -22,11 +22,10 @@ pub(crate) const SOME_DEAD: u8 = 1;
 pub(crate) const WRONG: u8 = 2;
 /// The run was interrupted.
 pub(crate) const INTERRUPTED: u8 = 3;
-/// The flow ran, and something it was to leave behind could not be written: the report, dead letters, or what a stage
-/// gathers.
+/// The flow ran, but a result could not be written: the report, dead letters, or the file that a stage gathers.
 pub(crate) const NOT_WRITTEN: u8 = 4;
 
-/// The facts for the end of a run.
+/// The facts that the end of a run reports.
 pub(super) struct Closing<'a> {
     pub(super) run: RunReport<'a>,
     /// The flow at the moment it was abandoned, if it was.
@@ -34,23 +33,23 @@ pub(super) struct Closing<'a> {
     pub(super) interrupted: bool,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
-    /// Why the run has halted by itself, if it has.
+    /// The reason why the run has halted by itself, if it has.
     pub(super) halted: Option<&'a Reason>,
     pub(super) letters: &'a DeadLetters,
-    /// Letters of a retry that were not retried.
+    /// The number of letters that a retry did not reach.
     pub(super) kept: u64,
-    /// Entries that the walk has found and that are no units.
+    /// The number of entries that the walk has found and that are not units.
     pub(super) left_out: Option<String>,
     pub(super) report_file: Option<&'a ReportFile>,
-    /// The table is printed.
+    /// Whether the table is printed.
     pub(super) table: bool,
-    /// Only what needs attention is printed.
+    /// Whether only messages that need attention are printed.
     pub(super) quiet: bool,
 }
 
 impl Closing<'_> {
-    /// Prints the table, writes the report where it was asked for, says what went wrong, and gives the exit status.
-    /// `written` tells whether everything could be written so far.
+    /// Prints the table, writes the requested report, prints what went wrong, and returns the exit status. `written`
+    /// tells whether everything could be written so far.
     pub(super) fn tell(&self, mut written: bool) -> u8 {
         let report = self.run.report;
         if self.table {
@@ -87,7 +86,7 @@ impl Closing<'_> {
             complain(format!("{kept} not retried: {}", shown::path(&path)));
         }
         for (stage, file) in self.run.gathered {
-            // A file that is not the new one needs attention, even with `--quiet`.
+            // A file that was not replaced needs attention, even with `--quiet`.
             if !self.quiet || matches!(file.fate, Fate::Kept { .. }) {
                 complain(format!("{}: {file}", text::printable(stage)));
             }
@@ -105,7 +104,7 @@ impl Closing<'_> {
             written = false;
         }
         written &= tally.refused == 0;
-        // Units that are left although none was given up on were left by an interrupt.
+        // If units are left although none was given up on, an interrupt left them.
         let interrupted = self.interrupted
             || matches!(self.halted, Some(Reason::Output(Trouble::ReaderGone)))
             || report.left > 0 && self.halted.is_none();
@@ -126,7 +125,7 @@ fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     let units = text::counted(left, "unit");
     match abandoned.filter(|then| then.in_flight > 0) {
         Some(then) if then.in_flight == left => format!("{units} left; when abandoned: {}", whereabouts(then)),
-        // A unit that ran may still have ended, and one that was admitted late is not in the snapshot.
+        // A unit that was running may have ended since the snapshot, and a unit that was admitted late is not in it.
         Some(then) => {
             format!(
                 "{units} left; when abandoned, {} were in flight: {}",

@@ -1,8 +1,8 @@
 //! Reasons for a run to halt by itself: too many units were given up on, or nothing takes their outputs.
 //!
-//! A run that halts admits no unit and starts no stage's work any more. Work that runs goes on to its end, unless the policy
-//! says `now`; units that wait are left. Admission is stopped and the word is given to the stages ([`Halt::word`]) at once,
-//! on the thread that notices; the main loop lets the waiting units go when no stage works any more.
+//! A run that halts admits no unit and starts no stage's work any more. Running work goes on to its end, unless the
+//! policy says `now`; waiting units are left. The thread that notices stops admission and tells the stages
+//! ([`Halt::word`]) at once; the main loop releases the waiting units when no stage works any more.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -19,20 +19,20 @@ use crate::printer::Trouble;
 #[derive(Debug)]
 pub(super) struct Halt {
     policy: Option<HaltPolicy>,
-    /// Units that were given up on. Relaxed: only the count matters.
+    /// The number of units that were given up on. Relaxed: only the count matters.
     dead: AtomicU64,
     word: Arc<AtomicBool>,
     run: OnceLock<(Control, Sender<Event>)>,
 }
 
-/// Why a run has halted.
+/// The reason why a run has halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
     /// Too many units were given up on.
     Failures {
         /// How many.
         dead: u64,
-        /// Work that ran was ended.
+        /// Whether running work was ended.
         now: bool,
     },
     /// Standard output takes no more.
@@ -44,18 +44,18 @@ impl Halt {
         Self { policy, dead: AtomicU64::new(0), word: Arc::default(), run: OnceLock::new() }
     }
 
-    /// The word for stages to start nothing more. Relaxed: it publishes nothing else.
+    /// The flag that tells stages to start nothing more. Relaxed: it publishes nothing else.
     pub(super) fn word(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.word)
     }
 
-    /// Names the run to halt, before it starts.
+    /// Sets the run to halt, before it starts.
     pub(super) fn attach(&self, control: Control, events: Sender<Event>) {
         let first = self.run.set((control, events)).is_ok();
         assert!(first, "a run has one halt");
     }
 
-    /// A unit was given up on.
+    /// Notes that a unit was given up on.
     pub(super) fn dies(&self) {
         let Some(policy) = self.policy else { return };
         let dead = self.dead.fetch_add(1, Ordering::Relaxed) + 1;
@@ -69,7 +69,7 @@ impl Halt {
         }
     }
 
-    /// Halts the run, unless it has halted.
+    /// Halts the run, unless it has halted already.
     pub(super) fn halt(&self, reason: Reason) {
         let Some((control, events)) = self.run.get() else { return };
         if self.word.swap(true, Ordering::Relaxed) {
@@ -84,7 +84,7 @@ impl Halt {
 }
 
 impl Reason {
-    /// One line for people.
+    /// One line of text about the reason.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Failures { dead, now } => {

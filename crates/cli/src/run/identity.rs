@@ -1,4 +1,4 @@
-//! The identity of a run in its report, which tells kept reports apart.
+//! The identity of a run in its report, by which kept reports are told apart.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,14 +11,14 @@ use crate::args::RunArgs;
 use crate::file::FlowFile;
 use crate::web_url;
 
-/// Which run a report is about.
+/// The run that a report describes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     /// The name by which `millstream status` reached it: flow and process id.
     pub name: String,
     /// The flow file.
     pub flow_file: String,
-    /// The folder it ran in.
+    /// The folder in which the flow ran.
     pub folder: String,
     /// The flow's parameters, with their values.
     pub params: BTreeMap<String, String>,
@@ -26,7 +26,7 @@ pub(crate) struct Identity {
     pub inputs: Vec<String>,
     /// The machine.
     pub host: String,
-    /// The moment it began, as RFC 3339 has it, in UTC.
+    /// The moment at which it began, in the format of RFC 3339, in UTC.
     pub started: String,
     /// The version of the command.
     pub version: String,
@@ -35,7 +35,7 @@ pub(crate) struct Identity {
 impl Identity {
     /// A run of `file` that begins now.
     pub(crate) fn new(name: &str, file: &FlowFile, args: &RunArgs) -> Self {
-        // A flow that stands in no file has a name, and no place.
+        // A flow that is not in a file has a name but no path.
         let absolute = if args.flow.text.is_none() { absolute(&file.path).ok() } else { None };
         let path = absolute.unwrap_or_else(|| file.path.clone());
         Self {

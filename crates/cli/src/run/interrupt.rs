@@ -1,11 +1,12 @@
 //! The signals that ask a run to end, while it runs.
 //!
-//! The first signal stops admission, the second abandons the units in flight. That happens here, on a thread that
-//! waits for nothing but signals. The main loop hears of it and leaves stages behind that do not let go, within a second. If
-//! the loop itself is blocked, as by a terminal that has been stopped, the process ends after five ([`end_soon`]).
+//! The first signal stops admission, the second abandons the units in flight. Both are done here, on a thread that
+//! waits for nothing but signals. The main loop gets an event, and within a second leaves behind the stages that have
+//! not ended. If the loop itself is blocked, for example by a stopped terminal, the process ends after five seconds
+//! ([`end_soon`]).
 //!
-//! Once the loop is over (the report may wait for a pager that does not read), a signal means again what it means to
-//! every program.
+//! Once the loop is over, a signal has its usual effect again, since the report may wait for a pager that does not
+//! read.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,9 +40,9 @@ impl Interrupts {
     /// The system refuses a handler or a thread.
     pub(super) fn heed(events: Sender<Event>, control: Control, letters: Arc<DeadLetters>) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        // Those that are ignored have no handler yet, and look so to no later call.
+        // Ignored signals are noted before the handlers are set; later calls could not recognise them.
         let ending: Vec<_> = signals::ending().collect();
-        // First, so that from the moment a signal has a handler it is heard.
+        // This comes first, so that a signal is heard from the moment it has a handler.
         let mut signals = Signals::new(&ending)?;
         for &signal in &ending {
             flag::register_conditional_default(signal, Arc::clone(&over))?;
@@ -53,7 +54,7 @@ impl Interrupts {
             if signals.next().is_none() {
                 return;
             }
-            // Told first: the flow may have ended by the time it is stopped.
+            // The event is sent first, since the flow may have ended by the time it is stopped.
             let _ = events.send(Event::Stopped(Box::new(control.snapshot())));
             control.stop();
             if signals.next().is_none() {
@@ -79,7 +80,7 @@ impl Drop for Interrupts {
     }
 }
 
-/// Cleans up as the end of a run would have done.
+/// Cleans up as the end of the run would have done.
 fn clean_up(socket: &Mutex<Option<SocketFile>>) {
     live::end();
     if let Some(socket) = socket.lock().unwrap_or_else(PoisonError::into_inner).take() {

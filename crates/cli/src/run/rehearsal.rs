@@ -1,8 +1,9 @@
 //! `run --dry-run`: tells what each stage would do with the first units, and does nothing.
 //!
-//! Ops without effects run: they read files, compute fields and decide conditions. Ops with effects (programs, requests,
-//! writing) are told instead. Their results are not known, so what depends on them is told with its fields as the flow file
-//! writes them. One unit is in flight at a time, in an engine flow without needs, retries and time limits.
+//! Ops without effects run: they read files, compute fields and decide conditions. Ops with effects (programs,
+//! requests, writing) are told instead. Their results are not known, so texts that depend on them are shown with their
+//! fields as the flow file writes them. One unit is in flight at a time, in an engine flow without needs, retries and
+//! time limits.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -30,31 +31,31 @@ use crate::record::Record;
 use crate::shell_word::quoted;
 use crate::{source, web_url, wire};
 
-/// Rounds of a unit in a loop without effects.
+/// The maximum number of rounds of a unit in a loop without effects.
 const MAX_ROUNDS: usize = 1000;
-/// Columns that the name of a stage takes at most.
+/// The maximum number of columns for the name of a stage.
 const MAX_NAME_COLUMNS: usize = 24;
 
-/// A unit that is not really run.
+/// A unit of a rehearsal.
 #[derive(Debug, Clone, Default)]
 struct Rehearsed {
     record: Record,
-    /// A line for each stage, which tells its part.
+    /// A line for each stage that the unit passed.
     told: Vec<String>,
-    /// The stage whose result the payload would be, if that is not known.
+    /// The stage whose unknown result the payload would be.
     payload_of: Option<String>,
-    /// Fields that a run would have by now and that are not known, by their [`source_of`].
+    /// The fields that a run would know by now but the rehearsal does not, by their [`source_of`].
     later: BTreeSet<String>,
-    /// The stages it has been to, and whether one of them would have had an effect.
+    /// The stages that the unit has passed, and whether one of them would have had an effect.
     been: Vec<String>,
     effects: bool,
-    /// Its way cannot be told any further.
+    /// Whether the rest of its way is unknown.
     ends: bool,
-    /// The unit that it is a copy of, as it was then.
+    /// The unit of which this one is a copy, as it was at that moment.
     whole: Option<Arc<Rehearsed>>,
 }
 
-/// The name under which a field that stages give a unit is noted as not known; `None` for the others.
+/// The name under which a field set by stages is noted as unknown; `None` for other fields.
 fn source_of(field: &Field) -> Option<String> {
     match field {
         Field::Blake3 | Field::Shard => Some("blake3".to_owned()),
@@ -72,7 +73,7 @@ impl Rehearsed {
         Self { record, ..Self::default() }
     }
 
-    /// Whether a run would know the field by now, and this does not.
+    /// Whether a run would know the field by now but the rehearsal does not.
     fn is_later(&self, field: &Field) -> bool {
         source_of(field).is_some_and(|source| self.later.contains(&source))
     }
@@ -81,7 +82,7 @@ impl Rehearsed {
         template.fields().any(|(field, _)| self.is_later(field))
     }
 
-    /// The payload becomes what a stage would make of the unit.
+    /// Notes that the payload is now the unknown result of a stage.
     fn becomes_result_of(&mut self, stage: &str) {
         self.payload_of = Some(stage.to_owned());
         if self.record.size.is_none() && self.record.line_text().is_some() {
@@ -94,7 +95,7 @@ impl Rehearsed {
         self.later.remove("size");
     }
 
-    /// The template's text, with the fields that a run would know as they stand in it.
+    /// The template's text; unknown fields are shown as they stand in the template.
     fn render(&self, template: &Template) -> Result<Vec<u8>, Failure> {
         if self.has_later(template) {
             return Ok(template.render_known(&Known(self)));
@@ -106,7 +107,7 @@ impl Rehearsed {
         self.render(template).map(|bytes| shown_bytes(&web_url::without_credentials(&bytes)))
     }
 
-    /// The name of a file that would be written, and whether something has it.
+    /// The name of a file that would be written, and whether a file of that name exists.
     fn target(&self, path: &Template) -> Result<(String, bool), Failure> {
         if self.has_later(path) {
             return Ok((shown_bytes(&path.render_known(&Known(self))), false));
@@ -115,7 +116,7 @@ impl Rehearsed {
         Ok((shown::path(&path).to_string(), path.symlink_metadata().is_ok()))
     }
 
-    /// Whether a condition depends on what is not known.
+    /// Whether a condition depends on unknown fields.
     fn is_open(&self, condition: &Condition) -> bool {
         match condition {
             Condition::Size { .. } => self.is_later(&Field::Size),
@@ -132,7 +133,7 @@ impl Rehearsed {
     }
 }
 
-/// A stage that tells what it would do.
+/// A stage that reports what it would do.
 struct Stage {
     name: String,
     columns: usize,
@@ -142,7 +143,7 @@ struct Stage {
     otherwise: Option<String>,
 }
 
-/// Tells what the flow would do with the first `most` units, and gives the exit status.
+/// Tells what the flow would do with the first `most` units, and returns the exit status.
 pub(super) fn rehearse(args: &RunArgs, most: usize) -> ExitCode {
     exit(try_rehearse(args, most))
 }
@@ -153,7 +154,7 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     if let Some(warnings) = file.render_warnings() {
         out::complain_page(&warnings);
     }
-    // The checks of a flow that runs.
+    // The same checks as before a run.
     drop(wire::wire(&file, |_| {}, None, Arc::default())?);
     let mut units = source::open(&file, &args.input, &Arc::default())?.take(most);
     let printed = Arc::new(Mutex::new(Ok(())));
@@ -167,7 +168,7 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     }));
     let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
     if printed.is_ok() && count == most {
-        // Whether there are more would be known only when the source gives one.
+        // Whether there are more units would be known only when the source gives one.
         let more = most.saturating_mul(10);
         *printed = out::print(&format!(
             "… the first {}; `--dry-run={more}` tells of more\n",
@@ -188,7 +189,7 @@ fn flow_of(file: &FlowFile, printed: &Printed, failed: &Arc<AtomicBool>) -> Flow
     let mut builder = Flow::builder::<Rehearsed>(file.name.clone());
     let (letters, failed) = (Arc::clone(printed), Arc::clone(failed));
     builder.inflight(1).workers(1).on_dead_letter(move |letter: DeadLetter| {
-        // Relaxed: it is read when the flow is over.
+        // Relaxed: the value is read when the flow is over.
         failed.store(true, Ordering::Relaxed);
         let told = letter.input::<Rehearsed>().map(page).unwrap_or_default();
         let failure = format!("  fails in {}: {}\n", text::printable(&letter.stage), shown::line(&letter.message));
@@ -244,7 +245,7 @@ fn print(printed: &Printed, page: &str) {
     }
 }
 
-/// The unit, and below it what the stages would do.
+/// The unit, and below it the stages' lines.
 fn page(unit: &Rehearsed) -> String {
     let name = String::from_utf8_lossy(&unit.record.shown_text()).into_owned();
     let mut page = format!("{}\n", text::printable(&name));
@@ -266,7 +267,7 @@ impl Stage {
         }
     }
 
-    /// Notes that the unit comes here.
+    /// Notes that the unit has come to this stage.
     fn enter(&self, unit: &mut Rehearsed) -> Result<(), Failure> {
         if let Some(fault) = &unit.record.rare.fault {
             return Err(Failure::permanent(fault.clone()));
@@ -300,12 +301,12 @@ impl Stage {
         Ok(())
     }
 
-    /// A line of a unit's page.
+    /// A line for this stage in the unit's text.
     fn line(&self, told: &str) -> String {
         format!("{}  {told}", text::left(&self.name, self.columns))
     }
 
-    /// The copies of the unit, each of which has a page of its own from here on.
+    /// The copies of the unit, each of which has its own text from here on.
     fn copies(
         &self,
         unit: &mut Rehearsed,
@@ -316,7 +317,7 @@ impl Stage {
         unit.told.push(self.line(&format!("a copy for each of {}", self.spec.copies().unwrap_or_default().join(", "))));
         print(printed, &page(unit));
         unit.told.clear();
-        // Copies could be copied again, and again.
+        // Copies could be copied again without end.
         unit.effects = true;
         let pieces = self.op.open(&mut unit.record, cx)?;
         let whole = Arc::new(unit.clone());
@@ -325,7 +326,8 @@ impl Stage {
         }))
     }
 
-    /// The rules by which copies are their unit again. A piece of another kind goes on by itself, as it came alone.
+    /// The rules by which copies become their unit again. A piece of another kind goes on by itself, since it came
+    /// alone.
     fn gather_copies(self, printed: Printed) -> Gather<Rehearsed, Rehearsed> {
         let OpSpec::Gather(spec) = self.spec.clone() else { unreachable!("no other op gathers") };
         let is_partial = spec.partial;
@@ -362,7 +364,7 @@ impl Stage {
         if is_partial { gather.even_if_torn() } else { gather }
     }
 
-    /// The line of an op that has effects or depends on their results; `None` for one that can run.
+    /// The line of an op that has effects or depends on their results; `None` for an op that can run.
     fn tell(&self, unit: &mut Rehearsed) -> Result<Option<String>, Failure> {
         let of = unit.payload_of.clone();
         let content = of.as_ref().map_or_else(|| "the payload".to_owned(), |stage| format!("the result of {stage}"));
@@ -453,7 +455,7 @@ impl Stage {
         let told = format!("{}; the first: {}", each(&spec.by), shown_bytes(&first.shown_text()));
         unit.record = first;
         unit.payload_is_known();
-        // The same stage could split it again, and again.
+        // The same stage could split the pieces again without end.
         unit.effects = true;
         Ok(told)
     }
@@ -479,7 +481,7 @@ impl Stage {
         Ok(told.join(", "))
     }
 
-    /// Notes what an op that has run has made known, and gives its line.
+    /// Notes the fields that an op has made known by running, and returns its line.
     fn ran(&self, unit: &mut Rehearsed) -> String {
         match &self.spec {
             OpSpec::Read { .. } | OpSpec::Set { payload: Some(_), .. } => unit.payload_is_known(),
@@ -549,7 +551,7 @@ fn gather(unit: &mut Rehearsed, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<St
     Ok(format!("gathered with {of}; goes on as if it were the only one"))
 }
 
-/// The fields of a unit that are known before the run.
+/// The fields of a unit that are known before a run.
 struct Known<'a>(&'a Rehearsed);
 
 impl Fields for Known<'_> {
@@ -558,7 +560,7 @@ impl Fields for Known<'_> {
     }
 }
 
-/// The command line of a program, for a shell to read, and where its streams go.
+/// The command line of a program, quoted for a shell, and the targets of its streams.
 fn command(spec: &ExecSpec, unit: &Rehearsed, content: &str) -> Result<String, Failure> {
     let mut words: Vec<String> = Vec::new();
     for word in &spec.argv {

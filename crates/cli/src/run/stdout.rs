@@ -1,4 +1,4 @@
-//! Whose standard output is.
+//! The owner of standard output: the command or its stages.
 
 use std::io::{self, IsTerminal};
 
@@ -6,7 +6,7 @@ use crate::file::FlowFile;
 use crate::file::model::{ExecSpec, ExecStderr, ExecStdout, OpSpec, StageSpec};
 use crate::file::template::Template;
 
-/// Names under which a stage reaches the command's own streams or its terminal.
+/// The paths under which a stage reaches the command's own streams or its terminal.
 const STREAMS: [&[u8]; 8] = [
     b"/dev/stdout",
     b"/dev/stderr",
@@ -18,7 +18,8 @@ const STREAMS: [&[u8]; 8] = [
     b"/dev/console",
 ];
 
-/// Whether stages write to the terminal that shows the progress: a picture that is drawn over itself would be torn.
+/// Whether stages write to the terminal that shows the progress: their output would tear a picture that is drawn over
+/// itself.
 #[expect(clippy::disallowed_methods, reason = "nothing is written")]
 pub(super) fn is_shared_terminal(file: &FlowFile) -> bool {
     io::stderr().is_terminal()

@@ -19,18 +19,18 @@ use crate::record::Record;
 pub(super) struct TraceFile {
     path: PathBuf,
     recording: Recording,
-    /// The file of events that the trace becomes.
+    /// The file of events into which the trace is converted.
     events: Option<PathBuf>,
-    /// The trace is only for the events.
+    /// Whether the trace is written only for the events.
     is_temporary: bool,
 }
 
 impl TraceFile {
-    /// Begins the trace of a flow that has not started, if one is asked for. `others` are the files that the run reads and
-    /// writes.
+    /// Begins the trace of a flow that has not started, if a trace is requested. `others` are the files that the run
+    /// reads and writes.
     ///
     /// # Errors
-    /// A file cannot be written there, is not a regular file, or is one of the others.
+    /// The file cannot be written, is not a regular file, or is one of the others.
     pub(super) fn begin(
         args: &OutputArgs,
         flow: &Flow<Record, Record>,
@@ -58,7 +58,7 @@ impl TraceFile {
         }
     }
 
-    /// Ends the trace with the report of the run, and writes its events. Returns what is to be said of them.
+    /// Ends the trace with the report of the run, and writes its events. Returns the messages about them.
     ///
     /// # Errors
     /// A file could not be written, now or before.
@@ -85,14 +85,14 @@ impl TraceFile {
             write().map_err(|source| not_written(events, source, help))
         });
         if self.is_temporary {
-            // One that stays is in the way of nothing.
+            // A leftover file does no harm.
             drop(fs::remove_file(&self.path));
         }
         written.map(|()| lines)
     }
 }
 
-/// The run as its traces tell of it, so that it can be started again.
+/// The command line of the run, which the trace records so that the run can be repeated.
 pub(super) fn note(reads_stdin: bool) -> Value {
     let args: Option<Vec<_>> = std::env::args_os().map(|arg| arg.into_string().ok()).collect();
     let dir = std::env::current_dir().ok().and_then(|dir| dir.into_os_string().into_string().ok());

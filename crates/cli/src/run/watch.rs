@@ -1,4 +1,4 @@
-//! The main loop of a run: shows progress, tells of interrupts, and waits for the end.
+//! The main loop of a run: shows progress, reports interrupts, and waits for the end.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,39 +15,39 @@ use crate::screen::Screen;
 use crate::screen::throughput::{Sample, Throughput};
 use crate::serve::feed::Feed;
 
-/// How often progress is shown.
+/// The time between two updates of the progress.
 const TICK: Duration = Duration::from_millis(100);
-/// The time without a read of standard output after which a run says what it waits for.
+/// The time after which a run whose standard output is not read says that it waits for the reader.
 const LONG: Duration = Duration::from_secs(2);
-/// The time that an abandoned flow has to end: more than draining gives to running code, and less than the second within which
-/// the second of two signals ends a run.
+/// The time that an abandoned flow has to end: longer than draining allows running code, and shorter than the one
+/// second within which a second signal ends a run.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// An event of a run.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// Nothing more will be admitted.
+    /// No more units will be admitted.
     Fed(SourceEnd),
-    /// A signal stops admission: the flow just before.
+    /// A signal stops admission; contains the flow's state just before.
     Stopped(Box<Snapshot>),
-    /// A request at the control socket stops admission: the flow just before.
+    /// A request at the control socket stops admission; contains the flow's state just before.
     Asked(Box<Snapshot>),
     /// The run has halted by itself.
     Halted(Reason),
-    /// A second one abandons what is in flight: the flow just before.
+    /// A second signal abandons the units in flight; contains the flow's state just before.
     Abandoned(Box<Snapshot>),
-    /// Something to be told on the terminal.
+    /// A message for the terminal.
     Said(String),
     /// The flow is over.
     Drained(Box<Report>),
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub(super) struct Ending {
     /// The flow's report; absent if the flow was abandoned and still did not end.
     pub(super) report: Option<Box<Report>>,
-    /// A signal has stopped admission.
+    /// Whether a signal has stopped admission.
     pub(super) interrupted: bool,
     /// The run has halted by itself.
     pub(super) halted: Option<Reason>,
@@ -57,11 +57,11 @@ pub(super) struct Ending {
     pub(super) panic: Option<Box<dyn Any + Send>>,
     /// The flow at the moment it was abandoned, if it was.
     pub(super) abandoned: Option<Box<Snapshot>>,
-    /// The units that left the flow, over time.
+    /// The number of units that had left the flow, over time.
     pub(super) throughput: Throughput,
 }
 
-/// Things that stages may wait for and that are no resources of the flow.
+/// The causes of waiting that are not resources of the flow.
 pub(super) struct Waits {
     pub(super) printer: Arc<Printer>,
     pub(super) machine: Arc<Machine>,
@@ -150,14 +150,15 @@ pub(super) fn watch(
                 break;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // The flow and the signals' thread hold senders as long as the process lives.
+            // The flow and the signals' thread hold senders for as long as the process lives.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if give_up.is_some_and(|moment| Instant::now() >= moment) {
             break;
         }
         let now = control.snapshot();
-        // Units that a busy machine has sent back would wait for long; those in a pause before a retry come back.
+        // Units that were sent back because the machine is busy would wait for a long time; units in a pause before a
+        // retry come back.
         let only_pauses = now.in_flight > 0 && now.in_flight == now.delayed;
         let given_up = ending.interrupted && waits.machine.has_sent_back() && only_pauses;
         idle = if given_up { idle + 1 } else { 0 };
@@ -165,7 +166,7 @@ pub(super) fn watch(
             control.abandon();
         }
         if ending.halted.is_some() && now.stages.iter().all(|stage| stage.running == 0) {
-            // Units that wait have nothing to wait for.
+            // Waiting units have nothing left to wait for.
             control.abandon();
         }
         if unread.is_long(&waits.printer) {
@@ -178,7 +179,7 @@ pub(super) fn watch(
         if let Some(short) = short.as_ref().filter(|_| !busy) {
             screen.say(&format!("programs wait for the machine: {short}"));
         }
-        // A limit that is met now and then is told once.
+        // A limit that is reached now and then is reported once.
         busy |= short.is_some();
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
@@ -190,8 +191,8 @@ pub(super) fn watch(
     ending
 }
 
-/// Waits until the outputs of a flow that is over are written. An interrupt ends that; after one that has abandoned the flow, only
-/// a reader that reads is waited for.
+/// Waits until the outputs of a finished flow are written. An interrupt ends the wait; if an earlier interrupt has
+/// abandoned the flow, the wait lasts only while the reader reads.
 pub(super) fn print_out(printer: &Printer, events: &Receiver<Event>, screen: &mut Screen, ending: &mut Ending) {
     printer.close();
     let mut read = (printer.written(), Instant::now());
@@ -224,16 +225,16 @@ pub(super) fn print_out(printer: &Printer, events: &Receiver<Event>, screen: &mu
     }
 }
 
-/// Notices that standard output is not read.
+/// Detects that standard output is not read.
 #[derive(Debug, Default)]
 struct Unread {
-    /// Bytes written, and when that was found first.
+    /// The number of bytes written, and the moment at which that number was first seen.
     since: Option<(u64, Instant)>,
     told: bool,
 }
 
 impl Unread {
-    /// Whether outputs have waited for the reader for long; once.
+    /// Whether outputs have waited for the reader for a long time; true only once.
     fn is_long(&mut self, printer: &Printer) -> bool {
         let written = printer.written();
         match self.since {
@@ -250,7 +251,7 @@ impl Unread {
     }
 }
 
-/// Notices that units wait for fibers, and the system gives none.
+/// Detects that units wait for fibers and the system provides none.
 #[derive(Debug, Default)]
 struct Refused {
     /// The latest look.
@@ -259,7 +260,8 @@ struct Refused {
 }
 
 impl Refused {
-    /// Why no fiber was started, if units of a stage lack nothing else and none of them runs; once.
+    /// The reason why no fiber was started, if units of a stage lack nothing else and none of them runs; returned only
+    /// once.
     fn reason(&mut self, control: &Control, now: &Snapshot) -> Option<String> {
         let stands = now.stages.iter().any(|stage| stage.granted > 0 && stage.running == 0 && stage.workers_busy == 0);
         if self.told || !stands || self.looked.is_some_and(|looked| looked.elapsed() < LONG) {
@@ -272,8 +274,8 @@ impl Refused {
     }
 }
 
-/// Where a flow's units in flight are, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The numbers add up to
-/// those in flight.
+/// The places of a flow's units in flight, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The numbers add
+/// up to the number in flight.
 pub(super) fn whereabouts(now: &Snapshot) -> String {
     let mut places: Vec<String> = now
         .stages

@@ -9,8 +9,8 @@
 //!   held by disk: 10 units wait for it in write
 //! ```
 //!
-//! No line is wider than the terminal and the picture is never higher: columns go in the order of how little they are
-//! missed, then stages with nothing to do.
+//! The picture is never wider or higher than the terminal: the least important columns are left out first, then stages
+//! with nothing to do.
 
 use millstream_command::screen::line::Line;
 use millstream_command::screen::look::{Look, Paint};
@@ -19,15 +19,16 @@ use millstream_flow::{Phase, Snapshot, StageSnapshot};
 
 use super::meter::Pace;
 
-/// Lines of a frame beside those of the stages: title, heading, what is in flight, what holds the flow.
+/// The number of lines of a frame beside those of the stages: title, heading, units in flight, and what limits the
+/// flow.
 const OTHER_LINES: usize = 4;
 const BAR_COLUMNS: usize = 14;
-/// Names are cut to this many columns before a column of numbers goes.
+/// Names are cut to this many columns before a column of numbers is left out.
 const NAME_COLUMNS: usize = 12;
 /// Longer names are cut even where there is room.
 const MAX_NAME_COLUMNS: usize = 24;
 
-/// Draws the flow for a place that looks like `look`.
+/// Draws the flow for a terminal with the properties `look`.
 pub(crate) fn frame(snapshot: &Snapshot, pace: &Pace, look: Look) -> Vec<String> {
     // The last column stays empty: writing there makes some terminals wrap.
     let columns = look.columns.saturating_sub(1);
@@ -88,7 +89,7 @@ fn in_flight(snapshot: &Snapshot, mut line: Line) -> String {
     if snapshot.delayed > 0 {
         line.part(None, &format!("{} in a pause", text::count(snapshot.delayed)));
     }
-    // Another program's numbers may be any.
+    // Numbers from another program may have any value.
     let open_groups = snapshot.stages.iter().fold(0_u64, |all, stage| all.saturating_add(stage.open_groups));
     if open_groups > 0 {
         line.part(None, &format!("{} open", text::counted(open_groups, "group")));
@@ -104,7 +105,7 @@ fn in_flight(snapshot: &Snapshot, mut line: Line) -> String {
 struct Column {
     heading: &'static str,
     cells: Vec<String>,
-    /// How little the column is missed on a narrow terminal.
+    /// The order in which columns are left out on a narrow terminal.
     spare: u8,
     paint: Option<Paint>,
 }
@@ -119,7 +120,7 @@ impl Column {
     }
 }
 
-/// The stages' lines: which columns there are, and how wide the name and the bar.
+/// The layout of the stages' lines: the columns, and the widths of the name and the bar.
 struct Layout {
     name: usize,
     bar: usize,
@@ -127,14 +128,14 @@ struct Layout {
 }
 
 impl Layout {
-    /// Leaves columns out until the lines fit, the bar first.
+    /// Leaves columns out until the lines fit; the bar goes first.
     fn fit(columns: Vec<Column>, longest_name: usize, room: usize) -> Self {
         let name = longest_name.clamp(text::width("stage"), MAX_NAME_COLUMNS);
         let mut layout = Self { name, bar: BAR_COLUMNS, columns };
         while layout.width() > room {
             layout.name = name.min(NAME_COLUMNS);
             if layout.width() <= room {
-                // What the name gave up was more than needed.
+                // The name gave up more columns than necessary.
                 layout.name += (room - layout.width()).min(name - layout.name);
             } else if layout.bar > 0 {
                 layout.bar = 0;
@@ -207,8 +208,8 @@ fn stages(snapshot: &Snapshot, pace: &Pace, columns: usize, look: Look) -> Vec<S
     lines
 }
 
-/// At most `room` lines of stages, in the flow's order: where not all fit, those with the most units at hand, and a
-/// line is kept for saying that there are more.
+/// At most `room` lines of stages, in the flow's order. If not all fit, the stages with the most units are shown, and a
+/// line says that there are more.
 fn busiest(stages: &[StageSnapshot], room: usize) -> Vec<(usize, &StageSnapshot)> {
     let mut shown: Vec<_> = stages.iter().enumerate().collect();
     if stages.len() > room {

@@ -1,4 +1,5 @@
-//! The report as the page of the run, frozen: one file, with the last state, the whole run over time, and what only the end knows.
+//! The report as the frozen page of the run: one file, with the last state, the whole run over time, and the facts that
+//! are known only at the end.
 
 use millstream_command::screen::look::Look;
 use millstream_command::screen::xml::escape;
@@ -27,7 +28,7 @@ pub(crate) fn plain(report: &Report) -> String {
     format!("<pre>{}</pre>", escape(&table(report, Look::FILE)))
 }
 
-/// The facts that the state of a page does not have. What a command line may have any number of is cut.
+/// The facts that are not in the state of a page. Lists of any length, such as the inputs, are cut.
 fn report(run: &RunReport<'_>, gathered: impl Iterator<Item = String>) -> Value {
     let report = run.report;
     let told = ["oversize", "latency", "skipped", "groups"];
@@ -62,7 +63,7 @@ pub(crate) fn numbers(report: &Report) -> Value {
     })
 }
 
-/// Which run it was, as names and values.
+/// The identity of the run, as names and values.
 fn identity(run: &RunReport<'_>) -> Vec<(&'static str, String)> {
     let identity = run.identity;
     let params = identity.params.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>();
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
     use crate::screen::sample::{RunSample, report as sample};
 
-    /// The data in a page.
+    /// The data within a page.
     fn data(page: &str) -> Value {
         let (_, data) = page.split_once("id=\"frozen\">").expect("data");
         serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON")

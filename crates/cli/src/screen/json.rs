@@ -5,14 +5,14 @@
 //!
 //! | member | holds |
 //! | --- | --- |
-//! | `run` | [which run it was](crate::run::identity::Identity): name, flow file, folder, parameters, inputs, host, start, version |
+//! | `run` | [the identity of the run](crate::run::identity::Identity): name, flow file, folder, parameters, inputs, host, start, version |
 //! | `throughput` | [totals over time](super::throughput::Sample): `at_s`, `retired`, `dead_lettered` |
-//! | `dead_letter_causes` | [`groups`](crate::causes::Group), the largest first, and how many letters there are of `others` |
+//! | `dead_letter_causes` | [`groups`](crate::causes::Group), the largest first, and the number of letters with `others` |
 //! | `steered` | the [changes from outside](crate::steer::facts::Change) while it ran: `at`, `at_s`, `user`, `process`, `did` |
 //! | `ran_again` | the number of dead letters that were run again while it went on |
-//! | `metrics_lost` | why the last metrics did not come to the collector of `--otlp`; null if they did, or there is none |
+//! | `metrics_lost` | why the last metrics did not reach the collector of `--otlp`; null if they did, or if there is no collector |
 //! | `dead_letters_file` | the path of the file of dead letters, or null |
-//! | `gathered_files` | of each stage with a fresh file, whether it was `placed` |
+//! | `gathered_files` | for each stage that gathers a file, whether the file was `placed` |
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub(crate) fn json(run: &RunReport<'_>) -> String {
     shown::json(&format!("{object:#}\n")).into_owned()
 }
 
-/// A file that a stage has gathered, and what became of it.
+/// A file that a stage has gathered, and its fate.
 fn gathered_file((stage, file): &(String, Gathered)) -> Value {
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let mut value = value!({ "stage": stage, "path": path(&file.path), "lines": file.lines });

@@ -1,16 +1,16 @@
-//! Rates from a row of snapshots, and the estimate of what is left.
+//! Rates from successive snapshots, and an estimate of the remaining time.
 //!
-//! A snapshot holds totals; what a person wants to see is how fast they grow *now*. [`Meter`] keeps the totals of the
-//! last few seconds and divides. The estimate is given only when the number of units that will come is known: because
-//! the source told it in advance or because it has ended. Anything else would be a guess that looks like knowledge.
+//! A snapshot holds totals, but users want to see how fast these grow *now*. [`Meter`] keeps the totals of the last few
+//! seconds and divides. The estimate is given only if the number of units that will come is known, because the source
+//! told it in advance or has ended. Any other estimate would be a guess that looks like knowledge.
 
 use std::collections::VecDeque;
 
 use millstream_flow::Snapshot;
 
-/// The span a rate is taken over.
+/// The span of time over which a rate is taken.
 const WINDOW_NS: u64 = 3_000_000_000;
-/// Younger rates swing too much to divide by.
+/// Rates over a shorter span vary too much for an estimate.
 const YOUNGEST_ESTIMATE_NS: u64 = 1_000_000_000;
 
 /// Totals at one moment.
@@ -31,14 +31,14 @@ impl Sample {
     }
 }
 
-/// The reading of a [`Meter`]: units a second, and the time left if it can be known.
+/// The reading of a [`Meter`]: units per second, and the remaining time if it can be known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Pace {
-    /// Units that leave the flow, a second.
+    /// Units that leave the flow, per second.
     pub gone_per_s: f64,
-    /// Units that leave each stage, a second, in the flow's order.
+    /// Units that leave each stage, per second, in the flow's order.
     pub stages_per_s: Vec<f64>,
-    /// Units that will have been admitted in all, if that is known.
+    /// The total number of units that will be admitted, if that is known.
     pub total: Option<u64>,
     /// Nanoseconds until all of them have left, at this pace.
     pub left_ns: Option<u64>,
@@ -70,17 +70,16 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Takes the next snapshot in; `total` is the number of units that will have been admitted in all, if known.
+    /// Adds the next snapshot; `total` is the total number of units that will be admitted, if it is known.
     pub(crate) fn read(&mut self, snapshot: &Snapshot, total: Option<u64>) -> Pace {
         let now = Sample::of(snapshot);
-        // The front sample stays until the one after it is old enough to serve: the window never gets shorter than
-        // asked.
+        // The front sample stays until the next one is old enough to replace it, so the window never gets too short.
         while self.samples.get(1).is_some_and(|next| now.wall_ns.saturating_sub(next.wall_ns) >= WINDOW_NS) {
             self.samples.pop_front();
         }
         let from = self.samples.front().unwrap_or(&now);
         let mut pace = Pace::between(from, &now);
-        // Pieces of units are units, too, and come as the run goes on.
+        // Pieces of units are units, too, and their number grows as the run goes on.
         pace.total = total.map(|total| total.saturating_add(snapshot.split));
         if let Some(total) = pace.total {
             let left = total.saturating_sub(now.gone);

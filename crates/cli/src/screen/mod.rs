@@ -3,12 +3,12 @@
 //! | file | shows |
 //! | --- | --- |
 //! | [`frame`] | the live picture on a terminal, drawn by [`Terminal`] |
-//! | [`plain`] | a line every two seconds where there is no terminal |
+//! | [`plain`] | a line every two seconds if there is no terminal |
 //! | [`table`] | the report as tables of text |
 //! | [`json`], [`html`] | the report as a file, written by [`report_file`]: all of a [`run_report`] |
 //!
 //! All of them are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text; [`Screen`]
-//! decides which progress is shown. What is written goes through [`out`].
+//! decides which form of progress is shown. All text is written through [`out`].
 
 pub(crate) mod frame;
 pub(crate) mod html;
@@ -32,7 +32,7 @@ use millstream_flow::Snapshot;
 
 use self::meter::Meter;
 
-/// How often there is a line where there is no terminal.
+/// The time between two lines if there is no terminal.
 const PLAIN_EVERY_NS: u64 = 2_000_000_000;
 
 /// Shows the progress of one flow on standard error.
@@ -49,11 +49,11 @@ enum Mode {
     Quiet,
 }
 
-/// When plain lines begin.
+/// The moment at which plain lines begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begins {
     AtOnce,
-    /// When it is known how many units there are: a person is done with typing them.
+    /// When the number of units is known: the user has typed all of them by then.
     WithTheTotal,
 }
 
@@ -62,15 +62,15 @@ enum Begins {
 pub(crate) enum Beside {
     /// Nothing.
     Nothing,
-    /// A stage's programs write there: plain lines mix with that.
+    /// Programs of a stage write to the terminal; plain lines mix with their text.
     Output,
-    /// A person types the units there.
+    /// The user types the units on the terminal.
     Typing,
 }
 
 impl Screen {
-    /// The progress that fits standard error: a live frame on a terminal that shows nothing else, else plain lines, or
-    /// nothing if `quiet`.
+    /// The progress in the form that fits standard error: a live frame on a terminal without other output, otherwise
+    /// plain lines; nothing if `quiet`.
     pub(crate) fn open(quiet: bool, beside: Beside) -> Self {
         let mode = if quiet {
             Mode::Quiet
@@ -83,7 +83,7 @@ impl Screen {
         Self { mode, meter: Meter::default() }
     }
 
-    /// Shows the flow as it is now. `total` is the number of units that will have been admitted in all, if known.
+    /// Shows the flow as it is now. `total` is the total number of units that will be admitted, if it is known.
     pub(crate) fn show(&mut self, snapshot: &Snapshot, total: Option<u64>) {
         let pace = self.meter.read(snapshot, total);
         let shown = match &mut self.mode {
@@ -101,12 +101,12 @@ impl Screen {
             },
         };
         if shown.is_err() {
-            // Nobody reads standard error any more; the flow goes on without.
+            // Standard error has no reader any more; the flow goes on without progress.
             self.mode = Mode::Quiet;
         }
     }
 
-    /// Writes a line about what happens to the run; unless quiet.
+    /// Writes a line about an event of the run, unless quiet.
     pub(crate) fn say(&mut self, message: &str) {
         if !matches!(self.mode, Mode::Quiet) {
             self.clear();
@@ -120,7 +120,7 @@ impl Screen {
         out::complain(message);
     }
 
-    /// Writes lines that belong together; unless quiet.
+    /// Writes lines that belong together, unless quiet.
     pub(crate) fn say_page(&mut self, page: &str) {
         if !matches!(self.mode, Mode::Quiet) {
             self.clear();
@@ -128,7 +128,7 @@ impl Screen {
         }
     }
 
-    /// Takes a live frame away, so that other text can follow.
+    /// Removes a live frame, so that other text can follow.
     pub(crate) fn clear(&mut self) {
         if let Mode::Live(terminal) = &mut self.mode {
             let columns = Look::of_stderr().map_or(80, |look| look.columns);

@@ -1,4 +1,4 @@
-//! Progress where there is no terminal: now and then one line, with the same figures as the live frame.
+//! Progress without a terminal: now and then a line with the same figures as the live frame.
 
 use millstream_command::screen::line::Line;
 use millstream_command::screen::look::Look;

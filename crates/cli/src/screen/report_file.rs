@@ -1,4 +1,4 @@
-//! `--report FILE`: where the report goes and in which form, checked before the run begins.
+//! `--report FILE`: the path and the format of the report, checked before the run begins.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -12,13 +12,13 @@ use super::{html, json};
 use crate::leftovers;
 use crate::ops::place::{Existing, Placing};
 
-/// Why a report cannot go where it was asked to.
+/// The reason why a report cannot be written to the requested file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportFileError {
-    /// The ending does not say which form is meant.
+    /// The extension does not say which format is meant.
     #[error("--report {}: its name ends in {found}; expected .json or .html", shown::path(path))]
     Ending {
-        /// The file asked for.
+        /// The requested file.
         path: PathBuf,
         /// The found extension, in words.
         found: String,
@@ -26,10 +26,10 @@ pub(crate) enum ReportFileError {
     /// A page is HTML.
     #[error("--report {}: the page is HTML, so its name ends in .html", shown::path(path))]
     NoPage {
-        /// The file asked for.
+        /// The requested file.
         path: PathBuf,
     },
-    /// The file cannot be written there.
+    /// The file cannot be written at that path.
     #[error(transparent)]
     Place(#[from] NotWritable),
 }
@@ -40,12 +40,12 @@ enum Form {
     Html,
 }
 
-/// A page's file that can be written, as far as one can know before.
+/// A page's file that can be written, as far as can be known in advance.
 #[derive(Debug, Clone)]
 pub(crate) struct Html(PathBuf);
 
 impl Html {
-    /// Checks the file's ending and that its folder lets a file be made.
+    /// Checks the file's extension, and that a file can be created in its folder.
     ///
     /// # Errors
     /// [`ReportFileError`], which says what to do.
@@ -56,16 +56,16 @@ impl Html {
         }
     }
 
-    /// Writes the page: a reader sees the old file or the whole new one.
+    /// Writes the page: a reader sees either the old file or the whole new one.
     ///
     /// # Errors
-    /// Those of the file system; the old file, if there was one, is as it was.
+    /// The errors of the file system; the old file, if there was one, is unchanged.
     pub(crate) fn write(&self, page: &str) -> Result<(), NotWritable> {
         put(&self.0, page, "the file that it shows is as it was")
     }
 }
 
-/// A report file that can be written, as far as one can know before.
+/// A report file that can be written, as far as can be known in advance.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportFile {
     path: PathBuf,
@@ -73,7 +73,7 @@ pub(crate) struct ReportFile {
 }
 
 impl ReportFile {
-    /// Checks the file's ending and that its folder lets a file be made.
+    /// Checks the file's extension, and that a file can be created in its folder.
     ///
     /// # Errors
     /// [`ReportFileError`], which says what to do.
@@ -91,10 +91,10 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), form })
     }
 
-    /// Writes the report: a reader sees the old file or the whole new one.
+    /// Writes the report: a reader sees either the old file or the whole new one.
     ///
     /// # Errors
-    /// Those of the file system; the old file, if there was one, is as it was.
+    /// The errors of the file system; the old file, if there was one, is unchanged.
     pub(crate) fn write(&self, run: &RunReport<'_>) -> Result<(), NotWritable> {
         let text = match self.form {
             Form::Json => json::json(run),
@@ -104,7 +104,7 @@ impl ReportFile {
     }
 }
 
-/// Puts a whole text in the place of a file. `help` says what stands if that fails.
+/// Replaces a file by a text atomically. `help` says what the file contains if that fails.
 fn put(path: &Path, text: &str, help: &str) -> Result<(), NotWritable> {
     let written = Placing::create(path.to_owned()).and_then(|(placing, mut file)| {
         file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! Everything that the report of one run tells.
+//! The contents of a run's report.
 
 use std::path::Path;
 
@@ -17,27 +17,27 @@ use crate::steer::facts::Steered;
 pub(crate) struct RunReport<'a> {
     /// The flow's report.
     pub report: &'a Report,
-    /// Which run it was.
+    /// The identity of the run.
     pub identity: &'a Identity,
-    /// How many units left it, over time.
+    /// The number of units that had left the flow, over time.
     pub throughput: &'a Throughput,
     /// Why units dead-lettered.
     pub causes: &'a Groups,
     /// The changes from outside.
     pub steered: &'a Steered,
-    /// The dead letters that were run again while it went on.
+    /// The dead letters that were run again during the run.
     pub ran_again: RanAgain,
-    /// The reason why the last metrics did not come to their collector, if they did not.
+    /// The reason why the last metrics did not reach their collector, if they did not.
     pub metrics_lost: Option<&'a str>,
     /// The file of dead letters, if one was written.
     pub dead_letters: Option<&'a Path>,
-    /// The stages' gathered files, and what became of them.
+    /// The stages' gathered files, and their fate.
     pub gathered: &'a [(String, Gathered)],
-    /// Its page's [facts and last state](crate::serve::feed::Feed::frozen).
+    /// The [facts and last state](crate::serve::feed::Feed::frozen) of the run's page.
     pub page: &'a str,
 }
 
-/// How a run ended, in words that are not better than it was.
+/// The end of a run in words, which do not embellish it.
 pub(crate) fn outcome(report: &Report) -> String {
     let ended = match report.outcome {
         Outcome::Complete => "complete",
@@ -54,7 +54,7 @@ pub(crate) fn outcome(report: &Report) -> String {
     }
 }
 
-/// Whether every unit that there was left the flow, done.
+/// Whether every unit of the source was done and has left the flow.
 pub(crate) fn is_good(report: &Report) -> bool {
     report.outcome == Outcome::Complete && report.dead_lettered == 0
 }

@@ -86,7 +86,7 @@ fn quantiles(p50: u64) -> Quantiles {
     })
 }
 
-/// A flow of four stages in the middle of its work, held by its disk.
+/// A flow of four stages in the middle of its work, limited by its disk.
 pub(crate) fn snapshot() -> Snapshot {
     let stages = STAGES
         .iter()
@@ -172,7 +172,7 @@ pub(crate) fn snapshot() -> Snapshot {
     })
 }
 
-/// The same flow when it is over.
+/// The same flow after its end.
 pub(crate) fn report() -> Report {
     let mut report = Report::unfinished(&snapshot());
     for stage in &mut report.stages {

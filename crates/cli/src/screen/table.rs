@@ -48,7 +48,7 @@ pub(crate) fn headline(report: &Report) -> String {
     )
 }
 
-/// The equation that holds for every run.
+/// The equation of unit counts that holds for every run.
 pub(crate) fn conservation(report: &Report) -> String {
     let split = match report.split {
         0 => String::new(),
@@ -69,14 +69,14 @@ pub(crate) fn conservation(report: &Report) -> String {
     )
 }
 
-/// The cause for which a stage's units waited longest, with the time in all.
+/// The cause for which a stage's units waited longest, with the total time.
 pub(crate) fn mostly_for(stage: &StageReport) -> String {
     stage.waited_for.iter().find(|waited| waited.total_ns > 0).map_or_else(String::new, |waited| {
         format!("{} {}", text::printable(&waited.resource), text::span(waited.total_ns))
     })
 }
 
-/// A quantile, or a dash where nothing was measured.
+/// A quantile, or a dash if nothing was measured.
 pub(crate) fn measured(quantiles: &Quantiles, of: fn(&Quantiles) -> u64) -> String {
     if quantiles.count == 0 { "–".to_owned() } else { text::span(of(quantiles)) }
 }
@@ -169,7 +169,7 @@ fn trimmed(table: &Table) -> String {
     table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
-/// A table of columns without rules, as wide as the place it goes to.
+/// A table of columns without rules, as wide as its terminal or file allows.
 fn bare(heading: &[&str], look: Look) -> Table {
     let mut table = Table::new();
     table
@@ -180,7 +180,7 @@ fn bare(heading: &[&str], look: Look) -> Table {
     table
 }
 
-/// Cells of which the first and the last hold words, and all between numbers.
+/// Cells of which the first and the last hold words, and the others numbers.
 fn aligned(cells: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let cells: Vec<_> = cells.into_iter().collect();
     let last = cells.len() - 1;

@@ -1,4 +1,4 @@
-//! Samples over the time of a run, as many as a picture shows, however long the run is.
+//! Samples over the time of a run: as many as a picture can show, however long the run is.
 
 /// A sample that knows its moment.
 pub(crate) trait Timed {
@@ -6,8 +6,8 @@ pub(crate) trait Timed {
     fn at_s(&self) -> f64;
 }
 
-/// Samples, oldest first. When there are `most` of them, every second one is dropped and the others come half as often, so that a
-/// run of a week takes no more room than one of a minute.
+/// Samples, oldest first. When there are `most` samples, every second one is dropped, and further samples are taken
+/// half as often, so that a run of a week takes no more room than a run of a minute.
 #[derive(Debug, Clone)]
 pub(crate) struct Thinned<T> {
     samples: Vec<T>,
@@ -17,7 +17,7 @@ pub(crate) struct Thinned<T> {
 }
 
 impl<T: Timed> Thinned<T> {
-    /// No samples yet, and never more than `most`.
+    /// Creates an empty list that never has more than `most` samples.
     pub(crate) fn new(most: usize) -> Self {
         Self { samples: Vec::new(), most, spacing_s: 0.0 }
     }
@@ -44,7 +44,7 @@ impl<T: Timed> Thinned<T> {
         }
     }
 
-    /// Takes the sample of the end, whenever the last one was.
+    /// Takes the sample of the run's end, however young the last one is.
     pub(crate) fn end(&mut self, sample: T) {
         while self.samples.last().is_some_and(|last| last.at_s() >= sample.at_s()) {
             self.samples.pop();

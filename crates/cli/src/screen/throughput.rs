@@ -1,10 +1,10 @@
-//! How many units left a flow, over its time.
+//! The number of units that had left a flow, over its time.
 
 use serde::{Deserialize, Serialize};
 
 use super::thinned::{Thinned, Timed};
 
-/// The most samples that are kept.
+/// The maximum number of samples that are kept.
 const MAX_SAMPLES: usize = 480;
 
 /// Totals at one moment.
@@ -40,7 +40,7 @@ impl Throughput {
         self.0.note(sample);
     }
 
-    /// Takes the totals of the end, whenever the last sample was.
+    /// Takes the totals of the run's end, however young the last sample is.
     pub(crate) fn end(&mut self, sample: Sample) {
         self.0.end(sample);
     }

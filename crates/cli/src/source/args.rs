@@ -1,4 +1,4 @@
-//! `args`: one unit an INPUT of the command line.
+//! `args`: one unit for each INPUT of the command line.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

@@ -1,7 +1,7 @@
 //! `lines` with a `group` of bytes: one unit for each block of whole lines.
 //!
-//! A block is kept as it was read, with its line ends, so that a program gets the bytes of the input. It is the text of its
-//! unit: a dead letter has all of it, and nothing is lost of an input that cannot be read again.
+//! A block is kept as it was read, with its line ends, so that a program gets the bytes of the input. The block is the
+//! text of its unit: a dead letter contains all of it, so nothing is lost even if the input cannot be read again.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -11,13 +11,13 @@ use super::lines::MAX_LINE_BYTES;
 use crate::ops::split::block::{self, TooLong};
 use crate::record::Record;
 
-/// Bytes asked of the operating system at once.
+/// The number of bytes requested from the operating system at once.
 const READ: usize = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Blocks<R> {
     blocks: block::Blocks<R>,
-    /// How the input is called in messages.
+    /// The name of the input in messages.
     name: String,
     ending: u8,
     most: usize,

@@ -1,6 +1,6 @@
-//! Exceptions of a walk: folders and files below its root, named in the flow file by any path that leads there.
+//! Exceptions of a walk: folders and files below its root, named in the flow file by any path that leads to them.
 //!
-//! A flow that writes into the folder it walks would otherwise take up its own results.
+//! Without them, a flow that writes into the folder that it walks would process its own results.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,10 +15,10 @@ pub(super) struct Except {
 }
 
 impl Except {
-    /// Those of `paths` that lie below `root`, which exists; they need not exist yet.
+    /// Keeps those of `paths` that lie below `root`. The root exists; the paths need not exist yet.
     ///
     /// # Errors
-    /// The root's own place, or the working folder, cannot be found out.
+    /// The place of the root, or the working folder, cannot be determined.
     pub(super) fn below(root: &Path, paths: &[PathBuf]) -> io::Result<Self> {
         if paths.is_empty() {
             return Ok(Self { rels: Vec::new() });
@@ -44,7 +44,7 @@ impl Except {
     }
 }
 
-/// Where `path` is, links resolved as far as it exists; what does not exist yet is taken as it is written.
+/// The place of `path`: links are resolved as far as the path exists, and the rest is taken as it is written.
 fn place(path: &Path) -> io::Result<PathBuf> {
     let mut existing = std::path::absolute(path)?;
     let mut rest: Vec<OsString> = Vec::new();
@@ -57,7 +57,8 @@ fn place(path: &Path) -> io::Result<PathBuf> {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(error),
         }
-        // A path that ends with `..` has no name to put back, and its parent is not where it leads.
+        // A path that ends with `..` has no name to restore, and what precedes the `..` is not the parent of its
+        // target.
         let Some(name) = existing.file_name().map(OsString::from) else {
             return Err(io::Error::other(format!("cannot tell where {} is", path.display())));
         };

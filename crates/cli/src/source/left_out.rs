@@ -1,4 +1,5 @@
-//! Entries that a walk has found and that are no units: links, pipes, empty folders. A copy made from its units lacks them.
+//! Entries that a walk has found and that are not units: links, pipes, empty folders. A copy made from the walk's units
+//! lacks them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,12 +29,12 @@ impl LeftOut {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A folder in which the walk finds nothing.
+    /// A folder in which the walk finds no entry.
     pub(super) fn empty_folder(&self) {
         self.empty_folders.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All of it for people, such as `2 symbolic links, 1 pipe`; nothing if there was nothing.
+    /// The counts in words, such as `2 symbolic links, 1 pipe`; `None` if there were no such entries.
     pub(crate) fn told(&self) -> Option<String> {
         let counts = [
             (&self.links, "symbolic link"),

@@ -1,9 +1,9 @@
-//! `lines`: one unit a line of a file or of standard input.
+//! `lines`: one unit for each line of a file or of standard input.
 //!
-//! Lines are read as they are asked for, and at most a kilobyte of short ones is held: any length of input takes the same
-//! memory. A line is bytes up to a newline (a carriage return before it belongs to the ending) or up to a NUL byte; the
-//! last one needs no ending. A line longer than [`MAX_LINE_BYTES`] is not kept: in its place comes a record that says so,
-//! and the next line is read as usual.
+//! Lines are read on demand, and at most a kilobyte of short ones is held, so the memory does not depend on the length
+//! of the input. A line is bytes up to a newline (a carriage return before it belongs to the ending) or up to a NUL
+//! byte; the last one needs no ending. A line longer than [`MAX_LINE_BYTES`] is not kept: a record that says so takes
+//! its place, and the next line is read as usual.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,28 +13,29 @@ use bytes::Bytes;
 
 use crate::record::Record;
 
-/// The longest line taken, in bytes.
+/// The maximum length of a line, in bytes.
 pub(super) const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Bytes asked of the operating system at once.
+/// The number of bytes requested from the operating system at once.
 const READ: usize = 64 << 10;
 
-/// The most bytes of lines that share a block of memory: a unit that is one of them keeps no more than this from being freed.
+/// The maximum number of bytes of lines that share a block of memory: a unit with one of these lines keeps at most this
+/// many bytes from being freed.
 const BLOCK: usize = 1 << 10;
 
-/// How much of a line that is too long its record shows.
+/// The number of bytes that the record of an overlong line shows.
 const SHOWN: usize = 64;
 
 /// See the [module](self).
 pub(crate) struct Lines<R> {
     reader: BufReader<R>,
-    /// How the input is called in messages.
+    /// The name of the input in messages.
     name: String,
     ending: u8,
     longest: usize,
     number: u64,
     buffer: Vec<u8>,
-    /// Lines with their endings, which are the next ones.
+    /// A block of the next lines, with their endings.
     block: Bytes,
     failed: bool,
 }
@@ -53,19 +54,18 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The same lines, of which the longest taken is this long.
+    /// The same lines, with this maximum length.
     pub(crate) fn up_to(self, longest: usize) -> Self {
         Self { longest, ..self }
     }
 
-    /// The next line, if there is one; of one that is too long, its start and a message.
+    /// The next line, if there is one; for an overlong line, its start and a message.
     ///
     /// # Errors
-    /// Those of the input; there are no more lines then.
+    /// The errors of the input; there are no more lines then.
     fn try_next(&mut self) -> io::Result<Option<(Vec<u8>, Option<String>)>> {
         self.buffer.clear();
-        // One more than the longest line and its ending of two bytes, so that what is too long can be told from what is
-        // not.
+        // One byte more than the longest line with an ending of two bytes, so that an overlong line can be recognised.
         let most = self.longest as u64 + 3;
         if self.reader.by_ref().take(most).read_until(self.ending, &mut self.buffer)? == 0 {
             return Ok(None);
@@ -78,7 +78,8 @@ impl<R: Read> Lines<R> {
             return Ok(Some((line.to_vec(), None)));
         }
         if length <= self.longest {
-            // Not copied: for a moment it would be there twice, and the buffer would stay as large as the longest line.
+            // The line is moved rather than copied: a copy would exist twice for a moment, and the buffer would stay as
+            // large as the longest line.
             let mut line = std::mem::take(&mut self.buffer);
             line.truncate(length);
             line.shrink_to_fit();
@@ -96,13 +97,13 @@ impl<R: Read> Lines<R> {
         Ok(Some((shown, Some(fault))))
     }
 
-    /// As [`try_next`](Self::try_next), and short lines that follow one another are parts of one block of memory. All lines are
-    /// to be read so.
+    /// Like [`try_next`](Self::try_next), but successive short lines share one block of memory. A caller must read
+    /// either all lines in this way or none.
     ///
     /// # Errors
     /// As [`try_next`](Self::try_next).
     pub(crate) fn try_next_in_block(&mut self) -> io::Result<Option<(Bytes, Option<String>)>> {
-        // A terminal says once that its input has ended.
+        // A terminal reports the end of its input only once.
         if self.block.is_empty() && !self.read_block()? {
             return Ok(None);
         }
@@ -115,8 +116,8 @@ impl<R: Read> Lines<R> {
         Ok(Some((line, None)))
     }
 
-    /// Makes a block of the whole lines that have been read from the input and fit, if none of those could be too long. Returns
-    /// whether there is more input.
+    /// Makes a block of the whole lines that have been read from the input and fit, if none of them could be overlong.
+    /// Returns whether there is more input.
     fn read_block(&mut self) -> io::Result<bool> {
         if self.longest < BLOCK {
             return Ok(true);
@@ -137,7 +138,7 @@ impl<R: Read> Lines<R> {
         Ok(has_more)
     }
 
-    /// The length of a line without its ending, which it has.
+    /// The length, without its ending, of a line that has one.
     fn length(&self, line: &[u8]) -> usize {
         let line = &line[..line.len() - 1];
         match line {
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_input_is_asked_for_once() {
-        /// Reads as a terminal does: after its end, it would wait for more.
+        /// A reader like a terminal: after its end, it would wait for more.
         struct Terminal(Vec<&'static [u8]>);
         impl Read for Terminal {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,9 +1,10 @@
 //! The folders that a walk has entered through symbolic links.
 //!
-//! Where links are followed, a tree of a few folders can have more paths than anything could walk: a chain of twenty folders, each
-//! with two links to the next, has a million. So a folder is entered through one link and no more. Every further link to it
-//! is a fault, which says where its files are found; there are at most as many faults as links, and as many ways to a folder
-//! as it lies deep. Through its own name a folder is always entered.
+//! If links are followed, a tree of a few folders can have more paths than any program could walk: a chain of twenty
+//! folders, each with two links to the next, has a million. So a folder is entered through at most one link. Every
+//! further link to the folder is a fault, which says where the folder's files are found. So there are at most as many
+//! faults as links, and the number of ways to a folder is at most its depth. Through its own name a folder is always
+//! entered.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +15,7 @@ pub(super) type Identity = (u64, u64);
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Linked {
-    /// The path through which each was entered.
+    /// The path through which each folder was entered.
     entered: HashMap<Identity, Vec<u8>>,
 }
 
@@ -22,7 +23,7 @@ impl Linked {
     /// Notes that the link at `path` leads to a folder which is about to be entered.
     ///
     /// # Errors
-    /// It has been entered through another link: what is wrong, in words.
+    /// The folder has been entered through another link; the error says so in words.
     pub(super) fn enter(&mut self, folder: Identity, path: &[u8]) -> Result<(), String> {
         match self.entered.entry(folder) {
             Entry::Vacant(vacant) => {

@@ -1,8 +1,8 @@
-//! Where units come from: one file a source.
+//! The sources of units, one per file.
 //!
-//! [`open`] gives an iterator of [`Record`]s, which the flow's workers pull as there is room for them. What can be known
-//! before the first unit (an INPUT that does not exist) is an error of the command; what goes wrong later (a folder
-//! that cannot be read) is a record with a [`fault`](Record::fault), so that it is counted and reported like any other
+//! [`open`] gives an iterator of [`Record`]s, which the flow's workers pull when there is room for them. A problem that
+//! is known before the first unit (an INPUT that does not exist) is an error of the command; a later one (a folder that
+//! cannot be read) becomes a record with a [`fault`](Record::fault), so that it is counted and reported like any other
 //! unit that fails.
 
 mod args;
@@ -33,10 +33,10 @@ use crate::retry::letters::Again;
 /// The units of a run, in order.
 pub(crate) type Source = Box<dyn Iterator<Item = Record> + Send>;
 
-/// Why a source cannot be opened.
+/// The reason why a source cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
-    /// The flow walks or reads what is given on the command line, and nothing was given.
+    /// The flow walks or reads the INPUTs of the command line, and there are none.
     #[error("the flow's source needs an INPUT, and none was given")]
     NoInput,
     /// A template of the source has a field whose value is not known before the first unit.
@@ -61,16 +61,17 @@ pub(crate) enum SourceError {
     },
 }
 
-/// The way to give an address to an option that also stands alone, if the missing file looks like one.
+/// If the missing file looks like an address: how to give an address to an option whose value is optional.
 fn of_option(path: &Path) -> String {
     let address = path.to_str().filter(|text| text.parse::<SocketAddr>().is_ok() && !path.exists());
     address.map_or_else(String::new, |address| format!("; an option takes an address after `=`: --page={address}"))
 }
 
-/// Opens a flow's source over the command line's INPUTs, in groups if the flow wants them; a walk counts in `left_out` what is no unit.
+/// Opens a flow's source over the command line's INPUTs, in groups if the flow wants them; a walk counts in `left_out`
+/// the entries that are not units.
 ///
 /// # Errors
-/// An INPUT is missing, or what the source begins with cannot be opened.
+/// An INPUT is missing, or the first file or folder of the source cannot be opened.
 pub(crate) fn open(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> Result<Source, SourceError> {
     let items = open_items(flow, inputs, left_out)?;
     Ok(if flow.group > 1 { Box::new(Grouped::new(items, flow.group)) } else { items })
@@ -94,7 +95,7 @@ fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> 
                 }
                 walks.push((root, except));
             }
-            // Opened one after the other: there may be more INPUTs than files that may be open.
+            // The files are opened one after the other: there may be more INPUTs than descriptors.
             let left_out = Arc::clone(left_out);
             Ok(Box::new(
                 walks.into_iter().flat_map(move |(root, except)| walk::open(&root, options, except, &left_out)),
@@ -125,7 +126,7 @@ fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> 
     }
 }
 
-/// The units of dead letters, as the flow's source would give them.
+/// The units of dead letters, in the form in which the flow's source would give them.
 pub(crate) fn again(
     flow: &FlowFile,
     inputs: &[OsString],
@@ -208,12 +209,12 @@ fn reads_the_unit(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Read { path, .. } if path.is_only(&Field::Path))
 }
 
-/// Whether the op may make a payload larger than it was read.
+/// Whether the op may make a payload larger than the file that was read.
 fn compresses(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Zstd { mode: ZstdMode::Compress { .. } })
 }
 
-/// The paths that a source's template stands for: every INPUT if it is `{input}` and nothing else, one path otherwise.
+/// The paths that a source's template means: every INPUT if it is exactly `{input}`, otherwise one path.
 fn paths(template: &Template, inputs: &[OsString]) -> Result<Vec<PathBuf>, SourceError> {
     let needs_input = template.fields().any(|(field, _)| *field == Field::Input);
     if needs_input && inputs.is_empty() {

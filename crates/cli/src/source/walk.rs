@@ -1,10 +1,10 @@
 //! `walk`: one unit for each regular file below a folder.
 //!
 //! Files come in the order of their names, folder by folder, so two walks over the same tree give the same units in the
-//! same order. The kernel says with each name whether it is a file or a folder; a file's size is asked for only when
-//! the flow reads it, and relative to its open folder, so that long paths cost no more than short ones. Symbolic links
-//! are followed only when that is asked for, and no folder through more than one of them ([`linked`](super::linked)); sockets,
-//! pipes and devices are not units.
+//! same order. With each name the kernel says whether it is a file or a folder. The size of a file is determined only
+//! if the flow reads the file, and relative to its open folder, so that long paths cost no more than short ones.
+//! Symbolic links are followed only on request, and a folder is entered through at most one of them
+//! ([`linked`](super::linked)); sockets, pipes and devices are not units.
 //!
 //! The `ignore` crate applies the rules of `.gitignore` and its kin: a walk that leaves ignored files out goes through
 //! it, and pays about twice as much for a file.
@@ -26,7 +26,7 @@ use super::linked::{Identity, Linked};
 use crate::ops::most_growth;
 use crate::record::Record;
 
-/// Folders held open at once; below them, files are asked for by their whole path.
+/// The maximum number of folders held open; deeper files are accessed by their whole path.
 const MAX_OPEN: usize = 64;
 
 /// Room for the names that one call brings.
@@ -35,17 +35,17 @@ const NAMES: usize = 32 << 10;
 /// The options of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
-    /// Names that start with a dot.
+    /// Whether to take names that start with a dot.
     pub(super) hidden: bool,
-    /// Files that `.gitignore` and its kin exclude.
+    /// Whether to take files that `.gitignore` and its kin exclude.
     pub(super) ignored: bool,
     /// Whether to take the files and folders that symbolic links lead to.
     pub(super) follow: bool,
-    /// Ask for sizes, which become what the units declare.
+    /// Whether to determine sizes, which the units declare as their weight.
     pub(super) sizes: bool,
-    /// Declare room for payloads that grow when they are compressed.
+    /// Whether to declare room for payloads that grow when they are compressed.
     pub(super) compresses: bool,
-    /// The largest payload that is brought into memory; a larger one weighs as much.
+    /// The size of the largest payload that is brought into memory; a larger one weighs as much as this.
     pub(super) most_in_memory: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Options {
 pub(super) fn check(root: &Path) -> io::Result<()> {
     let found = root.metadata()?;
     if found.is_file() {
-        // The stage that wants its content finds out whether it can be read.
+        // The stage that reads the file finds out whether that is possible.
         return Ok(());
     }
     if !found.is_dir() {
@@ -66,8 +66,8 @@ pub(super) fn check(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a walk, which does not enter what `except` covers. A root that cannot be read (any more) becomes one record
-/// with a fault.
+/// Starts a walk, which does not enter anything that `except` covers. If the root cannot be read (any more), that
+/// becomes one record with a fault.
 pub(super) fn open(
     root: &Path,
     options: Options,
@@ -108,9 +108,9 @@ fn single(path: &Path, size: u64, options: Options) -> Record {
 /// Files that a walk has found before, opened below its folder as they were then.
 pub(super) struct Again {
     options: Options,
-    /// Where walks began: a file that was named itself is followed if it is a link.
+    /// The roots of the walks: a root that is itself a file is opened even if it is a link.
     named: Vec<PathBuf>,
-    /// The folder of the last file, which is mostly that of the next one too, and its path.
+    /// The folder of the last file, and its path; mostly the next file lies in the same folder.
     root: Option<(Vec<u8>, Arc<OwnedFd>)>,
 }
 
@@ -120,7 +120,7 @@ impl Again {
     }
 
     /// The file at `path`, whose part relative to the walk's folder starts at `rel_at`, with the size it has now. The
-    /// stage that wants the file finds out what is wrong with it.
+    /// stage that reads the file finds out what is wrong with it.
     pub(super) fn file(&mut self, path: Vec<u8>, rel_at: usize) -> Record {
         let is_named = || self.named.iter().any(|named| named.as_os_str().as_bytes() == path);
         let follows = self.options.follow || is_named();
@@ -156,18 +156,18 @@ fn with_size(mut record: Record, size: u64, options: Options) -> Record {
     record
 }
 
-/// Opens the folder that a walk begins in. It is followed even when it is a link: it was named.
+/// Opens the folder in which a walk begins. A link is followed here, since the user named it.
 fn open_root(root: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// A walk that takes everything.
+/// A walk that takes all files.
 struct Walk {
     options: Options,
     except: Except,
     /// The path of the folder on top of the stack, with a slash at its end.
     path: Vec<u8>,
-    /// Where in `path` the part relative to the root starts.
+    /// The offset in `path` of the part relative to the root.
     rel_at: usize,
     /// The folder from which records open their files, unless links are followed.
     root: Option<Arc<OwnedFd>>,
@@ -181,9 +181,9 @@ struct Walk {
 struct Folder {
     /// The open folder; `None` beyond the maximum number of open ones.
     fd: Option<OwnedFd>,
-    /// Device and number, to find out when a link leads back to it; known only if links are followed.
+    /// Device and number, to detect a link that leads back to this folder; known only if links are followed.
     identity: Option<Identity>,
-    /// Entries still to visit; the next is the last.
+    /// The entries still to visit; the last one is visited next.
     entries: Vec<Entry>,
     /// The length of `Walk::path` for this folder.
     path_len: usize,
@@ -249,7 +249,7 @@ impl Walk {
     fn visit(&mut self, entry: &Entry) -> Result<Option<Record>, String> {
         let mut kind = entry.kind;
         let mut size = None;
-        // Some file systems do not say what a name stands for, and a link has to be followed to know.
+        // Some file systems do not give the type with a name, and a link must be followed to know its target's type.
         if kind == FileType::Unknown || (kind == FileType::Symlink && self.options.follow) {
             let stat = self.stat(entry).map_err(|errno| format!("cannot find out what this is: {errno}"))?;
             kind = FileType::from_raw_mode(stat.st_mode);
@@ -326,7 +326,7 @@ impl Iterator for Walk {
     }
 }
 
-/// A walk that leaves out what ignore files exclude, and `.git` itself, which no repository lists.
+/// A walk that leaves out all files that ignore files exclude, and `.git` itself, which no ignore file lists.
 fn selective(
     root: &Path,
     open: Option<Arc<OwnedFd>>,
@@ -402,7 +402,7 @@ fn file_of(entry: &ignore::DirEntry, open: Option<&Arc<OwnedFd>>, rel_at: usize,
     })
 }
 
-/// The path that an error of the `ignore` crate is about.
+/// The path to which an error of the `ignore` crate refers.
 fn path_of(error: &ignore::Error) -> Option<Vec<u8>> {
     match error {
         ignore::Error::WithPath { path, .. } => Some(path.as_os_str().as_bytes().to_vec()),
@@ -559,7 +559,8 @@ mod tests {
         for ignored in [true, false] {
             let found = records(folder.path(), Options { follow: true, ignored, ..ALL });
             let faults: Vec<_> = found.iter().filter_map(|record| record.rare.fault.as_deref()).collect();
-            // Every folder is entered through its name and through the first link; each other path to one is a fault.
+            // Every folder is entered through its name and through the first link; every other path to a folder is a
+            // fault.
             assert_eq!(found.len() - faults.len(), 2 * DEPTH + 1, "ignored = {ignored}");
             assert_eq!(faults.len(), DEPTH + 2 * (DEPTH - 1), "{faults:#?}");
             let told = format!("entered through another one, {}/00/one;", folder.path().display());
@@ -634,7 +635,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_never_entered() {
         let folder = tree();
-        // A folder that leads back to one it lies in is a fault as soon as it is entered.
+        // A link to a folder that contains it is a fault as soon as it is entered.
         fs::create_dir(folder.path().join("out")).unwrap();
         symlink("..", folder.path().join("out/loop")).unwrap();
         for options in [ALL, Options { ignored: false, ..ALL }] {
@@ -654,7 +655,7 @@ mod tests {
         let folder = tree();
         let closed = folder.path().join("b/c");
         fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
-        // A user who may read everything sees no fault.
+        // For a user with access to every file, there is no fault.
         let may_read_all = fs::read_dir(&closed).is_ok();
         let found = rels(folder.path(), ALL);
         fs::set_permissions(&closed, PermissionsExt::from_mode(0o755)).unwrap();

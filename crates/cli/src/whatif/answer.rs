@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) wall_s: f64,
-    /// Units that retired, a second.
+    /// Retired units per second.
     pub(crate) throughput: f64,
     /// A unit's time from its admission to its departure.
     pub(crate) p50_s: f64,
@@ -16,13 +16,13 @@ pub(crate) struct Answer {
     pub(crate) dead_lettered: u64,
     /// The bottleneck, in words.
     pub(crate) limit: String,
-    /// The least time that the work can take, and on what, by the bottleneck law.
+    /// The minimum time that the work can take by the bottleneck law, and the resource that sets it.
     pub(crate) at_least_s: f64,
     pub(crate) at_least_by: String,
 }
 
 impl Answer {
-    /// The numbers of a trace that is replayed with these changes.
+    /// Replays a trace with these changes, and returns the numbers.
     pub(crate) fn to(trace: &Trace, what_if: &WhatIf) -> Result<Self, ReplayError> {
         let (at_least, at_least_by) = trace.at_least(what_if)?;
         let answer = Self::of(trace, &trace.replay(what_if)?);
@@ -33,7 +33,8 @@ impl Answer {
         let report = &replayed.report;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let steady_s = replayed.steady_wall.as_secs_f64();
-        // A run that goes on has neither a beginning nor an end, and a sample has those of the run beside a part of the rest.
+        // A window of a live run has neither a beginning nor an end. A sample has the beginning and the end of the run,
+        // but only a part of the rest.
         let wall_s =
             if trace.is_live() { steady_s } else { report.wall_s + steady_s * (trace.weight() - 1.0).max(0.0) };
         let units = |units: u64| (units as f64 * trace.weight()).round() as u64;

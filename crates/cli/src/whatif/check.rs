@@ -48,7 +48,7 @@ const ERROR: f64 = 0.05;
 pub(super) struct Checked {
     /// The run with the changes whose time is the middle one.
     pub(super) measured: Answer,
-    /// The runs without the changes and with them, if both were run.
+    /// The verdict of the runs without and with the changes, if both were run.
     pub(super) judged: Option<Judged>,
 }
 
@@ -56,14 +56,14 @@ pub(super) struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Judged {
     pub(super) pairs: u64,
-    /// The time of a run with the changes over that of one without, and its interval: 0 and `None` are ends that few pairs
-    /// leave open.
+    /// The ratio of the times of a run with the changes and a run without, and its interval: 0 and `None` stand for
+    /// ends that too few pairs leave open.
     pub(super) ratio: f64,
     pub(super) low: f64,
     pub(super) high: Option<f64>,
     /// The predicted ratio.
     pub(super) predicted: f64,
-    /// Which is faster, if that is certain.
+    /// The faster of the two, if that is certain.
     pub(super) faster: Option<&'static str>,
 }
 
@@ -82,7 +82,7 @@ impl Judged {
         }
     }
 
-    /// Whether the interval has no end yet, on either side.
+    /// Whether both ends of the interval are still open.
     pub(super) fn is_open(&self) -> bool {
         self.low <= 0.0 && self.high.is_none()
     }
@@ -93,8 +93,8 @@ impl Judged {
     }
 }
 
-/// Runs the traced command again with `settings`. With more than one pair, it runs it without them, too, in turns, until it is certain
-/// which is faster; `predicted` is the predicted ratio of their times.
+/// Runs the traced command again with `settings`. With more than one pair, runs it alternately without and with them
+/// until it is certain which is faster; `predicted` is the predicted ratio of their times.
 ///
 /// # Errors
 /// The command cannot be run again, or has failed.
@@ -155,7 +155,7 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     // The settings come before the other arguments, which may end the options.
     command.arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
     command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
-    // Its numbers come with the answer, and its files are gone by then.
+    // The run's numbers come with the answer, and its files are removed by then.
     if !rest.contains(&"--no-report") {
         command.arg("--no-report");
     }
@@ -182,16 +182,17 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     Ok(measured(&read(&again)?))
 }
 
-/// The signals that end this command. While a run goes on they do not: the run is to end, and its files with it.
+/// The signals that usually end this command. During a run they do not end it: first the run must end and its files be
+/// removed.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// The time between two looks at a run.
+/// The time between two checks of a run.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether [`ENDING`] signals have their usual effect.
 static END_AS_USUAL: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Runs a command to its end. Returns its status, and the signal that was for it, if there was one.
+/// Runs a command to its end. Returns its status, and the signal that asked it to end, if there was one.
 fn with_signals(command: &mut Command) -> io::Result<(ExitStatus, Option<i32>)> {
     let as_usual = match END_AS_USUAL.get() {
         Some(as_usual) => as_usual,
@@ -213,7 +214,7 @@ fn with_signals(command: &mut Command) -> io::Result<(ExitStatus, Option<i32>)> 
     ended
 }
 
-/// Waits for a run, and passes signals on to it. The keys of the terminal reach it by themselves.
+/// Waits for a run, and passes signals on to it, except those from the terminal's keys, which reach it directly.
 fn follow(mut child: Child, noted: &AtomicUsize) -> io::Result<(ExitStatus, Option<i32>)> {
     let mut last = None;
     loop {

@@ -1,5 +1,5 @@
-//! Checks whether a replay of the run itself takes the measured time. If not, the model lacks something that mattered
-//! in the run, and the replay's answers are worthless.
+//! Checks whether a replay of the run with its own settings takes the measured time. If not, the model lacks something
+//! that mattered in the run, and the answers of replays are worthless.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ const MAX_MISS: f64 = 0.05;
 pub(crate) struct Doubt {
     pub(crate) replayed_s: f64,
     pub(crate) measured_s: f64,
-    /// The number of units that end in another way than they did.
+    /// The number of units whose outcome differs from the one in the run.
     pub(crate) lost: u64,
     units: u64,
-    /// Things that the replay may lack, the likeliest first.
+    /// Effects that the replay may lack, the likeliest first.
     pub(crate) reasons: Vec<String>,
-    /// Why the replay is of another run than this one, if it is limited by something else.
+    /// The reason why the replay does not represent this run, if something else limits it.
     pub(crate) contradiction: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Doubt {
         doubt
     }
 
-    /// How far the replay is off, as a share of the measured time.
+    /// The error of the replay, as a share of the measured time.
     pub(crate) fn miss(&self) -> f64 {
         if self.measured_s > 0.0 { self.replayed_s / self.measured_s - 1.0 } else { 0.0 }
     }
@@ -56,17 +56,18 @@ impl Doubt {
         self.miss().abs() > MAX_MISS || self.loses() || self.contradiction.is_some()
     }
 
-    /// Whether more than one unit in a hundred ends in another way. (How many groups there are may depend on the moment.)
+    /// Whether the outcome of more than one unit in a hundred differs. (The number of groups may depend on timing.)
     pub(crate) fn loses(&self) -> bool {
         self.lost > self.units / 100
     }
 }
 
-/// Why a window is no picture of the run: units wait for a resource that is not what limits the replay, and none of them is in it.
+/// The reason why a window does not represent the run: units wait for a resource that does not limit the replay, and
+/// none of these units is in the window.
 fn contradiction(trace: &Trace, as_it_was: &Answer) -> Option<String> {
     let run = trace.measured().bottleneck;
     let names = |limit: &str, name: &str| limit.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));
-    // A stage may have the name of a resource, but units do not wait for it.
+    // A stage may have the same name as a resource, but units do not wait for a stage.
     let is_scarce = |name: &str| names(&run, name) && run.contains(" for it in ");
     let resource = trace.resources().into_iter().find(|resource| is_scarce(&resource.name))?;
     let lacks = trace.is_live() && trace.waiting() == 0 && !names(&as_it_was.limit, &resource.name);

@@ -46,7 +46,7 @@ impl Goal {
         &self.text
     }
 
-    /// Returns the distance of an answer from the goal; it is at most 1 if the answer reaches the goal.
+    /// Returns the ratio of an answer to the goal, which is at most 1 if the answer reaches the goal.
     pub(super) fn distance(&self, answer: &Answer) -> f64 {
         match self.bound {
             Bound::WallBelow(limit) => answer.wall_s / limit,

@@ -1,4 +1,4 @@
-//! A run that goes on, in the place of a trace: the newest units that it has finished.
+//! A live run in place of a trace: the newest units that it has finished.
 
 use std::io;
 use std::path::Path;
@@ -14,23 +14,23 @@ use super::reading::NotRead;
 use crate::steer::client;
 use crate::steer::place::{self, Run};
 
-/// The number of units that are waited for, beside several times those in flight.
+/// The number of finished units to wait for, in addition to a multiple of those in flight.
 const UNITS: u64 = 200;
-/// A window with fewer units tells nothing.
+/// The minimum number of units in a meaningful window.
 const FEWEST: u64 = 20;
-/// The multiple of the units in flight from which on a window is long enough for a steady pace.
+/// The size from which a window shows a steady pace, as a multiple of the units in flight.
 const ROUNDS: u64 = 4;
-/// The time for which a run is given to finish these units; a run with fewer than [`FEWEST`] is given more.
+/// The time that a run is given to finish these units; a run with fewer than [`FEWEST`] gets more.
 const PATIENCE: Duration = Duration::from_secs(4);
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
-/// The pause between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Reads the window of the run with this name, number or socket. A run that has kept nothing so far begins to, and is given
-/// some time.
+/// Reads the window of the run with this name, number or socket. A run that has recorded no units so far begins to
+/// record them, and is given some time.
 ///
 /// # Errors
-/// There is no such run, or it does not answer, or has finished too few units.
+/// There is no such run, or it does not answer, or it has finished too few units.
 pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
     let run = place::find(path).map_err(client::SteerError::from)?;
     let began = Instant::now();
@@ -39,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
         let trace = window(&run).map_err(|error| if told { ended(&run, error) } else { error })?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
         let (is_some, waited) = (usable(&trace) >= FEWEST, began.elapsed());
-        // A window that began with an earlier question, or with the run, has had its time.
+        // A window that began with an earlier question, or with the run, has had enough time.
         let spans = waited.max(trace.measured().wall);
         if usable(&trace) >= enough || is_some && spans >= PATIENCE {
             return Ok(trace);
@@ -64,7 +64,7 @@ fn window(run: &Run) -> Result<Trace, WhatIfError> {
     Trace::read(&*bytes).map_err(|error| WhatIfError::Trace(NotRead::of_run(&run.name, error)))
 }
 
-/// The error of a run that was there and cannot be reached any more.
+/// The error about a run that existed but cannot be reached any more.
 fn ended(run: &Run, error: WhatIfError) -> WhatIfError {
     match error {
         WhatIfError::Run(client::SteerError::Unreachable { .. } | client::SteerError::Ended { .. }) => {
@@ -82,8 +82,8 @@ fn too_few(run: &Run, trace: &Trace) -> WhatIfError {
     }
 }
 
-/// The number of units that an answer rests on: those that left in the window, and those of the source that a replay has.
-/// Where stages split units, it has whole families alone.
+/// The numbers of units on which an answer is based: the units that left the flow in the window, and the source's units
+/// in the replay. If stages split units, the replay contains only whole families.
 pub(crate) fn usable(trace: &Trace) -> u64 {
     trace.departed().min(trace.units() as u64)
 }

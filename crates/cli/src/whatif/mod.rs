@@ -1,15 +1,16 @@
-//! `millstream whatif`: what a run would have come to under other settings, from its trace; or comes to, if it goes on.
+//! `millstream whatif`: predicts how a run would have gone under other settings, from its trace, or how a live run
+//! would go.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | `setting` | `KEY=VALUE` as a change of a replay, and the known settings |
 //! | `answer` | the numbers of a replay |
 //! | `check` | the run again, to see whether a prediction holds |
-//! | `reading` | the file of a trace, told of while it is read |
-//! | `live` | a run that goes on, in the place of a trace |
-//! | `doubt` | whether a replay of the run itself comes to what was measured, and what may be missing if not |
-//! | `search` | replays with one setting after the other: what helps, how a setting tells, what reaches a goal |
-//! | `replays` | the replays of a search, told of and bounded in time |
+//! | `reading` | reads the file of a trace, with progress |
+//! | `live` | a live run in place of a trace |
+//! | `doubt` | whether a replay of the run reproduces the measured time, and what may be missing if not |
+//! | `search` | replays with one setting after the other: which settings help, what each value of a setting gives, and which settings reach a goal |
+//! | `replays` | the replays of a search, with progress and a time limit |
 //! | `slope` | a second run, which shows how a stage's time depends on a resource |
 //! | `page` | the answers as tables |
 
@@ -47,10 +48,10 @@ use crate::run::{NOT_WRITTEN, WRONG};
 use crate::steer::client::SteerError;
 use crate::steer::place::NoRun;
 
-/// The replay misses the run, or no setting reaches the goal.
+/// Exit status: the replay misses the run, or no setting reaches the goal.
 const NO_ANSWER: u8 = 1;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 enum WhatIfError {
     #[error(transparent)]
@@ -107,7 +108,7 @@ fn read_any(path: &Path) -> Result<Trace, WhatIfError> {
     })
 }
 
-/// The dependence of stages' times on a resource that a second run shows.
+/// The dependence of stages' times on a resource, derived from a second run.
 fn slope_with(trace: &Trace, with: &Path) -> Result<Slope, WhatIfError> {
     let other = read(with)?;
     Slope::between(trace, &other).map_err(|why| WhatIfError::With(shown::path(with).to_string(), why))

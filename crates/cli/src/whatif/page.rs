@@ -31,7 +31,7 @@ pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
     page
 }
 
-/// The line that says which part of a run the answer is from, if it is not from the whole.
+/// The line that says on which part of a run the answer is based, if not on the whole run.
 pub(crate) fn part(trace: &Trace) -> String {
     if trace.is_live() {
         let left = text::counted(trace.departed(), "unit");
@@ -49,7 +49,7 @@ pub(crate) fn part(trace: &Trace) -> String {
     String::new()
 }
 
-/// The line that compares a replay of the run itself with the run.
+/// The line that compares the run with its own replay.
 pub(crate) fn itself(trace: &Trace, doubt: &Doubt) -> String {
     format!(
         "replay of the {} itself: {} against {} measured ({})\n",
@@ -147,7 +147,7 @@ fn beside(before: &Answer, changed: &Changed) -> String {
     page
 }
 
-/// A prediction beside the run that was started to check it.
+/// The prediction beside the result of the run that was started to check it.
 fn check(predicted: &Answer, checked: &Checked) -> String {
     let Checked { measured, judged } = checked;
     let mut page = format!("\n{:<14}{:<14}{:<14}off\n", "", "predicted", "measured");
@@ -163,7 +163,7 @@ fn check(predicted: &Answer, checked: &Checked) -> String {
     page
 }
 
-/// The verdict of pairs of runs beside the prediction.
+/// The verdict of the pairs of runs beside the prediction.
 fn verdict(judged: &Judged) -> String {
     let Judged { pairs, ratio, low, high, predicted, faster } = judged;
     let between = match (*low > 0.0, high) {

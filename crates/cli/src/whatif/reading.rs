@@ -1,4 +1,4 @@
-//! The reading of a trace, told of on a terminal while it lasts: a long trace is read several times, for minutes.
+//! Reads a trace, with progress on a terminal: a long trace is read several times, for minutes.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -11,10 +11,10 @@ use millstream_flow::{Trace, TraceError};
 use rustix::stdio::stderr;
 use rustix::termios::isatty;
 
-/// Reading that takes longer is told of, and again whenever it has taken twice as long.
+/// Progress is shown when reading takes longer than this, and again whenever the time has doubled.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// The most bytes of a file that is no trace which are looked at.
+/// The maximum number of bytes that are examined of a file that is not a trace.
 const LOOK: u64 = 4096;
 
 /// The reason why there is no trace in a file.
@@ -23,12 +23,12 @@ const LOOK: u64 = 4096;
 pub(crate) struct NotRead {
     path: String,
     error: TraceError,
-    /// The kind of file that it is instead, if it is known, and what to do with it.
+    /// The actual kind of the file, if it is known, and what to do with it.
     what: Option<&'static str>,
 }
 
 impl NotRead {
-    /// The trace that a run handed over cannot be read.
+    /// The trace received from a run cannot be read.
     pub(super) fn of_run(name: &str, error: TraceError) -> Self {
         NotRead { path: text::printable(name).into_owned(), error, what: None }
     }
@@ -37,12 +37,13 @@ impl NotRead {
 /// Reads the trace of a file; a long one is sampled.
 ///
 /// # Errors
-/// The file cannot be read, or is no trace, or a damaged one.
+/// The file cannot be read, is not a trace, or is a damaged trace.
 pub(crate) fn read(path: &Path) -> Result<Trace, NotRead> {
     read_with(path, Trace::read_or_sample)
 }
 
-/// Reads a sample of the trace of a file, with about as many runs of units in stages as this; all of one that has at most twice as many.
+/// Reads a sample of the trace of a file, with about this many runs of units in stages; a trace with at most twice as
+/// many is read whole.
 ///
 /// # Errors
 /// See [`read`].
@@ -62,14 +63,14 @@ fn read_with(
     read(BufReader::new(file)).map_err(not_read)
 }
 
-/// Another file of a run, and what to do with it.
+/// Recognises another kind of file about a run, and says what to do with it.
 fn kind(path: &Path) -> Option<&'static str> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(LOOK).read_to_end(&mut begin).ok()?;
     kind_by_begin(&begin)
 }
 
-/// The same by the beginning of the file.
+/// The same, judging by the beginning of the file.
 pub(crate) fn kind_by_begin(begin: &[u8]) -> Option<&'static str> {
     let begin = String::from_utf8_lossy(begin);
     if begin.starts_with(r#"{"displayTimeUnit""#) {
@@ -92,7 +93,7 @@ struct Reading {
     bytes: u64,
     at: u64,
     began: Instant,
-    /// The time after which it is told of next; `None`: never.
+    /// The time after which progress is shown next; `None`: never.
     tells_after: Option<Duration>,
 }
 
@@ -100,7 +101,7 @@ impl Reading {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The errors of the system.
     fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -108,7 +109,7 @@ impl Reading {
         Ok(Reading { file, name: shown::path(path).to_string(), bytes, at: 0, began: Instant::now(), tells_after })
     }
 
-    /// The line that tells how far it is, if it is time for one.
+    /// The line of progress, if one is due.
     fn line(&mut self, elapsed: Duration) -> Option<String> {
         self.tells_after.filter(|after| elapsed > *after)?;
         self.tells_after = Some(elapsed * 2);

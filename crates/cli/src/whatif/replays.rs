@@ -1,4 +1,4 @@
-//! The replays of a search: counted, told of while they last, and bounded in time.
+//! The replays of a search: counted, shown as progress, and limited in time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use rustix::termios::isatty;
 
 use super::answer::Answer;
 
-/// A search that takes longer is told of; on a terminal again whenever it has taken twice as long.
+/// Progress is shown when a search takes longer than this; on a terminal, again whenever the time has doubled.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Why there is no answer to a setting.
+/// The reason why there is no answer to a setting.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoReplay {
-    /// It cannot be replayed.
+    /// The setting cannot be replayed.
     #[error(transparent)]
     Not(#[from] ReplayError),
-    /// The search has had its time.
+    /// The time for the search is over.
     #[error("the search has made {replays} in {}, which is its limit: --within TIME gives it more", text::span(within.as_nanos() as u64))]
     Late { replays: String, within: Duration },
 }
@@ -31,12 +31,12 @@ pub(super) struct Replays<'a> {
     within: Duration,
     began: Instant,
     done: Cell<u64>,
-    /// The time after which it is told of next.
+    /// The time after which progress is shown next.
     tells_after: Cell<Duration>,
 }
 
 impl<'a> Replays<'a> {
-    /// Replays of a trace, within a time from now.
+    /// The replays of a trace, within a time limit that begins now.
     pub(super) fn of(trace: &'a Trace, within: Duration) -> Self {
         Replays { trace, within, began: Instant::now(), done: Cell::new(0), tells_after: Cell::new(SLOW) }
     }
@@ -52,7 +52,7 @@ impl<'a> Replays<'a> {
     /// The answer to the changes; `None` if a setting has limits of its own and refuses them.
     ///
     /// # Errors
-    /// The search has had its time.
+    /// The time for the search is over.
     pub(super) fn tried(&self, what_if: &WhatIf) -> Result<Option<Answer>, NoReplay> {
         match self.to(what_if) {
             Ok(answer) => Ok(Some(answer)),

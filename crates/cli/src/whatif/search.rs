@@ -53,7 +53,7 @@ pub(super) struct Help {
     pub(super) at_enough: Answer,
 }
 
-/// The settings that reach a goal, or come nearest to it.
+/// The settings that reach a goal or come nearest to it.
 pub(super) struct Reached {
     pub(super) goal: String,
     pub(super) is_reached: bool,
@@ -61,7 +61,7 @@ pub(super) struct Reached {
     pub(super) answer: Answer,
 }
 
-/// Answers what the changes come to.
+/// Answers the question about the given changes.
 pub(super) fn changed(replays: &Replays<'_>, what_if: &WhatIf, settings: &[String]) -> Result<Changed, NoReplay> {
     let answer = replays.to(what_if)?;
     let (mut wall_s, mut p99_s) = ((answer.wall_s, answer.wall_s), (answer.p99_s, answer.p99_s));
@@ -95,7 +95,7 @@ fn gains(before: &Answer, after: &Answer) -> bool {
     after.wall_s < before.wall_s * (1.0 - WORTH_IT)
 }
 
-/// The most that a setting can be raised to, and the answer with it.
+/// The maximum to which a setting can be raised, and the answer with it.
 fn raised(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), NoReplay> {
     let mut factor = MAX_FACTOR;
     loop {
@@ -107,10 +107,10 @@ fn raised(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Res
     }
 }
 
-/// The least value of a setting above which more of it gives nothing.
+/// The minimum value of a setting above which a further increase gives nothing.
 fn enough(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), NoReplay> {
     let at = |value: u64| replays.to(&knob.turn(what_if.clone(), value));
-    // A setting has limits of its own.
+    // A setting may have limits of its own.
     let (most, best) = raised(replays, what_if, knob, was)?;
     let is_enough = |answer: &Answer| answer.wall_s <= best.wall_s * (1.0 + WORTH_IT);
     let (mut too_few, mut enough, mut answer) = (was, most, best.clone());
@@ -126,7 +126,7 @@ fn enough(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Res
     Ok((enough, answer))
 }
 
-/// Answers what each value of a setting comes to.
+/// Answers the question about each value of a setting.
 pub(super) fn sweep(
     replays: &Replays<'_>,
     what_if: &WhatIf,
@@ -144,8 +144,8 @@ pub(super) fn sweep(
     Ok((sweep.knob.clone(), answers))
 }
 
-/// Looks for settings that reach a goal: doubles the one that brings it nearest until it is reached or nothing helps, and
-/// then takes back what is not needed.
+/// Looks for settings that reach a goal: doubles the setting that brings the answer nearest to the goal until the goal
+/// is reached or nothing helps, and then takes back the increases that are not needed.
 pub(super) fn reach(replays: &Replays<'_>, what_if: &WhatIf, goal: &Goal) -> Result<Reached, NoReplay> {
     let mut knobs: Vec<(Knob, u64, u64)> =
         knobs(replays.trace).into_iter().map(|(knob, was)| (knob, was, was)).collect();
@@ -158,7 +158,7 @@ pub(super) fn reach(replays: &Replays<'_>, what_if: &WhatIf, goal: &Goal) -> Res
         let mut best: Option<(usize, u64, Answer)> = None;
         for place in 0..knobs.len() {
             let (_, was, to) = knobs[place];
-            // Doubling may give nothing where a factor of four does, for example units in flight that must fill a
+            // Doubling may give nothing where a factor of four helps, for example if the units in flight must fill a
             // batch.
             for raised in [to.saturating_mul(2), to.saturating_mul(4)] {
                 if raised > was.saturating_mul(MAX_FACTOR) {

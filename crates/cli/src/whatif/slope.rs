@@ -1,7 +1,8 @@
 //! `--with`: a second run, which shows how a stage's time depends on the capacity of a resource.
 //!
-//! Between two runs that differ in the capacity of one resource, the mean time of each stage that needs it is taken for a
-//! straight line in the number of its tokens: the number of requests at once, as long as it is scarce.
+//! Two runs differ in the capacity of one resource. Between them, the mean time of each stage that needs the resource
+//! is assumed to be linear in the number of its tokens, which is the number of concurrent requests as long as the
+//! resource is scarce.
 
 use std::time::Duration;
 
@@ -9,22 +10,22 @@ use millstream_command::screen::text;
 use millstream_flow::{Trace, WhatIf};
 use serde::Serialize;
 
-/// The dependence that was found.
+/// The dependence derived from two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Slope {
     pub(super) resource: String,
-    /// Tokens in the run, and in the other one.
+    /// The number of tokens in the run, and in the other run.
     pub(super) tokens: (u64, u64),
     pub(super) stages: Vec<Line>,
 }
 
-/// The time of one stage.
+/// The dependence of one stage's time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Line {
     pub(super) stage: String,
-    /// Its mean in the run, and in the other one.
+    /// The mean time in the run, and in the other run.
     pub(super) mean_s: (f64, f64),
-    /// The share of the first by which each further token makes it longer.
+    /// The increase for each further token, as a share of the first of both.
     pub(super) per_token: f64,
 }
 
@@ -32,7 +33,7 @@ impl Slope {
     /// Compares two runs.
     ///
     /// # Errors
-    /// They are not of one flow, or do not differ in one resource's tokens alone.
+    /// The traces are not of the same flow, or they do not differ only in the tokens of one resource.
     pub(super) fn between(trace: &Trace, other: &Trace) -> Result<Self, String> {
         if trace.flow() != other.flow() || !trace.stages().eq(other.stages()) {
             let (one, two) = (text::printable(trace.flow()), text::printable(other.flow()));
@@ -59,14 +60,14 @@ impl Slope {
         Ok(Slope { resource: a.name.clone(), tokens: (a.capacity, b.capacity), stages })
     }
 
-    /// `what_if` with the dependence.
+    /// Adds the dependence to `what_if`.
     pub(super) fn apply(&self, what_if: WhatIf) -> WhatIf {
         self.stages
             .iter()
             .fold(what_if, |what_if, line| what_if.service_by_capacity(&line.stage, &self.resource, line.per_token))
     }
 
-    /// Lines that tell of it.
+    /// The lines that describe the dependence.
     pub(super) fn page(&self) -> String {
         let (ours, theirs) = self.tokens;
         let resource = text::printable(&self.resource);

@@ -37,7 +37,7 @@ fn interrupted_twice(child: &mut Child) -> i32 {
         let both = (1_u64 << (libc::SIGINT - 1)) | (1_u64 << (libc::SIGTERM - 1));
         caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & both == both)
     });
-    // Two of the same that come together are one.
+    // Two equal signals that come together count as one.
     signal(child, libc::SIGINT);
     signal(child, libc::SIGTERM);
     code(end_of(child))
@@ -180,7 +180,7 @@ fn two_interrupts_end_a_run_whose_file_system_does_not_answer() {
         };
         until(what, || asked.load(Ordering::SeqCst));
         if what == "report" {
-            // The run is over, and a signal means again what it means to every program.
+            // The run is over, and a signal has its usual effect again.
             signal(&child, libc::SIGTERM);
             assert!(!end_of(&mut child).success());
         } else {

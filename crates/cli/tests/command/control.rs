@@ -1,5 +1,5 @@
-//! The control socket among hostile and careless neighbours: floods, half requests, unread answers, other runs at its path, servers
-//! that are none.
+//! The control socket among hostile and careless neighbours: floods, half requests, unread answers, other runs at its
+//! path, impostors in place of servers.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -129,7 +129,7 @@ fn a_server_that_drips_or_never_ends_its_answer_is_given_up_on() {
             while stream.write_all(bytes).is_ok() && pause != Duration::MAX {
                 thread::sleep(pause);
             }
-            // What the client asked is read before the stream is closed, or the close is a reset.
+            // The client's request is read before the stream is closed; otherwise the close would be a reset.
             let _ = stream.read(&mut [0; 100]);
         });
         let (_, err) = ended(&room.run(&["status", &format!("./{name}")]), 2);

@@ -1,4 +1,4 @@
-//! `millstream slo`: from what is observed to the exit status.
+//! `millstream slo`: from the observations to the exit status.
 
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -22,7 +22,7 @@ pub(crate) fn json(output: &Output, expected: i32) -> Value {
 fn fed(room: &Room, args: &[&str], input: &str) -> Output {
     let mut child =
         room.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It may stop to read as soon as it knows.
+    // The command may stop reading as soon as it has a verdict.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -242,16 +242,16 @@ fn evidence_is_carried_from_run_to_run_until_it_decides() {
         assert_eq!(answer["trials_kept"].as_u64(), Some(20 * (runs - 1)));
     };
     assert!(runs > 2 && answer["holds"] == true, "{runs}: {answer}");
-    // One run of as many gives the same verdict at the same observation.
+    // A single run over all observations gives the same verdict at the same observation.
     let whole = json(&room.run(&["slo", "--at-least", "0.9", "--error", "0.01", "--json", "--", "true"]), 0);
     for member in ["trials", "successes", "interval", "level"] {
         assert_eq!(whole[member], answer[member], "{member}");
     }
-    // What is decided stays so, and nothing is run for it.
+    // A verdict stays, and no further run is needed for it.
     let again = json(&slo("0.01"), 0);
     assert_eq!(again["trials"], answer["trials"]);
     assert_eq!(room.read("starts").len() as u64, answer["trials"].as_u64().unwrap());
-    // The question is frozen.
+    // The question cannot be changed any more.
     let state = room.read("state");
     let (_, err) = ended(&slo("0.02"), 2);
     assert!(err.contains("error was `0.01") && err.contains("is now `0.02"), "{err}");

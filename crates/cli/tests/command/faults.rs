@@ -1,4 +1,4 @@
-//! Runs on a file system that fails at any call: what the command says and what it leaves stay true.
+//! Runs on a file system that may fail at any call: the command's messages are true, and its files are sound.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -73,7 +73,7 @@ fn line(file: usize) -> String {
 /// Whether a call is about what a run makes in its folder.
 fn is_made(call: &Call, room: &Path) -> bool {
     let path = call.path.strip_prefix(room).unwrap_or(&call.path);
-    // What has no name is no file of the room: pipes, sockets.
+    // Pipes and sockets have no name, and are not files of the room.
     call.writes && path.is_relative() && !path.starts_with("runtime") && !path.to_string_lossy().contains(':')
 }
 
@@ -176,7 +176,7 @@ fn whatever_call_fails_what_is_said_and_what_is_left_are_true() {
         let said = format!("seed {seed}\n{err}\nfaults:\n{faults}");
         assert!(!err.contains("panicked"), "{said}");
         if status == 2 {
-            // It was found out before anything ran.
+            // The fault was found before anything ran.
             assert!(err.contains("cannot be written") && err.contains("(os error "), "{said}");
             assert!(!room.path("out").exists(), "{said}");
             continue;
@@ -296,7 +296,7 @@ fn a_line_of_another_program_in_the_middle_of_one_stays_and_the_line_follows_it(
             match writes {
                 3 => Answer::Short(7),
                 4 => {
-                    // As a program does that knows of no lock.
+                    // Like a program that does not use locks.
                     let mut log = fs::File::options().append(true).open(&call.path).unwrap();
                     log.write_all(FOREIGN.as_bytes()).unwrap();
                     then

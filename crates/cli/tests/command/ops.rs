@@ -178,7 +178,7 @@ fn a_program_that_wants_to_go_on_is_gone_when_a_run_is_broken_off() {
     let program = room.process("pid");
     running.signal(libc::SIGINT);
     running.line_with("no more units are admitted");
-    // Two of the same that come together are one.
+    // Two equal signals that come together count as one.
     running.signal(libc::SIGINT);
     running.signal(libc::SIGTERM);
     let (status, _, stderr) = running.end();

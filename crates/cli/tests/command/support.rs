@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longer than anything here takes on a busy machine; a test that gets there has hung.
+/// Longer than any test here takes on a busy machine; a test that reaches this limit hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A folder with a flow file, in which commands run.

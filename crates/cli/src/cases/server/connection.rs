@@ -19,7 +19,7 @@ use crate::web_url;
 const MAX_HEADERS: usize = 256;
 
 impl Server {
-    /// An agent whose requests come here.
+    /// An agent whose requests are answered here.
     pub(crate) fn agent(&self, config: Config) -> Agent {
         Agent::with_parts(config, self.clone(), Nowhere)
     }
@@ -27,7 +27,7 @@ impl Server {
     /// The answer to a request, as a server sends it.
     ///
     /// # Errors
-    /// The case has none for it, or another request.
+    /// The case has no answer for the URL, or expects another request.
     fn answer(&self, url: &str, request: &Received<'_>) -> Result<Vec<u8>, String> {
         let state = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |answer: &Answer| {
@@ -78,7 +78,7 @@ impl Connector for Server {
 
     fn connect(&self, details: &ConnectionDetails<'_>, _: Option<()>) -> Result<Option<Connection>, ureq::Error> {
         let url = details.uri.to_string();
-        // As the case file has it.
+        // The answer as the case file has it.
         let url = web_url::parse(&url).map_or(url, String::from);
         Ok(Some(Connection {
             server: self.clone(),
@@ -97,7 +97,7 @@ impl Connector for Server {
 pub(crate) struct Connection {
     server: Server,
     url: String,
-    /// The request so far.
+    /// The bytes of the request so far.
     received: Vec<u8>,
     /// The answer, once the request was understood.
     answer: Option<Vec<u8>>,
@@ -106,14 +106,14 @@ pub(crate) struct Connection {
     buffers: LazyBuffers,
 }
 
-/// A request as it came.
+/// A request as it was received.
 struct Received<'a> {
     method: &'a str,
     body: &'a [u8],
 }
 
 impl Connection {
-    /// Gets the answer to what was received.
+    /// Finds the answer to the received request.
     fn find_answer(&mut self) -> io::Result<()> {
         if self.answer.is_none() {
             let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];

@@ -1,11 +1,12 @@
-//! Which fields a unit can have a value for when it comes to a stage: the ways to the stage are followed back.
+//! Finds the fields for which a unit can have a value when it comes to a stage: follows the ways to the stage
+//! backwards.
 //!
-//! A stage gives fields (`parse`, `set`, `sha256`), passes on those that a unit has, or makes another unit. A piece sees the fields of
-//! the unit that it is a piece of as `{parent.FIELD}`, so behind a `split` the question is whether that unit has FIELD. A group of
-//! pieces stands for their unit, so what it has are the fields that its pieces see as `{parent.FIELD}`. In other groups, the fields of
-//! a single unit are lost.
+//! A stage adds fields (`parse`, `set`, `sha256`), passes on the existing ones, or makes another unit. A piece sees the
+//! fields of the unit from which it was split as `{parent.FIELD}`, so behind a `split` the question is whether that
+//! unit has FIELD. A group of pieces stands for their unit, so its fields are those that the pieces see as
+//! `{parent.FIELD}`. In other groups, the fields of the single units are lost.
 //!
-//! The answer is "no" only where no way leads to a value: the members of a JSON object, for one, may have any name.
+//! The answer is "no" only if no way leads to a value. The members of a JSON object, for example, may have any name.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -15,7 +16,7 @@ use super::Graph;
 use crate::file::model::{GatherBy, OpSpec, ParseFormat, SourceSpec, SplitBy};
 use crate::file::template::Field;
 
-/// The most `parent.` before a field that are followed back; a deeper one may have a value.
+/// The maximum number of `parent.` before a field that are followed back; a deeper field is assumed to have a value.
 const MAX_DEPTH: usize = 16;
 
 /// The question whether a unit that comes to a stage can have a value for a field. `copied_for`: the unit is, or comes from, the copy for
@@ -31,7 +32,7 @@ struct Question {
 enum Answer {
     Yes,
     No,
-    /// It depends on other questions, of which any may be answered with "yes".
+    /// The answer is "yes" if that to any of these questions is.
     Ask(Vec<Question>),
 }
 
@@ -40,9 +41,9 @@ pub(super) struct Search<'g, 'a> {
     graph: &'g Graph<'a>,
     source: Option<&'g SourceSpec>,
     grouped: bool,
-    /// The names of members, groups and set fields that a unit has in place of the one looked for.
+    /// The names of members, groups and set fields that a unit has in place of the requested one.
     pub(super) near: BTreeSet<String>,
-    /// Stages that gather units by a text, behind which their fields are lost.
+    /// The stages that gather units by a text, after which the units' fields are lost.
     pub(super) lost_in: BTreeSet<usize>,
 }
 
@@ -79,10 +80,10 @@ impl<'g, 'a> Search<'g, 'a> {
         false
     }
 
-    /// Whether the copy that the question is about never comes to this stage, which makes no copies itself.
+    /// Whether the copy in question never comes to this stage, which makes no copies itself.
     fn is_of_another_copy(&self, stage: usize, question: &Question) -> bool {
         let Some(copied) = &question.copied_for else { return false };
-        // A name that is no stage is reported where it is written.
+        // A name that is not a stage is reported at its own place.
         let Some(&copied) = self.graph.index.get(copied.as_str()) else { return false };
         let splits = matches!(self.graph.nodes[stage].op, Some(OpSpec::Split(_)));
         !splits && stage != copied && !self.graph.after[copied][stage]
@@ -99,7 +100,7 @@ impl<'g, 'a> Search<'g, 'a> {
         }
     }
 
-    /// Whether a unit that leaves the stage for that of the question has a value.
+    /// Whether a unit has a value when it leaves this stage for the stage in question.
     fn answer(&mut self, stage: usize, question: &Question) -> Answer {
         let Question { field, copied_for, .. } = question;
         let ask = |field: Field| Question { stage, field, copied_for: copied_for.clone() };
@@ -117,7 +118,7 @@ impl<'g, 'a> Search<'g, 'a> {
                     return Answer::Yes;
                 }
                 self.near.extend(expression.capture_names().flatten().map(str::to_owned));
-                // Its fields replace the unit's own, and those of the unit that it is a piece of show through.
+                // The parsed fields replace the unit's own. After that, fields of the parent unit become visible.
                 Answer::Ask(vec![ask(Field::Parent(Box::new(field.clone())))])
             }
             (OpSpec::Set { fields, .. }, Field::Set(name)) => self.sets(fields.iter().map(|(set, _)| set), name, same),
@@ -143,7 +144,7 @@ impl<'g, 'a> Search<'g, 'a> {
         let Question { field, copied_for, stage: to } = question;
         let of_unit = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         let is_copy = matches!(by, SplitBy::Copies(_));
-        // A piece of the copy is no copy any more.
+        // A piece of the copy is not a copy any more.
         if copied_for.as_ref().is_some_and(|copied| !is_copy || self.graph.nodes[*to].name != copied) {
             return Answer::No;
         }
@@ -162,13 +163,13 @@ impl<'g, 'a> Search<'g, 'a> {
         }
     }
 
-    /// Whether a group of pieces that the stage makes has a value. A unit that is no piece is a group of its own.
+    /// Whether a group of pieces that the stage makes has a value. A unit that is not a piece forms a group of its own.
     fn of_family(&self, stage: usize, question: &Question) -> Answer {
         let field = &question.field;
         let ask = |field: Field| Question { stage, field, copied_for: None };
         match field {
             Field::Count | Field::Size | Field::Mode | Field::Input | Field::Param(_) => Answer::Yes,
-            // The copy as it came here.
+            // The copy as it came to this stage.
             Field::Copy(copied, of_copy) => Answer::Ask(vec![
                 Question { stage, field: (**of_copy).clone(), copied_for: Some(copied.clone()) },
                 ask(Field::Parent(Box::new(field.clone()))),
@@ -182,7 +183,7 @@ impl<'g, 'a> Search<'g, 'a> {
         }
     }
 
-    /// Whether a unit that is no piece may come to the stage.
+    /// Whether a unit that is not a piece may come to the stage.
     fn may_be_whole(&self, stage: usize) -> bool {
         let joins = |node: usize| {
             matches!(self.graph.nodes[node].op, Some(OpSpec::Gather(spec)) if spec.by == GatherBy::Parent)
@@ -192,7 +193,8 @@ impl<'g, 'a> Search<'g, 'a> {
         stage == 0 || (0..self.graph.nodes.len()).any(joins) || (!splits(0) && self.graph.leads_to(0, stage, splits))
     }
 
-    /// Whether a group of other units that the stage makes has a value: it is a piece of the unit that its first one is a piece of.
+    /// Whether a group of other units that the stage makes has a value: the group is a piece of the same unit as its
+    /// first member.
     fn of_group(&mut self, stage: usize, by: &GatherBy, field: &Field) -> Answer {
         let ask = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         match field {
@@ -211,7 +213,7 @@ impl<'g, 'a> Search<'g, 'a> {
     }
 }
 
-/// Whether only a stage gives a unit the field.
+/// Whether a unit gets the field only from a stage.
 fn is_found_later(field: &Field) -> bool {
     matches!(
         field,
@@ -228,7 +230,7 @@ fn is_found_later(field: &Field) -> bool {
     )
 }
 
-/// The number of fields within each other.
+/// The depth of nesting of the field.
 fn depth(field: &Field) -> usize {
     match field {
         Field::Parent(inner) | Field::Copy(_, inner) => 1 + depth(inner),

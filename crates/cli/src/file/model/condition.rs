@@ -7,17 +7,17 @@ use crate::file::template::Template;
 /// `when` of the `filter` op.
 #[derive(Debug, Clone)]
 pub(crate) enum Condition {
-    /// `{ exists = "PATH" }`: something has this name.
+    /// `{ exists = "PATH" }`: a file or folder of this name exists.
     Exists(Template),
-    /// `{ missing = "PATH" }`: nothing has this name.
+    /// `{ missing = "PATH" }`: no file or folder of this name exists.
     Missing(Template),
     /// `{ has = "{json.ms}" }`: the unit has a value for every field in the text.
     Has(Template),
-    /// `{ stale = "PATH", than = "PATH" }`: nothing has the first name, or a file that is older than the second.
+    /// `{ stale = "PATH", than = "PATH" }`: the first file is missing, or is older than the second.
     Stale {
         /// The file that is made.
         target: Template,
-        /// The file that it is made from.
+        /// The file from which it is made.
         than: Template,
     },
     /// `{ number = "TEXT", at_least = 1, below = 10 }`: the text is a number within all bounds.
@@ -34,11 +34,11 @@ pub(crate) enum Condition {
         /// The bounds; at least one.
         bounds: Vec<(Bound, Template)>,
     },
-    /// `{ content = "PATH" }`: a regular file has this name and the payload's content.
+    /// `{ content = "PATH" }`: a regular file of this name exists and has the payload's content.
     Content {
         /// The file.
         path: Template,
-        /// Its content is the payload's when it is decompressed.
+        /// Whether the file is decompressed before the comparison.
         zstd: bool,
     },
     /// `{ text = "{ext}", equals = "rs" }` and the like.
@@ -52,7 +52,7 @@ pub(crate) enum Condition {
     Size {
         /// At least this many bytes.
         at_least: u64,
-        /// Fewer than this many; no upper end when absent.
+        /// Fewer than this many bytes; no upper end if absent.
         below: Option<u64>,
     },
     /// `{ not = { … } }`.
@@ -78,10 +78,10 @@ pub(crate) enum Bound {
     Below,
 }
 
-/// How a [`Condition::Text`] compares; bytes, case-sensitive.
+/// The comparison of a [`Condition::Text`]: by bytes, case-sensitive.
 #[derive(Debug, Clone)]
 pub(crate) enum TextTest {
-    /// `matches`: somewhere in the text, unless the expression says where.
+    /// `matches`: anywhere in the text, unless the expression is anchored.
     Matches(Regex),
     /// `equals`.
     Equals(Template),

@@ -13,7 +13,7 @@ pub(crate) enum OpSpec {
     Read {
         /// The file; default `{path}`.
         path: Template,
-        /// The largest file taken.
+        /// The size of the largest file that is accepted.
         max_bytes: Option<u64>,
     },
     /// `write`: the payload becomes a file, under a temporary name that is renamed when complete. Parent folders are made.
@@ -22,7 +22,7 @@ pub(crate) enum OpSpec {
         path: Template,
         /// Replace an existing file. Without it (and without `skip_existing`) an existing file is a failure and is kept.
         overwrite: bool,
-        /// An existing file counts as written, as content-addressed stores want it.
+        /// An existing file counts as written, which suits content-addressed stores.
         skip_existing: bool,
         /// The file's permissions, octal.
         mode: Option<Template>,
@@ -33,7 +33,7 @@ pub(crate) enum OpSpec {
     Sha256,
     /// `zstd`: compresses or decompresses the payload.
     Zstd {
-        /// Which of the two.
+        /// The direction.
         mode: ZstdMode,
     },
     /// `exec`: runs a program.
@@ -46,11 +46,11 @@ pub(crate) enum OpSpec {
         /// The condition.
         when: Condition,
     },
-    /// `unique`: units whose text has come before leave by [`StageSpec::otherwise`].
+    /// `unique`: units whose text has occurred before leave by [`StageSpec::otherwise`].
     Unique {
         /// The text.
         by: Template,
-        /// The most texts that are kept.
+        /// The maximum number of texts that are kept.
         max_keys: u64,
     },
     /// `print`: the payload goes to the command's standard output.
@@ -60,7 +60,7 @@ pub(crate) enum OpSpec {
         /// Payloads come in the order of admission.
         ordered: bool,
     },
-    /// `append`: adds one line a unit to one file, in order of arrival; each batch is flushed.
+    /// `append`: adds one line per unit to one file, in order of arrival; each batch is flushed.
     Append {
         /// The file, the same for all units.
         path: Template,
@@ -69,14 +69,14 @@ pub(crate) enum OpSpec {
         /// Whether the file starts empty in every run.
         fresh: Fresh,
     },
-    /// `check`: a permanent failure when a field differs from what it should be.
+    /// `check`: a permanent failure if a field differs from its expected value.
     Check {
         /// The field.
         field: CheckField,
         /// The expected value.
         equals: Template,
     },
-    /// `set`: gives fields, or the payload, a value that is made from others.
+    /// `set`: gives fields, or the payload, a value made from others.
     Set {
         /// The new payload.
         payload: Option<Template>,
@@ -87,14 +87,14 @@ pub(crate) enum OpSpec {
     Stream {
         /// The program.
         expression: String,
-        /// The largest payload made.
+        /// The size of the largest payload that is made.
         max_bytes: u64,
     },
     /// `split`: the unit becomes several, one for each piece of its payload.
     Split(SplitSpec),
     /// `gather`: several units become one.
     Gather(GatherSpec),
-    /// `parse`: reads the payload, or the line when there is no payload, into fields.
+    /// `parse`: reads the payload, or the line if there is no payload, into fields.
     Parse {
         /// Its format.
         format: ParseFormat,
@@ -140,7 +140,7 @@ impl OpSpec {
         matches!(self, Self::Filter { .. } | Self::Unique { .. })
     }
 
-    /// Whether the stage prints what its units have to say.
+    /// Whether the stage prints outputs of its units.
     pub(crate) fn prints(&self) -> bool {
         match self {
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Print) || matches!(spec.stderr, ExecStderr::Print),
@@ -154,7 +154,7 @@ impl OpSpec {
         matches!(self, Self::Exec(ExecSpec { ordered: true, .. }) | Self::Print { ordered: true, .. })
     }
 
-    /// Whether every unit has a payload after it, though that may be empty.
+    /// Whether every unit has a payload after this op, though it may be empty.
     pub(crate) fn gives_payload(&self) -> bool {
         match self {
             Self::Http(spec) => spec.method != Method::Head,
@@ -165,7 +165,7 @@ impl OpSpec {
         }
     }
 
-    /// Whether a unit's payload may be larger after it than before.
+    /// Whether a unit's payload may be larger after this op than before.
     pub(crate) fn grows_payload(&self) -> bool {
         match self {
             Self::Http(spec) => spec.method != Method::Head,
@@ -196,7 +196,7 @@ pub(crate) struct ExecSpec {
     pub ordered: bool,
     /// Variables added to the environment.
     pub env: Vec<(String, Template)>,
-    /// Its working folder; this process's when absent.
+    /// The program's working folder; this process's folder if absent.
     pub dir: Option<Template>,
 }
 
@@ -216,17 +216,18 @@ pub(crate) enum ExecStdin {
 pub(crate) enum ExecStdout {
     /// `"payload"`, the default: it becomes the payload.
     Payload,
-    /// `{ file = "PATH" }`: it goes to a file, which is put in place when the program has succeeded, or, with
+    /// `{ file = "PATH" }`: the output goes to a file, which gets its name when the program has succeeded or, with
     /// `failed = true`, when it has ended.
     File {
         /// The file.
         path: Template,
-        /// A program that fails has its file, too.
+        /// Whether the file of a failed program is kept, too.
         failed: bool,
     },
-    /// `"print"`: it goes to this process's standard output, whole, also when the program has failed for good.
+    /// `"print"`: the output goes to this process's standard output as a whole, even if the program has failed for
+    /// good.
     Print,
-    /// `"null"`: it is thrown away, and the payload stays what it was.
+    /// `"null"`: the output is discarded, and the payload is unchanged.
     Null,
     /// `"inherit"`: it goes to this process's standard output.
     Inherit,
@@ -235,11 +236,11 @@ pub(crate) enum ExecStdout {
 /// Standard error of an `exec`.
 #[derive(Debug, Clone)]
 pub(crate) enum ExecStderr {
-    /// `"message"`, the default: its end goes into the failure's message, if the program fails.
+    /// `"message"`, the default: if the program fails, the end of the text goes into the failure's message.
     Message,
-    /// `"print"`: the same, and it goes to this process's standard error, whole.
+    /// `"print"`: the same, and the text goes to this process's standard error as a whole.
     Print,
-    /// `{ file = "PATH" }`: the same, and it goes to a file, which is put in place when the program has ended.
+    /// `{ file = "PATH" }`: the same, and the text goes to a file, which gets its name when the program has ended.
     File(Template),
     /// `"inherit"`: it goes to this process's standard error.
     Inherit,
@@ -251,21 +252,21 @@ pub(crate) enum ExecStderr {
 pub(crate) struct HttpSpec {
     /// The URL, `http://` or `https://`.
     pub url: Template,
-    /// The largest body taken; the op's default when absent.
+    /// The size of the largest body that is accepted; the op's default if absent.
     pub max_bytes: Option<u64>,
-    /// The longest pause that a server's `Retry-After` is obeyed for; the op's default when absent.
+    /// The longest pause that a server's `Retry-After` can impose; the op's default if absent.
     pub max_retry_after: Option<Duration>,
-    /// Redirects followed for one unit; the op's default when absent.
+    /// The maximum number of redirects for one unit; the op's default if absent.
     pub max_redirects: Option<u64>,
     /// Whether a redirect from `https` to `http` is followed.
     pub downgrade: bool,
-    /// Request headers, for the server that `url` names and no other.
+    /// Request headers, sent only to the server that `url` names.
     pub headers: Vec<(String, Template)>,
-    /// `GET` of `http-get`, or what `http` says.
+    /// The method: `GET` for `http-get`, or the value of `http`.
     pub method: Method,
-    /// The request's body, of a method that has one; the payload when absent.
+    /// The request's body, if the method has one; the payload if absent.
     pub body: Option<Template>,
-    /// Fields by name, each a `{set.NAME}`, and the response headers that they get their values from.
+    /// Fields by name, each a `{set.NAME}`, and the response headers from which they get their values.
     pub fields: Vec<(String, String)>,
 }
 
@@ -276,11 +277,11 @@ pub(crate) enum Method {
     Get,
     /// The answer has no body.
     Head,
-    /// A request with a body, which is not made twice for any reason but a retry.
+    /// A request with a body; it is repeated only by a retry.
     Post,
     /// A request with a body, which may be made again.
     Put,
-    /// A request with a body, which is not made twice either.
+    /// A request with a body; it is repeated only by a retry, too.
     Patch,
     /// A request without a body, which may be made again.
     Delete,
@@ -308,7 +309,7 @@ impl Method {
         matches!(self, Self::Get | Self::Head)
     }
 
-    /// Whether a request that is made twice has the effect of one.
+    /// Whether two identical requests have the same effect as one.
     #[cfg(feature = "http")]
     pub(crate) fn is_idempotent(self) -> bool {
         !matches!(self, Self::Post | Self::Patch)
@@ -330,7 +331,7 @@ pub(crate) enum ZstdMode {
     },
     /// `mode = "decompress"`.
     Decompress {
-        /// The largest content taken; no limit when absent.
+        /// The size of the largest content that is accepted; no limit if absent.
         max_bytes: Option<MaxBytes>,
     },
 }
@@ -340,7 +341,7 @@ pub(crate) enum ZstdMode {
 pub(crate) enum MaxBytes {
     /// `"64MiB"`: the same for every unit.
     Size(u64),
-    /// `"{json.size}"`: what a field of the unit says, in bytes.
+    /// `"{json.size}"`: the value of a field of the unit, in bytes.
     Field(Template),
 }
 
@@ -350,7 +351,7 @@ pub(crate) enum MaxBytes {
 pub(crate) enum Fresh {
     /// `false`, the default: lines are added to the file.
     No,
-    /// `true`: an earlier file is replaced only if the run had units and none of them died.
+    /// `true`: an earlier file is replaced only if the run had units and no unit died.
     IfNoneDied,
     /// `"always"`: an earlier file is replaced by every complete run.
     Always,
@@ -363,7 +364,7 @@ pub(crate) enum CheckField {
     Blake3,
     /// `"sha256"`: the hash that a `sha256` stage has set.
     Sha256,
-    /// `"size"`: the payload's bytes.
+    /// `"size"`: the number of the payload's bytes.
     Size,
 }
 

@@ -23,7 +23,7 @@ const BOUNDS: [(&str, Bound); 5] = [
     ("below", Bound::Below),
 ];
 
-/// Conditions within conditions that are read; no filter that a person can follow comes near.
+/// The maximum nesting of conditions; no readable filter comes near it.
 const MAX_DEPTH: usize = 16;
 
 const EXAMPLE: &str =
@@ -98,7 +98,7 @@ fn text_test(section: &mut Section<'_>) -> Option<TextTest> {
     })
 }
 
-/// The regular expression, or the mistake in it without the picture of it.
+/// The regular expression, or the message about its mistake, without the drawing.
 pub(super) fn expression(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| slip(&error))
 }
@@ -156,7 +156,7 @@ fn date(entry: &Entry<'_>) -> Option<Template> {
     Some(template)
 }
 
-/// The one key of `keys` that is there; none and several are problems.
+/// The only key of `keys` that is present; none and several are problems.
 fn only_one<'a>(section: &mut Section<'a>, keys: &[&'static str], what: &str, example: &str) -> Option<Entry<'a>> {
     let mut found: Vec<Entry<'a>> = keys.iter().filter_map(|key| section.get(key)).collect();
     match found.len() {

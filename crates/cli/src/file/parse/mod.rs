@@ -1,7 +1,8 @@
 //! A flow file's text, read key by key.
 //!
-//! The order is that of dependence: parameters first, because templates use them; then resources and the stages' names,
-//! because needs and edges refer to them; then the stages; and last the graph, as far as the stages could be read.
+//! The order follows the dependences: parameters first, because templates use them; then resources and the stages'
+//! names, because needs and edges refer to them; then the stages; and last the graph, as far as the stages could be
+//! read.
 
 mod condition;
 pub(crate) mod machine;
@@ -33,7 +34,8 @@ const MAX_FILE: u64 = 1 << 20;
 /// Reads and checks the flow file at `path`; `given` are the parameters of the command line.
 ///
 /// # Errors
-/// The file cannot be read, is not text, or is not a flow: all of its slips at once, as far as one does not hide another.
+/// The file cannot be read, is not text, or is not a flow; the error has all of its mistakes, except those hidden by
+/// others.
 pub(crate) fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
     parse(path, &read_text(path)?, given)
 }
@@ -41,7 +43,7 @@ pub(crate) fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, 
 /// The text of the file at `path`.
 ///
 /// # Errors
-/// It cannot be read, or is not text.
+/// The file cannot be read, or is not text.
 pub(super) fn read_text(path: &Path) -> Result<String, FlowError> {
     let unreadable = |error| FlowError::Unreadable { path: path.to_owned(), error };
     let mut bytes = Vec::new();
@@ -59,7 +61,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, FlowError> {
 /// The text as TOML.
 ///
 /// # Errors
-/// It is not TOML.
+/// The text is not TOML.
 pub(super) fn document(text: &str) -> Result<toml_edit::Document<&str>, Problem> {
     toml_edit::Document::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(text.len()..text.len());
@@ -70,7 +72,7 @@ pub(super) fn document(text: &str) -> Result<toml_edit::Document<&str>, Problem>
 /// Checks a flow file's text; `path` is its name in errors, and `given` are the parameters of the command line.
 ///
 /// # Errors
-/// [`FlowError::Refused`] with all slips found.
+/// [`FlowError::Refused`] with all mistakes found.
 pub(crate) fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
     // A byte order mark would shift every span by its three bytes.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -90,7 +92,7 @@ pub(crate) fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Resu
     }
 }
 
-/// The one thing that is wrong with a file of cases where a flow is wanted.
+/// The single problem that is reported for a case file in place of a flow file.
 fn cases_of_a_flow(path: &Path, table: &toml_edit::Table) -> Option<Problem> {
     if table.contains_key("source") || table.contains_key("stage") {
         return None;
@@ -145,7 +147,7 @@ fn params(reading: &mut Reading<'_>, table: &toml_edit::Table, given: &[(String,
     (reading.declared, reading.params) = (declared, params);
 }
 
-/// Everything but `[params]`. `None` says that a slip which has been reported leaves no flow.
+/// Everything but `[params]`. `None`: a mistake that has been reported leaves no flow.
 fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text: Arc<str>) -> Option<FlowFile> {
     let mut flow = Section::new(reading, table, "the flow".to_owned(), 0..0);
     flow.get("params");
@@ -221,7 +223,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
     })
 }
 
-/// Warnings of declared names without a use: mostly a slip in the name at the place of use.
+/// Warnings about declared names that are not used, mostly because of a typing mistake at the place of use.
 fn warnings<'a>(
     reading: &Reading<'_>,
     resources: &[resource::Declared],
@@ -273,7 +275,7 @@ mod tests {
         assert_eq!(fibers(many, &format!("{get}blocking = true\n")), None);
         assert_eq!(fibers(many, &format!("{get}fibers = 7\n")), Some(7));
         assert_eq!(fibers(many, "op = \"read\"\nneeds = { net = 1 }\n"), None);
-        // Threads do for 1024, and no more than the flow has are at once in the stage.
+        // Threads suffice for 1024 units, and the stage has at most as many at once as the flow.
         assert_eq!(fibers("inflight = 5000\n[resources]\nnet = 1024", get), None);
         assert_eq!(fibers("inflight = 1000\n[resources]\nnet = 3000", get), None);
     }
@@ -338,7 +340,7 @@ mod tests {
             ("op = \"blake3\"", "op = \"check\"\nfield = \"size\"\nequals = \"5\""),
             ("op = \"blake3\"", "op = \"parse\""),
         ] {
-            // Comments stand between the keys that some cases replace together.
+            // Between the keys that some cases replace together, there are comments.
             let text: String = REFERENCE
                 .lines()
                 .map(|line| line.split("   #").next().unwrap_or("").trim_end().to_owned() + "\n")

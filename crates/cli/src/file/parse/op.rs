@@ -17,7 +17,7 @@ pub(super) const EXEC: &str = "exec";
 pub(super) const HTTP_GET: &str = "http-get";
 /// The op that tests a condition.
 const FILTER: &str = "filter";
-/// The op that tells a text's first unit from the others.
+/// The op that separates the first unit with a text from later ones.
 const UNIQUE: &str = "unique";
 /// The op that makes a request of another method than `GET`.
 pub(in crate::file) const HTTP: &str = "http";
@@ -26,13 +26,13 @@ pub(super) const COPY: &str = "copy";
 /// The ops whose stages have a second exit.
 pub(super) const WITH_ELSE: [&str; 2] = [FILTER, UNIQUE];
 
-/// The most texts that `unique` keeps, unless the flow file says otherwise: some 400 MB of them.
+/// The maximum number of texts that `unique` keeps, unless the flow file says otherwise: some 400 MB.
 const MAX_KEYS: u64 = 10_000_000;
 
 /// The largest payload that `stream` makes, unless the flow file says otherwise.
 const MAX_STREAM: u64 = 1 << 30;
 
-/// The most redirects that a flow file may allow.
+/// The maximum number of redirects that a flow file may allow.
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
@@ -86,7 +86,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
         EXEC => exec(section),
         HTTP_GET => http(section, Method::Get),
         HTTP => {
-            // `GET` has an op of its own.
+            // `GET` has its own op.
             let methods: Vec<_> = Method::ALL[1..].iter().map(|method| (method.name(), *method)).collect();
             let method = section.require("method", "method = \"POST\"").and_then(|entry| entry.choice(&methods));
             let read = http(section, method.unwrap_or(Method::Post));
@@ -258,7 +258,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
     let kind = section.require("by", "by = \"lines\"").and_then(|entry| entry.choice(&kinds));
     let max_bytes = section.or("max_bytes", MAX_PIECE, Entry::bytes_cap);
     let Some(kind) = kind else {
-        // The keys of every kind, since it is not known which was meant.
+        // The keys of every kind, since it is not known which kind was meant.
         for key in ["separator", "size", "header"] {
             section.get(key);
         }
@@ -419,7 +419,7 @@ fn write(section: &mut Section<'_>) -> Option<OpSpec> {
     Some(OpSpec::Write { path: path?, overwrite: overwrite?, skip_existing: skip_existing?, mode: mode? })
 }
 
-/// Permissions in octal digits, or a template that becomes them.
+/// Permissions in octal digits, or a template whose value is such digits.
 fn mode(entry: &Entry<'_>) -> Option<Template> {
     let template = entry.template()?;
     if template.constant().is_some_and(|text| permissions(text).is_none()) {
@@ -432,7 +432,7 @@ fn mode(entry: &Entry<'_>) -> Option<Template> {
 fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
     let decompress = section.or("mode", false, |entry| entry.choice(&[("compress", false), ("decompress", true)]));
     let Some(decompress) = decompress else {
-        // Either way has its keys, and it is not known which way was meant.
+        // Both ways have their own keys, and it is not known which way was meant.
         section.get("level");
         section.get("max_bytes");
         return None;

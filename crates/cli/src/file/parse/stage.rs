@@ -17,16 +17,16 @@ use super::super::template::Field;
 use super::op;
 use super::resource::Declared;
 
-/// The most units a batch may have.
+/// The maximum number of units in a batch.
 const MAX_BATCH: i64 = millstream_flow::Batch::MAX_SIZE as i64;
 /// The most retries.
 const MAX_RETRIES: i64 = 1_000_000;
-/// The most stages of a flow.
+/// The maximum number of stages in a flow.
 const MAX_STAGES: usize = 1024;
-/// Pauses between attempts when `retry` does not say `backoff`: those of the engine's own default.
+/// The pauses between attempts if `retry` has no `backoff`: the engine's defaults.
 const DEFAULT_BACKOFF: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(5);
 
-/// Reads all stages. `None` says that it is not even known which there are, which has been reported on.
+/// Reads all stages. `None`: not even their number is known, which has been reported.
 pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<Draft>> {
     let reading = entry.reading;
     if entry.is_table() {
@@ -73,7 +73,7 @@ pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<Dr
     Some(drafts).filter(|drafts| !twice && drafts.len() == elements.len())
 }
 
-/// A stage as far as it could be read; what could not has been reported on and is `None`.
+/// A stage as far as it could be read. Parts that could not be read have been reported and are `None`.
 pub(super) struct Draft {
     name: Option<Text>,
     op_name: Option<Text>,
@@ -112,7 +112,7 @@ impl Draft {
         match op_name {
             Some(op) if op::WITH_ELSE.contains(&op) => exits.push(exit(&self.otherwise)),
             Some(_) => {}
-            // It may have been meant for an op with a second exit.
+            // The key may have been meant for an op with a second exit.
             None => exits.push(Exit::Unknown),
         }
         let name = self.name.as_ref();
@@ -190,7 +190,7 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
         .get("op")
         .and_then(|op| op.as_text().map(|name| Text { value: name.to_owned(), span: op.span.clone() }));
     let op = op::op(&mut section);
-    // Which keys a stage has depends on its op's name, whatever else is wrong with it.
+    // The keys of a stage depend on the name of its op, whatever else is wrong with the stage.
     let is = |name: &str| op_name.as_ref().is_some_and(|op| op.value == name);
     let exec_span = if is(op::EXEC) { section.get("exec").map(|entry| entry.span) } else { None };
     let fibers = fibers(fibers_entry.as_ref(), ways, op_name.as_ref());
@@ -209,7 +209,7 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
         (None, false) => following,
     };
     let fields = section.reading.take_fields();
-    // Without an op, only the keys of all stages are known, and the others are no slips.
+    // Without an op, only the keys common to all stages are known, so other keys are not reported.
     if op_name.as_ref().is_some_and(|name| op::is_known(&name.value)) {
         section.finish();
     }
@@ -247,7 +247,7 @@ fn edge(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
     None
 }
 
-/// The first stage that `to` of a `copy` names, where all of them exist. What is no name is the op's to report.
+/// The first stage named by `to` of a `copy`, if all of them exist. The op reports elements that are not names.
 fn first_copy(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
     if !entry.is_array() {
         return None;
@@ -302,7 +302,7 @@ fn need(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<NeedSpec> {
     let key = match (key, spec.kind.is_keyed()) {
         (None, false) => None,
         (Some(key), true) if !key.is_empty() => {
-            // The key starts behind the resource's name and the colon.
+            // The key starts after the resource's name and the colon.
             Some(reading.template(&entry.name, resource.len() + 1, &entry.key_span)?)
         }
         (Some(_), false) => {
@@ -388,7 +388,7 @@ fn batch(entry: &Entry<'_>) -> Option<BatchSpec> {
 /// The ops whose waits suspend a fiber.
 const ON_FIBERS: [&str; 3] = [op::EXEC, op::HTTP_GET, op::HTTP];
 
-/// The stack of a fiber where the flow file sets none: room for a TLS handshake, several times over.
+/// The stack of a fiber if the flow file sets none: several times the size that a TLS handshake needs.
 const DEFAULT_STACK: usize = 256 << 10;
 
 /// The sizes that a stack can have, in bytes.
@@ -442,8 +442,8 @@ fn fibers(
     Some(Some(FibersSpec { most: most?, stack_bytes: stack_bytes? })).filter(|_| sound)
 }
 
-/// The fibers of a stage that says nothing of its workers, and whose needs let more units wait at once than a stage has
-/// threads for by itself. They are as many as the needs allow.
+/// The number of fibers of a stage without settings for workers whose needs let more units wait at once than a stage
+/// has threads by default: as many as the needs allow.
 pub(super) fn beyond_threads(stage: &StageSpec, resources: &[ResourceSpec], inflight: u64) -> Option<FibersSpec> {
     let says_nothing = stage.workers.is_none() && stage.blocking.is_none();
     if !says_nothing || !ON_FIBERS.contains(&stage.op.name()) {
@@ -457,7 +457,7 @@ pub(super) fn beyond_threads(stage: &StageSpec, resources: &[ResourceSpec], infl
     (most > MAX_WORKERS_BY_NEEDS as u64).then_some(FibersSpec { most: most as usize, stack_bytes: DEFAULT_STACK })
 }
 
-/// `4` is at most four; `"1..cores"` is a floor and a ceiling.
+/// `4` means at most four; `"1..cores"` is a minimum and a maximum.
 fn workers(entry: &Entry<'_>) -> Option<(WorkersBound, WorkersBound)> {
     if entry.as_integer().is_some() {
         let count = usize::try_from(entry.integer(1..=MAX_WORKERS as i64)?).ok()?;

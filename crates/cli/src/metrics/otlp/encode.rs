@@ -1,7 +1,8 @@
 //! Metrics as the JSON of OTLP, from the OpenMetrics text of this command.
 //!
-//! Counters are cumulative monotonic sums, gauges and infos gauges, and summaries summaries. Names are those of the families, and
-//! their units are `s`, `By` or none. Whole numbers of 64 bits are strings, as JSON in OTLP has them.
+//! Counters are cumulative monotonic sums, gauges and infos gauges, and summaries summaries. Names are those of the
+//! families, and their units are `s`, `By` or none. Whole numbers of 64 bits are strings, as the JSON form of OTLP
+//! requires.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ pub(super) struct Resource {
 /// The totals since the start.
 const CUMULATIVE: u8 = 2;
 
-/// A family of metrics as the text has it.
+/// A family of metrics, as in the text.
 #[derive(Default)]
 struct Family<'a> {
     name: &'a str,
@@ -30,7 +31,7 @@ struct Family<'a> {
 }
 
 struct Sample<'a> {
-    /// The ending of its name, after that of the family.
+    /// The part of the sample's name after the family's name.
     ending: &'a str,
     labels: Vec<(&'a str, String)>,
     value: &'a str,
@@ -86,7 +87,7 @@ fn since(mut point: Value, resource: &Resource) -> Value {
     point
 }
 
-/// One point for all samples of the same labels: quantiles, sum and count.
+/// One point for all samples with the same labels: quantiles, sum and count.
 fn summaries(samples: &[Sample<'_>], now_ns: u64) -> Vec<Value> {
     let mut points: Vec<(Vec<(&str, String)>, Value)> = Vec::new();
     for sample in samples {
@@ -112,7 +113,7 @@ fn summaries(samples: &[Sample<'_>], now_ns: u64) -> Vec<Value> {
     points.into_iter().map(|(_, point)| point).collect()
 }
 
-/// A number; those that JSON has no digits for are strings.
+/// A number; numbers that JSON cannot express, such as infinity, are strings.
 fn number(text: &str) -> Value {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => number.into(),

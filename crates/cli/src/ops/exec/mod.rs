@@ -1,16 +1,17 @@
 //! `exec`: runs a program for a unit.
 //!
-//! The program gets an argument vector, never a shell's idea of one (`shell = true` asks for `/bin/sh -c`), in a
-//! process group of its own. The payload is written to its standard input while its standard output and error are read,
-//! by one thread and one `poll`, so that the two sides cannot deadlock. On a fiber, all waits suspend it, and a program is
-//! started on another thread. Standard output becomes the payload or a file, is
-//! printed, or is left alone; standard error is printed or kept in a file, and its last [`STDERR_TAIL`] bytes go into the
-//! failure's message. The outputs of an attempt that is repeated are discarded.
+//! The program gets its argument vector directly rather than through a shell (`shell = true` asks for `/bin/sh -c`),
+//! and runs in a process group of its own. The payload is written to its standard input while its standard output and
+//! error are read, by one thread and one `poll`, so that the two sides cannot deadlock. On a fiber, all waits suspend
+//! it, and a program is started on another thread. Standard output becomes the payload or a file, is printed, or is
+//! left alone; standard error is printed or kept in a file, and its last [`STDERR_TAIL`] bytes go into the failure's
+//! message. The outputs of an attempt that is repeated are discarded.
 //!
-//! The run ends when the program has ended and no process holds its output any more, as a shell's `$(…)` does. When the
+//! As with a shell's `$(…)`, the op ends when the program has ended and no process holds its output any more. When the
 //! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
-//! the op returns; what still runs when the run ends gets SIGKILL ([`live::end`](millstream_command::program::live::end)). A descendant that has left the group
-//! with `setsid` is its own master and is not followed.
+//! the op returns. Programs that still run at the end of the run get SIGKILL
+//! ([`live::end`](millstream_command::program::live::end)). A descendant that has left the group with `setsid` is not
+//! followed.
 
 mod program;
 mod talk;
@@ -45,10 +46,10 @@ use crate::machine::Machine;
 use crate::printer::{self, Output, Printer};
 use crate::record::Record;
 
-/// The pause of a unit whose program could write to no one: longer than the run takes to halt.
+/// The pause of a unit whose program would have no reader: longer than the run takes to halt.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The most programs of a stage that are being started at once on fibers: each start takes a thread.
+/// The maximum number of concurrent starts of a stage on fibers: each start occupies a thread.
 const STARTS: usize = 8;
 
 /// See the [module](self).
@@ -64,21 +65,21 @@ pub(super) struct Exec {
     dir: Option<PathTemplate>,
     printer: Arc<Printer>,
     machine: Arc<Machine>,
-    /// Attempts of a unit, after which a failure is final.
+    /// The number of attempts of a unit, after which a failure is final.
     attempts: u32,
-    /// On fibers, one is held while a program is started.
+    /// Permits for starts on fibers: one is held while a program is started.
     starts: Option<[Mutex<()>; STARTS]>,
-    /// The next of them.
+    /// The index of the next permit.
     next_start: AtomicUsize,
-    /// Runs in the place of the program.
+    /// The stand-in that runs in place of the program.
     stand_in: Option<Arc<StandInProgram>>,
 }
 
 /// The program of the stage.
 enum Program {
-    /// Found on the search path before the first unit.
+    /// A program that was found on the search path before the first unit.
     Found { name: OsString, path: PathBuf },
-    /// It has a slash in it, or differs from unit to unit.
+    /// A program whose name contains a slash, or differs from unit to unit.
     Named(Template),
 }
 
@@ -100,7 +101,7 @@ enum Stderr {
 impl Exec {
     pub(super) fn new(spec: &ExecSpec, around: &Surroundings<'_>) -> Result<Self, OpError> {
         let (program, arguments) = if spec.shell && around.stand_ins.is_none() {
-            // `-c`, the script, what the script is called, and then its arguments.
+            // `-c`, the script, the name of the script, and then its arguments.
             let word = |text| Template::parse(text).map_err(|error| OpError::new(error.message, error.help));
             let mut arguments = vec![word("-c")?];
             arguments.extend(spec.argv.iter().take(1).cloned());
@@ -115,7 +116,7 @@ impl Exec {
                 ));
             };
             match around.stand_ins {
-                // The script is told to the stand-in, as the flow file has it.
+                // The stand-in gets the script as the flow file has it.
                 Some(_) if spec.shell => (Program::shell(), spec.argv.clone()),
                 Some(_) => (Program::Named(program.clone()), arguments.to_vec()),
                 None => (Program::new(program)?, arguments.to_vec()),
@@ -159,7 +160,7 @@ impl Exec {
         matches!(self.stdout, Stdout::Print) || matches!(self.stderr, Stderr::Print)
     }
 
-    /// The command for one unit, and the name it has in messages.
+    /// The command for one unit, and its name in messages.
     fn command(&self, record: &Record) -> Result<(Command, OsString), Failure> {
         let render = |template: &Template| match template.render(record) {
             Ok(bytes) => Ok(OsString::from_vec(bytes)),
@@ -198,13 +199,13 @@ impl Exec {
 
     /// Starts the program.
     fn start(&self, command: &mut Command) -> io::Result<(Group, Pipes)> {
-        // Relaxed: any of them will do.
+        // Relaxed: any permit will do.
         let turn = || self.next_start.fetch_add(1, Ordering::Relaxed) % STARTS;
         let _start = self.starts.as_ref().map(|starts| starts[turn()].lock());
         blocking(|| Group::spawn(command))
     }
 
-    /// Prints what the program has said.
+    /// Prints the program's outputs.
     fn print(&self, record: &Record, spoken: &mut Spoken) -> Result<(), Failure> {
         let mut output = Output::default();
         if matches!(self.stdout, Stdout::Print) {
@@ -238,7 +239,7 @@ impl Op for Exec {
         };
         let held = record.held() + made;
         if made > 0 {
-            // Nothing runs yet, so the unit may wait whatever the program does.
+            // Nothing runs yet, so the unit may wait, whatever the program would do.
             cx.reserve_first(held)?;
         }
         let input = match self.stdin {
@@ -272,7 +273,7 @@ impl Op for Exec {
             }
         });
         let started = self.start(&mut command).map_err(|error| not_started(&name, &error))?;
-        // The command holds this side's copy of an output file, which must not outlive the program's.
+        // The command holds this side's copy of an output file, which must be closed when the program closes its own.
         drop(command);
         let kept = match &self.stderr {
             Stderr::Print => Complaints::All(Vec::new()),
@@ -303,7 +304,8 @@ impl Op for Exec {
         Ok(())
     }
 
-    /// A program waits on its own time. Without a need that bounds them, as many run as the flow has workers.
+    /// A program does not use the worker's processor time. But without a need that bounds their number, only as many
+    /// programs run as the flow has workers.
     fn blocking(&self, has_needs: bool) -> bool {
         has_needs
     }
@@ -314,7 +316,8 @@ impl Program {
         Self::Found { name: "sh".into(), path: "/bin/sh".into() }
     }
 
-    /// Its name as the first word for a stand-in; none for a script, which that takes without the shell.
+    /// The program's name as the first word for a stand-in; none for a script, which the stand-in takes without the
+    /// shell.
     fn word<'a>(&self, name: &'a OsStr) -> Option<&'a OsStr> {
         matches!(self, Self::Named(_)).then_some(name)
     }
@@ -328,7 +331,7 @@ impl Program {
                 .map_err(|error| OpError::new(format!("no program `{}`: {error}", name.display()), "check the path"))?;
             return program::check(Path::new(&name)).map(|()| Self::Found { name, path });
         }
-        // Looked up once: the search costs a failed system call for each folder of the path that does not have it.
+        // The program is looked up once: the search costs a failed system call for each folder of the path without it.
         match find(&name, std::env::var_os("PATH").as_deref()) {
             Some(path) => program::check(&path).map(|()| Self::Found { name, path }),
             None => Err(OpError::new(
@@ -339,18 +342,19 @@ impl Program {
     }
 }
 
-/// Where a program with a slash in its name lies: the name is of the folder the run began in, whatever folder the program
-/// then runs in, or data that names that folder would also say what runs there. Other names are left to the search path.
+/// The path of a program whose name contains a slash. The name is relative to the folder in which the run began,
+/// whatever the program's working folder; otherwise data that names the working folder would also choose the program.
+/// Other names are left to the search path.
 fn from_here(name: &OsStr) -> io::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') { std::path::absolute(name) } else { Ok(name.into()) }
 }
 
-/// The items, a line each.
+/// The items, one per line.
 fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     items.flat_map(|item| [item, b"\n"]).collect::<Vec<_>>().concat()
 }
 
-/// A file that a program writes to, and that gets its name when the program has ended.
+/// A file to which a program writes, and which gets its name when the program has ended.
 struct OutputFile(Placing);
 
 impl OutputFile {
@@ -366,9 +370,9 @@ impl OutputFile {
         self.0.put(Existing::Replace).map_err(|error| io_failure("write", &path, &error))
     }
 
-    /// The end of the file. What cannot be read is missing from a message that is sent anyway.
+    /// The end of the file. If it cannot be read, the message is sent without it.
     fn end(&self) -> Tail {
-        // One byte more than a message shows tells that there are more.
+        // One byte more than a message shows, to detect that there are more.
         let mut end = vec![0; STDERR_TAIL + 1];
         let read = File::open(self.0.temporary()).and_then(|file| {
             let from = file.metadata()?.len().saturating_sub(end.len() as u64);

@@ -1,4 +1,4 @@
-//! Telling before the first unit whether a program can be run.
+//! Checks before the first unit whether a program can be run.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,13 +10,14 @@ use rustix::fs::{Access, access};
 
 use super::super::OpError;
 
-/// Bytes at a program's start that tell what it is: as many as the kernel looks at.
+/// The number of bytes at a program's start that tell its format: as many as the kernel reads.
 const HEAD: u64 = 256;
 
 /// Checks that the kernel can run the file at `path`, as far as that can be known without trying.
 ///
 /// # Errors
-/// It is not there, is no file, may not be executed, or is a text that does not say what runs it.
+/// The file does not exist, is not a regular file, may not be executed, or is a text without the line that names its
+/// interpreter.
 pub(super) fn check(path: &Path) -> Result<(), OpError> {
     let shown = path.display();
     let refuse = |what: String, help: String| Err(OpError::new(what, help));
@@ -40,7 +41,7 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
         return refuse(format!("{shown} is not executable"), help);
     }
     let mut head = Vec::new();
-    // A program that may be run but not read is left to the kernel.
+    // A program that may be executed but not read is left to the kernel.
     if File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).is_err() {
         return Ok(());
     }
@@ -56,8 +57,8 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
     }
 }
 
-/// The program that a script's first line names, the inner `None` for a line that is cut; the outer `None` for what is
-/// no script.
+/// The program that a script's first line names. The inner `None` means a truncated line; the outer `None`, that the
+/// file is not a script.
 fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
     let rest = head.strip_prefix(b"#!")?;
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest).trim_ascii();
@@ -66,7 +67,7 @@ fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
     Some(name.map(|name| Path::new(OsStr::from_bytes(name))))
 }
 
-/// Whether no kernel takes it for a program: other formats than its own have bytes in them that no text has.
+/// Whether no kernel would treat the file as a program: executable formats contain bytes that no text contains.
 fn is_text(head: &[u8]) -> bool {
     !head.contains(&0) && !head.starts_with(b"\x7fELF")
 }

@@ -1,4 +1,4 @@
-//! Feeding a program and listening to it, with one thread or fiber.
+//! Writes a program's input and reads its outputs, with one thread or fiber.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,10 +14,11 @@ use rustix::io::Errno;
 
 use super::super::growing;
 
-/// Most reads of standard error after the group was ended: a descendant that left the group may go on without end.
+/// The maximum number of reads of standard error after the group was ended: a descendant that left the group may write
+/// without end.
 const LAST_READS: usize = 32;
 
-/// How a run ended.
+/// The end of a run.
 pub(super) enum Ending {
     /// The program has ended by itself.
     Exited(ExitStatus),
@@ -29,9 +30,9 @@ pub(super) enum Ending {
 
 /// The output of a program.
 pub(super) struct Spoken {
-    /// All of its standard output, when that was captured.
+    /// The whole standard output, if it was captured.
     pub(super) stdout: Vec<u8>,
-    /// Its standard error, when that was captured.
+    /// The standard error, if it was captured.
     pub(super) stderr: Complaints,
 }
 
@@ -45,7 +46,7 @@ pub(super) enum Complaints {
 }
 
 impl Complaints {
-    /// The memory that was granted for it.
+    /// The memory granted for the captured output.
     fn capacity(&self) -> u64 {
         match self {
             Self::End(_) => 0,
@@ -68,11 +69,11 @@ impl Complaints {
     }
 }
 
-/// Writes `input`, reads what the program says and waits for its end. `held` is what the unit holds already; `kept` takes
-/// what is to be kept of standard error.
+/// Writes `input`, reads the program's outputs and waits for its end. `held` is the number of bytes that the unit holds
+/// already; `kept` takes the part of standard error that is kept.
 ///
 /// # Errors
-/// No memory was granted for the output, or the operating system failed; the group is gone then too.
+/// No memory was granted for the output, or the operating system failed; the group is gone in this case, too.
 pub(super) fn with(
     (mut group, (stdin, stdout, stderr)): (Group, Pipes),
     input: &[u8],
@@ -106,7 +107,7 @@ pub(super) fn with(
     }
 }
 
-/// This side of a program's pipes; `None` when closed or not wanted.
+/// This side of a program's pipes; `None` if closed or not used.
 struct Talk<'a> {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
@@ -130,12 +131,12 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Whether the program can neither be told nor heard any more.
+    /// Whether all pipes to the program are closed.
     fn is_over(&self) -> bool {
         self.stdout.is_none() && self.stderr.is_none() && self.stdin.is_none()
     }
 
-    /// Waits, at most so long, until a pipe is ready, and uses those that are.
+    /// Waits at most this long until a pipe is ready, and serves the ready ones.
     fn step(&mut self, most: Duration, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let [stdin, stdout, stderr] = self.ready(most)?;
         if !stdin.is_empty() {
@@ -171,7 +172,7 @@ impl Talk<'_> {
         Ok(pipes.map(|pipe| pipe.and_then(|_| answers.next()).unwrap_or(PollFlags::empty())))
     }
 
-    /// Writes what standard input takes now. A program that does not want to read it all is no failure.
+    /// Writes as much as standard input takes now. A program that does not read all of it is not a failure.
     fn tell(&mut self) -> io::Result<()> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match rustix::io::write(stdin, self.input) {
@@ -212,8 +213,8 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Reads what the program had still written when it was ended. What cannot be heard any more is missing from a message
-    /// that is sent anyway.
+    /// Reads the rest that the program had written when it was ended. If it cannot be read any more, the message is
+    /// sent without it.
     fn last_words(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..LAST_READS {
             if !self.stderr.as_ref().is_some_and(has_more) || self.hear_complaints(cx).is_err() {
@@ -228,8 +229,8 @@ impl Talk<'_> {
     }
 }
 
-/// Reads some of a pipe into memory that was granted first, to a unit that holds `beside` bytes already; whether there can be
-/// more.
+/// Reads some of a pipe into memory that was granted first, for a unit that holds `beside` bytes already; returns
+/// whether there can be more.
 fn read_granted(from: impl AsFd, heard: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<bool, Failure> {
     if heard.len() == heard.capacity() {
         let capacity = growing::next_capacity(heard);
@@ -243,7 +244,7 @@ fn read_granted(from: impl AsFd, heard: &mut Vec<u8>, beside: u64, cx: &mut Cx<'
     }
 }
 
-/// Whether a read of the pipe would bring something now.
+/// Whether a read of the pipe would return something now.
 fn has_more(pipe: &impl AsFd) -> bool {
     let told = look(pipe);
     !told.is_empty() && !has_ended(pipe, told)

@@ -67,7 +67,7 @@ fn record(payload: impl Into<Vec<u8>>) -> Record {
     record
 }
 
-/// Runs an op on a thread and on a fiber, which makes no difference.
+/// Runs an op on a thread and on a fiber, and checks that the results are the same.
 fn run(op: Exec, record: Record) -> Result<Record, String> {
     let op = Arc::new(op);
     let on_thread = one_stage::run(Arc::clone(&op), record.clone());
@@ -216,7 +216,7 @@ fn a_program_that_is_not_there_is_said_before_the_first_unit() {
     assert_eq!(error.message, "/etc/passwd is not executable");
 }
 
-/// Time limits, the next for a machine that has so much to do that a script does not get far within the one before.
+/// Time limits. The next one is for a machine so busy that a script does not get far within the one before.
 const LIMITS: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(20)];
 
 /// Starts a script that writes the numbers of its processes to a file, lets its time limit pass, and expects all of
@@ -228,7 +228,7 @@ fn leaves_nobody(script: &str) {
         let env = vec![("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
         let op = op(&ExecSpec { shell: true, env, ..spec(&[script]) }).unwrap();
         let start = Instant::now();
-        // Larger than a pipe, so that its writing is interrupted too.
+        // Larger than a pipe's buffer, so that the write is interrupted, too.
         let error = run_within(op, record(vec![b'x'; 200_000]), *limit).unwrap_err();
         // The engine tries twice; the scripts would take longer than this.
         assert!(start.elapsed() < 2 * *limit + Duration::from_secs(50), "{:?}", start.elapsed());
@@ -292,7 +292,7 @@ fn no_descriptor_and_no_child_is_left_over() {
     run_all(exec(&["cat"]), units(10)).unwrap();
     let before = count();
     run_all(exec(&["cat"]), units(200)).unwrap();
-    // Other tests run at the same time and hold some of their own.
+    // Other tests run at the same time and hold some descriptors of their own.
     assert!(count() < before + 100, "{before} before, {} after", count());
 }
 

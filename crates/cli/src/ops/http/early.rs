@@ -1,8 +1,8 @@
 //! Answers that come before the request was read.
 //!
-//! A server that refuses a request by its head answers at once and closes the connection, and the rest of the request finds it
-//! closed. The answer tells more than the write that failed, so a write to a closed connection passes for done, and its error is the
-//! request's only if no answer has come.
+//! A server that refuses a request because of its head answers at once and closes the connection, so writing the rest
+//! of the request fails. The answer tells more than the failed write does. Therefore a write to a closed connection
+//! counts as done, and its error becomes the request's error only if no answer has come.
 
 use std::io;
 
@@ -13,11 +13,11 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTi
 #[derive(Debug)]
 pub(super) struct ReadsEarlyAnswers;
 
-/// A connection whose other end may have answered and closed it.
+/// A connection whose other end may have sent an answer and closed the connection.
 #[derive(Debug)]
 pub(super) struct Answered<C> {
     connection: C,
-    /// A write has found the connection closed.
+    /// Whether a write has found the connection closed.
     closed: bool,
     /// The error of that write, until bytes of an answer have come.
     unsent: Option<io::Error>,

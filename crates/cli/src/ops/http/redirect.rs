@@ -1,4 +1,4 @@
-//! Redirects: where a unit is sent on to, and whether it goes there.
+//! Redirects: the URL to which a unit is redirected, and whether the redirect is followed.
 
 use millstream_flow::Failure;
 use ureq::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -7,27 +7,27 @@ use url::Url;
 use crate::file::model::Method;
 use crate::web_url;
 
-/// Redirects that are followed when the flow file does not say `max_redirects`.
+/// The number of redirects that are followed if the flow file does not set `max_redirects`.
 pub(super) const DEFAULT_MAX_REDIRECTS: u64 = 10;
 
-/// Where redirects have led a unit that is not fetched yet.
+/// The URL to which redirects have led a unit that is not fetched yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Hop {
     /// The URL of the next request.
     pub(crate) url: Url,
     /// Redirects so far.
     pub(crate) count: u64,
-    /// None of them led away from the scheme, host and port that the unit began with.
+    /// Whether all redirects kept the scheme, host and port with which the unit began.
     pub(crate) at_home: bool,
-    /// The request was to change something, and its answer is to be had by one that changes nothing.
+    /// Whether the original request changes something, and its answer is fetched by a request that changes nothing.
     pub(crate) gets: bool,
 }
 
-/// Which redirects are followed.
+/// The rules for following redirects.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Redirects {
     pub(super) most: u64,
-    /// From `https` to `http` too.
+    /// Whether redirects from `https` to `http` are followed, too.
     pub(super) downgrade: bool,
 }
 
@@ -38,7 +38,7 @@ impl Hop {
     }
 }
 
-/// Where an answer leads, if it is a redirect.
+/// The target of an answer, if it is a redirect.
 pub(super) fn location(status: StatusCode, headers: &HeaderMap) -> Option<&[u8]> {
     let redirects = matches!(
         status,
@@ -55,7 +55,7 @@ impl Redirects {
     /// The hop that follows `hop`.
     ///
     /// # Errors
-    /// Why the redirect is not followed, which does not change by trying again.
+    /// The permanent reason why the redirect is not followed.
     pub(super) fn follow(self, hop: &Hop, status: StatusCode, location: &[u8], method: Method) -> Result<Hop, Failure> {
         let refuse = |message: String| Err(Failure::permanent(message));
         let joined = match str::from_utf8(location) {
@@ -79,7 +79,7 @@ impl Redirects {
         let at_home = hop.at_home && url.origin() == hop.url.origin();
         let gets = hop.gets || !method.is_safe() && status == StatusCode::SEE_OTHER;
         if !method.is_safe() && !gets {
-            // Programs differ in what they make of the other statuses: some ask with `GET`.
+            // Programs differ in their handling of the other statuses: some repeat the request with `GET`.
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return refuse(format!(
                     "status {status} redirects to {to}, but does not say that the {} is to be repeated there: use that URL",
@@ -94,7 +94,7 @@ impl Redirects {
             }
         }
         if at_home && url.username().is_empty() && url.password().is_none() {
-            // These fail for URLs without a host only.
+            // These calls fail only for URLs without a host.
             let _ = url.set_username(hop.url.username());
             let _ = url.set_password(hop.url.password());
         }

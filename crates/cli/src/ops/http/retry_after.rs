@@ -1,13 +1,13 @@
-//! `Retry-After`: how long a server asks its clients to wait (RFC 9110, section 10.2.3).
+//! `Retry-After`: the time that a server asks its clients to wait (RFC 9110, section 10.2.3).
 
 use std::time::{Duration, SystemTime};
 
-/// The pause that the header's value asks for at the moment `now`: a number of seconds or an HTTP date, of which one that
-/// has passed asks for none. `None`: the value is neither.
+/// The pause that the header's value asks for at the moment `now`: a number of seconds or an HTTP date; a date in the
+/// past asks for no pause. `None`: the value is neither.
 pub(super) fn pause(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number beyond 64 bits is a long time all the same.
+        // A number beyond 64 bits is valid, too, and means a long time.
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
     let moment = httpdate::parse_http_date(value).ok()?;

@@ -75,7 +75,7 @@ impl Server {
         Self { address, connections: Arc::default() }
     }
 
-    /// Answers every request with this.
+    /// Answers every request with this text.
     fn replying(answer: String) -> Self {
         Self::handling(move |_, stream| stream.write_all(answer.as_bytes()))
     }
@@ -88,7 +88,7 @@ impl Server {
         })
     }
 
-    /// Takes its time, and counts how many requests it serves at once.
+    /// A server that is slow, and counts the requests that it serves at once.
     fn counting(busy: Arc<Busy>) -> Self {
         Self::handling(move |_, stream| {
             busy.most.fetch_max(busy.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -121,14 +121,14 @@ impl Server {
     }
 }
 
-/// How many requests a server serves at once.
+/// The number of requests that a server serves at once.
 #[derive(Default)]
 struct Busy {
     now: AtomicUsize,
     most: AtomicUsize,
 }
 
-/// Answers requests by path; `asked` has those that were asked for before.
+/// Answers requests by path; `asked` has the paths requested before.
 fn serve(mut stream: &TcpStream, asked: &Mutex<HashSet<String>>) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream).lines();
     while let Some(request) = lines.next() {
@@ -291,7 +291,7 @@ fn a_server_that_asks_for_a_pause_gets_it_up_to_the_limit() {
     let start = Instant::now();
     assert_eq!(run(op(None), server.record("/soon")).unwrap().payload, b"now");
     assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
-    // Without the limit it would never end.
+    // Without the limit, the request would never end.
     assert_eq!(run(op(Some(Duration::from_millis(1))), server.record("/endless")).unwrap().payload, b"now");
 }
 
@@ -383,7 +383,7 @@ fn a_message_shows_no_credentials() {
 
 #[test]
 fn a_server_has_an_address_of_any_kind() {
-    // A machine may be without IPv6.
+    // A machine may not have IPv6.
     let Ok(server) = Server::at("[::1]:0") else { return };
     assert_eq!(run(get(), server.record("/hello")).unwrap().payload, b"hello");
     let port = server.address.rsplit_once(':').unwrap().1;
@@ -392,7 +392,7 @@ fn a_server_has_an_address_of_any_kind() {
     assert_eq!(run(get(), record).unwrap().payload, b"hello");
 }
 
-/// Runs a flow file on lines; how many were retired, and the messages of the others.
+/// Runs a flow file on lines; returns the number of retired units, and the messages of the others.
 fn flow(text: &str, lines: Vec<String>) -> (u64, Vec<String>) {
     let file = parse("f.toml".as_ref(), text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let dead = Arc::new(Mutex::new(Vec::new()));
@@ -581,8 +581,8 @@ fn only_a_post_or_a_patch_does_harm_when_it_runs_again() {
     }
 }
 
-/// Sends a body of several megabytes to a server that does `answer` after the head, reads no more and hangs up; the failure,
-/// of a unit on a thread and of one on a fiber.
+/// Sends a body of several megabytes to a server that does `answer` after the head, reads no more and hangs up. Returns
+/// the failures of a unit on a thread and of a unit on a fiber.
 fn sent_to_one_that_hangs_up(answer: &'static str) -> [String; 2] {
     let server = Server::handling(move |_, stream| {
         stream.write_all(answer.as_bytes())?;

@@ -1,7 +1,9 @@
-//! Connections to servers. Those of units that run on fibers suspend the fiber while it waits, and its thread serves other units.
+//! Connections to servers. If a unit runs on a fiber, the waits of its connections suspend the fiber, and the thread
+//! serves other units meanwhile.
 //!
-//! TLS and proxies are `ureq`'s, above these connections, which keep [answers that come early](super::early). A host's name is looked up on another thread; where the URL has
-//! the address itself, nothing is looked up. The engine cancels by unwinding, which closes the connection.
+//! `ureq` provides TLS and proxies above these connections, which keep [answers that come early](super::early). A
+//! host's name is looked up on another thread; if the URL contains an address, nothing is looked up. The engine cancels
+//! by unwinding, which closes the connection.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -40,7 +42,7 @@ pub(super) fn of_threads(config: Config) -> Agent {
     Agent::with_parts(config, connector, DefaultResolver::default())
 }
 
-/// Looks names up on another thread.
+/// Looks up names on another thread.
 #[derive(Debug)]
 struct Resolves(DefaultResolver);
 
@@ -55,7 +57,7 @@ impl Resolver for Resolves {
     }
 }
 
-/// The address in a URL that has one in place of a name.
+/// The address in a URL, if it has one in place of a name.
 fn literal(uri: &Uri) -> Option<SocketAddr> {
     let host = uri.host()?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -84,7 +86,7 @@ impl<In: Transport> Connector<In> for Connects {
     }
 }
 
-/// Connects to the first address that accepts. Each but the last gets half of the time that is left.
+/// Connects to the first address that accepts. Each address except the last gets half of the remaining time.
 fn first_of(addresses: &[SocketAddr], limit: Option<Duration>, reason: Timeout) -> Result<TcpStream, Error> {
     let began = Instant::now();
     let mut last = Error::Io(io::ErrorKind::ConnectionRefused.into());
@@ -165,7 +167,8 @@ impl Transport for Connection {
         Ok(amount > 0)
     }
 
-    /// An idle connection is open as long as nothing is to be read from it: neither its end nor an answer to nothing.
+    /// An idle connection counts as open as long as nothing can be read from it: neither its end nor an unrequested
+    /// answer.
     fn is_open(&mut self) -> bool {
         let mut byte = [0; 1];
         matches!(recv(&self.stream, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Err(Errno::AGAIN))

@@ -1,8 +1,8 @@
-//! The authorities whose word on a server's name is taken.
+//! The authorities that are trusted to vouch for a server's name.
 //!
-//! They are the system's list, so that a company's own authority counts as soon as its administrator has added it, or the list
-//! that `SSL_CERT_FILE` or `SSL_CERT_DIR` names. A system without a list, such as a small container, gets Mozilla's list as of
-//! this build.
+//! They come from the system's list, so that a company's own authority is trusted as soon as its administrator has
+//! added it, or from the list that `SSL_CERT_FILE` or `SSL_CERT_DIR` names. On a system without a list, such as a small
+//! container, Mozilla's list as of this build is used.
 
 use std::env;
 use std::fmt;
@@ -20,7 +20,7 @@ static TRUST: LazyLock<Trust> = LazyLock::new(|| {
     Trust::new(&VARIABLES.into_iter().filter(is_set).collect::<Vec<_>>().join(" and "), &load_native_certs())
 });
 
-/// Authorities, and where they come from.
+/// Authorities, and their origin.
 #[derive(Debug)]
 pub(super) struct Trust {
     /// The authorities.

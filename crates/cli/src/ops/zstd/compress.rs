@@ -1,10 +1,10 @@
-//! Compression in the memory that the payload has already.
+//! Compresses a payload in the memory that it has already.
 //!
 //! A small payload is compressed in one call into a buffer of the thread and copied back. A large one is compressed in
-//! place, a step at a time: the compressor keeps its own copy of the window, so what it has consumed may be written
-//! over, and its output is (but for a few bytes, which wait aside) shorter than what it has consumed. So a unit never
-//! holds more than its payload, and a flow whose byte budget is full can still compress. A payload that is made whenever it is
-//! wanted is compressed then.
+//! place, a step at a time: the compressor keeps its own copy of the window, so the consumed bytes may be overwritten.
+//! Its output is never longer than the consumed bytes, except for a few bytes, which are kept aside. So a unit never
+//! holds more than its payload, and a flow whose byte budget is full can still compress. A streamed payload is
+//! compressed whenever it is made.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ use crate::record::Record;
 /// The largest payload that is compressed in one call; the thread's buffer is little larger.
 const ONE_CALL: usize = 2 << 20;
 
-/// Bytes consumed at a time in place.
+/// The number of bytes consumed at a time in place.
 const STEP: usize = 128 << 10;
 
 /// See the [module](self).
@@ -28,7 +28,7 @@ pub(super) struct Compress {
     level: i32,
 }
 
-/// A compressor and a buffer, made once a thread: both cost more than a small payload's compression.
+/// A compressor and a buffer, made once per thread: both cost more than a small payload's compression.
 struct Workshop {
     context: CCtx<'static>,
     level: Option<i32>,
@@ -40,7 +40,7 @@ thread_local! {
         RefCell::new(Workshop { context: CCtx::create(), level: None, buffer: Vec::new() });
 }
 
-/// The most by which compressing makes `bytes` larger.
+/// The maximum number of bytes by which compression makes `bytes` larger.
 pub(crate) fn most_growth(bytes: u64) -> u64 {
     usize::try_from(bytes).map_or(0, |bytes| compress_bound(bytes).saturating_sub(bytes) as u64)
 }
@@ -57,7 +57,7 @@ impl Op for Compress {
         if let Payload::Stream(stream) = &record.payload {
             let mut made = Payload::from((**stream).clone().then(Coding::Compress(self.level)));
             if record.size.is_none() {
-                // Then `{size}` is the payload's.
+                // From now on, `{size}` is the payload's size.
                 made.find_len(cx)?;
             }
             record.payload = made;
@@ -94,7 +94,7 @@ impl Workshop {
         self.buffer.clear();
         self.buffer.reserve(compress_bound(payload.len()));
         self.context.compress2(&mut self.buffer, payload).map_err(failed)?;
-        // What does not compress grows by a few bytes, and even those have to be granted before the payload changes.
+        // An incompressible payload grows by a few bytes, and even these must be granted before the payload changes.
         cx.reserve(beside + self.buffer.len() as u64)?;
         payload.clear();
         payload.extend_from_slice(&self.buffer);

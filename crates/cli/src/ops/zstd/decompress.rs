@@ -1,9 +1,9 @@
 //! Decompression into memory that was granted first.
 //!
-//! A frame that says how large its content is gets a buffer of exactly that size. A frame that does not, or several
-//! frames in a row, grow a buffer by doubling, each growth granted before it happens. What a frame says is not trusted
-//! beyond what its length can hold. Content that is larger than its share of the byte budget is not kept: it is made once, to
-//! find out that it can be and how large it is, and again for each stage that wants it.
+//! A frame that states the size of its content gets a buffer of exactly that size. For other frames, or several frames
+//! in a row, the buffer grows by doubling, and each growth is granted before it happens. A stated size is trusted only
+//! as far as the length of the frame makes it possible. Content that is larger than its share of the byte budget is not
+//! kept: it is made once to check that it can be made and to learn its size, and again for each stage that needs it.
 
 use std::cell::RefCell;
 
@@ -21,13 +21,13 @@ use crate::record::Record;
 /// A block holds at most 128 KiB and takes more than three bytes: no frame expands more than this.
 const MAX_EXPANSION: u64 = 128 << 10;
 
-/// Bytes produced between two looks at the time limit and at cancellation.
+/// The number of bytes produced between two checks of the time limit and of cancellation.
 const STEP: usize = 8 << 20;
 
-/// The largest window that a frame may want, as a power of two: what the `zstd` program takes, too, unless told otherwise.
+/// The largest window that a frame may require, as a power of two: the default of the `zstd` program.
 const MAX_WINDOW_LOG: u32 = 27;
 
-/// The window that every frame may want, which the format asks of every decoder.
+/// The window that every frame may require, since the format demands it of every decoder.
 const MIN_WINDOW_LOG: u32 = 23;
 
 /// See the [module](self).
@@ -36,12 +36,12 @@ pub(super) struct Decompress {
     most_in_memory: u64,
 }
 
-/// The largest content taken of one unit.
+/// The size of the largest content of one unit that is accepted.
 #[derive(Clone, Copy)]
 struct Limit(u64);
 
 impl Limit {
-    /// Refuses content of this size, or that has come to this size already, when it is too large.
+    /// Refuses content that has this size, or has reached it already, if that is too large.
     fn admit(self, size: u64) -> Result<(), Failure> {
         if size <= self.0 {
             return Ok(());
@@ -75,7 +75,7 @@ impl Decompress {
 }
 
 thread_local! {
-    /// Made once a thread: it costs more than a small payload's decompression.
+    /// Made once per thread: it costs more than a small payload's decompression.
     static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
@@ -103,7 +103,7 @@ impl Op for Decompress {
     }
 }
 
-/// The size of the content, when the payload is a single frame that says it.
+/// The size of the content, if the payload is a single frame that states it.
 fn content_size(packed: &[u8]) -> Result<Option<u64>, Failure> {
     let size = get_frame_content_size(packed)
         .map_err(|_| Failure::permanent("cannot decompress: the payload does not start with a zstd frame"))?;
@@ -119,7 +119,7 @@ fn content_size(packed: &[u8]) -> Result<Option<u64>, Failure> {
     Ok(Some(size))
 }
 
-/// The window that the frame at the start of a payload wants, as a power of two.
+/// The window that the frame at the start of a payload requires, as a power of two.
 fn window_log(start: &[u8]) -> u32 {
     const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
     const IS_SINGLE_SEGMENT: u8 = 1 << 5;
@@ -132,7 +132,7 @@ fn window_log(start: &[u8]) -> u32 {
             let base = 1_u64 << (10 + (window >> 3));
             base + base / 8 * u64::from(window & 7)
         }
-        // No frame, or one to skip.
+        // There is no frame, or a skippable one.
         _ => 0,
     };
     let log = u64::BITS - window.saturating_sub(1).leading_zeros();
@@ -193,7 +193,7 @@ impl Decompress {
         Ok(Some(content))
     }
 
-    /// The content as a stream that is known to come to its end.
+    /// The content as a stream that is known to decompress to its end.
     fn streamed(&self, packed: &Payload, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
         let (mut window_log, weight) = match packed {
             Payload::Bytes(bytes) => (window_log(bytes), self.most_in_memory + bytes.len() as u64),
@@ -216,7 +216,7 @@ impl Decompress {
             });
             match passed {
                 Ok(_) => return Ok(stream.of_len(made)),
-                // A frame behind the first one may want a larger window.
+                // A later frame may require a larger window.
                 Err(failure) if failure.is_permanent() && window_log < MAX_WINDOW_LOG => window_log = MAX_WINDOW_LOG,
                 Err(failure) => return Err(failure),
             }
@@ -255,7 +255,7 @@ mod tests {
         (0..2_600_000_u32).flat_map(|n| (n / 7).to_le_bytes()).collect()
     }
 
-    /// A frame that does not say how large its content is.
+    /// A frame that does not state the size of its content.
     fn streamed(content: &[u8]) -> Vec<u8> {
         let mut encoder = ::zstd::Encoder::new(Vec::new(), 1).unwrap();
         encoder.write_all(content).unwrap();
@@ -296,7 +296,7 @@ mod tests {
         for at in 0..packed.len() {
             let mut damaged = packed.clone();
             damaged[at] ^= 0x55;
-            // A flipped bit of the content need not be seen without a checksum; it must not do harm.
+            // Without a checksum, a flipped bit of the content may go unnoticed, but it must not do harm.
             let _ = run(Decompress::new(None, u64::MAX), Record::holding(damaged));
         }
         let error = run(Decompress::new(None, u64::MAX), Record::holding(b"plain text".to_vec())).unwrap_err();
