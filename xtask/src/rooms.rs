@@ -87,12 +87,12 @@ impl House {
     fn check(&self) -> Result<(), String> {
         let arrows = self.arrows();
         let mut faults = Vec::new();
-        for circle in circles(&arrows) {
-            faults.push(format!("a cycle of imports: {}", circle.join(", ")));
+        for cycle in cycles(&arrows) {
+            faults.push(format!("a cycle of imports: {}", cycle.join(", ")));
         }
         let between = arrows_between_parts(&arrows);
-        for circle in circles(&between) {
-            faults.push(format!("a cycle of parts: {}", circle.join(", ")));
+        for cycle in cycles(&between) {
+            faults.push(format!("a cycle of parts: {}", cycle.join(", ")));
         }
         faults.extend(self.imports_through_parents());
         faults.extend(imports_of_steps(&arrows));
@@ -187,7 +187,7 @@ fn has_impl_of_state(text: &str) -> bool {
 }
 
 /// The groups of nodes that reach each other.
-fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
+fn cycles(arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reached = |from: &String| {
         let mut seen = BTreeSet::new();
         let mut open: Vec<&String> = arrows.get(from).into_iter().flatten().collect();
@@ -431,7 +431,7 @@ mod tests {
             ("c.rs", "use crate::a::A;"),
             ("d.rs", "use crate::a::A;"),
         ]);
-        assert_eq!(circles(&house.arrows()), [["a.rs", "b.rs", "c.rs"]]);
+        assert_eq!(cycles(&house.arrows()), [["a.rs", "b.rs", "c.rs"]]);
     }
 
     #[test]
@@ -464,8 +464,8 @@ mod tests {
             ("engine/crew/c.rs", "use crate::engine::units::d::D;"),
             ("engine/units/d.rs", ""),
         ]);
-        assert!(circles(&house.arrows()).is_empty());
-        assert_eq!(circles(&arrows_between_parts(&house.arrows())), [["crew", "units"]]);
+        assert!(cycles(&house.arrows()).is_empty());
+        assert_eq!(cycles(&arrows_between_parts(&house.arrows())), [["crew", "units"]]);
     }
 
     #[test]

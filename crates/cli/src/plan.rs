@@ -300,7 +300,7 @@ fn order(page: &mut Page, plan: &Plan) {
     let order: Vec<&str> = plan.order.iter().filter(takes_part).map(String::as_str).collect();
     page.paragraph("  ", "    ", &order.join(" → "));
     let said = "A unit that holds one of these and waits for another waits for one further on, so no units can wait for one \
-                another in a circle:";
+                another in a cycle:";
     page.paragraph("  ", "  ", said);
     for pair in &plan.pairs {
         page.paragraph("  - ", "    ", &pair.to_string());

@@ -379,15 +379,15 @@ fn cycles_of_joins_are_an_error() {
                         None => yield_now(),
                     }
                 };
-                let is_circle = matches!(handle.join(), Err(JoinError::Cycle));
-                sender.send(is_circle).unwrap();
-                is_circle
+                let is_cycle = matches!(handle.join(), Err(JoinError::Cycle));
+                sender.send(is_cycle).unwrap();
+                is_cycle
             });
             *slots[index].lock().unwrap() = Some(fiber);
         }
         drop(sender);
-        let circles = receiver.iter().filter(|&is_circle| is_circle).count();
-        assert!(circles >= 1, "all three ended, because one got the error");
+        let cycles = receiver.iter().filter(|&is_cycle| is_cycle).count();
+        assert!(cycles >= 1, "all three ended, because one got the error");
     });
 }
 

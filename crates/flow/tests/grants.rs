@@ -591,7 +591,7 @@ fn a_unit_that_needs_another_key_gives_its_own_back_and_waits_in_line() {
     // waited for the other would never end.
     let hosts: Arc<[Inside; 2]> = Arc::default();
     let seen = Arc::clone(&hosts);
-    let mut flow = Flow::builder::<()>("circle");
+    let mut flow = Flow::builder::<()>("cycle");
     flow.workers(4).inflight(64);
     let host = flow.keyed_tokens("host", 1);
     let (get, keep, done) = (flow.inlet::<Redirected>("get"), flow.inlet::<Redirected>("keep"), flow.retire());

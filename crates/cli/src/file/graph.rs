@@ -68,9 +68,9 @@ pub(super) fn check(
         }
         if !graph.can_leave(index) {
             let problem = Problem::new(format!("a unit that enters stage `{}` never leaves the flow", stage.name));
-            let problem = problem.at(stage.span.clone(), "goes round in a circle");
+            let problem = problem.at(stage.span.clone(), "is in a cycle without an exit");
             problems
-                .push(problem.help("end the circle with a `filter` whose `else` leads out, or with `next = \"end\"`"));
+                .push(problem.help("end the cycle with a `filter` whose `else` leads out, or with `next = \"end\"`"));
         }
         for need in stage.needs {
             let Some(until) = &need.until else { continue };

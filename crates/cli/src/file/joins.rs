@@ -334,7 +334,7 @@ impl<'a> Graph<'a> {
         }
         match self.counts.get(&(stage, join)) {
             Some(Some(count)) => return *count,
-            // The units go round in a circle.
+            // The units are in a cycle of stages.
             Some(None) => return Count::ANY,
             None if self.depth == MAX_DEPTH => return Count::ANY,
             None => {}
@@ -370,7 +370,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The joins by parent of a fork, each with the groups that one unit makes there; `None` in a circle.
+    /// The joins by parent of a fork, each with the groups that one unit makes there; `None` in a cycle.
     fn inner_joins(&mut self, fork: usize) -> Option<Vec<(usize, Count)>> {
         if let Some(known) = self.inner.get(&fork) {
             return known.clone();

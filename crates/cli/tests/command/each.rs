@@ -242,7 +242,7 @@ fn an_interrupt_lets_a_retry_come_and_a_busy_machine_go() {
 }
 
 #[test]
-fn an_order_of_outputs_is_part_of_no_circle() {
+fn an_order_of_outputs_is_part_of_no_cycle() {
     // The first unit waits for what others hold that are in front of it, while their outputs wait for its turn.
     let stage =
         |name: &str, rest: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"exec\"\nstdin = \"null\"\n{rest}\n");

@@ -303,10 +303,10 @@ fn items_of_groups_of_groups_are_single_items() {
 }
 
 #[test]
-fn a_stage_in_a_circle_runs_on_what_was_gathered() {
+fn a_stage_in_a_cycle_runs_on_what_was_gathered() {
     let room = Room::new(
         r#"
-        name = "circle"
+        name = "cycle"
         [source]
         args = true
         [[stage]]

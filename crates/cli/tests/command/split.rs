@@ -335,7 +335,7 @@ fn a_piece_leads_no_further_than_its_unit_and_is_as_private() {
 }
 
 #[test]
-fn a_circle_of_splits_ends() {
+fn a_cycle_of_splits_ends() {
     let room = Room::new(
         r#"
         [source]

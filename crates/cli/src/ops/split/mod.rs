@@ -28,7 +28,7 @@ use crate::printer::Place;
 use crate::record::{Parent, PieceText, PiecesSoFar, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
 
-/// The most levels of pieces. A circle of stages that splits without an end has one so.
+/// The maximum number of levels of pieces. It ends a cycle of stages that would otherwise split without end.
 const MAX_LEVELS: u32 = 100;
 
 /// The number of pieces that share one count of references to their unit: about those of a batch.
