@@ -82,8 +82,8 @@
 #define MILLSTREAM_CSM_WITHIN 2
 
 /**
- * There are two thresholds: above `low` "holds" is a right answer, below `high` "fails" is, and in between both are.
- * This claim is always decided.
+ * Two thresholds: above `low`, "holds" is a right answer; below `high`, "fails" is one; in between, both are. This
+ * claim is always decided.
  */
 #define MILLSTREAM_CSM_BETWEEN 3
 
@@ -153,7 +153,7 @@
 #define MILLSTREAM_OK 0
 
 /**
- * A number is NaN, or infinite where that has no meaning.
+ * A number is NaN, or is infinite where infinity has no meaning.
  */
 #define MILLSTREAM_NOT_FINITE 1
 
@@ -269,7 +269,7 @@
 #define MILLSTREAM_RING_MISMATCH 23
 
 /**
- * The file holds something else than a ring.
+ * The file contains something other than a ring.
  */
 #define MILLSTREAM_RING_NOT_A_RING 24
 
@@ -341,10 +341,10 @@ typedef struct millstream_slab millstream_slab;
 typedef struct millstream_slab_cache millstream_slab_cache;
 
 /**
- * Private objects on their way to another thread of this process: that thread frees them or takes them out, with its own
- * cache. It is the cheapest way to have another thread free objects, and cheaper still if the parcel goes to and fro,
- * filled here and cleared there. One thread at a time uses a parcel; pass it on by a queue or a join, which order the
- * memory. To send objects to other processes, publish them.
+ * Private objects on their way to another thread of this process: that thread frees them or takes them out, with its
+ * own cache. A parcel is the cheapest way to have another thread free objects, and is cheaper still if it goes back
+ * and forth, filled by one thread and cleared by the other. One thread at a time uses a parcel; pass it on through a
+ * queue or a join, which order the memory accesses. To send objects to other processes, publish them.
  *
  * A parcel takes one of the slab's caches while it lives. If its process dies, its objects become orphans. In the child
  * of a fork its functions return MILLSTREAM_SLAB_UNUSABLE.
@@ -590,7 +590,7 @@ typedef struct millstream_csm_stop_result {
      */
     int32_t direction;
     /**
-     * The logarithm of the evidence's weight, at least the exact one; observing stops when it is less than `log_eps`.
+     * The logarithm of the evidence's weight, rounded up; observing stops when it is less than `log_eps`.
      */
     double level;
 } millstream_csm_stop_result;
@@ -649,7 +649,8 @@ typedef struct millstream_ring_setup {
      */
     uint64_t slots;
     /**
-     * The size of an event in bytes, at most 4294967295. Events have no pointers, and mean the same in both processes.
+     * The size of an event in bytes, at most 4294967295. Events contain no pointers, so that they mean the same in
+     * both processes.
      */
     uint64_t event_bytes;
     /**
@@ -686,8 +687,8 @@ typedef struct millstream_slab_options {
      */
     uint64_t caches;
     /**
-     * How many objects move between a cache and the other caches at once, at most 64. A cache keeps up to twice as
-     * many to itself. 0: 64, or less for a small slab.
+     * How many objects move between a cache and the other caches at once, at most 64. A cache keeps up to twice this
+     * number for itself. 0: 64, or less for a small slab.
      */
     uint64_t chain;
     /**
@@ -699,9 +700,9 @@ typedef struct millstream_slab_options {
      */
     uint32_t huge_pages;
     /**
-     * Not 0: reserves space in the file system for every object before it is handed out, so that a full device
-     * causes an error and not a SIGBUS. This covers the objects that are usable at first, and those that this slab
-     * later grows by.
+     * Not 0: reserves space in the file system for every object before it is handed out, so that a full device causes
+     * an error rather than a SIGBUS. This covers the objects that are usable at first, and those by which this slab
+     * grows later.
      */
     uint32_t reserve;
     /**
@@ -741,7 +742,7 @@ typedef struct millstream_slab_private {
      */
     void *bytes;
     /**
-     * Words of the library, more than it needs today.
+     * Words reserved for the library, more than it needs today.
      */
     uint64_t own[7];
 } millstream_slab_private;
@@ -815,7 +816,7 @@ typedef struct millstream_slab_usage_result {
      */
     uint64_t orphans;
     /**
-     * Objects that were used so often that they are never used again.
+     * Objects that have been used the maximum number of times, and are never used again.
      */
     uint64_t retired;
     /**
@@ -864,11 +865,11 @@ int32_t millstream_csm_compare_pairs(const double *first,
  * Tests whether the difference between two samples is larger than chance explains.
  *
  * The function shuffles the values of both samples, divides them again, and decides the setup's claim about the
- * p-value, which is the rate of divisions whose statistic is as extreme as that of the samples. `statistic` is
- * "mean" or "median": the first's less the second's. `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or
- * MILLSTREAM_CSM_LESS. The null hypothesis is that the second sample is distributed like `shift + scale * first`;
- * use 0 and 1 if both are alike. The same seed gives the same answer. Give the setup a limit: a p-value at the
- * threshold may never be decided.
+ * p-value, which is the rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean"
+ * or "median": that of the first sample minus that of the second. `tail` is MILLSTREAM_CSM_BOTH,
+ * MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null hypothesis is that the second sample is distributed like
+ * `shift + scale * first`; use 0 and 1 if both are alike. The same seed gives the same answer. Give the setup a limit:
+ * a p-value at the threshold may never be decided.
  *
  * # Safety
  * `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a
@@ -920,9 +921,9 @@ int32_t millstream_csm_driver_observe(struct millstream_csm_driver *driver,
                                       int32_t *progress);
 
 /**
- * Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the decision
- * in `*progress`, unless `progress` is NULL. The decision falls after exactly the trial after which
- * millstream_csm_driver_observe would decide, and `*used` is less than `count` only after a decision or at the limit.
+ * Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the
+ * decision in `*progress`, unless `progress` is NULL. The decision comes after the same trial at which
+ * millstream_csm_driver_observe would decide. `*used` is less than `count` only after a decision or at the limit.
  *
  * # Safety
  * `driver` was made by millstream_csm_driver_new; `successes` points to `count` outcomes, and may be NULL if `count` is
@@ -970,8 +971,8 @@ int32_t millstream_csm_interval(uint64_t trials,
                                 struct millstream_csm_interval_result *out);
 
 /**
- * Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median), at all `n` at once
- * except with probability `error`.
+ * Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median), valid at all `n` at
+ * once except with probability `error`.
  *
  * # Safety
  * `out` points to a `millstream_csm_ranks`.
@@ -982,9 +983,9 @@ int32_t millstream_csm_quantile_ranks(uint64_t n,
                                       struct millstream_csm_ranks *out);
 
 /**
- * Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers of
- * values at once except with probability `error`. An end is infinite where the values give no bound. The values need not
- * be sorted: the function sorts a copy of them.
+ * Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers
+ * of values at once except with probability `error`. An end is infinite if the values give no bound there. The values
+ * need not be sorted: the function sorts a copy of them.
  *
  * # Safety
  * `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a
@@ -1026,9 +1027,9 @@ int32_t millstream_csm_mean_driver_observe(struct millstream_csm_mean_driver *dr
 
 /**
  * Records values in their order until they decide; stores the number recorded in `*used`, and the state of the
- * decision in `*progress`, unless `progress` is NULL. The decision falls after exactly the value after which
- * millstream_csm_mean_driver_observe would decide. A value outside the bounds before that is refused, and none of the
- * values is recorded then.
+ * decision in `*progress`, unless `progress` is NULL. The decision comes after the same value at which
+ * millstream_csm_mean_driver_observe would decide. If a value before that is outside the bounds, the call is refused,
+ * and none of the values is recorded.
  *
  * # Safety
  * `driver` was made by millstream_csm_mean_driver_new; `values` points to `count` numbers, and may be NULL if `count` is
@@ -1063,9 +1064,9 @@ int32_t millstream_csm_log_choose(uint64_t n, uint64_t k, struct millstream_csm_
  * this after every trial: the probability that any of the answers is wrong is at most exp(log_eps).
  *
  * `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each
- * direction has an error of exp(log_eps): a rate on either side of the threshold is placed on the other side with at
- * most that probability. At the threshold itself both directions are wrong, and the two errors add up to as much as
- * 2 exp(log_eps).
+ * direction has an error of exp(log_eps): a rate above or below the threshold is placed on the wrong side with at most
+ * that probability. At the threshold itself, both answers are wrong, and the two errors add up to at most 2
+ * exp(log_eps).
  *
  * # Safety
  * `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result` whose `struct_bytes` is its
@@ -1125,12 +1126,12 @@ int32_t millstream_ring_consumer_new(int32_t fd,
 void millstream_ring_consumer_free(struct millstream_ring_consumer *consumer);
 
 /**
- * Waits for events, and stores in `*events` the address of those that are there and in `*count` their number. They lie
+ * Waits for events, and stores the address of the available ones in `*events` and their number in `*count`. They lie
  * one after the other, up to the ring's last slot. `*count` is 0 if none arrived within `timeout_ns` nanoseconds: a
  * negative timeout waits as long as necessary, 0 never waits.
  *
- * The events stay, and may be read in place, until millstream_ring_consume gives their slots back: a consumer that
- * crashes before that sees them again.
+ * The events stay, and may be read in place, until millstream_ring_consume gives their slots back: if the consumer
+ * crashes before that, its successor sees them again.
  *
  * # Safety
  * `consumer` was made by millstream_ring_consumer_new; `events` points to a pointer; `count` points to a size_t. The
@@ -1143,7 +1144,7 @@ int32_t millstream_ring_peek(struct millstream_ring_consumer *consumer,
 
 /**
  * Gives the slots of the next `count` events back to the producer. Returns MILLSTREAM_OUT_OF_RANGE if fewer events are
- * there.
+ * available.
  *
  * # Safety
  * `consumer` was made by millstream_ring_consumer_new; the events are not read any more.
@@ -1152,10 +1153,10 @@ int32_t millstream_ring_consume(struct millstream_ring_consumer *consumer,
                                 uintptr_t count);
 
 /**
- * Waits for at least one event, copies those that are there to `events`, but at most `most`, consumes them, and stores
+ * Waits for at least one event, copies at most `most` of the available events to `events`, consumes them, and stores
  * their number in `*count`: 0 if none arrived within `timeout_ns` nanoseconds, as for millstream_ring_peek.
  *
- * A consumer that crashes after this call never sees the events again; where that matters, use millstream_ring_peek.
+ * If the consumer crashes after this call, the events are lost; if that matters, use millstream_ring_peek.
  *
  * # Safety
  * `consumer` was made by millstream_ring_consumer_new; `events` points to memory for `most` events; `count` points to a
@@ -1200,9 +1201,9 @@ int32_t millstream_ring_producer_new(int32_t fd,
 void millstream_ring_producer_free(struct millstream_ring_producer *producer);
 
 /**
- * Sends `count` events, which lie one after the other, and stores in `*sent` how many were sent: less than `count` only
- * if there was no room within `timeout_ns` nanoseconds. A negative timeout waits as long as necessary; 0 never waits. A
- * batch costs one wake-up.
+ * Sends `count` events, which lie one after the other, and stores in `*sent` how many were sent: fewer than `count`
+ * only if there was no room within `timeout_ns` nanoseconds. A negative timeout waits as long as necessary; 0 never
+ * waits. A batch costs one wake-up.
  *
  * # Safety
  * `producer` was made by millstream_ring_producer_new; `events` points to `count` events, and may be NULL if `count` is
@@ -1226,7 +1227,7 @@ int32_t millstream_ring_producer_position(const struct millstream_ring_producer 
  * Creates a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file. Returns
  * MILLSTREAM_SLAB_EXISTS if there already is a file: open that file.
  *
- * The file appears whole or not at all. In /dev/shm it outlives its processes but not a reboot.
+ * The file appears as a whole or not at all. In /dev/shm it outlives its processes, but not a reboot.
  *
  * # Safety
  * `path` is a C string; `out` points to a pointer.
@@ -1259,8 +1260,8 @@ int32_t millstream_slab_create_memfd(const struct millstream_slab_options *optio
 /**
  * Opens the slab in a file, in whatever state its last users left it.
  *
- * Waits while another process rebuilds the free list, for ten seconds at most, or 0.1 s while that process is
- * stopped, then returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file belongs to
+ * If another process is rebuilding the free list, waits for it: ten seconds at most, or 0.1 s while that process is
+ * stopped. Then it returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file belongs to
  * another user, or that other users may write to it and so truncate it. MILLSTREAM_SLAB_SYSTEM with the error number
  * ENOENT means that there is no file. After MILLSTREAM_SLAB_NOT_A_SLAB, MILLSTREAM_SLAB_VERSION or
  * MILLSTREAM_SLAB_DAMAGED, trying again does not help.
@@ -1343,9 +1344,9 @@ int32_t millstream_slab_cache_new(const struct millstream_slab *slab,
 void millstream_slab_cache_free(struct millstream_slab_cache *cache);
 
 /**
- * Names the user of a cache: a worker, a job. Objects that the cache publishes from now on have this owner, and so
- * have those that it holds when its process dies; millstream_slab_next then tells the objects of a dead worker from
- * those of others. The call has no effect on a slab that was created without `owners`.
+ * Names the user of a cache: a worker, a job. This is the owner of all objects that the cache publishes from now on,
+ * and of those that it holds when its process dies. By the owner, millstream_slab_next tells the objects of a dead
+ * worker from others. The call has no effect on a slab that was created without `owners`.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new.
@@ -1354,8 +1355,8 @@ int32_t millstream_slab_set_owner(const struct millstream_slab_cache *cache,
                                   uint64_t owner);
 
 /**
- * Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves the object
- * published with these bytes, or free, or (between the two) an orphan with arbitrary bytes, which survivors find by
+ * Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves the object free, or
+ * published with these bytes, or (between the two) an orphan with arbitrary bytes, which survivors find by
  * millstream_slab_next.
  *
  * # Safety
@@ -1381,9 +1382,9 @@ int32_t millstream_slab_get(const struct millstream_slab *slab,
  * Changes the bytes of an object, published or orphan; the object is private to the cache meanwhile and published
  * afterwards.
  *
- * A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like
- * any other object; millstream_slab_next reports it as an orphan. Where readers must never see half a change, put a
- * new object and delete the old one.
+ * A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like any
+ * other object; millstream_slab_next reports it as an orphan. If readers must never see half a change, put a new
+ * object and delete the old one.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has.
@@ -1465,8 +1466,8 @@ int32_t millstream_slab_parcel_objects(const struct millstream_slab_parcel *parc
 int32_t millstream_slab_parcel_kept(const struct millstream_slab_parcel *parcel, uint64_t *out);
 
 /**
- * Puts a private object into a parcel; its `bytes` are NULL then. An object of another slab is freed, and the status is
- * MILLSTREAM_SLAB_FOREIGN.
+ * Puts a private object into a parcel; afterwards `object->bytes` is NULL. An object of another slab is freed, and the
+ * status is MILLSTREAM_SLAB_FOREIGN.
  *
  * # Safety
  * `parcel` was made by millstream_slab_parcel_new; `object` came from millstream_slab_private_new,
@@ -1476,8 +1477,8 @@ int32_t millstream_slab_parcel_push(struct millstream_slab_parcel *parcel,
                                     struct millstream_slab_private *object);
 
 /**
- * Allocates an object straight into a parcel, and stores the address of its bytes in `*bytes`, to be written to before
- * the parcel is passed on. They are those of the last holder, or 0.
+ * Allocates an object directly in a parcel, and stores the address of its bytes in `*bytes`; write to them before the
+ * parcel is passed on. The bytes are those of the last holder, or 0.
  *
  * # Safety
  * `parcel` was made by millstream_slab_parcel_new, and `cache`, which the calling thread uses, by
@@ -1510,8 +1511,8 @@ int32_t millstream_slab_parcel_delete(struct millstream_slab_parcel *parcel,
                                       const struct millstream_slab_cache *cache);
 
 /**
- * Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc: the objects that
- * one thread allocates and another frees then move in the parcel only.
+ * Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc, so that objects
+ * which one thread allocates and another frees move only within the parcel.
  *
  * # Safety
  * The conditions are those of millstream_slab_parcel_delete.
@@ -1552,7 +1553,7 @@ int32_t millstream_slab_private_claim(const struct millstream_slab_cache *cache,
 
 /**
  * Publishes a private object: from now on any thread of any process can use it by its handle, and `bytes` is NULL. A
- * kill comes before that and leaves an orphan, or after it and leaves a published object.
+ * kill before that moment leaves an orphan; a kill after it leaves a published object.
  *
  * # Safety
  * `object` came from millstream_slab_private_new or millstream_slab_private_claim; `out` points to a handle.
@@ -1561,7 +1562,7 @@ int32_t millstream_slab_private_publish(struct millstream_slab_private *object,
                                         struct millstream_slab_handle *out);
 
 /**
- * Frees a private object. A struct without bytes is left alone.
+ * Frees a private object. A struct without bytes is left unchanged.
  *
  * # Safety
  * `object` is NULL, or its `bytes` are, or it came from millstream_slab_private_new or millstream_slab_private_claim.

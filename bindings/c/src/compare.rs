@@ -124,11 +124,11 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
 /// Tests whether the difference between two samples is larger than chance explains.
 ///
 /// The function shuffles the values of both samples, divides them again, and decides the setup's claim about the
-/// p-value, which is the rate of divisions whose statistic is as extreme as that of the samples. `statistic` is
-/// "mean" or "median": the first's less the second's. `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or
-/// MILLSTREAM_CSM_LESS. The null hypothesis is that the second sample is distributed like `shift + scale * first`;
-/// use 0 and 1 if both are alike. The same seed gives the same answer. Give the setup a limit: a p-value at the
-/// threshold may never be decided.
+/// p-value, which is the rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean"
+/// or "median": that of the first sample minus that of the second. `tail` is MILLSTREAM_CSM_BOTH,
+/// MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null hypothesis is that the second sample is distributed like
+/// `shift + scale * first`; use 0 and 1 if both are alike. The same seed gives the same answer. Give the setup a limit:
+/// a p-value at the threshold may never be decided.
 ///
 /// # Safety
 /// `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a

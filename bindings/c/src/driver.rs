@@ -15,8 +15,8 @@ pub const MILLSTREAM_CSM_AT_LEAST: i32 = 0;
 pub const MILLSTREAM_CSM_AT_MOST: i32 = 1;
 /// The rate of success lies between `low` and `high`.
 pub const MILLSTREAM_CSM_WITHIN: i32 = 2;
-/// There are two thresholds: above `low` "holds" is a right answer, below `high` "fails" is, and in between both are.
-/// This claim is always decided.
+/// Two thresholds: above `low`, "holds" is a right answer; below `high`, "fails" is one; in between, both are. This
+/// claim is always decided.
 pub const MILLSTREAM_CSM_BETWEEN: i32 = 3;
 
 /// The data do not decide the claim yet.
@@ -181,9 +181,9 @@ pub unsafe extern "C" fn millstream_csm_driver_observe(
     }
 }
 
-/// Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the decision
-/// in `*progress`, unless `progress` is NULL. The decision falls after exactly the trial after which
-/// millstream_csm_driver_observe would decide, and `*used` is less than `count` only after a decision or at the limit.
+/// Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the
+/// decision in `*progress`, unless `progress` is NULL. The decision comes after the same trial at which
+/// millstream_csm_driver_observe would decide. `*used` is less than `count` only after a decision or at the limit.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_driver_new; `successes` points to `count` outcomes, and may be NULL if `count` is

@@ -64,8 +64,8 @@ pub struct millstream_csm_ranks {
     pub high: u64,
 }
 
-/// Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median), at all `n` at once
-/// except with probability `error`.
+/// Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median), valid at all `n` at
+/// once except with probability `error`.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_ranks`.
@@ -84,9 +84,9 @@ pub unsafe extern "C" fn millstream_csm_quantile_ranks(
     unsafe { answer(out, compute) }
 }
 
-/// Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers of
-/// values at once except with probability `error`. An end is infinite where the values give no bound. The values need not
-/// be sorted: the function sorts a copy of them.
+/// Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers
+/// of values at once except with probability `error`. An end is infinite if the values give no bound there. The values
+/// need not be sorted: the function sorts a copy of them.
 ///
 /// # Safety
 /// `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a

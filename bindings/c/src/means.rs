@@ -128,9 +128,9 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_observe(
 }
 
 /// Records values in their order until they decide; stores the number recorded in `*used`, and the state of the
-/// decision in `*progress`, unless `progress` is NULL. The decision falls after exactly the value after which
-/// millstream_csm_mean_driver_observe would decide. A value outside the bounds before that is refused, and none of the
-/// values is recorded then.
+/// decision in `*progress`, unless `progress` is NULL. The decision comes after the same value at which
+/// millstream_csm_mean_driver_observe would decide. If a value before that is outside the bounds, the call is refused,
+/// and none of the values is recorded.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_mean_driver_new; `values` points to `count` numbers, and may be NULL if `count` is

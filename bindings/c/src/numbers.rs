@@ -46,7 +46,7 @@ pub struct millstream_csm_stop_result {
     pub stop: i32,
     /// 1 if the rate is above the threshold, -1 if below, 0 if undecided.
     pub direction: i32,
-    /// The logarithm of the evidence's weight, at least the exact one; observing stops when it is less than `log_eps`.
+    /// The logarithm of the evidence's weight, rounded up; observing stops when it is less than `log_eps`.
     pub level: f64,
 }
 
@@ -60,9 +60,9 @@ unsafe impl Extensible for millstream_csm_stop_result {
 /// this after every trial: the probability that any of the answers is wrong is at most exp(log_eps).
 ///
 /// `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each
-/// direction has an error of exp(log_eps): a rate on either side of the threshold is placed on the other side with at
-/// most that probability. At the threshold itself both directions are wrong, and the two errors add up to as much as
-/// 2 exp(log_eps).
+/// direction has an error of exp(log_eps): a rate above or below the threshold is placed on the wrong side with at most
+/// that probability. At the threshold itself, both answers are wrong, and the two errors add up to at most 2
+/// exp(log_eps).
 ///
 /// # Safety
 /// `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result` whose `struct_bytes` is its

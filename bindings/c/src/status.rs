@@ -12,7 +12,7 @@ use millstream_ring::shared::AttachError;
 
 /// The call succeeded.
 pub const MILLSTREAM_OK: i32 = 0;
-/// A number is NaN, or infinite where that has no meaning.
+/// A number is NaN, or is infinite where infinity has no meaning.
 pub const MILLSTREAM_NOT_FINITE: i32 = 1;
 /// A number is outside the range in which the question makes sense.
 pub const MILLSTREAM_OUT_OF_RANGE: i32 = 2;
@@ -60,7 +60,7 @@ pub const MILLSTREAM_SLAB_UNTRUSTED: i32 = 21;
 pub const MILLSTREAM_RING_TAKEN: i32 = 22;
 /// The ring has events of another size or alignment, or another number of slots.
 pub const MILLSTREAM_RING_MISMATCH: i32 = 23;
-/// The file holds something else than a ring.
+/// The file contains something other than a ring.
 pub const MILLSTREAM_RING_NOT_A_RING: i32 = 24;
 /// The operating system refused; see millstream_error_number().
 pub const MILLSTREAM_RING_SYSTEM: i32 = 25;

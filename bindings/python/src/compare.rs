@@ -17,7 +17,8 @@ pub(crate) struct Comparison {
     pairs: u64,
     /// "first", "second", or None if undecided.
     smaller: Option<&'static str>,
-    /// The median of the second over that of the first (paired: the median of the ratios); None without data.
+    /// The median of the second sample divided by that of the first (paired: the median of the ratios); None without
+    /// data.
     ratio: Option<f64>,
     /// An interval for that ratio.
     interval: Interval,
@@ -54,8 +55,8 @@ impl Comparison {
 
 /// Decides which of two samples of positive numbers is smaller, by their medians.
 ///
-/// With paired=True the n-th numbers belong together, as those of programs that take turns; the answer is then about
-/// the median of their ratios, and numbers after the decision are ignored.
+/// With paired=True, the n-th numbers of both samples belong together, as with programs that take turns; the answer is
+/// then about the median of their ratios, and numbers after the decision are ignored.
 #[pyfunction]
 #[pyo3(signature = (first, second, *, error = 1e-6, paired = false))]
 pub(crate) fn compare(

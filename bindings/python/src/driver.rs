@@ -14,8 +14,8 @@ use crate::values::{Interval, count, hash, maybe, truth};
 /// Watches outcomes and reports when they decide a claim about the rate of success.
 ///
 /// The claim is one of at_least=P (the rate is more than P), at_most=P (less), both (within), or between=(LOW, HIGH):
-/// two thresholds, where above LOW True is a right answer, below HIGH False is, and in between both are, so that the
-/// claim is always decided.
+/// above LOW, True is a right answer; below HIGH, False is one; in between, both are, so that the claim is always
+/// decided.
 ///
 /// Verdict and interval together are wrong with probability at most `error`, however often and whenever the caller
 /// looks. `trials` and `successes` resume from earlier evidence.
@@ -57,7 +57,7 @@ impl Driver {
 /// Trials, successes, and the sides of the thresholds that are proven.
 type State = (u64, u64, [Option<bool>; 2]);
 
-/// Whether a proven side is the one above.
+/// Whether a proven side is the upper one.
 fn side(direction: Option<Direction>) -> Option<bool> {
     direction.map(|direction| direction == Direction::Above)
 }

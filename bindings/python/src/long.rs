@@ -16,7 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The exception of a signal's handler, such as KeyboardInterrupt: the computation is then abandoned, and its thread
-/// ends with it. RuntimeError if the system has no thread to give, or the computation panics.
+/// ends with it. RuntimeError if the system refuses a thread, or if the computation panics.
 pub(crate) fn compute<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
     let (send, mut receive) = sync_channel(1);
     let spawned = thread::Builder::new().name("millstream".to_owned()).spawn(move || drop(send.send(work())));
@@ -39,7 +39,7 @@ pub(crate) fn compute<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> 
     }
 }
 
-/// Computes as [`compute`] does, and tells the abandoned computation to end, by a flag that it looks at.
+/// Computes as [`compute`] does, and tells the abandoned computation to end, by a flag that it checks.
 ///
 /// # Errors
 /// As [`compute`].

@@ -24,9 +24,9 @@ pub(crate) fn log_choose(n: u64, k: u64) -> PyResult<Bounds> {
 ///
 /// Programs may call this after every trial: the probability that any of the answers is wrong is at most
 /// `exp(log_eps)`. `method` is "robbins", "mixture", "balanced", "centred" or "one-sided". With "one-sided" each
-/// direction has an error of `exp(log_eps)`: a rate on either side of the threshold is placed on the other side with
-/// at most that probability. At the threshold itself both directions are wrong, and the two errors add up to as much
-/// as `2 * exp(log_eps)`.
+/// direction has an error of `exp(log_eps)`: a rate above or below the threshold is placed on the wrong side with at
+/// most that probability. At the threshold itself, both answers are wrong, and the two errors add up to at most `2 *
+/// exp(log_eps)`.
 #[pyfunction]
 #[pyo3(signature = (trials, successes, threshold, log_eps, method = "robbins"))]
 pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, method: &str) -> PyResult<Stop> {
@@ -73,7 +73,7 @@ pub(crate) fn interval(trials: u64, successes: u64, error: f64, kind: &str) -> P
     interval.map(Interval::from).map_err(question)
 }
 
-/// Computes the ranks among n sorted values that enclose the quantile q, at all n at once, except with probability
+/// Computes the ranks among n sorted values that enclose the quantile q, valid at all n at once except with probability
 /// `error`.
 #[pyfunction]
 pub(crate) fn quantile_ranks(n: u64, q: f64, error: f64) -> PyResult<Ranks> {

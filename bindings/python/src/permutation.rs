@@ -22,11 +22,11 @@ use crate::long::PATIENCE;
 /// its own error. A verdict of True means that the difference is real, which is wrong with probability at most
 /// `at_most + error`.
 ///
-/// `statistic` is "mean" or "median" (the first's less the second's, as in scipy's tests), or any function of two
-/// lists that returns a float. `tail` is "both" (or "two-sided"), "greater" (the first has the larger values) or
-/// "less". "both" counts statistics of at least the absolute value observed; scipy doubles the smaller of the other
-/// two tails, which is the same where the statistic is symmetric around zero. The null hypothesis is that the second
-/// sample is distributed like shift + scale * first.
+/// `statistic` is "mean" or "median" (that of the first sample minus that of the second, as in scipy's tests), or any
+/// function of two lists that returns a float. `tail` is "both" (or "two-sided"), "greater" (the first has the larger
+/// values) or "less". "both" counts statistics whose absolute value is at least the observed one; scipy doubles the
+/// smaller of the other two tails, which is the same if the statistic is symmetric around zero. The null hypothesis is
+/// that the second sample is distributed like shift + scale * first.
 ///
 /// >>> permutation_test(range(100), range(50, 150), "mean", seed=1).verdict
 /// True

@@ -7,9 +7,9 @@ use clap::Parser;
 /// Tells every process, through shared memory, when each processor last passed a barrier of its own accord.
 ///
 /// Programs on this machine that use asymmetric fences (`Fence::CHEAP`) then know within milliseconds that all
-/// processors have passed, without a system call and without interrupting any processor. Needs root to load its program
-/// into the kernel (BPF); without root it runs on slower fallbacks and says so. It stays in the foreground until it is
-/// ended.
+/// processors have passed, without a system call and without interrupting any processor. The daemon needs root to load
+/// its program into the kernel (BPF); without root it uses slower fallbacks and says so. It stays in the foreground
+/// until it is ended.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "millstream-barrierd", version, max_term_width = 100)]
 pub struct Args {

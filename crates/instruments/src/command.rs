@@ -35,7 +35,8 @@ pub enum Command {
     Stream(StreamArgs),
     /// Give standard input to several commands, and name the one that is stuck.
     Tee(TeeArgs),
-    /// Decide whether an objective holds: 99 % of runs succeed, or take less than 50 ms. The exit status is the verdict.
+    /// Decide whether an objective holds, such as "99 % of runs succeed" or "99 % take less than 50 ms". The exit
+    /// status is the verdict.
     Slo(Box<SloArgs>),
     /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
     Compare(Box<CompareArgs>),

@@ -58,12 +58,12 @@ pub unsafe extern "C" fn millstream_ring_consumer_free(consumer: *mut millstream
     }
 }
 
-/// Waits for events, and stores in `*events` the address of those that are there and in `*count` their number. They lie
+/// Waits for events, and stores the address of the available ones in `*events` and their number in `*count`. They lie
 /// one after the other, up to the ring's last slot. `*count` is 0 if none arrived within `timeout_ns` nanoseconds: a
 /// negative timeout waits as long as necessary, 0 never waits.
 ///
-/// The events stay, and may be read in place, until millstream_ring_consume gives their slots back: a consumer that
-/// crashes before that sees them again.
+/// The events stay, and may be read in place, until millstream_ring_consume gives their slots back: if the consumer
+/// crashes before that, its successor sees them again.
 ///
 /// # Safety
 /// `consumer` was made by millstream_ring_consumer_new; `events` points to a pointer; `count` points to a size_t. The
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn millstream_ring_peek(
 }
 
 /// Gives the slots of the next `count` events back to the producer. Returns MILLSTREAM_OUT_OF_RANGE if fewer events are
-/// there.
+/// available.
 ///
 /// # Safety
 /// `consumer` was made by millstream_ring_consumer_new; the events are not read any more.
@@ -116,10 +116,10 @@ pub unsafe extern "C" fn millstream_ring_consume(consumer: *mut millstream_ring_
     status(consumer.and_then(|consumer| consumer.consumer.with("consumer", compute)))
 }
 
-/// Waits for at least one event, copies those that are there to `events`, but at most `most`, consumes them, and stores
+/// Waits for at least one event, copies at most `most` of the available events to `events`, consumes them, and stores
 /// their number in `*count`: 0 if none arrived within `timeout_ns` nanoseconds, as for millstream_ring_peek.
 ///
-/// A consumer that crashes after this call never sees the events again; where that matters, use millstream_ring_peek.
+/// If the consumer crashes after this call, the events are lost; if that matters, use millstream_ring_peek.
 ///
 /// # Safety
 /// `consumer` was made by millstream_ring_consumer_new; `events` points to memory for `most` events; `count` points to a

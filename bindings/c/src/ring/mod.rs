@@ -23,7 +23,8 @@ pub struct millstream_ring_setup {
     pub struct_bytes: u64,
     /// The number of events that fit, a power of two.
     pub slots: u64,
-    /// The size of an event in bytes, at most 4294967295. Events have no pointers, and mean the same in both processes.
+    /// The size of an event in bytes, at most 4294967295. Events contain no pointers, so that they mean the same in
+    /// both processes.
     pub event_bytes: u64,
     /// The alignment of an event, a power of two of at most 128 that divides its size: C11's _Alignof. 0: the largest
     /// of 1, 2, 4 and 8 that divides the size.

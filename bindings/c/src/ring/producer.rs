@@ -61,9 +61,9 @@ pub unsafe extern "C" fn millstream_ring_producer_free(producer: *mut millstream
     }
 }
 
-/// Sends `count` events, which lie one after the other, and stores in `*sent` how many were sent: less than `count` only
-/// if there was no room within `timeout_ns` nanoseconds. A negative timeout waits as long as necessary; 0 never waits. A
-/// batch costs one wake-up.
+/// Sends `count` events, which lie one after the other, and stores in `*sent` how many were sent: fewer than `count`
+/// only if there was no room within `timeout_ns` nanoseconds. A negative timeout waits as long as necessary; 0 never
+/// waits. A batch costs one wake-up.
 ///
 /// # Safety
 /// `producer` was made by millstream_ring_producer_new; `events` points to `count` events, and may be NULL if `count` is

@@ -25,16 +25,16 @@ pub struct millstream_slab_options {
     pub capacity: u64,
     /// The largest number of simultaneous caches, over all processes; at most 16384. 0: 64.
     pub caches: u64,
-    /// How many objects move between a cache and the other caches at once, at most 64. A cache keeps up to twice as
-    /// many to itself. 0: 64, or less for a small slab.
+    /// How many objects move between a cache and the other caches at once, at most 64. A cache keeps up to twice this
+    /// number for itself. 0: 64, or less for a small slab.
     pub chain: u64,
     /// A number that tells this program's objects from those of other programs; see millstream_slab_tag.
     pub tag: u64,
     /// Not 0: asks the kernel for huge pages, which affects speed only.
     pub huge_pages: u32,
-    /// Not 0: reserves space in the file system for every object before it is handed out, so that a full device
-    /// causes an error and not a SIGBUS. This covers the objects that are usable at first, and those that this slab
-    /// later grows by.
+    /// Not 0: reserves space in the file system for every object before it is handed out, so that a full device causes
+    /// an error rather than a SIGBUS. This covers the objects that are usable at first, and those by which this slab
+    /// grows later.
     pub reserve: u32,
     /// Not 0: records the last owner of each object; see millstream_slab_set_owner. This takes 8 bytes per object.
     pub owners: u32,
@@ -89,7 +89,7 @@ fn sized(object_bytes: u64, max_objects: u64) -> Result<Options, Failure> {
 /// Creates a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file. Returns
 /// MILLSTREAM_SLAB_EXISTS if there already is a file: open that file.
 ///
-/// The file appears whole or not at all. In /dev/shm it outlives its processes but not a reboot.
+/// The file appears as a whole or not at all. In /dev/shm it outlives its processes, but not a reboot.
 ///
 /// # Safety
 /// `path` is a C string; `out` points to a pointer.

@@ -42,9 +42,9 @@ pub unsafe extern "C" fn millstream_slab_cache_free(cache: *mut millstream_slab_
     unsafe { release(cache) }
 }
 
-/// Names the user of a cache: a worker, a job. Objects that the cache publishes from now on have this owner, and so
-/// have those that it holds when its process dies; millstream_slab_next then tells the objects of a dead worker from
-/// those of others. The call has no effect on a slab that was created without `owners`.
+/// Names the user of a cache: a worker, a job. This is the owner of all objects that the cache publishes from now on,
+/// and of those that it holds when its process dies. By the owner, millstream_slab_next tells the objects of a dead
+/// worker from others. The call has no effect on a slab that was created without `owners`.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new.
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn millstream_slab_set_owner(cache: *const millstream_slab
     status(unsafe { borrow("cache", cache) }.map(|cache| cache.cache.set_owner(owner)))
 }
 
-/// Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves the object
-/// published with these bytes, or free, or (between the two) an orphan with arbitrary bytes, which survivors find by
+/// Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves the object free, or
+/// published with these bytes, or (between the two) an orphan with arbitrary bytes, which survivors find by
 /// millstream_slab_next.
 ///
 /// # Safety
@@ -109,9 +109,9 @@ pub unsafe extern "C" fn millstream_slab_get(
 /// Changes the bytes of an object, published or orphan; the object is private to the cache meanwhile and published
 /// afterwards.
 ///
-/// A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like
-/// any other object; millstream_slab_next reports it as an orphan. Where readers must never see half a change, put a
-/// new object and delete the old one.
+/// A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like any
+/// other object; millstream_slab_next reports it as an orphan. If readers must never see half a change, put a new
+/// object and delete the old one.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has.

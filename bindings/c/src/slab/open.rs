@@ -13,7 +13,7 @@ use crate::status::{Failure, answer, borrow, file_path, release};
 /// The system's error number for an invalid descriptor.
 const EBADF: i32 = 9;
 
-/// A program that opens a slab passes no numbers, so numbers out of range are the file's: they count as damage.
+/// A program that opens a slab passes no numbers, so numbers out of range come from the file and count as damage.
 fn opened(outcome: Result<RawSlab, Error>) -> Result<*mut millstream_slab, Failure> {
     outcome.map(millstream_slab::give).map_err(|error| match error {
         Error::OutOfRange { .. } => Failure::Header(error),
@@ -23,8 +23,8 @@ fn opened(outcome: Result<RawSlab, Error>) -> Result<*mut millstream_slab, Failu
 
 /// Opens the slab in a file, in whatever state its last users left it.
 ///
-/// Waits while another process rebuilds the free list, for ten seconds at most, or 0.1 s while that process is
-/// stopped, then returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file belongs to
+/// If another process is rebuilding the free list, waits for it: ten seconds at most, or 0.1 s while that process is
+/// stopped. Then it returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file belongs to
 /// another user, or that other users may write to it and so truncate it. MILLSTREAM_SLAB_SYSTEM with the error number
 /// ENOENT means that there is no file. After MILLSTREAM_SLAB_NOT_A_SLAB, MILLSTREAM_SLAB_VERSION or
 /// MILLSTREAM_SLAB_DAMAGED, trying again does not help.

@@ -9,10 +9,10 @@ use crate::slab::object::millstream_slab_cache;
 use crate::slab::private::{answer_or_none, millstream_slab_private};
 use crate::status::{Failure, answer, borrow, borrow_mut, release, status};
 
-/// Private objects on their way to another thread of this process: that thread frees them or takes them out, with its own
-/// cache. It is the cheapest way to have another thread free objects, and cheaper still if the parcel goes to and fro,
-/// filled here and cleared there. One thread at a time uses a parcel; pass it on by a queue or a join, which order the
-/// memory. To send objects to other processes, publish them.
+/// Private objects on their way to another thread of this process: that thread frees them or takes them out, with its
+/// own cache. A parcel is the cheapest way to have another thread free objects, and is cheaper still if it goes back
+/// and forth, filled by one thread and cleared by the other. One thread at a time uses a parcel; pass it on through a
+/// queue or a join, which order the memory accesses. To send objects to other processes, publish them.
 ///
 /// A parcel takes one of the slab's caches while it lives. If its process dies, its objects become orphans. In the child
 /// of a fork its functions return MILLSTREAM_SLAB_UNUSABLE.
@@ -79,8 +79,8 @@ pub unsafe extern "C" fn millstream_slab_parcel_kept(parcel: *const millstream_s
     unsafe { answer(out, || Ok(borrow("parcel", parcel)?.parcel.kept() as u64)) }
 }
 
-/// Puts a private object into a parcel; its `bytes` are NULL then. An object of another slab is freed, and the status is
-/// MILLSTREAM_SLAB_FOREIGN.
+/// Puts a private object into a parcel; afterwards `object->bytes` is NULL. An object of another slab is freed, and the
+/// status is MILLSTREAM_SLAB_FOREIGN.
 ///
 /// # Safety
 /// `parcel` was made by millstream_slab_parcel_new; `object` came from millstream_slab_private_new,
@@ -101,8 +101,8 @@ pub unsafe extern "C" fn millstream_slab_parcel_push(
     status(compute())
 }
 
-/// Allocates an object straight into a parcel, and stores the address of its bytes in `*bytes`, to be written to before
-/// the parcel is passed on. They are those of the last holder, or 0.
+/// Allocates an object directly in a parcel, and stores the address of its bytes in `*bytes`; write to them before the
+/// parcel is passed on. The bytes are those of the last holder, or 0.
 ///
 /// # Safety
 /// `parcel` was made by millstream_slab_parcel_new, and `cache`, which the calling thread uses, by
@@ -157,8 +157,8 @@ pub unsafe extern "C" fn millstream_slab_parcel_delete(
     unsafe { change(parcel, cache, RawParcel::free) }
 }
 
-/// Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc: the objects that
-/// one thread allocates and another frees then move in the parcel only.
+/// Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc, so that objects
+/// which one thread allocates and another frees move only within the parcel.
 ///
 /// # Safety
 /// The conditions are those of millstream_slab_parcel_delete.

@@ -21,7 +21,7 @@ use crate::status::{Failure, answer, borrow, borrow_mut};
 pub struct millstream_slab_private {
     /// The object's bytes, as many as every object of the slab has, aligned to 8; NULL after it was published or freed.
     pub bytes: *mut c_void,
-    /// Words of the library, more than it needs today.
+    /// Words reserved for the library, more than it needs today.
     pub own: MaybeUninit<[u64; 7]>,
 }
 
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn millstream_slab_private_claim(
 }
 
 /// Publishes a private object: from now on any thread of any process can use it by its handle, and `bytes` is NULL. A
-/// kill comes before that and leaves an orphan, or after it and leaves a published object.
+/// kill before that moment leaves an orphan; a kill after it leaves a published object.
 ///
 /// # Safety
 /// `object` came from millstream_slab_private_new or millstream_slab_private_claim; `out` points to a handle.
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn millstream_slab_private_publish(
     unsafe { answer(out, compute) }
 }
 
-/// Frees a private object. A struct without bytes is left alone.
+/// Frees a private object. A struct without bytes is left unchanged.
 ///
 /// # Safety
 /// `object` is NULL, or its `bytes` are, or it came from millstream_slab_private_new or millstream_slab_private_claim.

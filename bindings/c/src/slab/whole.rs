@@ -32,7 +32,7 @@ pub struct millstream_slab_usage_result {
     pub published: u64,
     /// Allocated objects whose process died.
     pub orphans: u64,
-    /// Objects that were used so often that they are never used again.
+    /// Objects that have been used the maximum number of times, and are never used again.
     pub retired: u64,
     /// Objects in a state that this library never leaves behind.
     pub damaged: u64,

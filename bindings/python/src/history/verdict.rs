@@ -8,8 +8,8 @@ use pyo3::types::PyTuple;
 
 use crate::values::{hash, known, truth};
 
-/// The answer of `check`. It is true if the operations are linearizable, so that `assert verdict, verdict` does what a
-/// test wants; as text it tells why they are not, and shows the operations.
+/// The answer of `check`. It is true if the operations are linearizable, so that `assert verdict, verdict` suits a
+/// test; its text tells why they are not, and shows the operations.
 #[pyclass(frozen, eq, module = "millstream.history")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verdict {
@@ -127,8 +127,8 @@ impl Verdict {
         self.linearizable
     }
 
-    /// If they are linearizable: the numbers of the operations in an order that shows it. Failed operations are left out,
-    /// and so are those without an end that had no effect.
+    /// If they are linearizable: the numbers of the operations in an order that proves it. Failed operations are left
+    /// out, and so are operations without an end that had no effect.
     #[getter]
     fn order<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         tuple(py, self.order.as_ref())

@@ -8,7 +8,7 @@ use crate::values::hash;
 /// The name of an object, the same in every process: which slab, which object, and which of its lives. `bytes(handle)`
 /// are 16 bytes that `Handle.from_bytes` reads; they may be sent to other processes, and stored in objects.
 ///
-/// Every use checks the handle: one whose object was freed, or of another slab, raises SlabError.
+/// Every use checks the handle: a handle whose object was freed, or that belongs to another slab, raises SlabError.
 #[pyclass(frozen, eq, from_py_object, module = "millstream.slab")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handle(pub(super) millstream_slab::Handle);

@@ -67,15 +67,16 @@ pub struct CheckArgs {
     /// The kind of object: a name, with a capacity (queue:8) or an initial value (register:0, key-value:"") if it has one.
     #[arg(long, value_name = "SPEC", value_parser = spec)]
     pub spec: Model,
-    /// How the history is written: json, jepsen, jepsen-independent (values are vectors `[key value]`) or etcd
-    /// [default: guessed from its beginning].
+    /// The format of the history: json, jepsen, jepsen-independent (values are vectors `[key value]`) or etcd [default:
+    /// guessed from its beginning].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub format: Option<Format>,
     /// Print the verdict as JSON, with the whole witness order or counter-example.
     #[arg(long)]
     pub json: bool,
-    /// Say also whether it is sequential (no two operations overlap) and sequentially consistent (explained by an order
-    /// that keeps each process's operations in their own order). The exit status is still that of linearizability.
+    /// Also say whether the history is sequential (no two operations overlap) and sequentially consistent (explained by
+    /// an order that keeps each process's operations in their own order). The exit status is still that of
+    /// linearizability.
     #[arg(long)]
     pub compare: bool,
     /// Accept a history in which no operation has returned as linearizable.
@@ -87,19 +88,20 @@ pub struct CheckArgs {
     /// Draw the counter-example, or the first operations, as a picture.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// The most memory that the check may use, not counting the history itself.
+    /// The maximum amount of memory that the check may use, not counting the history itself.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
     pub memory: u64,
-    /// The longest the check may take [default: as long as it needs].
+    /// The maximum time that the check may take [default: as long as it needs].
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     pub time: Option<Duration>,
-    /// Print the verdict alone: neither locate the earliest failure nor look for fewer operations that show it.
+    /// Print only the verdict: neither locate the earliest failure nor search for a smaller counter-example.
     #[arg(long)]
     pub no_explain: bool,
-    /// The most processor time for explaining a failure [default: 1s, or twice the time of the verdict if that is longer].
+    /// The maximum processor time for explaining a failure [default: 1s, or twice the time of the verdict if that is
+    /// longer].
     #[arg(long, value_name = "TIME", value_parser = time::parse, conflicts_with = "no_explain")]
     pub explain_time: Option<Duration>,
-    /// The most memory for explaining a failure, within --memory.
+    /// The maximum amount of memory for explaining a failure, within --memory.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse, conflicts_with = "no_explain")]
     pub explain_memory: u64,
 }
