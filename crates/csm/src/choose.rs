@@ -9,14 +9,14 @@ pub const MAX_TRIALS: u64 = (1 << 53) - 1;
 
 /// Bounds on the natural logarithm of the binomial coefficient "`n` choose `k`".
 ///
-/// The interval contains `ln C(n, k)`. Its ends are no further apart than a few units in the last place, and both
-/// are 0 where the coefficient is 1.
+/// The interval contains `ln C(n, k)`. Its ends are no further apart than a few units in the last place, and both are 0
+/// if the coefficient is 1.
 ///
 /// # Why the bounds hold
-/// Stirling's series for `ln n!` is enveloping: wherever it is cut, it is off by less than the first term left out
-/// (Robbins' double inequality is the cut after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)` are not
-/// summed: their difference is formed first, on paper, so that nothing cancels, and the remainder is evaluated in ball
-/// arithmetic, on 106 bits where 53 would not suffice; each operation widens the radius by its maximum error.
+/// Stirling's series for `ln n!` is enveloping: wherever it is truncated, its error is less than the first omitted term
+/// (Robbins' double inequality is the truncation after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)` are
+/// not summed: their difference is formed first, on paper, so that nothing cancels, and the remainder is evaluated in
+/// ball arithmetic, with 106 bits where 53 would not suffice; each operation widens the radius by its maximum error.
 ///
 /// # Errors
 /// `k > n`, or `n` above [`MAX_TRIALS`].

@@ -4,11 +4,11 @@ use thiserror::Error;
 
 /// A question without an answer; the message says what was expected, what was found, and what to do.
 ///
-/// Every function of this crate answers each input it accepts; there is no "did not converge".
+/// Every function of this crate has an answer for each input that it accepts; none fails with "did not converge".
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A value is not a number, or is infinite where that has no meaning.
+    /// A value is not a number, or is infinite where infinity has no meaning.
     #[error(
         "{what} must be a finite number, but it is {found}; look for a division by zero or an empty field in the data"
     )]
@@ -83,7 +83,7 @@ pub enum Error {
         /// The number found.
         found: u64,
     },
-    /// Data that must be sorted are not.
+    /// Data are not sorted although they must be.
     #[error("{what} must be sorted, but element {index} is smaller than the one before; sort it")]
     NotSorted {
         /// The name of the data.

@@ -1,8 +1,8 @@
 //! Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side.
 //!
-//! "At least 99 % of requests are fast enough." How many requests does it take to say so, and be wrong once in a
-//! million times? With this crate, check after each request and stop when it decides; the promise holds, however long
-//! you go on.
+//! "At least 99 % of requests are fast enough." How many requests does it take to say so, and to be wrong at most once
+//! in a million times? With this crate, check after each request and stop when it decides; the promise holds, however
+//! long you go on.
 //!
 //! ```
 //! use millstream_csm::{Claim, Driver, Setup, Verdict};
@@ -27,7 +27,7 @@
 //! | What is the rate, as far as known now? | [`interval::watched`]; [`interval::fixed`] for a fixed number of trials |
 //! | Is a mean of bounded numbers (a latency, a ratio) above or below this? | [`means`] |
 //! | What is a quantile, with the numbers still coming in? | [`quantile`] |
-//! | Which of two is smaller, and by what ratio? | [`compare`] |
+//! | Which of two samples is smaller, and by what ratio? | [`compare`] |
 //! | Do two samples come from one distribution, by a statistic of my own? | [`permutation`] |
 //! | My data are not independent draws from one distribution. | [`Driver::run_sets`] |
 //! | One look, one number: is the evidence enough? | [`robbins::stop`], or a [`Test`] with another [`Method`] |
@@ -37,12 +37,12 @@
 //! # What "on the safe side" means
 //!
 //! A promise such as "wrong once in a million" is a theorem about real numbers. A program rounds. Here every rounding
-//! and every truncation goes the way that makes the promise more certain to hold: evidence is reported no stronger than
-//! it is, and an interval no narrower. Where a test here stops, the exact test stops too.
+//! and every truncation errs in the direction that makes the promise more certain to hold: evidence is reported no
+//! stronger than it is, and an interval no narrower. Where a test here stops, the exact test stops too.
 //!
-//! That takes numbers with proven errors, which are built here from IEEE 754 arithmetic alone, without any function of
-//! the system's mathematical library. So the results are the same, bit for bit, on every machine, and stay so. They are
-//! also close to the truth: [`robbins::stop`] and [`beta_bound`] say how close.
+//! For this the crate uses numbers with proven errors, built from IEEE 754 arithmetic alone, without any function of
+//! the system's mathematical library. So the results are the same, bit for bit, on every machine, and remain the same.
+//! They are also close to the truth: [`robbins::stop`] and [`beta_bound`] say how close.
 //!
 //! A float argument means its exact value: `0.98` is the binary number nearest to 98 %.
 

@@ -3,14 +3,14 @@
 //! If both samples come from the same distribution, then the assignment of values to samples is arbitrary: any division
 //! of all values into samples of the same sizes is as likely as the observed one. So divide them again at random, and
 //! count how often the statistic is at least as extreme as observed. That rate is the p-value; whether it is below a
-//! threshold is a question for a [`Driver`](crate::Driver), which draws as many divisions as the answer needs and no
-//! more. The statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its combination
-//! with confidence sequences is Paul Khuong's.)
+//! threshold is a question for a [`Driver`](crate::Driver), which draws only as many divisions as the answer needs. The
+//! statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its combination with
+//! confidence sequences is Paul Khuong's.)
 //!
-//! A division whose statistic *equals* the observed one counts as extreme, and with few or rounded values there are
-//! many. So a statistic must not depend on the order of the values, not even by its rounding: `0.1 + 0.2 + 0.3` is more
-//! than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The sums in the statistics here are exact,
-//! and each is rounded once.
+//! A division whose statistic *equals* the observed one counts as extreme, and there are many such divisions if the
+//! values are few or rounded. So a statistic must not depend on the order of the values, not even by its rounding: `0.1
+//! + 0.2 + 0.3` is more than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The sums in the
+//! statistics here are exact, and each is rounded once.
 //!
 //! A claim with threshold `alpha` and error `eps` makes a procedure that reports a chance difference as real with a
 //! probability of at most `alpha + eps`.
@@ -40,9 +40,9 @@ pub enum Tail {
     Greater,
     /// A statistic that is at most as large.
     Less,
-    /// A statistic whose absolute value is at least as large: for statistics that are around zero under the null
-    /// hypothesis. (scipy's two-sided p-value is twice the smaller of the other two; if the statistic is as often above
-    /// zero as below, the two are equal.)
+    /// A statistic whose absolute value is at least as large: suits statistics that are centred at zero under the null
+    /// hypothesis. (scipy's two-sided p-value is twice the smaller one of the other two tails' p-values; if the
+    /// statistic is as often above zero as below, the two are equal.)
     #[default]
     Both,
 }
@@ -110,8 +110,8 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
             return Err(Error::OutOfRange { what: "the scale", expected: "anything but zero", found: 0.0 });
         }
         let pool = first.iter().copied().chain(second.iter().map(|&x| null.back(x))).collect();
-        // This takes the same path as in every draw, so that the same division gives the same statistic to the last
-        // bit.
+        // The observed statistic is computed in the same way as in every draw, so that the same division gives the same
+        // statistic to the last bit.
         let second: Vec<f64> = second.iter().map(|&x| null.forth(null.back(x))).collect();
         let observed = statistic(first, &second);
         if observed.is_nan() {
@@ -126,8 +126,9 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
         self.observed
     }
 
-    /// Divides the values at random; returns whether the statistic is as extreme as observed. An equal one is, and so
-    /// is one that is not a number: both count against a real difference. Cost: a shuffle and a statistic.
+    /// Divides the values at random; returns whether the statistic is as extreme as observed. A statistic that is
+    /// equal, or that is not a number, counts as extreme: both count against a real difference. Cost: a shuffle and a
+    /// statistic.
     pub fn draw(&mut self, random: &mut Random) -> bool {
         random.shuffle_front(&mut self.pool, self.first);
         let (first, rest) = self.pool.split_at(self.first);
@@ -152,8 +153,8 @@ pub fn mean_difference(first: &[f64], second: &[f64]) -> f64 {
     mean(first) - mean(second)
 }
 
-/// The excess of the first sample's median over the second's; for an even number of values, of the upper of the middle
-/// two.
+/// The excess of the first sample's median over the second's; for an even number of values, the median is the upper one
+/// of the middle two.
 #[must_use]
 pub fn median_difference(first: &[f64], second: &[f64]) -> f64 {
     let median = |sample: &[f64]| {

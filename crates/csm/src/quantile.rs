@@ -4,8 +4,9 @@
 //! values below the quantile is at most `q`. Either share is a success rate. So a confidence sequence for a quantile
 //! depends on ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with applications to A/B
 //! testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest value, unless improbably
-//! few values are at most the quantile, and at most the `high`-th smallest, unless improbably many are below it. Each
-//! of the two is a one-sided test of the rate `q`, as in [`Method::OneSided`], with half of the error.
+//! few values are at most the quantile, and the quantile is at most the `high`-th smallest value, unless improbably
+//! many values are below the quantile. Each of the two is a one-sided test of the rate `q`, as in [`Method::OneSided`],
+//! with half of the error.
 //!
 //! ```
 //! use millstream_csm::quantile;
@@ -42,18 +43,19 @@ pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     check_counts(n, 0)?;
     let test = test(q, error)?;
     let stops = |direction, count| test.proves(direction, n, count);
-    // Fewer than `too_few` values at most the quantile are improbable, and so are `too_many` or more below it.
+    // It is improbable that fewer than `too_few` values are at most the quantile, and that `too_many` or more are below
+    // it.
     let too_few = first(n + 1, |count| !stops(Direction::Below, count));
     let too_many = first(n + 1, |count| stops(Direction::Above, count));
     Ok(Ranks { low: too_few, high: too_many.max(1) })
 }
 
-/// The two values between which the `q`-quantile of their distribution lies, infinite where no bound is known; right at
-/// all numbers of values at once with a probability of at least `1 - error`, for values that are independent and
-/// identically distributed.
+/// The two values between which the `q`-quantile of their distribution lies; an end without a known bound is infinite.
+/// The interval is right at all numbers of values at once with a probability of at least `1 - error`, if the values are
+/// independent and identically distributed.
 ///
 /// # Errors
-/// As [`ranks`]; a value that is not a number; values that are not sorted.
+/// The errors of [`ranks`]; a value that is not a number; values that are not sorted.
 pub fn interval(sorted: &[f64], q: f64, error: f64) -> Result<Interval, Error> {
     if let Some(&found) = sorted.iter().find(|value| value.is_nan()) {
         return Err(Error::NotFinite { what: "each value", found });
@@ -74,7 +76,7 @@ pub(crate) fn test(q: f64, error: f64) -> Result<Test, Error> {
     Test::new(q, log_part(error, 2.0)?, Method::OneSided)
 }
 
-/// The first number below `end` from which on a condition holds; `end` if there is none.
+/// The smallest number below `end` from which on the condition holds; `end` if there is none.
 fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

@@ -13,19 +13,20 @@
 //! same side of `alpha` as the true one with a probability of at least `1 - eps` (Ding, Gandy and Hahn, "A simple
 //! method for implementing Monte Carlo tests", 2020).
 //!
-//! All values are logarithms: the *level*, `ln` of the left side, is to fall below `ln eps`.
+//! All values are logarithms: the test stops when the *level*, which is `ln` of the left side, falls below `ln eps`.
 //!
 //! # Why the level is never below the true one
-//! `n!`, `s!` and `(n-s)!` come from Stirling's series, which is enveloping: wherever it is cut, it is off by less than
-//! the first term left out. The large terms of the three are cancelled on paper against `s ln alpha` and `(n-s) ln(1 -
-//! alpha)`:
+//! `n!`, `s!` and `(n-s)!` come from Stirling's series, which is enveloping: wherever it is truncated, its error is
+//! less than the first omitted term. The large terms of the three are cancelled on paper against `s ln alpha` and
+//! `(n-s) ln(1 - alpha)`:
 //!
 //! ```text
 //! s ln(alpha n / s) + (n-s) ln((1-alpha) n / (n-s)) + 1/2 ln(n (n+1)^2 / (2 pi s (n-s))) + d(n) - d(s) - d(n-s)
 //! ```
 //!
-//! Each of these terms is evaluated as a ball, a centre and a radius that every operation and every cut widens by its
-//! maximum error, with 106 bits wherever 53 would not suffice; the level is the upper end of the sum, rounded up.
+//! Each of these terms is evaluated as a ball, a centre and a radius that every operation and every truncation widens
+//! by its maximum error, with 106 bits wherever 53 would not suffice; the level is the upper end of the sum, rounded
+//! up.
 //!
 //! # Published figures
 //! Paul Khuong's article on the method prints levels at a threshold of 98 %. They, too, are rounded to the safe side.
@@ -51,11 +52,11 @@ use crate::{Decision, Direction, Error};
 
 /// Whether `s` successes in `n` trials tell the success rate from `alpha`, with an error of at most `e^log_eps`.
 ///
-/// `alpha` and `log_eps` mean the exact values of the floats, not the decimals that they may have been written as. The
-/// comparison is strict. The direction is that of the observed rate. If the rate is at `alpha` or on the *other* side
-/// of it, the probability that the direction is ever given is at most `e^log_eps`. Take [`Direction::Above`]: above
-/// `alpha`, one more success lowers the level, so the counts that give the direction form an up-set. Their probability
-/// therefore grows with the rate, and Robbins' bound holds at `alpha`.
+/// `alpha` and `log_eps` mean the exact values of the floats, not the decimal numbers from which they may have been
+/// read. The comparison is strict. The direction is that of the observed rate. If the rate is at `alpha` or on the
+/// *other* side of it, the probability that the direction is ever given is at most `e^log_eps`. Take
+/// [`Direction::Above`]: above `alpha`, one more success lowers the level, so the counts that give the direction form
+/// an up-set. Their probability therefore grows with the rate, and Robbins' bound holds at `alpha`.
 ///
 /// # Rounding
 /// The returned level is never below the true one, so rounding can only make the criterion wait longer, and the
@@ -90,7 +91,7 @@ pub fn stop(n: u64, alpha: f64, s: u64, log_eps: f64) -> Result<Decision, Error>
         });
     }
     let level = level(n, alpha, s)?;
-    // Where the observed rate is at `alpha`, the level is not below zero.
+    // If the observed rate is at `alpha`, the level is not below zero.
     let stop = if level < log_eps { side(alpha, s as f64, n as f64) } else { None };
     Ok(Decision { stop, level })
 }

@@ -23,8 +23,8 @@ pub(super) fn guess(a: f64, b: f64, eps: f64) -> Odds {
 fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     let z = normal_quantile(ln(eps.into()).mid.hi);
     let target = -0.5 * z * z;
-    // Two points below it: one as if the logarithm of the odds were normal, one from bounds on the tails of two Gamma
-    // variables whose ratio the odds are (Laurent and Massart). The second is close if a shape is small.
+    // Two points below that rate: one as if the logarithm of the odds were normal, one from bounds on the tails of two
+    // Gamma variables whose ratio the odds are (Laurent and Massart). The second is close if a shape is small.
     let normal = a / b * rough_exp(-z * (1.0 / a + 1.0 / b).sqrt());
     let gamma = (a - z * a.sqrt()) / (b + z * b.sqrt() + 0.5 * z * z);
     let mut odds = Odds::new(normal.max(gamma));
@@ -43,8 +43,8 @@ fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     odds
 }
 
-/// The approximate number of deviations below its mean at which a normal distribution leaves a probability of
-/// `e^ln_eps`, up to 1/2 (Hastings' rational approximation, Abramowitz and Stegun 26.2.23).
+/// How many standard deviations below the mean a normal distribution has a tail of probability `e^ln_eps`, at most 1/2,
+/// approximately (Hastings' rational approximation, Abramowitz and Stegun 26.2.23).
 fn normal_quantile(ln_eps: f64) -> f64 {
     let t = (-2.0 * ln_eps).sqrt();
     let top = 2.515_517 + t * (0.802_853 + t * 0.010_328);

@@ -40,10 +40,10 @@ pub enum Side {
 /// A bound on a quantile of a Beta distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BetaBound {
-    /// The bound: for [`Side::Low`] not above, for [`Side::High`] not below the quantile.
+    /// The bound: never above the quantile for [`Side::Low`], never below it for [`Side::High`].
     pub bound: f64,
-    /// One minus the bound, to full relative precision where the bound is close to 1. It errs on the same side: for
-    /// [`Side::Low`] not below, for [`Side::High`] not above one minus the quantile.
+    /// One minus the bound, to full relative precision where the bound is close to 1. It errs on the same side: never
+    /// below one minus the quantile for [`Side::Low`], never above it for [`Side::High`].
     pub complement: f64,
 }
 
@@ -57,10 +57,11 @@ const MAX_SHAPE: f64 = 9_007_199_254_740_992.0;
 ///
 /// [`Side::Low`] gives the largest provable `x` with `P(X < x) <= eps`, [`Side::High`] the smallest with `P(X > x) <=
 /// eps`. The bound and its complement differ from the quantile and its complement by a relative error below `1e-12`, if
-/// they are normal floats and no shape is below 1; for a shape below 1, of about `1e-12` divided by the shape.
+/// they are normal floats and no shape is below 1. If a shape is below 1, the error is about `1e-12` divided by that
+/// shape.
 ///
-/// At the extremes: a shape of 0 has all probability at one end, so both bounds are there; an `eps` of 0 gives the end
-/// of the side (0 for [`Side::Low`], 1 for [`Side::High`]), and an `eps` of 1 the opposite end.
+/// At the extremes: with a shape of 0, all probability is at one end, so both bounds are there; an `eps` of 0 gives the
+/// end of the side (0 for [`Side::Low`], 1 for [`Side::High`]), and an `eps` of 1 the opposite end.
 ///
 /// `eps` is the float given; the result is the same, bit for bit, on every machine.
 ///

@@ -46,7 +46,7 @@ impl Odds {
         }
     }
 
-    /// The bound if the quantile is nearer to the end than any float.
+    /// The bound for a quantile that is nearer to the end than any float.
     pub(super) fn at_the_end(self) -> BetaBound {
         match self {
             Odds::Of(_) => ZERO,

@@ -19,7 +19,7 @@ impl Step {
         Step { straight: missing / slope.mid.hi, bend: (slope.mid.hi - lead).max(0.0) }
     }
 
-    /// The step with the curvature's part, or as much of it as certainly helps.
+    /// The step including the curvature's part, or as much of that part as certainly helps.
     pub(super) fn curved(self) -> f64 {
         self.straight * (1.0 + (0.5 * self.straight * self.bend).clamp(-0.5, 0.5))
     }

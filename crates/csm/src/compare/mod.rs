@@ -57,7 +57,7 @@ impl Comparison {
     }
 }
 
-/// Refuses values without a ratio.
+/// Refuses values that have no ratio because they are not positive and finite.
 fn check_positive(what: &'static str, value: f64) -> Result<(), Error> {
     if !value.is_finite() {
         return Err(Error::NotFinite { what, found: value });

@@ -37,9 +37,10 @@ pub struct Paired {
 }
 
 impl Paired {
-    /// A comparison without pairs, which is wrong with a probability of at most `error`: is the median of the ratios
-    /// above `ratio` ([`Smaller::First`]) or below it ([`Smaller::Second`])? A `ratio` of 1 asks which is smaller, and
-    /// never decides between equals. With 1.05, "the second is at most 5 % slower" is decided soon even for equals.
+    /// Starts a comparison, without any pairs yet: is the median of the ratios above `ratio` ([`Smaller::First`]) or
+    /// below it ([`Smaller::Second`])? The answer is wrong with a probability of at most `error`. A `ratio` of 1 asks
+    /// which is smaller, and never decides between equals. With 1.05, "the second is at most 5 % slower" is decided
+    /// soon even for equals.
     ///
     /// # Errors
     /// The error is not between 0 and 1; the ratio is not a finite number above zero.
@@ -71,7 +72,7 @@ impl Paired {
     /// interval.
     ///
     /// # Errors
-    /// A member of the pair is not a finite number above zero. That pair is left out.
+    /// A member of the pair is not a finite number above zero. The pair is refused and left out.
     pub fn observe(&mut self, first: f64, second: f64) -> Result<Option<Smaller>, Error> {
         check_positive("the first of a pair", first)?;
         check_positive("the second of a pair", second)?;

@@ -19,9 +19,9 @@ pub enum Claim {
         /// The upper threshold.
         high: f64,
     },
-    /// `p` is above `low` (holds) or below `high` (fails). In between, both are true, and either verdict is right. With
-    /// a gap between the thresholds the number of trials is bounded for all practical purposes, whatever the rate; with
-    /// a single threshold a rate next to it takes unboundedly many.
+    /// `p` is above `low` (holds) or below `high` (fails). In between, both are true, and either verdict is right.
+    /// Thanks to the gap between the thresholds, the number of trials is bounded for all practical purposes, whatever
+    /// the rate; with a single threshold, there is no bound for a rate next to it.
     Between {
         /// The lower threshold.
         low: f64,
@@ -98,17 +98,17 @@ impl Setup {
 
     /// The tests that decide the claim, and the error that they leave for the interval.
     ///
-    /// At any rate other than a single threshold, at most one of the two directions is wrong. So where the probability
-    /// of each direction is known, as with [`Method::Mixture`], the tests get the whole error: at the threshold they
-    /// use it up, and at every other rate the interval gets what the wrong direction leaves over. For two thresholds at
-    /// once, each test has half. The other methods' tests have two thirds of the error, and the interval a third
-    /// everywhere.
+    /// At any rate other than a single threshold, at most one of the two directions is wrong. So if the probability of
+    /// each direction is known, as with [`Method::Mixture`], the tests get the whole error: at the threshold they use
+    /// it up, and at every other rate the interval gets the part that the wrong direction leaves over. For two
+    /// thresholds at once, each test gets half. With the other methods, the tests get two thirds of the error and the
+    /// interval gets a third, at all rates.
     pub(crate) fn tests(&self) -> Result<Tests, Error> {
         self.check()?;
         let share = match (self.method, self.claim) {
             (Method::Mixture, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0,
             (Method::Mixture, Claim::Within { .. }) => 0.5,
-            // The two directions of this method have the same error each, and at the threshold they add up.
+            // Each of the two directions of this method has the same error, and at the threshold the errors add up.
             (Method::OneSided, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0 / 3.0,
             (Method::OneSided, Claim::Within { .. }) => 1.0 / 6.0,
             (_, Claim::Within { .. }) => 1.0 / 3.0,
@@ -151,8 +151,8 @@ impl Setup {
     }
 }
 
-/// A claim as tests: it holds when every existing one is on the right side, above the floor and below the ceiling, and
-/// fails as soon as one is on the wrong side.
+/// A claim as tests: the claim holds when the rate is proven to be above the floor and below the ceiling, as far as
+/// they exist, and fails as soon as the rate is proven to be on the wrong side of one.
 #[derive(Debug, Clone)]
 pub(crate) struct Tests {
     pub(crate) floor: Option<Test>,
@@ -183,8 +183,8 @@ impl Tests {
 
 impl Claim {
     /// An interval that agrees with the verdict: the thresholds are in it until there is a verdict, and rates ruled out
-    /// by the verdict are not. Both are safe: the former makes it wider, and the latter is wrong only if the verdict
-    /// is.
+    /// by the verdict are not. Both are safe: the former makes the interval wider, and the latter is wrong only if the
+    /// verdict is.
     pub(crate) fn agreeing(&self, interval: Interval, verdict: Option<Verdict>, observed: f64) -> Interval {
         use Verdict::{Fails, Holds};
         let Interval { low, high } = interval;

@@ -6,17 +6,17 @@ use crate::interval::{self, Interval};
 use crate::process::{Watch, check_counts, count};
 use crate::{Direction, Error};
 
-/// Decides a claim trial by trial, and keeps an interval for the rate, which may be looked at any time.
+/// Decides a claim trial by trial, and keeps an interval for the rate, which may be examined at any time.
 ///
 /// **Error.** Verdict and interval together are wrong with a probability of at most `setup.error`, whatever the rate.
-/// With [`Method::Mixture`](crate::Method::Mixture) the test of a threshold gets all of it, and the interval costs
-/// nothing: at any other rate only one of the two verdicts is wrong, and the interval gets what that verdict leaves
-/// over. With the other methods, the tests have two thirds of the error and the interval a third. That holds for any
-/// limit, for any way of looking and stopping early, and for independent outcomes, each a success with the same
-/// probability.
+/// With [`Method::Mixture`](crate::Method::Mixture), the test of a threshold gets the whole error, and the interval
+/// costs nothing: at any other rate only one of the two verdicts is wrong, and the interval gets the part of the error
+/// that this verdict leaves over. With the other methods, the tests get two thirds of the error and the interval a
+/// third. The promise holds for any limit, for any way of looking and stopping early, and for independent outcomes,
+/// each a success with the same probability.
 ///
-/// The interval agrees with the verdict: a threshold is inside as long as the claim is undecided, and the interval ends
-/// at the threshold, or before it, once it is decided.
+/// The interval agrees with the verdict: while the claim is undecided, a threshold is inside the interval; once the
+/// claim is decided, the interval ends at the threshold or before it.
 ///
 /// ```
 /// use millstream_csm::{Claim, Driver, Progress, Setup, Verdict};
@@ -43,11 +43,11 @@ pub struct Driver {
 /// The progress of a [`Driver`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// It needs more trials.
+    /// The driver needs more trials.
     Running,
     /// It has decided.
     Decided(Verdict),
-    /// It has reached its limit without a decision.
+    /// The driver has reached its limit without a decision.
     AtLimit,
 }
 
@@ -93,13 +93,13 @@ impl Driver {
     }
 
     /// A driver that continues after these trials. The counts are all the evidence, so only set-up and counts need to
-    /// be kept between runs. If the counts decide the claim, it is decided. (For [`Claim::Within`], a side that was
-    /// proven earlier, but that the counts no longer prove, is forgotten; that costs trials, not safety.)
+    /// be kept between runs. If the counts decide the claim, it is decided at once. (For [`Claim::Within`], a side that
+    /// was proven earlier, but that the counts no longer prove, is forgotten; that costs trials, not safety.)
     ///
     /// [`Claim::Within`]: super::Claim::Within
     ///
     /// # Errors
-    /// As [`new`](Self::new); more successes than trials, or too many trials.
+    /// The errors of [`new`](Self::new); also more successes than trials, or too many trials.
     pub fn resume(setup: &Setup, trials: u64, successes: u64) -> Result<Self, Error> {
         let mut driver = Driver::new(setup)?;
         driver.observe_set(trials, successes)?;
@@ -116,8 +116,8 @@ impl Driver {
         [floor, ceiling]
     }
 
-    /// The driver with the [`proven_sides`](Self::proven_sides) of another one of the same set-up and counts. Sides of
-    /// thresholds that the claim does not have are ignored.
+    /// The driver with the [`proven_sides`](Self::proven_sides) of another driver with the same set-up and counts.
+    /// Sides of thresholds that the claim does not have are ignored.
     ///
     /// ```
     /// use millstream_csm::{Claim, Driver, Setup};
@@ -164,8 +164,8 @@ impl Driver {
         self.verdict
     }
 
-    /// Adds trials in their order; returns the number used, which is all unless they decided or reached the limit, and
-    /// the verdict. Decides after exactly the trial after which [`observe`](Self::observe) would.
+    /// Adds trials in their order; returns the verdict and the number of trials used, which is less than all only after
+    /// a decision or at the limit. The decision comes at the same trial as with [`observe`](Self::observe).
     pub fn observe_slice(&mut self, outcomes: &[bool]) -> (usize, Option<Verdict>) {
         let mut used = 0;
         while used < outcomes.len() && self.verdict.is_none() && self.trials < self.limit {
@@ -178,9 +178,9 @@ impl Driver {
         (used, self.verdict)
     }
 
-    /// Adds a set of trials that is looked at once, after its last one: for outcomes that are identically distributed
-    /// only as sets, such as a shuffled sample of production requests, or that come from several machines at once.
-    /// Ignored after the verdict and at the limit; the last set may exceed it.
+    /// Adds a set of trials and evaluates the evidence once, after the last one: for outcomes that are identically
+    /// distributed only as sets, such as a shuffled sample of production requests, or that come from several machines
+    /// at once. Ignored after the verdict and at the limit; the last set may exceed it.
     ///
     /// # Errors
     /// More successes than trials, or more than [`MAX_TRIALS`](crate::MAX_TRIALS) in all.
@@ -221,7 +221,7 @@ impl Driver {
         (self.trials, self.successes)
     }
 
-    /// The progress; unlike [`status`](Self::status) this costs nothing.
+    /// The progress; unlike [`status`](Self::status), this call costs nothing.
     #[must_use]
     pub fn progress(&self) -> Progress {
         match self.verdict {

@@ -23,7 +23,7 @@ impl Driver {
     /// The units need not be identically distributed; the claim is about their own rate, the share that succeeds.
     ///
     /// # Errors
-    /// A size of zero, or more than there are units; or more than [`MAX_TRIALS`](crate::MAX_TRIALS) trials.
+    /// A size of zero, a size above the number of units, or more than [`MAX_TRIALS`](crate::MAX_TRIALS) trials.
     ///
     /// ```
     /// use millstream_csm::{Claim, Driver, Progress, Setup, Verdict, random::Random};

@@ -9,8 +9,9 @@ use crate::{Error, Side, beta_bound};
 /// trials was fixed** before the first of them; each end has half of the error. Use [`watched`](super::watched) if the
 /// stopping time may depend on the data.
 ///
-/// The lower (upper) end is the rate at which this number of successes, or more (fewer), has a probability of `error /
-/// 2`; it is a quantile of a Beta distribution, rounded outwards.
+/// The lower end is the rate at which this number of successes, or more, has a probability of `error / 2`; the upper
+/// end, the rate at which this number, or fewer, has that probability. Both are quantiles of a Beta distribution,
+/// rounded outwards.
 ///
 /// # Errors
 /// More successes than trials, too many trials, or an error not between 0 and 1.
@@ -30,8 +31,8 @@ pub fn fixed(trials: u64, successes: u64, error: f64) -> Result<Interval, Error>
 /// The middle `1 - error` of the posterior under a uniform prior: a Beta(s + 1, n - s + 1) distribution, with `error /
 /// 2` left out at each end.
 ///
-/// It is a statement about a rate drawn uniformly, not about a given one: it misses some given rates with a probability
-/// above `error`. [`fixed`] misses none.
+/// This is a statement about a rate drawn uniformly, not about a given one: for some given rates, the interval misses
+/// the rate with a probability above `error`. [`fixed`] does so for no rate.
 ///
 /// # Errors
 /// As [`fixed`].

@@ -7,9 +7,9 @@
 //! | a Bayesian's posterior under a uniform prior, to draw or to compare with | [`credible`] |
 //!
 //! At 95 %, a `watched` interval misses the truth at *some* number of trials, ever, in at most 5 % of all runs: its
-//! coverage holds at all numbers at once. The coverage of `fixed` holds at each single number of trials, which is far
-//! less: for a rate of 0.9, a `fixed` interval that is watched at each of the first 3000 trials misses the truth
-//! somewhere in 42 % of all runs.
+//! coverage holds at all numbers at once. The coverage of `fixed` holds only at each single number of trials, which is
+//! a far weaker promise: for a rate of 0.9, a `fixed` interval that is watched at each of the first 3000 trials misses
+//! the truth somewhere in 42 % of all runs.
 
 mod fixed;
 mod watched;

@@ -20,9 +20,9 @@ const PRIOR: f64 = 0.5;
 /// falls until the observed rate and rises from there, so the set is an interval; each end is the last float that is
 /// ruled out.
 ///
-/// The prior is Jeffreys', which is within a constant of the best for every rate (Clarke and Barron 1994). Compared
-/// with Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate of 0.99,
-/// as wide at 0.9, and 4 % wider at 0.5.
+/// The prior is that of Jeffreys, which is within a constant of the optimum for every rate (Clarke and Barron 1994).
+/// Compared with Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate
+/// of 0.99, equally wide at 0.9, and 4 % wider at 0.5.
 ///
 /// # Errors
 /// More successes than trials, too many trials, or an error not between 0 and 1.
@@ -57,7 +57,7 @@ pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region])
 
 /// The rates whose evidence is below `e^-log_eps`.
 fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
-    // A count of up to 2^52 plus one half is exact. Beyond, the function claims nothing.
+    // One half plus a count of up to 2^52 is exact. For larger counts, the function claims nothing.
     if trials == 0 || trials >= MAX_TRIALS / 2 {
         return Interval { low: 0.0, high: 1.0 };
     }
@@ -72,10 +72,10 @@ fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
     Interval { low, high: high.next_up().min(1.0) }
 }
 
-/// The last float above 0 and at most `end` that satisfies a condition which all smaller ones satisfy, too; 0 if there
-/// is none.
+/// The largest float above 0, at most `end`, that satisfies the condition; 0 if there is none. If a float satisfies the
+/// condition, so do all smaller ones.
 fn last(end: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    // Positive floats are ordered as their bits.
+    // Positive floats have the same order as their bits.
     let (mut low, mut high) = (0, end.to_bits());
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -90,7 +90,7 @@ fn last(end: f64, holds: impl Fn(f64) -> bool) -> f64 {
 
 /// The evidence against a rate, as a function of the rate.
 struct Evidence {
-    /// The part that does not depend on it: `ln B(1/2, 1/2) - ln B(s + 1/2, f + 1/2)`.
+    /// The part that does not depend on the rate: `ln B(1/2, 1/2) - ln B(s + 1/2, f + 1/2)`.
     constant: Ball,
 }
 

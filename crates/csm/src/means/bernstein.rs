@@ -1,7 +1,7 @@
 //! The empirical Bernstein process, a betting martingale.
 //!
-//! Let `x_1, x_2, ...` lie between 0 and 1 and have mean `m` given those before, and let `g_i` be a guess at `x_i` that
-//! was made before it was seen. For a bet `0 <= l < 1`,
+//! Let `x_1, x_2, ...` lie between 0 and 1, let each have mean `m` given the earlier ones, and let `g_i` be a guess at
+//! `x_i` that was made before `x_i` was seen. For a bet `0 <= l < 1`,
 //!
 //! ```text
 //! exp(l (sum of x_i - n m) - c(l) sum of (x_i - g_i)^2),   c(l) = -ln(1 - l) - l
@@ -11,7 +11,7 @@
 //! + l y` for `y >= -1`. With `y = x - g`, the factor is at most `exp(l (g - m)) (1 + l (x - g))`, whose mean is `exp(l
 //! (g - m)) (1 + l (m - g)) <= 1`. If the mean is below `m`, it is less. So the process is evidence for a mean above
 //! `m`; with `1 - x`, it is evidence for a mean below. The best bet depends on the variance and on the mean; the
-//! process here is the average over [`BETS`] bets, each half of the one before, which costs at most `ln 16`.
+//! process here is the average over [`BETS`] bets, each half as large as the one before, which costs at most `ln 16`.
 
 use super::Moments;
 use crate::Direction;
@@ -54,7 +54,7 @@ impl Bernstein {
         let squares = Ball::from(moments.squares_up());
         let wins = self.bets.map(|(bet, cost)| (gain * bet - squares * cost).lower());
         let best = wins.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        // The average, relative to the best.
+        // The average over the bets, relative to the best bet.
         let sum = wins.into_iter().fold(Ball::ZERO, |sum, win| {
             let behind = Ball::from(win) + -best;
             if behind.upper() < -50.0 { sum } else { sum + exp(behind) }
@@ -62,7 +62,8 @@ impl Bernstein {
         (self.ln_bets - ln(sum) + -best).upper()
     }
 
-    /// The same to some twelve digits, quickly, and with the system's logarithm: to decide where no look is needed.
+    /// The same to some twelve digits, computed quickly with the system's logarithm, to decide when no exact evaluation
+    /// is needed.
     pub(super) fn level_roughly(&self, moments: &Moments, mean: f64, direction: Direction) -> f64 {
         let excess = moments.sum + moments.sum_rest - mean * moments.trials as f64;
         let gain = if direction == Direction::Above { excess } else { -excess };

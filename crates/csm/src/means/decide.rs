@@ -6,7 +6,7 @@ use crate::driver::log_part;
 use crate::process::Looks;
 use crate::{Claim, Direction, Error, Interval, MAX_TRIALS, Progress, Verdict};
 
-/// Decides a claim about a mean, value by value, and keeps an interval for the mean, which may be looked at any time.
+/// Decides a claim about a mean, value by value, and keeps an interval for the mean, which may be examined at any time.
 ///
 /// Two thirds of the error go to the tests, and a sixth to each end of the interval. The error holds for values that
 /// lie within the bounds and are independent with the same mean, or, more generally, whose mean given all earlier
@@ -63,7 +63,7 @@ impl MeanDriver {
     ///
     /// # Errors
     /// The error is not between 0 and 1, the bounds are not finite or not in order, or too far apart or too close for
-    /// floats; a threshold is not strictly between them; thresholds are not in order; or the limit is zero.
+    /// floats; a threshold is not strictly between the bounds; thresholds are not in order; or the limit is zero.
     pub fn new(setup: &MeanSetup) -> Result<Self, Error> {
         setup.check()?;
         Ok(MeanDriver {
@@ -79,10 +79,10 @@ impl MeanDriver {
         })
     }
 
-    /// A driver that continues from the [state](Self::state) of another one of the same set-up.
+    /// A driver that continues from the [state](Self::state) of another driver with the same set-up.
     ///
     /// # Errors
-    /// As [`new`](Self::new); sums that cannot come from that many values between the bounds.
+    /// The errors of [`new`](Self::new); also sums that cannot come from that many values between the bounds.
     pub fn resume(setup: &MeanSetup, state: Moments) -> Result<Self, Error> {
         let mut driver = MeanDriver::new(setup)?;
         let n = state.trials as f64;
@@ -121,7 +121,7 @@ impl MeanDriver {
         std::array::from_fn(|test| self.tests.get(test).is_some_and(|test| test.proven))
     }
 
-    /// The driver with the [`proven_sides`](Self::proven_sides) of another one of the same set-up and state.
+    /// The driver with the [`proven_sides`](Self::proven_sides) of another driver with the same set-up and state.
     #[must_use]
     pub fn with_proven_sides(mut self, sides: [bool; 4]) -> Self {
         for (test, proven) in self.tests.iter_mut().zip(sides) {
@@ -133,11 +133,11 @@ impl MeanDriver {
 
     /// Adds a value; returns the verdict, if there is one. Ignored after the verdict and at the limit.
     ///
-    /// Cost: some nanoseconds. A look at the evidence takes microseconds, and is skipped while no value could decide
-    /// yet.
+    /// Cost: some nanoseconds. An evaluation of the evidence takes microseconds, and is skipped while no value could
+    /// decide yet.
     ///
     /// # Errors
-    /// The value is not a number or not within the bounds. It is left out then.
+    /// The value is not a number, or is not within the bounds. Such a value is left out.
     #[inline]
     pub fn observe(&mut self, value: f64) -> Result<Option<Verdict>, Error> {
         if !(self.setup.low <= value && value <= self.setup.high) {
@@ -173,7 +173,7 @@ impl MeanDriver {
         }
     }
 
-    /// The progress; unlike [`status`](Self::status) this costs nothing.
+    /// The progress; unlike [`status`](Self::status), this call costs nothing.
     #[must_use]
     pub fn progress(&self) -> Progress {
         match self.verdict {
@@ -226,7 +226,7 @@ impl MeanDriver {
         self.tests.iter().filter(|test| !test.proven).all(|test| {
             let x = if test.direction == Direction::Above { 1.0 } else { 0.0 };
             let best = self.moments.at_best(trials, x);
-            // The sums are known to some parts in 2^53 for each value; see `Moments`.
+            // Each value adds an error of a few times 2^-53 to the sums; see `Moments`.
             let room = 1e-6 * (1.0 + test.log_eps.abs()) + 1e-14 * best.trials as f64;
             self.evidence.level_roughly(&best, test.mean, test.direction) > test.log_eps + room
         })
@@ -268,7 +268,8 @@ fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
 mod tests {
     use super::*;
 
-    /// One half of the claim is proven; then come values that no longer prove it; the other half is proven later.
+    /// One half of the claim is proven; after further values, the sums no longer prove it; the other half is proven
+    /// later.
     #[test]
     fn a_restored_driver_has_forgotten_no_side() {
         let setup = MeanSetup::new(Claim::Within { low: 0.4, high: 0.6 }, 0.01, 0.0, 1.0);

@@ -39,7 +39,7 @@ impl Moments {
         (self.trials > 0).then(|| (self.sum + self.sum_rest) / self.trials as f64)
     }
 
-    /// A best case after `trials` more numbers that are all `x`, which is 0 or 1: without their squares.
+    /// The best case after `trials` more numbers equal to `x`, which is 0 or 1: their squares are not added.
     pub(super) fn at_best(self, trials: u64, x: f64) -> Self {
         Moments { trials: self.trials + trials, sum: self.sum + x * trials as f64, ..self }
     }

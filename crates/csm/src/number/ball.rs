@@ -54,17 +54,17 @@ impl Ball {
         Ball { mid: self.mid.scale(power_of_two), radius: (self.radius * power_of_two + Dd::UNDERFLOW) * ROUNDING }
     }
 
-    /// A float below or at every number of the ball.
+    /// A float that is not above any number of the ball.
     #[inline]
     pub(crate) fn lower(self) -> f64 {
-        // Written so rather than as `-x`, zero stays a positive zero.
+        // In this form, unlike `-x`, zero stays a positive zero.
         0.0 - (-self).upper()
     }
 
-    /// A float above or at every number of the ball.
+    /// A float that is not below any number of the ball.
     #[inline]
     pub(crate) fn upper(self) -> f64 {
-        // Two roundings, each half a unit at most; a step up after each covers it.
+        // There are two roundings, each of at most half a unit; a step up after each covers it.
         let rest = self.mid.lo + self.radius;
         let rest = if self.radius == 0.0 { rest } else { rest.next_up() };
         let (sum, error) = super::exact::two_sum(self.mid.hi, rest);

@@ -2,10 +2,10 @@
 //!
 //! The algorithms are those of Joldes, Muller and Popescu, "Tight and rigorous error bounds for basic building blocks
 //! of double-word arithmetic" (ACM TOMS 44, 2017), whose bounds have since been checked by machine (Muller and Rideau
-//! 2022). With `u = 2^-53`, the relative error of a sum (their algorithm 6, AccurateDWPlusDW) is at most
-//! `3u^2 / (1 - 4u)`, that of a product (10, DWTimesDW1) at most `7u^2`. One number, [`Dd::RELATIVE_ERROR`], covers
-//! both, with a margin for using the relative error of the result as that of the exact value. The bounds hold without
-//! under- and overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
+//! 2022). With `u = 2^-53`, the relative error of a sum (their algorithm 6, AccurateDWPlusDW) is at most `3u^2 / (1 -
+//! 4u)`, that of a product (10, DWTimesDW1) at most `7u^2`. One number, [`Dd::RELATIVE_ERROR`], covers both. Its margin
+//! also covers the step from an error relative to the result to one relative to the exact value. The bounds hold
+//! without under- and overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
 
 use std::ops::{Add, Mul, Neg, Sub};
 

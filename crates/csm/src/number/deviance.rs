@@ -4,7 +4,7 @@
 //! D(a, m) = -a g(z),   z = (m - a) / a,   g(z) = ln(1 + z) - z
 //! ```
 //!
-//! The logarithm and `z` nearly cancel where `z` is small, which is the most important case; with `v = z / (2 + z)`
+//! The logarithm and `z` nearly cancel if `z` is small, which is the most important case; with `v = z / (2 + z)`
 //!
 //! ```text
 //! ln(1 + z) = 2 (v + v^3/3 + v^5/5 + ...),   z = 2 v + z v,   g(z) = -z v + 2 v^3 (1/3 + v^2/5 + v^4/7 + ...)
@@ -30,17 +30,17 @@ const UNDERFLOW: f64 = 1e-290;
 /// The deviances of two counts from the expected parts of their sum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deviances {
-    /// The sum of both, with a negative sign. Off by less than `33u` of itself, `u = 2^-53`.
+    /// The sum of both, with a negative sign. The relative error is less than `33u`, with `u = 2^-53`.
     pub(crate) minus: Ball,
-    /// The excess of the first count over its expected value: `a - x n = (1-x) n - b`. Off by `2^-52` of itself and
-    /// `2^-102` of the smaller expected count.
+    /// The excess of the first count over its expected value: `a - x n = (1-x) n - b`. Its error is at most `2^-52` of
+    /// itself plus `2^-102` of the smaller expected count.
     pub(crate) lead: f64,
 }
 
 /// `a ln(x n / a) + b ln((1-x) n / b)` for `n = a + b`: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
 ///
-/// The differences of the two counts from their expected values add up to zero, so one suffices: that of the smaller
-/// rate, whose expected count is the more exact one.
+/// The differences of the two counts from their expected values add up to zero, so one difference suffices: that of the
+/// smaller rate, whose expected count is the more exact one.
 #[inline]
 pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
     let n = Dd::sum(a, b);
@@ -49,7 +49,7 @@ pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
     let difference = (expected.hi - count) + expected.lo;
     let d = if rate.x_is_smaller { difference } else { -difference };
     let minus = minus_deviance(a, d, rate.x, n.hi) + minus_deviance(b, -d, rate.y, n.hi);
-    // Written so rather than as `-d`, zero stays a positive zero.
+    // In this form, unlike `-d`, zero stays a positive zero.
     Deviances { minus, lead: 0.0 - d }
 }
 
@@ -63,8 +63,9 @@ pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
 /// than `5u`. Given the rounded `d`, `v` is off by less than `3u`, the first term by less than `5u`, and the second, a
 /// sixth of it at most, by less than `24u`: less than `(5 + 24/6) 6/5 u < 11u`. That is less than `16u` together.
 ///
-/// Elsewhere, the logarithm does not cancel. `n / a` is off by `2u` of itself, so that `a` times the logarithm is off by
-/// `2u a`. The deviance is at least 0.19 times the count and 0.3 times `|d|`; hence that is less than `33u` of it.
+/// Elsewhere, the logarithm is not cancelled by other terms. `n / a` is off by `2u` of itself, so that `a` times the
+/// logarithm is off by `2u a`. The deviance is at least 0.19 times the count and 0.3 times `|d|`; hence that is less
+/// than `33u` of it.
 fn minus_deviance(a: f64, d: f64, x: Dd, n: f64) -> Ball {
     let v = d / (a + (a + d));
     if v.abs() <= MAX_V {

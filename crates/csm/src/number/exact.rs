@@ -12,7 +12,7 @@ pub(crate) const fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - a_used) + (b - b_used))
 }
 
-/// As [`two_sum`], for `|a| >= |b|` or `a == 0`, in half the operations.
+/// Like [`two_sum`], but for `|a| >= |b|` or `a == 0` only, in half the operations.
 #[inline(always)]
 pub(crate) const fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;

@@ -1,7 +1,7 @@
 //! The exponential.
 //!
 //! `x = k ln 2 + r` with an integer `k` and `|r| < 0.347`; Taylor's polynomial gives `e^r`, and `2^k` is a change of
-//! the exponent. Everything is computed in floats: an error of a few units in the last place is good enough for the
+//! the exponent. Everything is computed in floats: an error of a few units in the last place is small enough for the
 //! callers.
 //!
 //! **Error**, with `u = 2^-53`. The polynomial ends with the term `r^15/15!`; the terms left out are less than
@@ -33,7 +33,7 @@ pub(crate) fn exp(x: Ball) -> Ball {
     let whole = (x.mid.hi * std::f64::consts::LOG2_E + MAGIC) - MAGIC;
     let r = (x.mid.hi - whole * LN_2_HIGH) + (x.mid.lo - whole * LN_2_LOW);
     let significand = (1..=15).rev().fold(1.0, |sum, k| 1.0 + r / f64::from(k) * sum);
-    // No less than e^radius - 1.
+    // This is not less than e^radius - 1.
     debug_assert!(x.radius <= 1.0);
     let spread = x.radius * (1.0 + x.radius);
     Ball::from(significand).widen(significand * (ROUNDING + spread * 1.001)).scale(power_of_two(whole as i32))

@@ -294,7 +294,8 @@ mod tests {
 
     #[test]
     fn unproven_cases_give_no_result() {
-        // Whatever error is requested, these are too far from the mean, or have too small a shape.
+        // Whatever error is requested, the expansion is not used here: the rates are too far from the mean, or a shape
+        // is too small.
         assert!(near_share(40.0, 1e6, 20.0, f64::MAX).is_some());
         assert!(near_share(40.0, 1e6, 50.0, f64::MAX).is_none());
         assert!(near_share(23.0, 1e6, 0.0, f64::MAX).is_none());
@@ -303,7 +304,7 @@ mod tests {
     proptest! {
         #![proptest_config(cases(256))]
 
-        /// Both methods enclose the same tail, narrowly on request.
+        /// Both methods enclose the same tail, as narrowly as requested.
         #[test]
         fn the_fraction_agrees(
             a in 3.0f64..40.0, b in 3.0f64..40.0, deviations in 0.0f64..9.0, near in any::<bool>(), digits in 20i32..42

@@ -23,7 +23,7 @@
 //! **Steps.** Far from the mean, or where a shape is small, sixteen steps suffice; near the mean, it takes about as
 //! many as the square root of the smaller shape. Where that is more than some dozens, an [expansion](super::expansion)
 //! is used instead, so the fraction takes at most a hundred steps or so; the search ends at [`MAX_STEPS`] in any case,
-//! with an enclosure that is as certain as any, only wider.
+//! with an enclosure that is just as certain, but wider.
 
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
@@ -42,7 +42,7 @@ pub(crate) struct Enclosure {
 }
 
 impl Enclosure {
-    /// The width over the lower end.
+    /// The width divided by the lower end.
     fn relative_width(self) -> f64 {
         (self.upper - self.lower) / self.lower
     }
@@ -53,14 +53,14 @@ pub(crate) struct Fraction {
     pub(crate) a: f64,
     pub(crate) b: f64,
     pub(crate) x: f64,
-    /// `a (1-x) - b x`: positive on the near side of the mean. Off by `2^-52` of itself and `2^-102` of the smaller
-    /// expected count.
+    /// `a (1-x) - b x`: positive on the near side of the mean. Its error is at most `2^-52` of itself plus `2^-102` of
+    /// the smaller expected count.
     pub(crate) lead: f64,
 }
 
 impl Fraction {
-    /// Encloses `F` so that the ends are at most `width` apart, relatively, or as near as rounding permits: until
-    /// doubling the steps no longer halves the width, or the limit is reached.
+    /// Encloses `F` so that the relative distance of the ends is at most `width`, or as small as rounding permits:
+    /// until doubling the steps no longer halves the width, or the limit is reached.
     pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
         // A term of the series is at most `(n + 1) x` times the previous one. This avoids arithmetic below the normal
         // floats.
@@ -81,8 +81,8 @@ impl Fraction {
         found
     }
 
-    /// Near the mean of a distribution with large shapes it takes about as many steps as the complementary error
-    /// function that it resembles: more, the fewer standard deviations away.
+    /// Near the mean of a distribution with large shapes, the fraction takes about as many steps as that of the
+    /// complementary error function, which it resembles: the fewer standard deviations from the mean, the more steps.
     fn likely_steps(&self) -> u32 {
         let deviations = self.lead.abs() / (self.a / (self.a + self.b) * self.b).sqrt();
         let near = 1.0 / deviations.max(1e-3);
@@ -90,7 +90,7 @@ impl Fraction {
         12 + resembling.min(self.a.min(self.b).sqrt()) as u32
     }
 
-    /// Encloses `F`, from `start` double steps on.
+    /// Encloses `F`, beginning with `start` double steps.
     fn enclose(&self, start: u32) -> Enclosure {
         let m = f64::from(start);
         let first = Enclosure { lower: m / (self.a + 2.0 * m) * (1.0 - ROUNDING), upper: 1.0 };

@@ -8,8 +8,8 @@
 //!
 //! where `d` is the remainder of that formula ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
 //! have cancelled on paper: the first two terms add up to `-n` times a Kullback-Leibler divergence. As `x n - a` and
-//! `(1-x) n - b` add up to zero, they are a sum of two [`deviances`](super::deviance), which have one sign, so no
-//! further cancellation occurs: they are off by `33u < 2^-47` of themselves.
+//! `(1-x) n - b` add up to zero, the two terms equal a sum of two [`deviances`](super::deviance). These have the same
+//! sign, so no further cancellation occurs, and the relative error is `33u < 2^-47`.
 //!
 //! Robbins' level is the same sum with another half logarithm ([`level`]). Where `x` is near `a / n` the deviances are
 //! next to nothing, and the kernel's factor beside `x^a (1-x)^b` is the Beta function ([`ln_beta`]), of which a
@@ -33,7 +33,7 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// The rate `x`, strictly between 0 and 1. A sum of two floats is exact in two floats, so `1 - x` is.
+    /// The rate `x`, strictly between 0 and 1. A sum of two floats is exact in two floats, and so is `1 - x`.
     pub(crate) fn new(x: f64) -> Self {
         let (hi, lo) = two_sum(1.0, -x);
         Rate { x: x.into(), y: Dd { hi, lo }, x_is_smaller: x <= 0.5 }
@@ -54,11 +54,11 @@ impl Rate {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel {
     pub(crate) ln: Ball,
-    /// `a (1-x) - b x = a - x (a + b)`: positive on the near side of the mean. Off by `2^-52` of itself and `2^-102` of
-    /// the smaller expected count.
+    /// `a (1-x) - b x = a - x (a + b)`: positive on the near side of the mean. Its error is at most `2^-52` of itself
+    /// plus `2^-102` of the smaller expected count.
     pub(crate) lead: f64,
-    /// `a ln(a / (x n)) + b ln(b / ((1-x) n))`: `n` times the Kullback-Leibler divergence of `x` from `a / n`. Off by
-    /// less than `33u` of itself.
+    /// `a ln(a / (x n)) + b ln(b / ((1-x) n))`: `n` times the Kullback-Leibler divergence of `x` from `a / n`. The
+    /// relative error is less than `33u`.
     pub(crate) divergence: f64,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn kernel(a: f64, b: f64, rate: &Rate) -> Kernel {
 
 /// `ln B(a, b)`, for shapes between `2^-40` and `2^53`.
 pub(crate) fn ln_beta(a: f64, b: f64) -> Ball {
-    // From the smaller shape, so that exchanging the two changes no bit.
+    // The computation begins with the smaller shape, so that exchanging the shapes changes no bit.
     let rate = if a <= b { Rate::new(a / (a + b)) } else { Rate::complement_of(b / (a + b)) };
     ln(rate.x.into()) * a + ln(rate.y.into()) * b - kernel(a, b, &rate).ln
 }
@@ -100,7 +100,7 @@ pub(crate) fn level(s: f64, f: f64, rate: &Rate) -> Ball {
 /// `d(n) - d(a) - d(b)` for `n = a + b`.
 #[inline(always)]
 fn corrections(a: f64, b: f64) -> Ball {
-    // In an order that makes exchanging `a` and `b` change no bit.
+    // The order of the operations is such that exchanging `a` and `b` changes no bit.
     correction(Dd::sum(a, b)) - (correction(a.into()) + correction(b.into()))
 }
 

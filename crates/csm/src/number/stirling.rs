@@ -34,8 +34,8 @@ fn below_large(z: Dd) -> Ball {
     if is_eighth { EIGHTHS[eighths as usize - 1] } else { small(z.into()) }
 }
 
-/// The series, in floats. The truncation is less than `691/360360 / z^11`, at most `1.1e-16`; taking `z.hi` for `z` and
-/// rounding move the sum by less than `8u = 2^-50` of itself.
+/// The series, in floats. The truncation is less than `691/360360 / z^11`, at most `1.1e-16`; rounding, and the use of
+/// `z.hi` in place of `z`, move the sum by less than `8u = 2^-50` of itself.
 #[inline]
 fn large(z: f64) -> Ball {
     let reciprocal = 1.0 / z;

@@ -36,7 +36,7 @@ fn round(parts: &[f64]) -> f64 {
         let (sum, low) = two_sum(high, part);
         high = sum;
         if low != 0.0 {
-            // Where `low` is exactly half a unit of `high`, `high` was rounded to even, and the next part decides.
+            // If `low` is exactly half a unit of `high`, then `high` was rounded to even, and the next part decides.
             let beyond = rest.next().unwrap_or(0.0);
             let (other, error) = two_sum(high, 2.0 * low);
             let is_half = error == 0.0 && other != high;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::exactly::rational::of;
 
-    /// Whether no float is nearer, and of two equally near ones it is the even one.
+    /// Whether no float is nearer, and the float is the even one if another is equally near.
     fn is_nearest(found: f64, truth: &BigRational) -> bool {
         let distance = |x: f64| {
             let off = of(x) - truth;

@@ -36,23 +36,23 @@ pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
     Tails { lower, upper, density, lead }
 }
 
-/// The logarithm of the hazard, the [density](Tails::density) over the upper tail: quickly, and off by about `2^-42`
-/// times the smaller tail.
+/// The logarithm of the hazard, which is the [density](Tails::density) divided by the upper tail. The computation is
+/// quick, and its error is about `2^-42` times the smaller tail.
 pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate) -> Ball {
     let kernel = kernel(a, b, rate);
     if !is_lower_nearer(a, b, rate, kernel.lead) {
         return -ln(upper_share(a, b, rate, &kernel, DIGITS));
     }
-    // The lower tail is at most the density over the lead, as its logarithm's slope only grows on the way down. Where
-    // that is small, a few digits of it suffice.
+    // The lower tail is at most the density divided by the lead, since the slope of its logarithm only grows towards
+    // lower rates. If that bound is small, a few digits of the tail suffice.
     let density = exp(kernel.ln);
     let width = DIGITS * (kernel.lead / density.upper()).max(1.0);
     kernel.ln - ln_1p(-(density * lower_share(a, b, rate, &kernel, width)))
 }
 
 /// Whether the fraction gives the lower tail more quickly than the upper one. It does below the mean. But near an end
-/// of the distribution whose shape is below 1, the fraction of that end's tail is a power series, and that one is the
-/// quicker.
+/// of the distribution whose shape is below 1, the fraction of that end's tail is a power series, and that fraction is
+/// the quicker one.
 fn is_lower_nearer(a: f64, b: f64, rate: &Rate, lead: f64) -> bool {
     let n = a + b;
     if n < 2.0 {
@@ -65,13 +65,13 @@ fn is_lower_nearer(a: f64, b: f64, rate: &Rate, lead: f64) -> bool {
     lead >= 0.0
 }
 
-/// `1 - I_x(a, b)` over `e^`[`density`](Tails::density); as [`lower_share`].
+/// `1 - I_x(a, b)` divided by `e^`[`density`](Tails::density); like [`lower_share`].
 fn upper_share(a: f64, b: f64, rate: &Rate, kernel: &Kernel, width: f64) -> Ball {
     lower_share(b, a, &rate.swap(), &Kernel { lead: -kernel.lead, ..*kernel }, width)
 }
 
-/// `I_x(a, b)` over `e^`[`density`](Tails::density), for `x` on the side where that is not the larger tail, and to
-/// about `width` of itself, or [`DIGITS`] where the distribution is much like a normal one.
+/// `I_x(a, b)` divided by `e^`[`density`](Tails::density), for `x` on the side where this is not the larger tail. The
+/// relative error is about `width`, or [`DIGITS`] if the distribution is nearly normal.
 fn lower_share(a: f64, b: f64, rate: &Rate, kernel: &Kernel, width: f64) -> Ball {
     expansion::near_share(a, b, kernel.divergence, width.max(DIGITS)).unwrap_or_else(|| {
         let found = Fraction { a, b, x: rate.x.hi, lead: kernel.lead }.enclose_to(width);

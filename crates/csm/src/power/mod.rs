@@ -19,11 +19,11 @@ const MAX_LIMIT: u64 = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Power {
-    /// The probability that it decides "holds" within the limit.
+    /// The probability of the verdict "holds" within the limit.
     pub holds: f64,
-    /// The probability that it decides "fails" within the limit.
+    /// The probability of the verdict "fails" within the limit.
     pub fails: f64,
-    /// The probability that it does not decide.
+    /// The probability that there is no verdict within the limit.
     pub undecided: f64,
     /// The mean number of trials, up to the limit.
     pub mean_trials: f64,
@@ -38,7 +38,8 @@ impl Setup {
     /// simulated.
     ///
     /// # Errors
-    /// As [`Driver::new`](crate::Driver::new); a rate outside `[0, 1]`; a limit of zero, or of more than a million trials.
+    /// The errors of [`Driver::new`](crate::Driver::new); a rate outside `[0, 1]`; a limit of zero, or of more than a
+    /// million trials.
     ///
     /// # Cost
     /// Grows with `limit^1.5`: for 10 000 trials some 50 ms, for a million some seconds.
@@ -57,7 +58,7 @@ impl Setup {
 }
 
 impl Test {
-    /// As [`Setup::power`]: "holds" means that the test proves [`Above`](crate::Direction::Above).
+    /// Like [`Setup::power`]; "holds" means that the test proves [`Above`](crate::Direction::Above).
     ///
     /// # Errors
     /// As [`Setup::power`].

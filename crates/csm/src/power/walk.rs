@@ -4,10 +4,10 @@ use crate::driver::Tests;
 use crate::process::Boundary;
 use crate::{Direction, Verdict};
 
-/// Probability below which a state at the edge is moved to its neighbour.
+/// The probability below which a state at the edge is merged into its neighbour.
 const NEGLIGIBLE: f64 = 1e-40;
 
-/// All runs of a claim's tests at once.
+/// The distribution of all runs of a claim's tests.
 pub(super) struct Walk<'a> {
     tests: &'a Tests,
     rate: f64,
@@ -121,7 +121,7 @@ impl Layer {
             before = here;
         }
         self.mass.push(before * rate);
-        // The ends of a long walk have no weight, but would make it slow.
+        // The ends of a long walk have hardly any probability, but would make it slow.
         let dust = self.mass.iter().take_while(|&&mass| mass < NEGLIGIBLE).count();
         if dust > 0 && dust < self.mass.len() {
             let lost: f64 = self.mass.drain(..dust).sum();

@@ -5,12 +5,12 @@
 //! 0.98, "below" has 98 % and "above" has 2 %, which is why the criterion is slow to confirm that a good service is
 //! good.
 //!
-//! But the wide side does not use up its share. Where successes are common, each failure multiplies the evidence for
-//! "below" at once, by fifty at 0.98, so the process does not reach `1/eps` but jumps past it, and the probability of
-//! stopping is well below the given share. [`ln_shares`] computes that probability, and gives the narrow side the rest:
-//! some 70 % of `eps` instead of 2 %, at no cost. The wide side keeps Robbins' share, so no test is slower than
-//! Robbins' criterion, except by the fraction of a per cent that alternatives on the wrong side contribute to Robbins'
-//! evidence.
+//! But the wide side does not use up its share. If successes are common, a single failure multiplies the evidence for
+//! "below" by a large factor, fifty at a threshold of 0.98, so the process does not reach `1/eps` exactly but jumps
+//! past it, and the probability of stopping is well below the given share. [`ln_shares`] computes that probability, and
+//! gives the narrow side the rest: some 70 % of `eps` instead of 2 %, at no cost. The wide side keeps Robbins' share,
+//! so no test is slower than Robbins' criterion, except by the fraction of a per cent that alternatives on the wrong
+//! side contribute to Robbins' evidence.
 //!
 //! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
 //! from (0, 1) first. Under `Q`, after `h` of `n` trials in the wide direction, the next one is in that direction with
@@ -57,8 +57,8 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
         Direction::Above => (hits, trials - hits),
         Direction::Below => (trials - hits, hits),
     };
-    // With a lower bound on its level, the process stops somewhat more often than it really does, which is on the safe
-    // side and saves the computation of tails.
+    // A lower bound on the level replaces the level here. So the computed probability of stopping is somewhat too high,
+    // which is on the safe side and saves the computation of tails.
     let limit = log_eps + ln_share + 1e-6 * (1.0 + log_eps.abs());
     let stops = |trials: u64, hits: u64| process.level_at_least(trials, counts(trials, hits).0) < limit;
 
@@ -98,7 +98,7 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
     used * ROUNDING
 }
 
-/// An upper bound on `e^x`, where that is at most one but for rounding.
+/// An upper bound on `e^x`, if that is at most one except for rounding.
 fn exp_up(x: Ball) -> f64 {
     exp(x).upper()
 }
@@ -108,7 +108,7 @@ mod tests {
     use super::super::{Method, Test};
     use super::*;
 
-    /// Trials long after the horizon count, too: at such a threshold, most of the probability arises there.
+    /// Trials long after the horizon count, too: at such a threshold, most of the stopping probability arises there.
     #[test]
     fn the_used_share_is_at_least_the_stopping_probability() {
         for (value, log_eps) in [(0.999, -1.0), (0.9995, -3.0), (0.9, -4.0)] {

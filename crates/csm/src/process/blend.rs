@@ -1,4 +1,4 @@
-//! A blend: half of the stake goes on one process, half on another.
+//! A blend: half of the stake is on one process, half on another.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::number::ln::ln_1p;
 
 /// The average of two e-processes of the same threshold and direction, which is an e-process, too.
 ///
-/// Its level exceeds the better one's by at most `ln 2`, and by less where both have evidence.
+/// Its level exceeds that of the better process by at most `ln 2`, and by less if both have evidence.
 #[derive(Debug, Clone)]
 pub(crate) struct Blend {
     first: Arc<dyn EProcess>,

@@ -5,8 +5,9 @@ use crate::Direction;
 
 /// For each number of trials, the numbers of successes that stop a test.
 ///
-/// One more trial moves either boundary by at most one: a failure never helps "above" where it could stop, and with one
-/// more success a stopping count still stops. (For "below", exchange the two.) So each step costs two or three levels.
+/// One more trial moves either boundary by at most one: near the boundary of "above", a failure never helps, and a
+/// count that stops still stops after one more trial with one more success. (For "below", exchange the two.) So each
+/// step costs two or three levels.
 #[derive(Debug)]
 pub(crate) struct Boundary<'a> {
     test: &'a Test,

@@ -2,9 +2,9 @@
 //!
 //! Two [mixtures](TailMixture), one for each side, may together stop with a probability of at most `eps` at the
 //! threshold itself. By Ville's inequality that is so if each stops at `1/(share eps)` and the shares add up to one.
-//! But evidence moves in jumps: the rarer outcome multiplies it, so a mixture jumps past its limit instead of reaching
-//! it exactly, and stops less often than it might. [`calibrate`] computes how often the two mixtures stop, and raises
-//! both shares by the factor that uses up `eps`.
+//! But evidence moves in jumps: the rarer outcome multiplies it by a large factor, so a mixture jumps past its limit
+//! instead of reaching it exactly, and stops less often than it might. [`calibrate`] computes how often the two
+//! mixtures stop, and raises both shares by the factor that uses up `eps`.
 //!
 //! The narrow side (at a threshold of 0.98, the side above) has up to twice the share of the wide one, as the evidence
 //! of the wide side jumps farther.
@@ -13,8 +13,8 @@
 //! from (0, 1) first. Under `Q`, after `s` of `n` trials the next one is a success with probability `(s + 1)/(n + 2)`
 //! (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability of stopping at a state is its
 //! `Q`-probability, by dynamic programming, times `e^r`; relative to `eps`, it neither underflows nor overflows. After
-//! the last trial that is computed, Ville's inequality bounds what may still come from each state that is left: `eps`
-//! times the evidence there.
+//! the last trial that is computed, Ville's inequality bounds the contribution of each remaining state: `eps` times the
+//! evidence there.
 //!
 //! **Rounding.** A state's `Q`-probability is a sum of products of positive numbers, with at most three roundings a
 //! trial: a relative error below `3 MAX_TRIALS 2^-53`, which is less than `1e-11`; [`ROUNDING`] covers that and the
@@ -83,7 +83,7 @@ impl Shares {
         Shares { ln_shares, stops: stops(threshold, mixtures, log_eps, ln_shares) }
     }
 
-    /// The error that the two use, relative to `eps`.
+    /// The error that the two mixtures use, relative to `eps`.
     fn used(&self) -> f64 {
         self.stops.iter().sum()
     }
@@ -91,8 +91,8 @@ impl Shares {
 
 /// Bounds on the probabilities that each direction ever stops at the threshold, relative to `eps`.
 fn stops(threshold: Threshold, mixtures: &[TailMixture; 2], log_eps: f64, ln_shares: [f64; 2]) -> [f64; 2] {
-    // With a lower bound on its level, a mixture stops somewhat more often than it really does, which is on the safe
-    // side.
+    // A lower bound on a mixture's level replaces the level here. So the computed probability of stopping is somewhat
+    // too high, which is on the safe side.
     let limits = ln_shares.map(|ln_share| log_eps + ln_share + 1e-6 * (1.0 + log_eps.abs()));
     let proves = |side: usize, trials, successes| mixtures[side].level_at_least(trials, successes) < limits[side];
     let rare = threshold.value().min(1.0 - threshold.value());

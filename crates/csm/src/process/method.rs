@@ -18,7 +18,7 @@ use crate::Error;
 /// | 0.98, 0.83, 0.05 | 19.8 | 34.0 | 19.8 | 19.8 | 28.5 |
 /// | 0.98, 0.96, 1e-3 | 1361 | 1133 | 1358 | 1361 | 1165 |
 ///
-/// One-sided has up to twice the error at the threshold itself, where the others keep it.
+/// At the threshold itself, "one-sided" has up to twice the error, while the other methods keep the error there, too.
 ///
 /// Two thresholds, 0.96 and 0.98, and an error of 1e-3 for each:
 ///
@@ -37,8 +37,8 @@ pub enum Method {
     /// default for one threshold: it takes about as many trials as a beta-binomial mixture tuned to the true rate.
     Mixture,
     /// For each direction, a uniform mixture of the alternatives on its side, with shares of the error such that the
-    /// two together stop with a probability of at most `eps` at the threshold. As fast as Robbins' criterion towards
-    /// the wider side and faster towards the narrower one.
+    /// two together stop with a probability of at most `eps` at the threshold. It is as fast as Robbins' criterion
+    /// towards the wider side, and faster towards the narrower one.
     Balanced,
     /// Robbins' criterion: a uniform mixture of all alternatives; see [`robbins`](crate::robbins).
     Robbins,
@@ -51,8 +51,8 @@ pub enum Method {
     OneSided,
     /// Wald's sequential probability ratio test between two thresholds: the likelihood ratio of each to the other. Needs two thresholds.
     Sprt,
-    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided): nearly as fast as Wald's test where that
-    /// is fast, and without its long wait between the thresholds. The default for two thresholds.
+    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided): nearly as fast as Wald's test at rates
+    /// where that is fast, but without its long wait at rates between the thresholds. The default for two thresholds.
     Blend,
 }
 
@@ -81,7 +81,7 @@ impl Method {
         }
     }
 
-    /// Whether it needs two thresholds, one of them as the alternative.
+    /// Whether the method needs two thresholds, one of them as the alternative.
     pub(crate) fn needs_two_thresholds(self) -> bool {
         matches!(self, Method::Sprt | Method::Blend)
     }

@@ -15,7 +15,7 @@ use crate::number::kernel::{kernel, level, ln_beta};
 /// ```
 ///
 /// One more success multiplies the evidence by `m / p`, where `m = (a + s)/(a + b + s + f)` is the posterior mean. So
-/// the process is evidence for "above" where `m >= p`, and for "below" where `m <= p`: from there on, each success (or
+/// the process is evidence for "above" if `m >= p`, and for "below" if `m <= p`: from there on, each success (or
 /// failure) raises both the evidence and the mean's distance from `p`. Both directions together are one test with error
 /// `eps`, not two.
 ///
@@ -72,8 +72,8 @@ impl EProcess for BetaMixture {
     }
 }
 
-/// The sum, or the next float above it. It is exact for eighths up to `2^50`; beyond, larger shapes have a smaller
-/// Beta function, which raises the level.
+/// The sum, or the next float above it. It is exact for eighths up to `2^50`; beyond that, the larger shapes have a
+/// smaller Beta function, which raises the level.
 fn sum_up(a: f64, b: f64) -> f64 {
     let (sum, error) = two_sum(a, b);
     if error > 0.0 { sum.next_up() } else { sum }

@@ -18,13 +18,14 @@
 //! | [`LikelihoodRatio`] | a single point: Wald's sequential probability ratio test | there are two thresholds |
 //! | [`Blend`] | half of one, half of another | the choice is unclear; costs at most `ln 2` |
 //!
-//! **Direction.** Every process here [proves one direction](EProcess::direction), and a success never harms a process
-//! that proves "above", nor a failure one that proves "below", once it could stop. So its verdict is right about the
-//! *side*, too. Run trials of a rate on the wrong side and trials of the threshold itself with the same uniform random
-//! numbers: the outcomes of the former are never more favourable, so its process stops only if that of the threshold
-//! does, which has a probability of at most `eps` (Ding, Gandy and Hahn show it for Robbins' criterion).
+//! **Direction.** Every process here [proves one direction](EProcess::direction). Once a process could stop, a success
+//! never harms it if it proves "above", and a failure never harms it if it proves "below". So its verdict is right
+//! about the *side*, too. Run trials of a rate on the wrong side and trials of the threshold itself with the same
+//! uniform random numbers: the outcomes at the wrong rate are never more favourable, so the process stops there only if
+//! it stops at the threshold as well, which has a probability of at most `eps` (Ding, Gandy and Hahn show it for
+//! Robbins' criterion).
 //!
-//! **Rounding.** A level is rounded up only, so rounding can delay a test, and can never stop it early.
+//! **Rounding.** A level is only ever rounded up, so rounding can delay a test but never stop it early.
 //!
 //! Sources: J. Ville (1939); A. Wald (1945); H. Robbins, "Statistical methods related to the law of the iterated
 //! logarithm" (1970); D. Ding, A. Gandy and G. Hahn, "A simple method for implementing Monte Carlo tests" (2020);
@@ -67,14 +68,14 @@ pub use self::{
 ///    independent with the threshold as their success rate;
 /// 2. wherever the level is below zero, one more favourable outcome (a success if the direction is above, a failure if
 ///    it is below) does not raise it, and an unfavourable one does not lower it, by more than its rounding. [`Watch`]
-///    relies on that to skip looks, and [`Test::power`] to walk along boundaries;
+///    relies on that to skip evaluations, and [`Test::power`] to walk along boundaries;
 /// 3. rounding moves the level up only, and by no more than a millionth of `1 + |level|`.
 pub(crate) trait EProcess: Debug + Send + Sync {
     /// The direction that a low level proves.
     fn direction(&self) -> Direction;
 
     /// Minus the logarithm of the evidence, rounded up, after at most [`MAX_TRIALS`](crate::MAX_TRIALS) trials. It is
-    /// infinite where the counts are no evidence for the direction at all.
+    /// infinite if the counts are no evidence for the direction at all.
     fn level(&self, trials: u64, successes: u64) -> f64;
 
     /// A cheaper lower bound of the level, up to its rounding, if there is one. If this bound is above `ln eps`, the

@@ -7,7 +7,8 @@ use crate::number::Ball;
 /// The likelihood ratio of one rate to the threshold.
 ///
 /// No test of one rate against another decides in fewer trials on average (Wald and Wolfowitz 1948). If the true rate
-/// is neither of them, it may take long, and midway between them longest of all; [`Blend`](super::Blend) helps.
+/// is neither of the two, the test may take long, and longest of all midway between them; [`Blend`](super::Blend)
+/// helps.
 ///
 /// Cost of a level: some 10 ns.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +20,8 @@ pub(crate) struct LikelihoodRatio {
 }
 
 impl LikelihoodRatio {
-    /// Evidence against `threshold` that grows where `alternative` explains the outcomes better. It proves the
-    /// direction from the threshold to the alternative.
+    /// Evidence against `threshold` that grows if `alternative` explains the outcomes better. It proves the direction
+    /// from the threshold to the alternative.
     pub(crate) fn new(threshold: Threshold, alternative: Threshold) -> Self {
         let direction = if alternative.value() >= threshold.value() { Direction::Above } else { Direction::Below };
         LikelihoodRatio {

@@ -8,13 +8,13 @@ use crate::number::tails::ln_hazard;
 
 /// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
 ///
-/// Robbins' prior stakes on both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of the stake is on
-/// the wrong side; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t` of a Beta(s + 1,
-/// f + 1) distribution on that side, the level is `r + ln w - ln t`.
+/// Robbins' prior divides the stake between both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of
+/// the stake is on the wrong side; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t`
+/// of a Beta(s + 1, f + 1) distribution on that side, the level is `r + ln w - ln t`.
 ///
-/// Every alternative on a side is favoured by every favourable outcome, so the evidence grows with each of them.
+/// Every favourable outcome favours every alternative on the side, so the evidence grows with each such outcome.
 ///
-/// Cost of a level: below a microsecond; next to nothing where the counts are evidence against the direction.
+/// Cost of a level: below a microsecond; next to nothing if the counts are evidence against the direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UniformTail {
     threshold: Threshold,
@@ -55,8 +55,8 @@ impl UniformTail {
         kernel(a, b, &self.rate).ln - ln_hazard(a, b, &self.rate)
     }
 
-    /// Whether the observed rate is not on the other side. If it is, the threshold itself explains the data best, and
-    /// the level is at least zero.
+    /// Whether the observed rate is on this side or at the threshold. If it is on the other side, the threshold itself
+    /// explains the data best, and the level is at least zero.
     fn speaks(&self, successes: f64, failures: f64) -> bool {
         self.threshold.speaks_for(self.direction, successes, failures)
     }
@@ -86,7 +86,7 @@ impl EProcess for UniformTail {
         if !self.speaks(s, f) {
             return f64::INFINITY;
         }
-        // The share is at most one, and nearly so where the evidence is strong.
+        // The share is at most one, and is nearly one if the evidence is strong.
         (self.whole(s, f) + self.ln_width).upper()
     }
 }

@@ -11,14 +11,14 @@ use crate::number::tails::ln_hazard;
 /// The likelihood ratio averaged over alternatives on one side of the threshold: a fifth of them uniform, the others
 /// from a Beta distribution with its mean at the threshold and a weight of 5/8 of the rarer outcome.
 ///
-/// A beta-binomial mixture is usually tuned to the expected number of trials. The rarer outcome carries the information
-/// of a trial, so the weight here is counted in rarer outcomes, and it is small: in units of the threshold, the Beta
-/// part is nearly the density `u^(-3/8) e^(-5u/8)` of the rarer outcome's rate `u`. That covers rates ten times smaller
-/// than the threshold's and rates twice as large. The uniform part serves rates far beyond.
+/// A beta-binomial mixture is usually tuned to the expected number of trials. The information of a trial is in the
+/// rarer outcome, so the weight here is counted in rarer outcomes. It is small: if the rarer outcome's rate is `u`
+/// times that of the threshold, the Beta part is nearly the density `u^(-3/8) e^(-5u/8)`. That covers rates ten times
+/// smaller than the threshold's and rates twice as large. The uniform part serves rates far beyond.
 ///
-/// With the hazard `h` of a Beta distribution at the threshold, its density over its tail, each part's level is `ln h`
-/// after the trials less `ln h` before them. Every alternative is on the side, so each favourable outcome favours all
-/// of them.
+/// Let the hazard `h` of a Beta distribution at the threshold be its density divided by its tail. Each part's level is
+/// `ln h` after the trials minus `ln h` before them. Every alternative is on the side, so each favourable outcome
+/// favours all of them.
 ///
 /// Cost of a level: about a microsecond.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ struct Part {
 /// The weight of the Beta distribution, in rarer outcomes.
 const RARE: f64 = 0.625;
 
-/// The largest shape: a count of up to `2^49` and this are added without error.
+/// The largest shape, which can be added to a count of up to `2^49` without error.
 const MAX_SHAPE: f64 = 1_099_511_627_776.0;
 
 /// From this number of trials on, the process claims nothing.

@@ -8,7 +8,7 @@ use super::{BetaMixture, Blend, EProcess, LikelihoodRatio, Method, TailMixture, 
 use super::{check_counts, check_log_eps};
 use crate::Error;
 
-/// A test of a success rate against a threshold that may be looked at any number of times: a pure function of the
+/// A test of a success rate against a threshold, which may be evaluated any number of times: a pure function of the
 /// counts.
 ///
 /// It stops when some direction's level is below `ln eps`, strictly. Over an endless sequence of looks, it gives a
@@ -38,7 +38,7 @@ pub(super) struct Arm {
     ln_share: f64,
 }
 
-/// The side of a threshold on which the success rate is.
+/// The side of a threshold on which the success rate lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The rate is above the threshold.
@@ -57,7 +57,7 @@ impl Direction {
     }
 }
 
-/// The result of one look at the data.
+/// The result of one evaluation of the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
@@ -92,9 +92,9 @@ impl Test {
         Ok(Test { log_eps, arms: arms.collect(), stops })
     }
 
-    /// A test that tells a rate of at most `low` from one of at least `high`: [`Direction::Above`] means above `low`,
-    /// [`Direction::Below`] means below `high`, and in between either is right. Each is wrong with a probability of at
-    /// most `eps`, and at no rate can both be wrong.
+    /// A test that distinguishes rates of at most `low` from rates of at least `high`: [`Direction::Above`] means above
+    /// `low`, [`Direction::Below`] means below `high`, and in between either is right. Each is wrong with a probability
+    /// of at most `eps`, and at no rate can both be wrong.
     ///
     /// # Errors
     /// A threshold is not between 0 and 1, `low >= high`, or `log_eps` is positive or not finite.
@@ -134,7 +134,7 @@ impl Test {
         self.log_eps
     }
 
-    /// Looks at the counts.
+    /// Evaluates the counts.
     ///
     /// # Errors
     /// More successes than trials, or more than [`MAX_TRIALS`](crate::MAX_TRIALS) trials.
@@ -143,7 +143,7 @@ impl Test {
         Ok(self.look(trials, successes))
     }
 
-    /// As [`stop`](Self::stop), for counts that were checked.
+    /// Like [`stop`](Self::stop), for counts that were checked.
     pub(crate) fn look(&self, trials: u64, successes: u64) -> Decision {
         let mut best = Decision { stop: None, level: f64::INFINITY };
         for arm in self.arms.iter() {
@@ -156,7 +156,7 @@ impl Test {
         best
     }
 
-    /// The direction that the counts prove; as [`look`](Self::look), but cheap where they prove none.
+    /// The direction that the counts prove; like [`look`](Self::look), but cheap if they prove none.
     pub(crate) fn proof(&self, trials: u64, successes: u64) -> Option<Direction> {
         if self.is_clear_of(Direction::Above, trials, successes)
             && self.is_clear_of(Direction::Below, trials, successes)

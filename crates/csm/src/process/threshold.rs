@@ -43,7 +43,7 @@ impl Threshold {
         ln(self.rate.y.into())
     }
 
-    /// Whether `a / (a + b)` is on this side of the threshold or at it, decided without error where `a + b` is exact.
+    /// Whether `a / (a + b)` is on this side of the threshold or at it, decided without error if `a + b` is exact.
     /// Exactly at the threshold the counts speak for both directions, so that success and failure are symmetric.
     pub(super) fn speaks_for(self, direction: Direction, a: f64, b: f64) -> bool {
         side(self.value, a, a + b) != Some(direction.opposite())
@@ -55,7 +55,7 @@ pub(crate) fn check_counts(trials: u64, successes: u64) -> Result<(), Error> {
     split(trials, successes, "successes", "trials").map(drop)
 }
 
-/// Refuses all but the logarithm of an error above 0 and at most 1.
+/// Refuses everything except the logarithm of an error above 0 and at most 1.
 pub(crate) fn check_log_eps(log_eps: f64) -> Result<(), Error> {
     let what = "the logarithm of the error";
     if !log_eps.is_finite() {

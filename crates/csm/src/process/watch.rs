@@ -1,17 +1,16 @@
-//! A watch: a test looked at after every trial, for little more than the cost of counting.
+//! A watch: evaluates a test after every trial, for little more than the cost of counting.
 
 use super::Test;
 use crate::{Direction, MAX_TRIALS};
 
-/// A [`Test`] fed trial by trial. It stops at exactly the trial at which the test would stop if it were looked at after
-/// each trial.
+/// A [`Test`] fed trial by trial. It stops at the same trial as if the test were evaluated after each one.
 ///
 /// **How it keeps up.** A level costs a hundred nanoseconds and more, so most are not computed. If the test would not
 /// stop even after `k` more successes in a row, and not after `k` more failures in a row, then it stops at none of the
-/// next `k` trials, whatever they are: of all states with `j <= k` more trials, the one with `j` successes is the most
-/// favourable to "above", and more successes only make it more so ([`EProcess`](super::EProcess), promise 2). Both ends
-/// are computed, with a margin for rounding, and the next `k` trials are only counted. The distance to a boundary grows
-/// as the square root of the number of trials, so the looks become rare.
+/// next `k` trials, whatever they are: among all states after `j <= k` more trials, the one with `j` successes is the
+/// most favourable to "above", and even more successes only make it more favourable ([`EProcess`](super::EProcess),
+/// promise 2). Both ends are computed, with a margin for rounding, and the next `k` trials are only counted. The
+/// distance to a boundary grows as the square root of the number of trials, so the evaluations ("looks") become rare.
 ///
 /// Cost: about a nanosecond a trial, less where trials [until the next look](Self::until_look) are added as a set.
 #[derive(Debug, Clone)]
@@ -50,7 +49,7 @@ impl Watch {
         self.observe_and_look(1, u64::from(success))
     }
 
-    /// Adds a set of trials that is looked at once, after its last one.
+    /// Adds a set of trials and evaluates the test once, after the last one.
     ///
     /// # Panics
     /// If there are more successes than trials.
@@ -109,8 +108,8 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Plans the look after the one at `trials` so that the trials in between clearly cannot decide. It first tries
-    /// twice the last stride and then halves it, so that few questions are asked.
+    /// Plans the next look after the one at `trials` so that the trials in between clearly cannot decide. It first
+    /// tries twice the last stride and then halves that, so that few candidates are tested.
     pub(crate) fn plan(&mut self, trials: u64, is_clear: impl Fn(u64) -> bool) {
         let mut stride = (2 * self.stride + 1).min(MAX_TRIALS - trials);
         while stride > 0 && !is_clear(stride) {
