@@ -522,7 +522,7 @@ impl Reading<'_> {
         known.then_some(template)
     }
 
-    /// Where `range` of a string's value stands in the text; the whole string if that cannot be told.
+    /// The place in the text of `range` of a string's value; the whole string if that cannot be determined.
     pub(super) fn within_string(&self, value: &str, span: &Range<usize>, range: &Range<usize>) -> Range<usize> {
         let raw = self.text.get(span.clone()).unwrap_or("");
         literal::place(raw, value, range).map_or_else(|| span.clone(), |at| span.start + at.start..span.start + at.end)

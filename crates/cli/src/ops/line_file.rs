@@ -125,7 +125,7 @@ impl LineFile {
     /// Removes a part of a line that could not be written, and closes the file.
     ///
     /// # Errors
-    /// Those of the file system, which may say only now that something could not be written.
+    /// The errors of the file system, which may report only now that something could not be written.
     pub(crate) fn close(mut self) -> io::Result<()> {
         // There is only one attempt to lock, since the end of a run waits for no other run; without the lock, a part
         // becomes a blank line.

@@ -12,7 +12,7 @@ pub(crate) trait Timed {
 pub(crate) struct Thinned<T> {
     samples: Vec<T>,
     most: usize,
-    /// The least time between two samples.
+    /// The minimum time between two samples.
     spacing_s: f64,
 }
 

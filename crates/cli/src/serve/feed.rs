@@ -1,5 +1,5 @@
-//! The state of a run as the page shows it, made at most twice a second, whatever the number of clients; the last one is in the
-//! frozen page, too.
+//! The state of a run as the page shows it. A state is made at most twice a second, whatever the number of clients; the
+//! last state is also in the frozen page.
 //!
 //! The main loop [notes](Feed::note) its snapshots here. A state is a list of members, each rendered as JSON once. A
 //! client receives the members that have changed since its last state. A client that does not keep up misses
@@ -31,7 +31,7 @@ const MAX_CHANGES: usize = 20;
 /// The maximum number of failure causes shown; the most frequent are kept.
 const MAX_CAUSES: usize = 20;
 
-/// The most characters of a unit's text in the list of causes.
+/// The maximum length of a unit's text in the list of causes, in characters.
 const MAX_EXAMPLE: usize = 120;
 
 /// Members of a state: name and JSON.
@@ -42,7 +42,7 @@ pub(super) type State = Vec<(&'static str, Arc<str>)>;
 pub(crate) struct Feed {
     /// The constant facts about the flow as JSON, without the surrounding braces.
     flow: String,
-    /// Whether there is a page that shows the states; without one, only the last is made.
+    /// Whether there is a page that shows the states; without a page, only the last state is made.
     is_live: bool,
     causes: Arc<Causes>,
     audit: Audit,
@@ -67,7 +67,7 @@ struct Inner {
     history: History,
 }
 
-/// The parts of a run that its flow does not know.
+/// The facts about a run that its flow does not know.
 #[derive(Debug)]
 pub(crate) struct Beside {
     pub(crate) causes: Arc<Causes>,
@@ -88,12 +88,12 @@ pub(super) struct News {
 pub(crate) struct Names<'a> {
     /// Its own.
     pub(crate) run: &'a str,
-    /// That by which a command line reaches it, as a shell reads it; `None`: no command does.
+    /// The name by which a command line reaches the run, quoted for a shell; `None`: no command can reach it.
     pub(crate) reach: Option<&'a str>,
 }
 
 impl Feed {
-    /// A feed about the run of these names; `begin` is its flow before it starts.
+    /// A feed about the run with these names; `begin` is the state of its flow before the start.
     pub(crate) fn new(names: Names<'_>, file: &FlowFile, begin: &Snapshot, is_live: bool, beside: Beside) -> Self {
         let place = |name: &String| file.stages.iter().position(|stage| stage.name == *name);
         let stages = file.stages.iter().map(|stage| {
@@ -107,7 +107,7 @@ impl Feed {
         Self::of(flow, begin, is_live, EVERY_NS, causes, audit, Some(readmission))
     }
 
-    /// A feed of a run that is over and is shown again. Each of its snapshots counts, however short the run was.
+    /// A feed about a finished run that is shown again. Each of its snapshots counts, however short the run was.
     pub(crate) fn recorded(plan: &Plan, begin: &Snapshot) -> Self {
         let place = |name: &String| plan.stages.iter().position(|stage| stage.name == *name);
         let stages = plan.stages.iter().map(|stage| {
@@ -176,7 +176,7 @@ impl Feed {
         format!("\"flow\":{{{flow},\"steerable\":false,\"lanes\":{lanes}}},\"state\":{{{}}}", state.join(","))
     }
 
-    /// Waits for a state after that of number `seen`; `None` if there is none in time.
+    /// Waits for a state newer than number `seen`; `None` if there is none in time.
     pub(super) fn after(&self, seen: u64, time: Duration) -> Option<News> {
         let waits = |inner: &mut Inner| inner.version <= seen && !inner.over;
         let inner = self.inner();
@@ -213,7 +213,7 @@ impl Feed {
     }
 }
 
-/// A run that is over and of which there is a report alone.
+/// A finished run of which only the report exists.
 pub(crate) struct Reported<'a> {
     /// The state in which it ended, with the names of its stages.
     pub(crate) now: &'a Snapshot,
@@ -225,8 +225,8 @@ pub(crate) struct Reported<'a> {
     pub(crate) retry: Retry,
 }
 
-/// The facts and the last state of a run as [`Feed::frozen`] has them, as far as its report tells. The ways between stages and their
-/// lanes are missing.
+/// The facts and the last state of a run in the form of [`Feed::frozen`], as far as the report contains them. The edges
+/// between stages, with their lanes, are missing.
 pub(crate) fn reported(run: &Reported<'_>) -> String {
     let stages: Vec<Value> = run.now.stages.iter().map(|stage| json!({ "name": stage.name })).collect();
     let flow = facts(&run.now.flow, Names { run: run.run, reach: None }, &stages, run.now);
@@ -288,7 +288,7 @@ fn render(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("states have only string keys and plain values")
 }
 
-/// Cuts a text that a list cannot show whole.
+/// Cuts a text that is too long for a list.
 fn shorten(text: &mut String) {
     if let Some((end, _)) = text.char_indices().nth(MAX_EXAMPLE) {
         text.truncate(end);

@@ -1,4 +1,4 @@
-//! The whole run as a page shows it over time: what left, what waited for what, and each stage's queue.
+//! The course of the whole run as a page shows it: the departures, the waits by cause, and each stage's queue.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::screen::thinned::{Thinned, Timed};
 
-/// The most moments that are kept: a picture shows no more, and a frozen page stays small with them.
+/// The maximum number of moments that are kept: a picture shows no more, and a frozen page stays small.
 const MAX_MOMENTS: usize = 120;
-/// The most resources that are told apart; of a flow with more, the rest is one.
+/// The maximum number of resources that are shown separately; in a flow with more, the rest is shown as one.
 const MAX_NAMES: usize = 24;
 
 /// The run at one moment.
@@ -18,9 +18,9 @@ struct Moment {
     at_s: f64,
     retired: u64,
     dead: u64,
-    /// Units that wait, by what they wait for: the history's names.
+    /// The number of waiting units by cause, in the order of the history's names.
     waiting_for: Vec<u64>,
-    /// Of each stage, its units that wait and its units that are done.
+    /// For each stage, the number of waiting units and of units that are done.
     stages: Vec<(u64, u64)>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The history of a flow that begins.
+    /// The history at the beginning of a flow.
     pub(super) fn new(flow: &Snapshot) -> Self {
         let mut names: Vec<String> =
             flow.resources.iter().take(MAX_NAMES).map(|resource| resource.name.clone()).collect();
@@ -92,14 +92,16 @@ impl History {
         }
     }
 
-    /// The names, and of each moment its time, its units retired and dead-lettered so far, and its units that wait for each name.
+    /// The names; and for each moment its time, the units retired and dead-lettered so far, and the units that wait for
+    /// each name.
     pub(super) fn over_time(&self) -> Value {
         let moments = self.moments.samples().iter();
         let moments: Vec<_> = moments.map(|m| (m.at_s, m.retired, m.dead, &m.waiting_for)).collect();
         json!({ "names": self.names, "moments": moments })
     }
 
-    /// The lanes of the stages over the whole run: time, units that wait, and units done a second since the moment before.
+    /// The lanes of the stages over the whole run: the time, the waiting units, and the units done per second since the
+    /// previous moment.
     pub(super) fn lanes(&self) -> Vec<(f64, Vec<u64>, Vec<f64>)> {
         let pairs = self.moments.samples().windows(2);
         pairs

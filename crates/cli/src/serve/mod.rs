@@ -4,9 +4,10 @@
 //! foreign host names ([`host`]), reads requests within limits ([`request`]), and drops a peer that does not read its
 //! answer ([`response`]).
 //!
-//! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow and then its states as
-//! server-sent events ([`events`]) from one [`feed`]. With a [`token`], it posts settings and has dead letters run again
-//! ([`steering`]); without one it asks what settings would do ([`whatif`]). The page of a run that is over has its data in it ([`recorded`]).
+//! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow and then its
+//! states as server-sent events ([`events`]) from one [`feed`]. With a [`token`], it posts settings and has dead
+//! letters run again ([`steering`]); without one it asks what settings would do ([`whatif`]). The page of a finished
+//! run contains its data ([`recorded`]).
 
 mod accept;
 pub(crate) mod args;
@@ -100,7 +101,7 @@ pub(crate) fn start(
     };
     let steerable = token.is_some();
     let mut page = args.page.map(|_| {
-        // Without a thread the page has no answers, and goes on.
+        // Without a thread, the page works but cannot answer what-if questions.
         let what_ifs = WhatIfs::start(told.live.clone()).ok();
         let of = |token| Steering { token, control: control.clone(), readmission: readmission.clone(), told };
         Page { feed: Arc::clone(feed), streams: Streams::default(), steering: token.map(of), what_ifs }

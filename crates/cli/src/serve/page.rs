@@ -1,5 +1,5 @@
-//! The page: one file each of HTML, style and script. A server gives out the three as they are, or with the data of a run that is over
-//! in the first; frozen, they are one file with such data.
+//! The page: one file each of HTML, style and script. A server sends the three files as they are, or puts the data of a
+//! finished run into the first; a frozen page is one file with the data.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
@@ -26,14 +26,14 @@ pub(super) fn part(path: &str) -> Option<Response> {
     }
 }
 
-/// The document with the data of a run that is over, as JSON; a server gives it out. `plain` is the markup that a reader without
+/// The document with the data of a finished run, as JSON, for a server. `plain` is the markup that a reader without
 /// scripts sees.
 pub(super) fn with_data(data: &str, plain: &str) -> String {
     filled(HTML, data, plain, "")
 }
 
-/// The page as one file that needs nothing beside itself and opens no connection. `data` is JSON; `plain` is the markup that a
-/// reader without scripts sees.
+/// The page as one self-contained file that opens no connection. `data` is JSON; `plain` is the markup that a reader
+/// without scripts sees.
 pub(crate) fn frozen(data: &str, plain: &str) -> String {
     // The browser runs the page's own script, takes its own style, and opens no connection.
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
@@ -49,7 +49,7 @@ pub(crate) fn frozen(data: &str, plain: &str) -> String {
 
 /// A document with data, with markup for readers without scripts, and with an end of its body.
 fn filled(html: &str, data: &str, plain: &str, end: &str) -> String {
-    // Within JSON, the character stands in strings alone: no text of a unit ends the element.
+    // In JSON, this character occurs only in strings; escaped, no text of a unit can end the element.
     let data = data.replace('<', "\\u003c");
     let end = format!("<script type=\"application/json\" id=\"frozen\">{data}</script>\n{end}</body>");
     html.replacen("</body>", &end, 1).replacen("<body>\n", &format!("<body>\n<noscript>{plain}</noscript>\n"), 1)

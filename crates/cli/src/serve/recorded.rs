@@ -1,5 +1,5 @@
-//! Serves the page of a run that is over: frozen, apart from the sliders of its what-if, which a trace has. It has nothing to change, and
-//! listens on loopback alone.
+//! Serves the page of a finished run. The page is frozen, except for the sliders of the what-if, which exist if there
+//! is a trace. There is nothing to change, and the server listens only on loopback.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,11 +20,12 @@ struct Recorded {
     what_ifs: Option<WhatIfs>,
 }
 
-/// Serves a page with these data, as JSON, at a port of loopback; 0: any free one. `plain` is its markup for readers without scripts.
-/// The sliders, if there are any, answer from a trace, whose replay with its own settings came to the answer beside it.
+/// Serves a page with these data, as JSON, at a port of loopback; 0: any free port. `plain` is the markup for readers
+/// without scripts. The sliders, if there are any, answer from the given trace; the answer beside it is the result of a
+/// replay with the run's own settings.
 ///
 /// # Errors
-/// The port is not free, or the system gives no thread.
+/// The port is not free, or the system refuses a thread.
 pub(crate) fn serve(port: u16, data: &str, plain: &str, sliders: Option<(Trace, Answer)>) -> io::Result<Server> {
     let what_ifs = sliders.map(|(trace, as_it_was)| WhatIfs::of(trace, as_it_was)).transpose()?;
     let recorded = Recorded { html: page::with_data(data, plain), what_ifs };

@@ -1,5 +1,4 @@
-//! Reads a request from an untrusted peer, within limits of size and time. A request that is not unambiguous is
-//! refused.
+//! Reads a request from an untrusted peer, within limits of size and time. An ambiguous request is refused.
 //!
 //! A connection carries one request. Bytes after it are never read as another request, which rules out request
 //! smuggling.

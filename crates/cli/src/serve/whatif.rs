@@ -1,9 +1,10 @@
-//! The page's what-if: replays of a run's units under other settings.
+//! The what-if of a run's page: replays the run's units under other settings.
 //!
-//! A question changes nothing and needs no token, so the answers are bounded instead: one thread gives them, one after the
-//! other; a client has one question at a time, and few wait. Beside a run, a replay is of as many of the newest units as take about
-//! [`REPLAY`], and all of them together get a quarter of a core, after the first second of it. Of a trace, a replay is of all its units,
-//! and of a long one the page has a sample.
+//! A question changes nothing and so needs no token. Instead, the cost of the answers is bounded. A single thread
+//! answers one question after the other, each client has at most one question in line, and the line is short. During a
+//! run, a replay takes about [`REPLAY`], with as many of the newest units as that time allows; after one second of
+//! processor time at the start, all replays together get a quarter of a core. A replay of a trace uses all units of the
+//! trace, or a sample if the trace is long.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -20,32 +21,32 @@ use super::response::Response;
 use super::steering::is_same_origin;
 use crate::whatif::{Answer, Doubt, changes, usable};
 
-/// The time that one replay may take; an answer takes two of them, or three beside new units.
+/// The time of one replay; an answer takes two replays, or three if there are new units.
 const REPLAY: Duration = Duration::from_millis(70);
-/// The visits that a replay begins with, before it is known how many this machine replays in a second, and the bounds on them.
+/// The number of visits in the first replay, before this machine's speed is known, and the bounds on that number.
 const VISITS: f64 = 20_000.0;
 const VISITS_RANGE: (f64, f64) = (2_000.0, 200_000.0);
-/// The bytes of a visit, before they are known.
+/// The assumed number of bytes of a visit, before it is known.
 const VISIT_BYTES: f64 = 10.0;
-/// A window with fewer units tells nothing.
+/// The minimum number of units in a meaningful window.
 const FEWEST_UNITS: u64 = 20;
-/// So old may the units be.
+/// The maximum age of a window of units.
 const FRESH: Duration = Duration::from_secs(3);
-/// Questions that wait at once, beside the one that is being answered.
+/// The maximum number of waiting questions, in addition to the one that is being answered.
 const MAX_WAITING: usize = 8;
 /// The time after which a client hears that its question is not answered.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The thread's share of a core in the long run, and what it may use at once.
+/// The thread's share of a core in the long run, and the processor time that it may use at once.
 const SHARE: f64 = 0.25;
 const CREDIT: Duration = Duration::from_secs(1);
-/// Bounds on a question.
+/// The bounds on a question.
 const MAX_CLIENT_BYTES: usize = 64;
 const MAX_SETTINGS: usize = 64;
 const MAX_SETTING_BYTES: usize = 512;
-/// Answers that are remembered until there are new units.
+/// The maximum number of answers that are kept until there are new units.
 const MAX_REMEMBERED: usize = 64;
 
-/// See the [module](self). Its thread ends when this is dropped.
+/// The what-if of a page; see the [module](self). Its thread ends when this value is dropped.
 #[derive(Debug)]
 pub(super) struct WhatIfs {
     desk: Arc<Desk>,
@@ -75,7 +76,7 @@ struct Question {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    /// A name that the client has chosen: a newer question of the same client takes the place of one that waits.
+    /// A name chosen by the client: a newer question of the same client replaces its waiting one.
     client: String,
     settings: Vec<String>,
 }
@@ -84,15 +85,16 @@ impl WhatIfs {
     /// Starts the thread that answers from this trace.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system refuses a thread.
     pub(super) fn start(live: LiveTrace) -> std::io::Result<Self> {
         Self::answer_from(Replays::of(live))
     }
 
-    /// Starts the thread that answers from the trace of a run that is over, whose replay with its own settings came to `as_it_was`.
+    /// Starts the thread that answers from the trace of a finished run; `as_it_was` is the result of a replay with the
+    /// run's own settings.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system refuses a thread.
     pub(super) fn of(trace: Trace, as_it_was: Answer) -> std::io::Result<Self> {
         Self::answer_from(Replays::of_whole(trace, as_it_was))
     }
@@ -163,7 +165,7 @@ impl Desk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a question in line, in the place of one of the same client; whether there was room.
+    /// Puts a question in line, where it replaces a question of the same client; returns whether there was room.
     fn put(&self, question: Question) -> bool {
         let mut inner = self.inner();
         if inner.over {
@@ -197,7 +199,7 @@ fn serve(desk: &Desk, mut replays: Replays) {
     let mut purse = Purse::full(Instant::now());
     while let Some(Question { settings, answer, .. }) = desk.take() {
         let began = Instant::now();
-        // A client that has gone is none the worse for it.
+        // A client that has gone needs no answer.
         let _ = answer.try_send(replays.answer(&settings, began));
         if replays.live.is_some() {
             desk.pause(purse.pay(began, Instant::now()));
@@ -205,7 +207,7 @@ fn serve(desk: &Desk, mut replays: Replays) {
     }
 }
 
-/// The time that the thread may use.
+/// The processor time that the thread may use.
 #[derive(Debug)]
 struct Purse {
     credit_s: f64,
@@ -217,7 +219,7 @@ impl Purse {
         Self { credit_s: CREDIT.as_secs_f64(), at: now }
     }
 
-    /// Pays for the time since `began`, and says for how long the next question has to wait.
+    /// Pays for the time since `began`; returns how long the next question has to wait.
     fn pay(&mut self, began: Instant, now: Instant) -> Duration {
         let earned = now.saturating_duration_since(self.at).as_secs_f64() * SHARE;
         self.credit_s = (self.credit_s + earned).min(CREDIT.as_secs_f64());
@@ -227,12 +229,12 @@ impl Purse {
     }
 }
 
-/// The units that answers are from, and how fast this machine replays them.
+/// The units on which answers are based, and the speed at which this machine replays them.
 #[derive(Debug)]
 struct Replays {
-    /// The run that goes on; `None`: there is one window, the trace of a run that is over.
+    /// The live run; `None`: there is a single window, the trace of a finished run.
     live: Option<LiveTrace>,
-    /// Visits that are replayed within [`REPLAY`].
+    /// The number of visits that are replayed within [`REPLAY`].
     visits: f64,
     visit_bytes: f64,
     window: Option<Window>,
@@ -283,7 +285,7 @@ impl Replays {
         let answer = json!({
             "ok": true,
             "units": units,
-            // Those that they stand for.
+            // The number of units that these represent.
             "of": (units as f64 * window.trace.weight()).round() as u64,
             "waiting": window.trace.waiting(),
             "miss": window.miss,
@@ -298,7 +300,7 @@ impl Replays {
         Ok(answer)
     }
 
-    /// Takes the newest units, as many as are replayed in time.
+    /// Takes as many of the newest units as can be replayed in time.
     fn take_window(&mut self, live: &LiveTrace, since: Option<u64>, now: Instant) -> Result<Window, String> {
         let newest = |bytes: usize| -> Result<(Vec<u8>, Trace), String> {
             let bytes = live.window(bytes);
@@ -307,7 +309,7 @@ impl Replays {
         };
         let (mut bytes, mut trace) = newest((self.visits * self.visit_bytes) as usize)?;
         if usable(&trace) < FEWEST_UNITS {
-            // Behind a long queue, the units that have left came in before many others.
+            // If there is a long queue, the units that have left were admitted before many others.
             (bytes, trace) = newest(live.most_bytes())?;
         }
         if usable(&trace) < FEWEST_UNITS {
@@ -316,12 +318,12 @@ impl Replays {
         }
         let visits = trace.visits() as f64;
         self.visit_bytes = (bytes.len() as f64 / visits).clamp(1.0, 1000.0);
-        // The first replay would determine it, and take longer for that than the others.
+        // The first replay would determine that as well, and would take longer than the others because of it.
         let _ = trace.crowding_loss();
         let began = Instant::now();
         let before = Answer::to(&trace, &WhatIf::default()).map_err(|error| error.to_string())?;
         let in_time = visits * REPLAY.as_secs_f64() / began.elapsed().as_secs_f64().max(1e-6);
-        // Half-way, since one replay may have been held up.
+        // The estimate moves only half of the way, since one replay may have been held up.
         self.visits = ((self.visits + in_time) / 2.0).clamp(VISITS_RANGE.0, VISITS_RANGE.1);
         Ok(Window::of(trace, before, since, now))
     }

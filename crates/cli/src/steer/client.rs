@@ -1,4 +1,4 @@
-//! `millstream status` and `millstream set`: the other process's end of the control socket.
+//! `millstream status` and `millstream set`: the client's end of the control socket.
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read, Write};
@@ -24,21 +24,21 @@ use crate::run::{NOT_WRITTEN, WRONG};
 use crate::screen::frame;
 use crate::screen::meter::Pace;
 
-/// A run that has not answered in full within this time hangs.
+/// The time after which a run without a complete answer counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for a run that is asked again and again, on a screen that others wait for.
+/// The same for a run that is polled for a screen on which other runs wait.
 const SHORT: Duration = Duration::from_secs(2);
-/// The keys of each resource that are shown.
+/// The number of keys shown for each resource.
 const KEYS: usize = 5;
-/// The number of times that a trace is asked for again, because another client's has taken its place.
+/// The number of times that a trace is requested again because another client's trace has replaced it.
 const AGAIN: u32 = 5;
-/// The pause before a run that has too many connections to take up is tried again.
+/// The pause before another attempt to connect to a run with too many waiting connections.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Why a run could not be asked or did not do what it was asked.
+/// The reason why a run could not be reached or did not carry out the request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SteerError {
-    /// It is not clear which run is meant.
+    /// The run is not identified: none or several match.
     #[error(transparent)]
     NoRun(#[from] NoRun),
     /// The run cannot be reached.
@@ -49,21 +49,21 @@ pub(crate) enum SteerError {
         /// The error of the system.
         source: io::Error,
     },
-    /// It is there, and does not answer, or not to the end.
+    /// The run exists, but does not answer completely in time.
     #[error("{} does not answer within {} s: its process is stopped, or hangs", text::printable(run), seconds)]
     Silent {
         /// Its name.
         run: String,
-        /// The time that it was given.
+        /// The time that the run was given.
         seconds: u64,
     },
-    /// It has closed the connection.
+    /// The run has closed the connection.
     #[error("{} ended before it answered", text::printable(run))]
     Ended {
         /// Its name.
         run: String,
     },
-    /// The answer is not one of this version's protocol.
+    /// The answer does not follow this version's protocol.
     #[error("{} is not a run of this version of millstream: its answer is wrong, {problem}", shown::path(path))]
     Foreign {
         /// The socket.
@@ -76,15 +76,15 @@ pub(crate) enum SteerError {
     OfAnother {
         /// The socket.
         path: PathBuf,
-        /// The user that serves it.
+        /// The user who owns the socket.
         user: u32,
-        /// The user that asks.
+        /// The user who runs the client.
         own: u32,
     },
-    /// The run does not know the request.
+    /// The run does not support the request.
     #[error("the run does not know the request")]
     Unknown,
-    /// It is of a version that lacks the request.
+    /// The version of the run lacks the request.
     #[error(
         "{} is a run of an older millstream, which cannot {verb}: end it, or use the command that started it",
         text::printable(run)
@@ -116,23 +116,24 @@ fn listed(settable: &[String]) -> String {
     settable.iter().fold(head, |page, line| page + "\n  " + &text::printable(line))
 }
 
-/// `millstream status [RUN] [--json]`: shows a run; without RUN the only one, or a list of all. Gives the exit status.
+/// `millstream status [RUN] [--json]`: shows a run; without RUN, the only run or a list of all runs. Returns the exit
+/// status.
 pub(crate) fn status(run: Option<&Path>, json: bool) -> ExitCode {
     exit(try_status(run, json))
 }
 
-/// `millstream set RUN KEY=VALUE…`: changes a run, all settings or none, and prints what each is and was. Gives the
-/// exit status.
+/// `millstream set RUN KEY=VALUE…`: changes all settings of a run or none, and prints the new and the old value of
+/// each. Returns the exit status.
 pub(crate) fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
     exit(try_set(run, settings))
 }
 
-/// `millstream explain RUN UNIT|KEY|TEXT [--json]`. Gives the exit status.
+/// `millstream explain RUN UNIT|KEY|TEXT [--json]`. Returns the exit status.
 pub(crate) fn explain(run: &Path, what: &str, json: bool) -> ExitCode {
     exit(try_explain(run, what, json))
 }
 
-/// `millstream fibers RUN [--dump] [--json]`. Gives the exit status.
+/// `millstream fibers RUN [--dump] [--json]`. Returns the exit status.
 pub(crate) fn fibers(run: &Path, dump: bool, json: bool) -> ExitCode {
     exit(try_fibers(run, dump, json))
 }
@@ -145,7 +146,7 @@ fn exit(result: Result<(), SteerError>) -> ExitCode {
 
 fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
     let look = Look::of_stdout().unwrap_or(Look::FILE);
-    // What a person reads is not cut at the terminal's height: it can be scrolled.
+    // The output for a user is not cut at the terminal's height, since it can be scrolled.
     let look = Look { rows: usize::MAX, ..look };
     match run {
         Some(run) => print(&described(&snapshot(&place::find(run)?, PATIENCE)?, json, look)),
@@ -155,7 +156,7 @@ fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
             for (run, answer) in snapshots(&place::runs(), PATIENCE) {
                 match answer {
                     Ok(now) => runs.push((run, now)),
-                    // It has ended since it was listed.
+                    // The run has ended since it was listed.
                     Err(SteerError::Unreachable { .. } | SteerError::Ended { .. }) => {}
                     Err(error) => silent.push(error),
                 }
@@ -224,28 +225,28 @@ pub(crate) fn watch(run: &Run) -> Result<(Box<Snapshot>, Box<Facts>), SteerError
     Ok((Box::new(snapshot_in(answer.snapshot)?), answer.facts.unwrap_or_default()))
 }
 
-/// The states of runs, all asked at once.
+/// The states of runs, all requested at once.
 pub(crate) fn states(runs: &[Run]) -> Vec<(Run, Result<Snapshot, SteerError>)> {
     snapshots(runs, SHORT)
 }
 
-/// Changes a run, all settings or none. Returns what each is and was.
+/// Changes all settings of a run or none. Returns the new and the old value of each.
 ///
 /// # Errors
-/// As [`watch`], or the run refuses.
+/// The errors of [`watch`], or the run refuses.
 pub(crate) fn change(run: &Run, settings: Vec<String>) -> Result<Vec<String>, SteerError> {
     Ok(ask_within(run, &Request::Set { settings }, SHORT)?.changed)
 }
 
-/// Runs the units of a run's dead letters again. Returns what it has begun.
+/// Runs the units of a run's dead letters again. Returns what the run has begun to do.
 ///
 /// # Errors
-/// As [`watch`], or the run refuses.
+/// The errors of [`watch`], or the run refuses.
 pub(crate) fn retry(run: &Run) -> Result<Vec<String>, SteerError> {
     Ok(ask_within(run, &Request::Retry, SHORT)?.changed)
 }
 
-/// Closes the admission of a run. Returns what it does from then on.
+/// Closes the admission of a run. Returns what the run does from then on.
 ///
 /// # Errors
 /// As [`watch`].
@@ -253,10 +254,10 @@ pub(crate) fn drain(run: &Run) -> Result<Vec<String>, SteerError> {
     Ok(ask_within(run, &Request::Drain, SHORT)?.changed)
 }
 
-/// A trace of the newest units that the run has finished. The first question lets the run keep them from then on.
+/// A trace of the newest units that the run has finished. A run begins to keep these units at the first request.
 ///
 /// # Errors
-/// As [`watch`]; or the traces of other clients take its place again and again.
+/// The errors of [`watch`]; or the traces of other clients replace this one repeatedly.
 pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     let foreign = |problem: &str| SteerError::Foreign { path: run.path.clone(), problem: problem.to_owned() };
     let (mut bytes, mut number) = (Vec::new(), None);
@@ -264,7 +265,7 @@ pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     loop {
         let part = match ask(run, &Request::Trace { number, from: bytes.len() as u64 }) {
             Ok(answer) => answer.trace.ok_or_else(|| foreign("it hands nothing over"))?,
-            // It has made room for that of another client.
+            // The trace has made room for that of another client.
             Err(SteerError::Refused { .. }) if number.is_some() && refused < AGAIN => {
                 refused += 1;
                 (bytes, number) = (Vec::new(), None);
@@ -295,7 +296,7 @@ fn snapshot_in(snapshot: Option<Box<Snapshot>>) -> Result<Snapshot, SteerError> 
     })
 }
 
-/// Asks all runs at once: one that hangs keeps only its own answer waiting.
+/// Asks all runs at once, so that a hung run delays only its own answer.
 fn snapshots(runs: &[Run], patience: Duration) -> Vec<(Run, Result<Snapshot, SteerError>)> {
     thread::scope(|scope| {
         let asked: Vec<_> = runs.iter().map(|run| scope.spawn(move || snapshot(run, patience))).collect();
@@ -329,7 +330,7 @@ fn ask_within(run: &Run, request: &Request, patience: Duration) -> Result<Answer
     if own != 0 && server != own && server != 0 {
         return Err(SteerError::OfAnother { path: run.path.clone(), user: server, own });
     }
-    // A run that turns the connection away says why and closes, perhaps before it has read.
+    // A run that refuses the connection says why and closes it, perhaps before it has read the request.
     let sent = stream.write_all(&protocol::line(request));
     let answer: Option<Answer> = read_line(&mut BufReader::new(stream), ANSWER_BYTES).map_err(failed)?;
     let answer = match (answer, sent) {
@@ -340,7 +341,7 @@ fn ask_within(run: &Run, request: &Request, patience: Duration) -> Result<Answer
     carried_out(answer).map_err(|error| older(error, run, request))
 }
 
-/// The refusal of a run that does not know the request, told as that.
+/// Recognises the refusal of a run that does not support the request.
 fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
     let verb = match request {
         Request::Status => "show its status",
@@ -353,7 +354,7 @@ fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
         Request::Trace { .. } => "be asked what would happen",
     };
     match error {
-        // Those before `unknown` quoted their parser.
+        // Versions before the member `unknown` quoted their parser.
         SteerError::Refused { message, .. } if message.starts_with("not understood: unknown variant") => {
             SteerError::Older { run: run.name.clone(), verb }
         }
@@ -362,7 +363,7 @@ fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
     }
 }
 
-/// The answer, unless it is a refusal.
+/// The answer, if it is not a refusal.
 fn carried_out(answer: Answer) -> Result<Answer, SteerError> {
     if answer.ok {
         return Ok(answer);
@@ -374,7 +375,7 @@ fn carried_out(answer: Answer) -> Result<Answer, SteerError> {
     Err(SteerError::Refused { message, settable: answer.settable })
 }
 
-/// Connects; a run that has more connections than it has taken up is tried again until `end`.
+/// Connects; if the run has too many waiting connections, tries again until `end`.
 fn connect(path: &Path, end: Instant) -> io::Result<UnixStream> {
     loop {
         match place::connect(path) {
@@ -384,7 +385,7 @@ fn connect(path: &Path, end: Instant) -> io::Result<UnixStream> {
     }
 }
 
-/// A stream that has until a moment for all that is read and written, in however small pieces it comes.
+/// A stream with one deadline for all reads and writes together, however small the pieces are.
 struct Hurried {
     stream: UnixStream,
     end: Instant,
@@ -475,7 +476,7 @@ fn print(page: &str) -> Result<(), SteerError> {
     out::print(page).map_err(SteerError::Output)
 }
 
-/// All that is shown of the first answer of a run that sends these bytes; `None` if they are no answer.
+/// Everything that is shown of the first answer of a run that sends these bytes; `None` if they are not an answer.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn shown_of(mut answers: &[u8]) -> Option<String> {
     let answer = match carried_out(read_line(&mut answers, ANSWER_BYTES).ok()??) {
@@ -510,7 +511,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Snapshot>(&described(&now, true, Look::FILE)).unwrap(), now);
     }
 
-    /// The value with every number the largest there is.
+    /// The value with every number replaced by the largest possible one.
     fn largest(value: &serde_json::Value) -> serde_json::Value {
         use serde_json::Value;
         match value {

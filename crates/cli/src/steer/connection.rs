@@ -1,4 +1,4 @@
-//! One client's connection, as the run serves it: requests in, answers out, and never a wait.
+//! One client's connection, as the run serves it: reads requests and writes answers without ever waiting.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,31 +9,32 @@ use rustix::event::PollFlags;
 
 use super::protocol::{self, Answer, REQUEST_BYTES};
 
-/// A connection on which nothing is asked is closed.
+/// The time after which a connection without a request is closed.
 const IDLE: Duration = Duration::from_secs(60);
-/// A request that has begun, and an answer that is not read, end the connection.
+/// The time after which an incomplete request, or an answer that is not read, ends the connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Requests answered before other connections have their turn.
+/// The number of requests answered before other connections have their turn.
 const ANSWERED_AT_ONCE: usize = 16;
-/// Bytes read at once.
+/// The number of bytes read at once.
 const CHUNK: usize = 4096;
 
 /// The reply to a line.
 pub(super) struct Reply {
     /// The answer, with its line end.
     pub(super) line: Arc<[u8]>,
-    /// The line was a request: what follows one that was none cannot be told apart from it, and the connection ends.
+    /// Whether the line was a request. After a line that was not, the connection ends, since the beginning of the next
+    /// request cannot be recognised.
     pub(super) is_to_request: bool,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// For the client.
     Waits,
-    /// More requests are here already.
+    /// More requests have arrived already.
     HasMore,
-    /// The connection is to be closed.
+    /// The connection must be closed.
     Over,
 }
 
@@ -41,18 +42,18 @@ pub(super) enum Turn {
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: UnixStream,
-    /// Of a request, or of several: at most [`REQUEST_BYTES`].
+    /// The received bytes of one or several requests: at most [`REQUEST_BYTES`].
     received: Vec<u8>,
-    /// The answer that is on its way, with the bytes of it that are sent; nothing is read meanwhile.
+    /// The answer that is being sent, and the number of its bytes that are sent; nothing is read meanwhile.
     answer: Option<(Arc<[u8]>, usize)>,
-    /// Ends with the answer.
+    /// Whether the connection ends with the answer.
     ends: bool,
-    /// When it began to do what it does: to wait for a request, to receive one, or to send an answer.
+    /// The beginning of the current step: waiting for a request, receiving one, or sending an answer.
     since: Instant,
 }
 
 impl Connection {
-    /// Serves a stream that does not block.
+    /// Serves a non-blocking stream.
     pub(super) fn new(stream: UnixStream, now: Instant) -> Self {
         Self { stream, received: Vec::new(), answer: None, ends: false, since: now }
     }
@@ -61,12 +62,12 @@ impl Connection {
         &self.stream
     }
 
-    /// When it last went on.
+    /// The moment of the last progress.
     pub(super) fn since(&self) -> Instant {
         self.since
     }
 
-    /// When it is given up on if it does not go on.
+    /// The moment at which the connection is given up on without further progress.
     pub(super) fn deadline(&self) -> Instant {
         let is_idle = self.received.is_empty() && self.answer.is_none();
         self.since + if is_idle { IDLE } else { PATIENCE }
@@ -76,14 +77,14 @@ impl Connection {
         if self.answer.is_some() { PollFlags::OUT } else { PollFlags::IN }
     }
 
-    /// Closes it, and says why if no answer is in the way.
+    /// Closes the connection, and says why unless an answer is still being sent.
     pub(super) fn refuse(mut self, why: &Answer) {
         if self.answer.is_none() {
             let _ = self.stream.write(&protocol::line(why));
         }
     }
 
-    /// Reads and answers what can be without waiting.
+    /// Reads and answers as much as possible without waiting.
     pub(super) fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(&[u8]) -> Reply) -> Turn {
         for _ in 0..ANSWERED_AT_ONCE {
             match self.step(now, answer) {
@@ -96,7 +97,7 @@ impl Connection {
         Turn::HasMore
     }
 
-    /// Receives one request and answers it; whether it went on to the end.
+    /// Receives one request and answers it; returns whether the answer was sent completely.
     fn step(&mut self, now: Instant, answer: &mut dyn FnMut(&[u8]) -> Reply) -> io::Result<bool> {
         if !self.send(now)? {
             return Ok(false);
@@ -116,7 +117,7 @@ impl Connection {
         self.send(now)
     }
 
-    /// Sends what is left of the answer; whether nothing is.
+    /// Sends the rest of the answer; returns whether all of it is sent.
     fn send(&mut self, now: Instant) -> io::Result<bool> {
         while let Some((line, sent)) = &mut self.answer {
             match without_waiting(self.stream.write(&line[*sent..]))? {
@@ -167,11 +168,11 @@ enum Received {
     Part,
     /// A whole line, up to this byte.
     Line(usize),
-    /// No line, and none will come: why.
+    /// There is no line and none will come, for this reason.
     Wrong(String),
 }
 
-/// `None` where the call would have to wait.
+/// `None` if the call would have to wait.
 fn without_waiting(done: io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Ok(bytes) => Ok(Some(bytes)),

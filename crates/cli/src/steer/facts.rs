@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::causes::{Causes, Groups};
 
-/// The changes that are kept; of more, the oldest are only counted.
+/// The maximum number of changes that are kept; beyond it, the oldest are only counted.
 const MAX_KEPT: usize = 200;
 
-/// The facts, as they are sent.
+/// The facts in the form in which they are sent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// The number of units that the source will have given in all, if it is known.
+    /// The total number of units that the source will give, if it is known.
     #[serde(default)]
     pub total: Option<u64>,
-    /// The keys that most units wait for.
+    /// The keys for which the most units wait.
     #[serde(default)]
     pub keys: Vec<KeySnapshot>,
     /// Why units dead-lettered.
@@ -29,18 +29,18 @@ pub(crate) struct Facts {
     pub steered: Steered,
 }
 
-/// A change that was made from outside while the run went on.
+/// A change that was made from outside during the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Change {
-    /// The moment, as RFC 3339 has it, in UTC.
+    /// The moment in the format of RFC 3339, in UTC.
     pub at: String,
     /// Seconds since the run began.
     pub at_s: f64,
     /// The number of the user.
     pub user: u32,
-    /// The number of the process, as the system told it.
+    /// The number of the process, according to the system.
     pub process: i32,
-    /// Each setting as it is from then on, and as it was; or the request that is no setting.
+    /// The new and the old value of each setting; or the request, if it is not about settings.
     pub did: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Change {
 pub(crate) struct Steered {
     /// The newest ones.
     pub changes: VecDeque<Change>,
-    /// The number of older ones.
+    /// The number of older changes that were dropped.
     pub older: u64,
 }
 
@@ -68,7 +68,7 @@ impl Peer {
     }
 }
 
-/// The record of changes: servers write it, the report and the page read it.
+/// The record of changes, written by the servers and read by the report and the page.
 #[derive(Debug, Clone)]
 pub(crate) struct Audit {
     began: Instant,
@@ -76,7 +76,7 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    /// The record of a run that begins now.
+    /// The empty record of a run that begins now.
     pub(crate) fn begin() -> Self {
         Self { began: Instant::now(), steered: Arc::default() }
     }
@@ -104,22 +104,22 @@ impl Audit {
     }
 }
 
-/// The run behind a control socket, beside its flow.
+/// The facts and actions of a run behind a control socket that are not those of its flow.
 pub(crate) struct Behind {
-    /// The number of units that the source will give, if it knows.
+    /// The number of units that the source will give, if it is known.
     pub(crate) total: Option<u64>,
     pub(crate) causes: Arc<Causes>,
     pub(crate) audit: Audit,
-    /// Runs the units of all dead letters again; what it has begun, or why nothing.
+    /// Runs the units of all dead letters again; returns what has begun, or the reason for a refusal.
     pub(crate) retry: Box<dyn Fn() -> Result<String, String> + Send>,
-    /// The newest units, once they are asked for.
+    /// The newest units, once a client has requested them.
     pub(crate) live: Option<LiveTrace>,
     /// Closes admission: the units in flight are finished.
     pub(crate) drain: Box<dyn Fn() + Send>,
 }
 
 impl Behind {
-    /// A run without anything beside its flow.
+    /// A run with nothing but its flow.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn nothing() -> Self {
         let retry = Box::new(|| Err("there are no dead letters to run again".to_owned()));

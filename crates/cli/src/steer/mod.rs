@@ -1,14 +1,14 @@
-//! Looking into a running flow and changing it from another process.
+//! Inspects and changes a running flow from another process.
 //!
 //! `millstream run` listens on a Unix socket; `millstream status` and `millstream set` talk to it. The socket has
 //! mode 0600 and lies in a folder of mode 0700 that belongs to the user ([`place`]); the run answers its own user and root.
 //!
 //! # Protocol
 //!
-//! Lines of JSON, UTF-8, each ended by a newline; one answer for each request, in order; a connection may carry any
-//! number. A request is at most [`protocol::REQUEST_BYTES`] long, and comes within seconds once it has begun; an answer that is not
-//! read in as long ends the connection. A snapshot may be some milliseconds old. When the run ends, it answers the requests that it
-//! has, and closes.
+//! The protocol consists of lines of JSON in UTF-8, each ended by a newline. There is one answer for each request, in
+//! order, and a connection may carry any number of requests. A request is at most [`protocol::REQUEST_BYTES`] long, and
+//! must arrive within seconds once it has begun; an answer that is not read within the same time ends the connection. A
+//! snapshot may be some milliseconds old. When the run ends, it answers the requests that it has received, and closes.
 //!
 //! ```text
 //! → {"do":"status"}
@@ -33,8 +33,10 @@
 //! ← {"ok":false,"unknown":true,"error":"a run of millstream 0.1.0 knows no request `dance`; it knows status, watch, explain, set, retry, drain, trace"}
 //! ```
 //!
-//! Every change is recorded with the moment, the user and the process, as the system tells them ([`facts`]); `millstream top` and
-//! the run's report show the record. A client ignores members of an answer that it does not know. The snapshot has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], all or none.
+//! Every change is recorded with the moment, the user and the process, according to the system ([`facts`]); `millstream
+//! top` and the run's report show the record. A client ignores members of an answer that it does not know. The snapshot
+//! has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], and either all of them take
+//! effect or none.
 
 pub(crate) mod client;
 mod connection;

@@ -1,8 +1,8 @@
-//! Where control sockets lie, what they are called, and which of them still have a run behind them.
+//! The folders and names of control sockets, and the sockets that still have a run behind them.
 //!
-//! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` where there is no such folder. `/tmp` is
-//! shared: the folder is used only if it is a folder (no link), belongs to the user and admits no other user, and if the folder
-//! around it keeps other users from replacing it.
+//! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` if there is no such folder. Since `/tmp` is
+//! shared, the folder is used only if it is a folder (not a link), belongs to the user and admits no other user, and if
+//! the folder around it keeps other users from replacing it.
 //!
 //! A socket is named after its run's flow and process id: `archive-4711`. A run that was killed leaves its
 //! socket behind; such a socket refuses connections and its process is gone. The next run removes it, and so does a
@@ -23,13 +23,13 @@ use rustix::process::{Pid, getuid, test_kill_process};
 
 use super::socket;
 
-/// The owner that the system shows for files of users without a number in this user namespace.
+/// The owner shown by the system for files of users without a number in this user namespace.
 const NO_NUMBER: u32 = 65_534;
 
 /// A socket's path may not be longer than about 100 bytes; this much of a flow's name fits beside the folder's path.
 const NAME_BYTES: usize = 40;
 
-/// The folders a control socket may lie in, the preferred first.
+/// The folders in which a control socket may lie, the preferred one first.
 pub(crate) fn folders() -> Vec<PathBuf> {
     let shared = PathBuf::from(format!("/tmp/millstream-{}", getuid().as_raw()));
     match env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute()) {
@@ -38,10 +38,10 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     }
 }
 
-/// Makes the first folder that can be had, or says why none can.
+/// Makes the first folder for which that is possible.
 ///
 /// # Errors
-/// Those of the last folder tried.
+/// The errors of the last folder that was tried.
 pub(crate) fn make_folder() -> io::Result<PathBuf> {
     let mut refused = None;
     for folder in folders() {
@@ -53,8 +53,7 @@ pub(crate) fn make_folder() -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// Makes the folder if it is not there, and checks that it is the user's own, in a place where no other user can
-/// replace it.
+/// Makes the folder if it does not exist, and checks that it belongs to the user and that no other user can replace it.
 fn private(folder: &Path) -> io::Result<()> {
     let refuse = |what: String| {
         let help = "remove it, or choose a path with --control";
@@ -100,7 +99,7 @@ fn private(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folders that are there and are the user's own.
+/// The folders that exist and belong to the user.
 pub(crate) fn own_folders() -> Vec<PathBuf> {
     folders().into_iter().filter(|folder| folder.exists() && private(folder).is_ok()).collect()
 }
@@ -147,7 +146,7 @@ impl Run {
         self.name.rsplit_once('-').map_or(&self.name, |(flow, _)| flow)
     }
 
-    /// Whether no process has its number.
+    /// Whether no process has the run's number.
     fn is_gone(&self) -> bool {
         self.pid().is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
     }
@@ -159,7 +158,7 @@ impl Run {
             // The queue of waiting connections is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
-                // A run between making its socket and listening refuses too, but its process is there.
+                // A run that has made its socket but does not listen yet refuses, too, but its process exists.
                 if error.kind() == io::ErrorKind::ConnectionRefused && self.is_gone() {
                     socket::remove_dead(&self.path);
                 }
@@ -169,8 +168,8 @@ impl Run {
     }
 }
 
-/// Connects without waiting: a stopped run accepts no connections, and once its backlog is full a further one would wait
-/// without end.
+/// Connects without waiting: a stopped run accepts no connections, and once its backlog is full, a further connection
+/// would wait without end.
 ///
 /// # Errors
 /// No run listens, or ([`WouldBlock`](io::ErrorKind::WouldBlock)) the run that listens has a full backlog.
@@ -206,7 +205,7 @@ fn sockets_in(folder: &Path) -> impl Iterator<Item = Run> + use<> {
         .map(|entry| Run { name: entry.file_name().to_string_lossy().into_owned(), path: entry.path() })
 }
 
-/// Why a RUN means no run, or several.
+/// The reason why a RUN does not identify one run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoRun {
     /// Nothing runs at all.
@@ -233,11 +232,11 @@ pub(crate) enum NoRun {
     },
 }
 
-/// The run that is meant: by the path of its socket (anything with a `/`), its name, its process id, or its flow's
-/// name if that runs once.
+/// The run identified by the path of its socket (anything with a `/`), its name, its process id, or the name of its
+/// flow if there is only one run of it.
 ///
 /// # Errors
-/// [`NoRun`], which names the runs there are.
+/// [`NoRun`], which names the existing runs.
 pub(crate) fn find(asked: &Path) -> Result<Run, NoRun> {
     let text = asked.to_string_lossy();
     if text.contains('/') {
@@ -322,7 +321,7 @@ mod tests {
         let folder = base.path().join("millstream");
         private(&folder).unwrap();
         let own = std::process::id();
-        // No process can have this id: it is above what the kernel gives out.
+        // No process can have this id, which is above the kernel's maximum.
         drop(UnixListener::bind(folder.join("gone-2147483647")).unwrap());
         drop(UnixListener::bind(folder.join(format!("starting-{own}"))).unwrap());
         let _live = UnixListener::bind(folder.join(format!("live-{own}"))).unwrap();

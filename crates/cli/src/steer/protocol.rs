@@ -1,4 +1,4 @@
-//! Requests and answers, and how a line of either is read without trusting its length.
+//! Requests and answers, and a reader for their lines that does not trust a line's length.
 
 use std::io::{self, BufRead, Read};
 
@@ -23,37 +23,37 @@ pub(crate) const REQUESTS: [&str; 8] = ["status", "watch", "explain", "fibers", 
 pub(crate) enum Request {
     /// A snapshot of the flow.
     Status,
-    /// A snapshot, with the facts that the flow does not know.
+    /// A snapshot, and the facts that the flow does not know.
     Watch {
-        /// The most keys of each resource.
+        /// The maximum number of keys for each resource.
         keys: usize,
     },
-    /// Where a unit is and what it waits for, or who holds a resource.
+    /// The place of a unit and the cause of its wait, or the holders of a resource.
     Explain {
         /// The number of a unit, a resource, or a key.
         what: String,
     },
-    /// The fibers, by the calls in which they wait.
+    /// The fibers, grouped by the calls in which they wait.
     Fibers {
-        /// With the backtraces of those that wait.
+        /// Whether to include the backtraces of waiting fibers.
         #[serde(default, skip_serializing_if = "is_false")]
         backtraces: bool,
     },
-    /// A change of all these settings or of none.
+    /// A change of these settings, all or none.
     Set {
         /// Each `key=value`.
         settings: Vec<String>,
     },
-    /// The units of all dead letters, run again.
+    /// Runs the units of all dead letters again.
     Retry,
-    /// The end of admission: the units in flight are finished.
+    /// Ends admission; the units in flight are finished.
     Drain,
-    /// A part of a trace of the newest units. The first question lets the run keep them from then on.
+    /// A part of a trace of the newest units. A run begins to keep these units at the first request.
     Trace {
-        /// The number of the trace that this is a further part of.
+        /// The number of the trace, for a further part of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u64>,
-        /// The place of its first byte.
+        /// The offset of the part's first byte.
         #[serde(default)]
         from: u64,
     },
@@ -64,9 +64,9 @@ pub(crate) enum Request {
 pub(crate) struct TracePart {
     /// The number of the trace.
     pub number: u64,
-    /// All of its bytes.
+    /// The total number of the trace's bytes.
     pub total: u64,
-    /// Those of this part, in base64.
+    /// The bytes of this part, in base64.
     pub bytes: String,
 }
 
@@ -78,10 +78,10 @@ pub(crate) struct Answer {
     /// To `status` and `watch`: the flow as it is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Box<Snapshot>>,
-    /// To `watch`: the facts beside it.
+    /// To `watch`: the facts in addition to the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Box<Facts>>,
-    /// To `explain`: what was asked for.
+    /// To `explain`: the explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Box<Explained>>,
     /// To `fibers`: all of them.
@@ -90,7 +90,7 @@ pub(crate) struct Answer {
     /// To `trace`: a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TracePart>,
-    /// To `set`, `retry` and `drain`: each setting as it is now and as it was, or what was done.
+    /// To `set`, `retry` and `drain`: the new and the old value of each setting, or a description of the action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// The run does not know the request.
@@ -99,7 +99,7 @@ pub(crate) struct Answer {
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// After a setting that is unknown: what can be set, as it is now.
+    /// After an unknown setting: the existing settings, with their current values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settable: Vec<String>,
 }
@@ -116,7 +116,7 @@ impl Answer {
     }
 }
 
-/// The name of a request that this version does not know, and that is well formed.
+/// The name of a well-formed request that this version does not know.
 pub(crate) fn unknown_request(line: &[u8]) -> Option<String> {
     /// A request of which only the name counts.
     #[derive(Deserialize)]
@@ -130,7 +130,8 @@ pub(crate) fn unknown_request(line: &[u8]) -> Option<String> {
 /// Reads one line of at most `most` bytes as JSON; `None` at the end of the stream.
 ///
 /// # Errors
-/// Those of the stream; `UnexpectedEof` for half a line, `InvalidData` for one that is too long or is not what was expected.
+/// The errors of the stream; `UnexpectedEof` for half a line, `InvalidData` for a line that is too long or is not the
+/// expected JSON.
 pub(crate) fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u64) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     if stream.take(most).read_until(b'\n', &mut line)? == 0 {
@@ -146,7 +147,7 @@ pub(crate) fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u6
 /// A line's JSON.
 ///
 /// # Errors
-/// `InvalidData` for what was not expected.
+/// `InvalidData` if the line is not the expected JSON.
 pub(crate) fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
     serde_json::from_slice(line).map_err(|error| wrong(format!("not understood: {error}")))
 }
@@ -158,7 +159,7 @@ fn wrong(message: String) -> io::Error {
 /// A line of JSON.
 ///
 /// # Panics
-/// The value has a map whose keys are no strings.
+/// The value contains a map whose keys are not strings.
 pub(crate) fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("requests and answers have only string keys and plain values");
     line.push(b'\n');

@@ -26,25 +26,26 @@ use super::socket::{Socket, SocketFile};
 use super::window::Windows;
 use crate::explain;
 
-/// Connections served at once.
+/// The maximum number of connections served at once.
 const CONNECTIONS: usize = 64;
-/// Connections accepted before those that are there have a turn again.
+/// The number of connections accepted before the existing ones have a turn again.
 const ACCEPTED_AT_ONCE: usize = 32;
-/// How long to wait when no connection can be accepted (too many open files).
+/// The pause if no connection can be accepted (too many open files).
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the backtraces of fibers are waited for.
+/// The maximum time to wait for the backtraces of fibers.
 const BACKTRACE_PATIENCE: Duration = Duration::from_millis(500);
-/// The most keys of a resource that a client may ask for.
+/// The maximum number of keys of a resource that a client may request.
 const MAX_KEYS: usize = 100;
-/// A snapshot takes the scheduler's lock: so old may one be that is sent again, however many ask for it.
+/// The age up to which a snapshot is sent again: making one takes the scheduler's lock, and the number of requests must
+/// not matter.
 const FRESH: Duration = Duration::from_millis(10);
 
 /// Serves one flow's control socket until it is dropped, which removes the socket.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Dropped first: no newcomer finds the run from then on.
+    /// Dropped first, so that no newcomer finds the run from then on.
     socket: Option<Socket>,
-    /// The other end is polled beside the socket: dropping this end wakes the thread.
+    /// The thread polls the other end together with the socket, so dropping this end wakes the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
@@ -66,7 +67,7 @@ impl Server {
     /// The path of its socket.
     ///
     /// # Panics
-    /// Never: the socket is there as long as the server.
+    /// Never: the socket exists for as long as the server.
     pub(crate) fn path(&self) -> &Path {
         self.socket().path()
     }
@@ -91,7 +92,7 @@ impl Drop for Server {
     }
 }
 
-/// Serves until `woken` is closed from the other side, and then answers what has been asked.
+/// Serves until `woken` is closed from the other side, and then answers the requests that have arrived.
 fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
     let mut connections: Vec<Client> = Vec::new();
     let mut accepts_from = Instant::now();
@@ -128,13 +129,13 @@ fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
         ends.extend(
             connections.iter().map(|client| PollFd::new(client.connection.stream(), client.connection.waits_for())),
         );
-        // Whatever it says, everything is tried without waiting.
+        // Whatever `poll` returns, everything is then tried without waiting.
         let _ = poll(&mut ends, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         is_over = !ends[0].revents().is_empty();
     }
 }
 
-/// Takes connections that wait to be accepted; whether the system can give them.
+/// Accepts waiting connections; returns whether the system can still accept them.
 fn accept(listener: &UnixListener, connections: &mut Vec<Client>, now: Instant) -> bool {
     for _ in 0..ACCEPTED_AT_ONCE {
         let stream = match listener.accept() {
@@ -180,7 +181,7 @@ struct Client {
 struct Desk {
     control: Control,
     behind: Behind,
-    /// The last answer to `status`, and when it was given.
+    /// The last answer to `status`, and the moment at which it was given.
     status: Option<(Instant, Arc<[u8]>)>,
     windows: Windows,
 }
@@ -227,7 +228,7 @@ impl Desk {
                 Reply { line, is_to_request: true }
             }
             Err(error) => match protocol::unknown_request(line) {
-                // Such a line is a request all the same, and others may follow.
+                // Such a line is a request nevertheless, and others may follow.
                 Some(name) => {
                     let (version, known) = (env!("CARGO_PKG_VERSION"), REQUESTS.join(", "));
                     let error = format!("a run of millstream {version} knows no request `{name}`; it knows {known}");
@@ -330,7 +331,7 @@ pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
             let _ = client.shutdown(std::net::Shutdown::Write);
         }
         let turn = connection.turn(Instant::now(), &mut |line| desk.answer(line, peer));
-        // What is there is read; more comes with the next turn.
+        // The available bytes are read; more comes with the next turn.
         let _ = client.read_to_end(&mut answers);
         if turn == Turn::Over {
             return answers;

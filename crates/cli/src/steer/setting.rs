@@ -1,4 +1,4 @@
-//! `inflight=64`, `resource.disk=2`: what can be changed in a running flow, read and applied.
+//! The settings of a running flow, such as `inflight=64` and `resource.disk=2`: parses and applies changes of them.
 //!
 //! | setting | changes |
 //! | --- | --- |
@@ -9,8 +9,8 @@
 //! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
 //! | `stage.NAME.workers=N`, `=N..M` | a stage's ceiling of workers, or its floor and ceiling |
 //!
-//! Several settings are one change: all are read and checked against the running flow before the first is applied,
-//! and if the engine refuses one all the same, those before it are taken back.
+//! Several settings form one change: all are read and checked against the running flow before the first is applied. If
+//! the engine still refuses one of them, the earlier ones are undone.
 
 use std::fmt;
 
@@ -20,36 +20,36 @@ use millstream_flow::{Control, Rate, ResourceSnapshot, SetError, Snapshot, Stage
 
 use crate::file::model::MAX_WORKERS;
 
-/// Why a change was refused. Nothing has changed.
+/// The reason why a change was refused. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SettingError {
-    /// There is nothing of that name in this flow.
+    /// The flow has no setting of that name.
     #[error("`{key}` cannot be set in this flow")]
     Unknown {
         /// The requested key.
         key: String,
     },
-    /// The value does not fit what is to be set.
+    /// The value does not suit the setting.
     #[error("`{key}={value}`: {message}")]
     Value {
         /// The requested key.
         key: String,
-        /// The value that does not fit.
+        /// The unsuitable value.
         value: String,
-        /// Why not, and what would.
+        /// The reason, and a description of suitable values.
         message: String,
     },
     /// The engine refused.
     #[error("`{setting}`: {message}")]
     Refused {
-        /// The setting, as it was understood.
+        /// The setting, in its normal form.
         setting: String,
         /// The message of the engine.
         message: String,
     },
 }
 
-/// One change, with the names it uses known to exist.
+/// One change, whose names are known to exist.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Setting {
     /// The cap on units in flight.
@@ -62,7 +62,7 @@ pub(crate) enum Setting {
     Capacity {
         /// The resource's name.
         resource: String,
-        /// Tokens; of each key where keyed.
+        /// The number of tokens; of each key if the resource is keyed.
         tokens: u64,
     },
     /// The rate of a resource.
@@ -71,10 +71,10 @@ pub(crate) enum Setting {
         resource: String,
         /// Tokens a second.
         per_second: f64,
-        /// The most at once after a quiet time.
+        /// The maximum number of grants at once after a quiet time.
         burst: u64,
     },
-    /// Floor and ceiling of a stage's workers.
+    /// The minimum and maximum number of a stage's workers.
     Workers {
         /// The stage's name.
         stage: String,
@@ -89,7 +89,7 @@ impl Setting {
     /// Reads `key` and `value` for a flow that looks like `now`.
     ///
     /// # Errors
-    /// [`SettingError`], which says what is wrong with which of them.
+    /// [`SettingError`], which says what is wrong with the key or the value.
     pub(crate) fn parse(key: &str, value: &str, now: &Snapshot) -> Result<Self, SettingError> {
         let wrong = |message: String| SettingError::Value { key: key.to_owned(), value: value.to_owned(), message };
         let unknown = || SettingError::Unknown { key: key.to_owned() };
@@ -159,7 +159,7 @@ impl Setting {
             Some((min, max)) => {
                 (if min == "0" { 0 } else { bound(min)? }, bound(max.strip_prefix('=').unwrap_or(max))?)
             }
-            // A lower ceiling takes the floor down with it.
+            // A maximum below the minimum lowers the minimum, too.
             None => bound(value).map(|max| (stage.workers_min.min(max), max))?,
         };
         if min > max {
@@ -177,7 +177,7 @@ impl Setting {
         Ok(Self::Workers { stage: stage.name.clone(), min, max })
     }
 
-    /// The setting that brings back what this one is about to change.
+    /// The setting that undoes the change which this one is about to make.
     fn undo(&self, now: &Snapshot) -> Self {
         let resource = |name: &str| now.resources.iter().find(|resource| resource.name == name);
         match self {
@@ -235,7 +235,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Applies settings, each `key=value`, all or none, and says what each was and is now.
+/// Applies settings, each `key=value`, all or none; returns the old and the new value of each.
 ///
 /// # Errors
 /// The first [`SettingError`]; then nothing has changed.
@@ -258,7 +258,7 @@ pub(crate) fn apply_all(settings: &[String], control: &Control) -> Result<Vec<St
     for setting in &settings {
         if let Err(error) = setting.apply(control) {
             for before in undo.iter().rev() {
-                // What the flow ran with a moment ago is a valid setting.
+                // The values with which the flow ran a moment ago are valid settings.
                 let _ = before.apply(control);
             }
             return Err(SettingError::Refused { setting: setting.to_string(), message: error.to_string() });
@@ -270,7 +270,8 @@ pub(crate) fn apply_all(settings: &[String], control: &Control) -> Result<Vec<St
     Ok(changes)
 }
 
-/// The flow as stages will find it: with the workers that are set together with theirs.
+/// The flow in the state for which stages' settings are checked: with the number of workers that is set by the same
+/// change.
 fn with_workers(now: &Snapshot, settings: &[String]) -> Snapshot {
     let mut then = now.clone();
     let values =

@@ -1,8 +1,9 @@
-//! The control socket as a file: made so that only its owner may connect, and removed by the run that made it.
+//! The control socket as a file: only its owner may connect, and the run that made it removes it.
 //!
-//! A socket stays where it is when its run is killed, and then refuses connections: the next run at that path replaces it. Between
-//! the look at a socket and its removal another run could put its own there; so every run, and every `status`, holds a lock on the
-//! folder while it makes or removes a socket in it. The kernel lets go of the lock however its holder ends.
+//! When a run is killed, its socket stays, and refuses connections: the next run at that path replaces it. Between the
+//! check of a socket and its removal, another run could put its own socket there. So every run, and every `status`,
+//! holds a lock on the folder while it makes or removes a socket in it. The kernel releases the lock however its holder
+//! ends.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -21,14 +22,14 @@ use rustix::process::geteuid;
 
 use super::place;
 
-/// Connections that may wait to be accepted.
+/// The number of connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
-/// How long a run waits for the lock on a folder, which other runs hold for a few system calls.
+/// The maximum time that a run waits for the lock on a folder, which other runs hold for a few system calls.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The pause between two looks at a lock that another process holds.
+/// The pause between two attempts to take a lock that another process holds.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A socket's file, by its name and by what tells it from another file of that name.
+/// A socket's file, identified by its name, device and file number, so that another file of that name is recognised.
 #[derive(Debug, Clone)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -37,7 +38,7 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Removes the file, unless another has its name by now.
+    /// Removes the file, unless another file has its name by now.
     pub(crate) fn remove(&self) {
         let _lock = Lock::on_folder_of(&self.path);
         self.remove_locked();
@@ -50,12 +51,12 @@ impl SocketFile {
     }
 }
 
-/// A run's own socket, which is removed when this is dropped, unless it is another's by then.
+/// A run's own socket, which is removed when this value is dropped, unless another run's socket has taken its place.
 #[derive(Debug)]
 pub(super) struct Socket(SocketFile);
 
 impl Socket {
-    /// Listens at `path`; a socket whose run is gone is replaced.
+    /// Listens at `path`; replaces a socket whose run is gone.
     ///
     /// # Errors
     /// The path is taken by a live run or by something that is not a socket, or the system refuses.
@@ -134,7 +135,7 @@ fn bound(path: &Path) -> io::Result<OwnedFd> {
     })?;
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-    // The file gets the mode of the socket: at no moment may another user connect.
+    // The file gets its mode from the descriptor, so that no other user can connect at any moment.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     bind(&socket, &address)?;
     Ok(socket)
@@ -143,17 +144,17 @@ fn bound(path: &Path) -> io::Result<OwnedFd> {
 /// A lock on a folder, until it is dropped.
 #[derive(Debug)]
 struct Lock {
-    /// `None` where the lock is not to be had.
+    /// `None` if the lock cannot be taken.
     _folder: Option<File>,
 }
 
 impl Lock {
-    /// Takes the lock, or goes without: a folder may be unreadable, its file system may have no locks, and a lock that another
-    /// user's process holds for long must hold up no run. Two runs that start at one path in the same moment may then take the
-    /// path from each other.
+    /// Takes the lock, or goes on without it: a folder may be unreadable, its file system may have no locks, and a lock
+    /// that another user's process holds for long must not hold up the run. Without the lock, two runs that start at
+    /// one path at the same moment may take the path from each other.
     fn on_folder_of(path: &Path) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Without waiting, should it be a pipe.
+        // The folder is opened without waiting, in case it is a pipe.
         let flags = libc::O_DIRECTORY | libc::O_NONBLOCK;
         let Ok(file) = File::options().read(true).custom_flags(flags).open(folder) else {
             return Self { _folder: None };
@@ -183,7 +184,7 @@ mod tests {
         let path = folder.path().join("socket");
         let (first, _first_listener) = Socket::listen(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        // Taken away by hand, the path is free for another run.
+        // If the socket was removed by hand, the path is free for another run.
         fs::remove_file(&path).unwrap();
         let (second, _second_listener) = Socket::listen(&path).unwrap();
         drop(first);
@@ -198,7 +199,7 @@ mod tests {
         for round in 0..50 {
             let path = folder.path().join(format!("socket-{round}"));
             if round % 2 == 1 {
-                // What a run that was killed has left.
+                // The socket left by a killed run.
                 drop(UnixListener::bind(&path).unwrap());
             }
             let start = Barrier::new(4);

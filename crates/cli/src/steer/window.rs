@@ -1,7 +1,7 @@
 //! The live trace of a run, handed over in parts.
 //!
-//! One trace is held at a time: clients that ask within a moment get the same one, and one that comes back for
-//! a further part of a trace which is no longer held begins again.
+//! One trace is held at a time. Clients that ask at nearly the same time get the same trace. A client that asks for a
+//! further part of a trace that is no longer held must begin again.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use millstream_flow::LiveTrace;
 
 use super::protocol::{Answer, TracePart};
 
-/// The bytes of a part.
+/// The size of a part in bytes.
 const PART_BYTES: usize = 256 << 10;
-/// So old may a trace be that is begun to be handed over once more.
+/// The maximum age of a trace that is handed over from its start again.
 const FRESH: Duration = Duration::from_millis(200);
-/// A trace is given up after this time without a request for a part of it.
+/// A trace is dropped after this time without a request for a part of it.
 const KEPT: Duration = Duration::from_secs(10);
 
 /// See the [module](self).
@@ -49,12 +49,12 @@ impl Windows {
         }
     }
 
-    /// Gives up a trace that has not been asked for in a while.
+    /// Drops a trace that has not been requested for a while.
     pub(super) fn tidy(&mut self, now: Instant) {
         self.held.take_if(|held| now > held.asked + KEPT);
     }
 
-    /// The part that begins with byte `from` of the trace with this number, or of a new one.
+    /// The part that begins at byte `from` of the trace with this number, or of a new trace.
     pub(super) fn part(&mut self, number: Option<u64>, from: u64, now: Instant) -> Answer {
         let Some(live) = &self.live else { return Answer::error("this run keeps no trace") };
         live.begin();

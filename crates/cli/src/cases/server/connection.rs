@@ -15,7 +15,7 @@ use crate::cases::verdict;
 use crate::file::cases::Answer;
 use crate::web_url;
 
-/// The most headers that a request of an op has.
+/// The maximum number of headers in a request of an op.
 const MAX_HEADERS: usize = 256;
 
 impl Server {
