@@ -4,10 +4,10 @@
 //! rates need more room with each value. A flow joins by name: by the number of the unit that was split, or by a text.
 //!
 //! # Why no join hangs
-//! A group by parent does not wait for a partner, but until no other piece of its unit is in the flow. A piece that a
-//! `filter` lets go, that is skipped or that dies is no longer in the flow. So each piece ends the wait in some way, and the
-//! rates of the paths do not matter. Pieces themselves wait for no group: the engine counts neither open groups nor units
-//! that wait for their pieces among the units in flight, and closes groups when nothing else can move.
+//! A group by parent does not wait for a partner; it waits until no other piece of its unit is in the flow. A piece
+//! that a `filter` lets go, that is skipped or that dies is no longer in the flow. So each piece ends the wait in some
+//! way, and the rates of the paths do not matter. Pieces themselves wait for no group: the engine counts neither open
+//! groups nor units that wait for their pieces among the units in flight, and closes groups when nothing else can move.
 //!
 //! # What waits by parent
 //! While a group is open, a piece of its unit is in flight and does not rest: a piece can rest in a group by parent only,
@@ -34,7 +34,7 @@ use super::template::Field;
 pub(crate) struct Count {
     /// The fewest.
     pub least: u64,
-    /// The most; `None`: the data decide.
+    /// The maximum; `None`: the data decide.
     pub most: Option<u64>,
 }
 
@@ -259,7 +259,7 @@ const MAX_DEPTH: usize = 2048;
 /// The steps after which paths are no longer followed, for all joins together.
 const MAX_STEPS: usize = 1 << 20;
 
-/// The most forks of one join that are found. A join that is refused or told of has one.
+/// The maximum number of forks found for one join. A join that is refused or reported has one fork.
 const MAX_FORKS: usize = 8;
 
 /// The stages with the number of pieces that go from one to another.

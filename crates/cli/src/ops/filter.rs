@@ -108,7 +108,7 @@ impl Test {
     }
 }
 
-/// Whether something has this name, be it a link that leads nowhere.
+/// Whether a file of any kind has this name, even a link that leads nowhere.
 fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
     let path = path.render(record)?;
     match path.symlink_metadata() {
@@ -126,7 +126,7 @@ pub(crate) fn is_stale(target: &Template, than: &Template, record: &Record) -> R
     older(&PathTemplate::new(target).render(record)?, &PathTemplate::new(than).render(record)?)
 }
 
-/// Whether there is no `target`, or one that is older than `than`. Without `than` there is nothing newer.
+/// Whether `target` is missing, or is older than `than`. If `than` is missing, no `target` is older.
 fn older(target: &Path, than: &Path) -> Result<bool, Failure> {
     let Some(made) = modified(target)? else { return Ok(true) };
     Ok(modified(than)?.is_some_and(|changed| changed > made))

@@ -27,8 +27,8 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         halt: file.halt.map(|halt| halt.to_string()),
         machine: Machine { load: file.machine.load, memory_free: file.machine.memory_free },
         stages: file.stages.iter().zip(&plan.stages).map(|(spec, stage)| Stage::of(spec, stage, plan)).collect(),
-        // The places of a bounded queue are resources of the engine; here they are the `queue_bound` of their stage,
-        // and `queue of STAGE` in the order of waiting and its pairs.
+        // The places of a bounded queue are resources of the engine; here they appear as the `queue_bound` of their
+        // stage, and as `queue of STAGE` in `order` and `pairs`.
         resources: file.resources.iter().filter_map(|spec| Resource::of(spec, plan)).collect(),
         joins: joins::gatherings(file, plan),
         order: &plan.order,

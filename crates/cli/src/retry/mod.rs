@@ -184,7 +184,7 @@ fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
     }
 }
 
-/// The files of unfinished rounds of this file of letters on which no run works.
+/// The files of this letter file's unfinished rounds, without those on which a run still works.
 fn rounds_left(letters: &Path) -> Vec<PathBuf> {
     let Some(own) = letters.file_name().map(OsStr::as_encoded_bytes) else { return Vec::new() };
     let folder = letters.parent().unwrap_or(Path::new(""));

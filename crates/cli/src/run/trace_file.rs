@@ -112,7 +112,7 @@ fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<
     writable::check_listed(path, Way::Replace, leftovers::note)
 }
 
-/// Creates a file for its owner alone: a command line may have secrets in it, and dead letters are as private.
+/// Creates a file that only its owner can read: like a dead letter, it may contain secrets from the command line.
 fn create(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -102,7 +102,8 @@ impl Paired {
         let mut sorted = self.ratios.clone();
         sorted.sort_by(f64::total_cmp);
         let rounded = quantile::interval(&sorted, 0.5, self.error)?;
-        // Rounding keeps the order of the ratios; a step of one float covers the amount by which it moved each of them.
+        // Rounding keeps the order of the ratios; a step of one float covers the amount by which rounding has moved a
+        // ratio.
         let low = if rounded.low > 0.0 { rounded.low.next_down() } else { rounded.low };
         let interval = Interval { low, high: rounded.high.next_up() };
         let comparison = Comparison::new(sorted.len() as u64, median(&sorted), interval, self.error);

@@ -164,7 +164,7 @@ pub(crate) struct Tests {
 /// Rates from the end of the previous region, and the error of an interval for them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
-    /// The last of the rates.
+    /// The end of the region.
     pub(crate) to: f64,
     /// The logarithm of the error.
     pub(crate) log_eps: f64,

@@ -70,7 +70,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds the runs of a layer that have just proven a direction to their new places.
+    /// Adds, at their new places, those runs of a layer that have just proven a direction.
     fn settle(&mut self, from: usize) {
         let mut layer = std::mem::take(&mut self.layers[from]);
         // Boundaries are thresholds on the number of successes, so runs leave at the two ends.

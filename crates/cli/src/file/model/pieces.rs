@@ -10,7 +10,7 @@ use crate::file::template::Template;
 pub(crate) struct SplitSpec {
     /// The kind of its pieces.
     pub by: SplitBy,
-    /// The largest piece taken.
+    /// The size of the largest piece that is accepted.
     pub max_bytes: usize,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct GatherSpec {
     pub bytes: Option<u64>,
     /// A group is closed this long after its first member.
     pub wait: Option<Duration>,
-    /// The most groups that are open at once.
+    /// The maximum number of groups that are open at once.
     pub max_groups: Option<u64>,
     /// Whether the pieces of a unit go on together even if one of them has failed.
     pub partial: bool,
