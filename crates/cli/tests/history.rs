@@ -23,7 +23,7 @@ fn sound() -> String {
     .concat()
 }
 
-/// The same with the two the other way round.
+/// The same with the two dequeues in the wrong order.
 fn unsound() -> String {
     sound()
         .replace("\"out\":1", "\"out\":3")
@@ -80,7 +80,7 @@ fn a_history_without_answers_is_nothing_to_check() {
     assert_eq!((status, &json["verdict"]), (5, &"nothing to check".into()));
 }
 
-/// A store as porcupine's tests log it: what was never written reads as a text without letters.
+/// A store in the format of porcupine's tests: a key that was never written reads as an empty text.
 const STORE: &str = "\
 {:process 0, :type :invoke, :f :get, :key \"a\", :value nil}
 {:process 1, :type :invoke, :f :append, :key \"a\", :value \"x 1 0 y\"}
@@ -101,7 +101,7 @@ fn logs_of_stores_are_read_as_they_are() {
     let lost = STORE.replace("x 2 0 yx 0 1 y", "x 0 1 y");
     let (status, said) = verdict(&args, &lost);
     assert!(status == 1 && said.contains(r#""b".read() -> "x 0 1 y""#), "{status}: {said}");
-    // Without the initial value, the empty text would have to be written.
+    // Without the initial value, a write of the empty text would be needed.
     let (status, said) = verdict(&["-", "--spec", "key-value"], STORE);
     assert!(status == 1 && said.contains(r#"--spec 'key-value:""'"#), "{status}: {said}");
     let (_, said) = verdict(&["-", "--spec", "key-value"], &lost.replace("\"\"", "nil"));
@@ -173,7 +173,7 @@ fn json_has_the_witness_or_the_counter_example() {
 
 #[test]
 fn what_is_linearizable_is_sequentially_consistent_without_a_search() {
-    // Four processes at once, many times over: more orders than can be tried.
+    // Four concurrent processes, many times over: more orders than can be tried.
     let times = (0..2000).flat_map(|round| (0..4).map(move |process| (round, process)));
     let history = times.map(|(round, process)| {
         let (value, at) = (4 * (round / 2) + u64::from(process), 100 * round + u64::from(process));
@@ -216,7 +216,7 @@ fn nothing_is_written_over_the_history_or_twice() {
 
 #[test]
 fn the_three_conditions_are_told_apart() {
-    // The read is late by time, and fine by each process's own order.
+    // The read is too late in real time, but consistent with each process's own order.
     let late = [line(0, "write", "\"in\":1", 0, 5), line(1, "read", "\"out\":null", 6, 8)].concat();
     let (status, said) = verdict(&["-", "--spec", "register", "--compare"], &late);
     assert_eq!(status, 1);
@@ -230,7 +230,7 @@ fn the_three_conditions_are_told_apart() {
 
 #[test]
 fn a_limit_that_is_reached_ends_with_3() {
-    // Repeated values, and much at once: no procedure but the search takes it, and the search needs memory.
+    // Repeated values and much concurrency: only the search can decide such a history, and it needs memory.
     let enqueues = (0..40).map(|process| line(process, "enqueue", &format!("\"in\":{}", process % 2), 0, 100));
     let dequeues = (40..60).map(|process| line(process, "dequeue", &format!("\"out\":{}", (process / 2) % 2), 0, 1000));
     let hard: String = enqueues.chain(dequeues).collect();

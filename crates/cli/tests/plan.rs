@@ -1,4 +1,4 @@
-//! `millstream plan`: what it prints of a flow that is right.
+//! `millstream plan`: its output for correct flows.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ fn the_ready_flows_are_accepted_and_fit_80_columns() {
     let mut seen = 0;
     for entry in std::fs::read_dir(flows()).unwrap() {
         let path = entry.unwrap().path();
-        // The cases beside it are no flow.
+        // The cases beside it are not a flow.
         if path.to_str().unwrap().ends_with(".test.toml") {
             continue;
         }
@@ -230,7 +230,7 @@ fn resources_that_the_workers_cannot_use_up_are_warned_about() {
         ("", "db = 2", append),
         ("", "db = { rate = \"50/s\", burst = 40 }", exec),
         ("inflight = 40", "db = 40", exec),
-        // More than there can be threads: they are on fibers.
+        // More units than threads are possible, so they run on fibers.
         ("inflight = 5000", "db = 2000", exec),
     ] {
         assert_eq!(warned(flow, resource, stage), None, "{resource} {stage}");

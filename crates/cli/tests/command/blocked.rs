@@ -29,7 +29,7 @@ fn pipe(room: &Room) -> PathBuf {
     path
 }
 
-/// Asks a command to end, twice, as soon as it hears both signals; its exit status.
+/// Asks a command to end, twice, as soon as it handles both signals; returns its exit status.
 fn interrupted_twice(child: &mut Child) -> i32 {
     until("it hears signals", || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -43,8 +43,8 @@ fn interrupted_twice(child: &mut Child) -> i32 {
     code(end_of(child))
 }
 
-/// Nothing is left of a run: no temporary file, no socket, no list. What a run on a busy machine had no time to remove,
-/// the next one does.
+/// Checks that nothing is left of a run: no temporary file, no socket, no list. On a busy machine, a run may have no
+/// time to remove its files; the next run does.
 fn assert_nothing_left(room: &Room) {
     let found = left(room);
     if found.is_empty() {

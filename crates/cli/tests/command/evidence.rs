@@ -165,7 +165,8 @@ fn the_command_is_not_run_once_more_than_needed() {
 
 #[test]
 fn several_jobs_see_what_one_sees() {
-    // Every third run fails, and slowly. Counted as they end, the first dozens would all be successes.
+    // Every third run fails, slowly. If runs counted in the order of their ends, the first dozens would all be
+    // successes.
     let room = room();
     let script = "[ $((MILLSTREAM_RUN % 3)) = 0 ] && { sleep 0.3; exit 1; }; exit 0";
     let answers = ["1", "6"].map(|jobs| {
@@ -293,7 +294,7 @@ fn a_mean_of_times_is_bounded_by_the_time_limit() {
     let slo = |rest: &[&str]| room.run(&[&["slo", "--quiet", "--error", "0.01", "--json", "--mean"], rest].concat());
     let answer = json(&slo(&["--at-most", "5s", "--timeout", "10s", "--", "true"]), 0);
     assert!(answer["mean"].as_f64().unwrap() < 5.0 && answer["successes"].is_null());
-    // A run that fails counts as the longest there can be.
+    // A failed run counts as taking the longest possible time.
     let answer = json(&slo(&["--at-most", "5s", "--range", "0s..10s", "--", "false"]), 1);
     assert_eq!(answer["mean"], 10.0);
 }

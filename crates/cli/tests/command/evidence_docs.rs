@@ -1,8 +1,8 @@
-//! The examples of `docs/evidence.md` run, and print what the page says they print.
+//! The examples of `docs/evidence.md` run, and print the output that the page shows.
 //!
-//! In a block marked `console`, a line that begins with `$ ` is a command, and what follows is what it prints; `…` stands
-//! for anything within a line, and alone on a line for any lines. All run in one folder, from the top of the page to its
-//! end, beside stand-ins for the programs that the page supposes to be there.
+//! In a block marked `console`, a line that begins with `$ ` is a command, and the following lines are its output; `…`
+//! stands for any text within a line or, alone on a line, for any lines. All commands run in one folder, from the top
+//! of the page to its end, with stand-ins for the programs that the page assumes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Room, text};
 
-/// Programs that the page supposes, as scripts.
+/// The programs that the page assumes, as scripts.
 const STAND_INS: [(&str, &str); 3] =
     [("curl", "exit 0"), ("flaky-test", "[ $((MILLSTREAM_RUN % 20)) != 7 ]"), ("query", "exit 0")];
 
@@ -37,7 +37,7 @@ fn examples(page: &str) -> Vec<Example> {
     examples
 }
 
-/// Whether the lines are what the pattern says.
+/// Whether the lines match the pattern.
 fn fits(pattern: &[String], lines: &[&str]) -> bool {
     match (pattern.split_first(), lines.split_first()) {
         (None, None) => true,
@@ -79,7 +79,7 @@ fn the_examples_of_the_page_run_as_printed() {
     );
     let path = format!("{}:{}", room.path("bin").display(), std::env::var("PATH").unwrap());
     for Example { mut command, mut output } in examples {
-        // A machine that has much to do takes longer for one of the thousand runs.
+        // A busy machine takes longer for one of the thousand runs.
         for text in [&mut command].into_iter().chain(&mut output) {
             *text = text.replace("250ms", "30s");
         }

@@ -1,4 +1,4 @@
-//! `millstream slo`: when a run is over, what it says, and what an interrupt makes of it.
+//! `millstream slo`: the end of a run, its message, and the effect of an interrupt.
 
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -38,7 +38,7 @@ fn a_run_with_matched_output_lasts_until_no_process_holds_it() {
 #[test]
 fn what_a_run_says_explains_its_own_failure() {
     let room = room();
-    // The second makes the pipe non-blocking, and the third says more than fits into it.
+    // The second run makes the pipe non-blocking, and the third writes more than fits into it.
     let script = "\
         case $MILLSTREAM_RUN in\n\
         1) echo $((10+1)) >&2;;\n\
@@ -108,7 +108,7 @@ fn two_interrupts_stop_what_runs_and_keep_nothing() {
     until("a run was started", || room.path("starts").exists());
     let start = Instant::now();
     interrupt(&child);
-    // Another one: two of the same that come together are one.
+    // A different signal, since two equal signals that come together count as one.
     signal(number(&child), libc::SIGTERM);
     let answer = json(&child.wait_with_output().unwrap(), 3);
     assert!(start.elapsed() < Duration::from_secs(60));
@@ -123,7 +123,7 @@ fn an_interrupt_while_nothing_comes_on_standard_input_keeps_what_came() {
     let mut child =
         room.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    // The half line at the end is no outcome.
+    // The incomplete line at the end does not count as an outcome.
     input.write_all(b"1\n0\n1\n1").unwrap();
     until("it has taken what came", || {
         let mut left: libc::c_int = -1;

@@ -16,7 +16,7 @@ use crate::syscalls::{Answer, CHANGES, Call, answer};
 
 const FILES: usize = 24;
 
-/// Copies a tree by a write and by a program, and lists it in a file of its own and in one that other runs have written to.
+/// Copies a tree by `write` and by a program, and lists it in a fresh file and in one to which other runs have written.
 const COPY: &str = r#"
     name = "faulty"
     [source]
@@ -49,7 +49,7 @@ const COPY: &str = r#"
 
 const RUN: &[&str] = &["run", "flow.toml", "--report", "report.json"];
 
-/// A room with a tree to copy, and what earlier runs have left.
+/// A room with a tree to copy, and the files of earlier runs.
 fn room() -> Room {
     let room = Room::new(COPY);
     for file in 0..FILES {
@@ -70,7 +70,7 @@ fn line(file: usize) -> String {
     format!("{}/{file} of {} bytes", file % 3, file * file * 100)
 }
 
-/// Whether a call is about what a run makes in its folder.
+/// Whether a call concerns a file that a run makes in its folder.
 fn is_made(call: &Call, room: &Path) -> bool {
     let path = call.path.strip_prefix(room).unwrap_or(&call.path);
     // Pipes and sockets have no name, and are not files of the room.
@@ -118,7 +118,7 @@ fn temporary(room: &Room) -> Vec<String> {
     files(&room.path("")).into_iter().filter(|name| name.contains(".millstream-")).collect()
 }
 
-/// Every file under its own name is whole.
+/// Checks that every file under its final name is complete.
 fn assert_whole(room: &Room) {
     for folder in ["out", "made"] {
         for name in files(&room.path(folder)).iter().filter(|name| !name.contains(".millstream-")) {
@@ -212,7 +212,8 @@ fn whatever_call_fails_what_is_said_and_what_is_left_are_true() {
         if !may_stay {
             assert_eq!(temporary(&room), [""; 0], "{said}");
         }
-        // On a sound file system the next run does what is left to do. It clears up as well, if this run could note its files.
+        // On a sound file system, the next run does the remaining work. It also removes temporary files, if this run
+        // could list them.
         ended(&room.run(RUN), 0);
         assert_whole(&room);
         let outputs = files(&room.path("out")).into_iter().filter(|name| !name.contains(".millstream-")).count();

@@ -13,7 +13,7 @@ use crate::support::{Room, Running, code, ended, until};
 
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
-/// A server whose peers each wait before they answer with the path that they were asked for.
+/// A server that waits before it answers each request with the requested path.
 struct SlowPeers {
     address: SocketAddr,
     _runtime: Runtime,
@@ -41,7 +41,7 @@ impl SlowPeers {
                     let path = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
                     let head =
                         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", path.len());
-                    // The client may have gone.
+                    // The client may have hung up.
                     let _ = stream.write_all(&[head.as_bytes(), path].concat());
                 });
             }
@@ -166,7 +166,7 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     assert_eq!(processes_with(&length), PROGRAMS);
     let dump = ended(&room.run(&["fibers", &control, "--dump"]), 0).0;
     let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
-    // Without line tables, inlined functions are no frames.
+    // Without line tables, inlined functions do not appear as frames.
     assert!(frames.first().is_some_and(|frame| frame.contains("talk") || frame.contains("ops::exec")), "{dump}");
     // Two run the fibers, one watches over them, and eight at a time start programs; a thread that has just started one may
     // not be idle yet when the next program wants one.

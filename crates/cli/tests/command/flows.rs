@@ -1,4 +1,4 @@
-//! The ready flows under `flows/`, run for real: what they promise in their comments.
+//! The ready flows under `flows/`, run on real files: they keep the promises in their comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ const UNARCHIVE: &str = include_str!("../../../../flows/unarchive.toml");
 const LINES: &str = include_str!("../../../../flows/lines.toml");
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
-/// A room with a flow and a folder `in` of files of all sorts; two of them are equal.
+/// A room with a flow and a folder `in` of various files, two of which are equal.
 fn room_with_files(flow: &str) -> Room {
     let room = Room::new(flow);
     let strange = OsStr::from_bytes(b"in/not \xFF text\n.bin");
@@ -54,7 +54,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A path as JSON, its bytes that are no text as lone surrogates.
+/// A path as JSON, with bytes that are not UTF-8 as lone surrogates.
 fn json_string(path: &Path) -> String {
     let chunks = path.as_os_str().as_bytes().utf8_chunks();
     let inner: String = chunks
@@ -67,7 +67,7 @@ fn json_string(path: &Path) -> String {
     format!("\"{inner}\"")
 }
 
-/// The lines of an archive's manifest, in the order of their text, for the order in which units arrive is not fixed.
+/// The lines of an archive's manifest, sorted, since the order in which units arrive is not fixed.
 fn manifest(room: &Room, archive: &str) -> Vec<String> {
     let mut lines: Vec<String> = room.read(&format!("{archive}/manifest.jsonl")).lines().map(str::to_owned).collect();
     lines.sort();
@@ -326,7 +326,7 @@ fn an_archive_is_restored_with_names_contents_and_permissions() {
         let mode = |folder: &str| fs::metadata(room.path(folder).join(path)).unwrap().mode();
         assert_eq!(mode("in"), mode("back"), "{}", path.display());
     }
-    // What is there is kept, what is missing comes back, and a damaged object gives no file.
+    // Existing files are kept, missing files are restored, and a damaged object produces no file.
     fs::remove_file(room.path("back/empty")).unwrap();
     room.write("back/large", "mine");
     ended(&room.run(&["run", "-q", "unarchive.toml", "out", "-p", "out=back"]), 0);

@@ -19,7 +19,7 @@ exec = ["sh", "-c", "echo half; sleep 7777 & echo $! > inner; setsid sleep 7778 
 stdout = { file = "out/{name}" }
 "#;
 
-/// Another flow, whose run is the next.
+/// Another flow, which runs next.
 const NEXT: &str = r#"
 name = "next"
 [source]
@@ -46,7 +46,7 @@ fn the_programs_of_a_killed_run_die_and_the_next_run_clears_up() {
     assert!(entries(&out).iter().all(|name| name.starts_with(".millstream-")), "{:?}", entries(&out));
     assert_eq!(entries(&out).len(), 1);
 
-    // A run beside it leaves its files alone.
+    // A run at the same time leaves its files alone.
     ended(&room.run(&["run", "next.toml", "unit", "--quiet"]), 0);
     assert_eq!(entries(&out).len(), 1);
     assert!(socket.exists() && outer.runs() && inner.runs());
@@ -113,7 +113,7 @@ fn the_programs_of_killed_instruments_die_too() {
     }
 }
 
-/// Whether a process has `folder` in its environment, as what the run there has started would.
+/// Whether a process has `folder` in its environment, as processes started by the run there would.
 fn supervisors_of(folder: &Path) -> bool {
     let text = folder.to_str().unwrap().trim_end_matches('/').to_owned();
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {

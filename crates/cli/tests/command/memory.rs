@@ -1,4 +1,4 @@
-//! `memory`: what a run takes at its peak stays near its byte budget, whatever its units are made of.
+//! `memory`: the peak of a run's memory stays near its byte budget, whatever its units consist of.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 /// The program, its threads' stacks and buffers, the line that the source reads meanwhile, and what an allocator keeps.
 const BESIDE: u64 = 64 * MIB;
 
-/// The peak of a run whose lines are all `line`, so often, each held up by a program.
+/// The peak of a run whose input is `line`, repeated `times` times; a program holds up each line.
 fn peak_with_lines(stages: &str, line: &[u8], times: usize) -> u64 {
     let room = Room::new(&format!(
         "memory = \"16MiB\"\ninflight = 100\n[source]\nlines = \"-\"\n{stages}\n\

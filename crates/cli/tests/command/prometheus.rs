@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::http::{address, get};
 use crate::support::{Room, Running, ended, text, until};
 
-/// A flow of which units wait, run, are retried and fail, for as long as a test looks.
+/// A flow whose units wait, run, are retried and fail for as long as a test watches.
 const FLOW: &str = r#"
 name = "watched"
 inflight = 32
@@ -44,7 +44,7 @@ fn watched(room: &Room) -> (Running, SocketAddr) {
     (running, server)
 }
 
-/// Whether these programs are here.
+/// Whether these programs are installed.
 fn are_here(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| {
         let version = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -69,7 +69,7 @@ impl Prometheus {
              static_configs:\n      - targets: ['{scrapes}']\n"
         );
         room.write("prometheus.yml", config);
-        // Free now, and hardly taken until Prometheus listens there.
+        // The port is free now, and is unlikely to be taken until Prometheus listens there.
         let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new("prometheus");
         command
@@ -82,7 +82,7 @@ impl Prometheus {
         Self { child: command.spawn().expect("it is here"), url: format!("http://{own}") }
     }
 
-    /// The series that a query comes to now, one a line.
+    /// The current result of a query, one series per line.
     fn query(&self, expression: &str) -> Output {
         let mut command = Command::new("promtool");
         command.args(["query", "instant", &self.url, expression]).env("NO_PROXY", "127.0.0.1");

@@ -1,4 +1,4 @@
-//! Dead letters that a run runs again while it goes on: from the page, from the control socket and from `top`.
+//! Dead letters that a live run runs again: requested from the page, the control socket and `top`.
 
 use std::io::Write;
 use std::process::{ChildStdin, Stdio};
@@ -70,7 +70,7 @@ fn letters(room: &Room) -> Vec<String> {
     lines
 }
 
-/// Files of letters beside the one of the run.
+/// The files of letters other than the one of the run.
 fn others(room: &Room) -> Vec<String> {
     let names = std::fs::read_dir(room.path("")).unwrap().map(|entry| entry.unwrap().file_name());
     names

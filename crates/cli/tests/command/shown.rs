@@ -22,7 +22,7 @@ fn hidden(text: &str) -> Option<char> {
     })
 }
 
-/// The output shows `HOSTILE`, and obeys nothing in it.
+/// Checks that the output shows `HOSTILE` and contains no effective control character of it.
 fn assert_shown(what: &str, output: &Output) {
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(hidden(&said), None, "{what}: {said:?}");
@@ -169,7 +169,7 @@ needs = { slot = 1 }
             assert_eq!(hidden(&content), None, "{file}: {content:?}");
         }
     }
-    // Shown, and still what they are.
+    // The names are shown escaped, and still refer to the same files.
     let letter = &room.json_lines("letters.jsonl")[0];
     assert_eq!(letter["path"], format!("tree/{HOSTILE}"));
     assert_eq!(letter["stage"], name);
@@ -228,7 +228,7 @@ fn a_hostile_socket_cannot_steer_the_terminal() {
         (&["status", "./socket"], status.to_string(), 0),
         (&["status", "./socket", "--json"], status.to_string(), 0),
         (&["status", "./socket"], json!({ "ok": HOSTILE }).to_string(), 2),
-        // A variant that is unknown is quoted as it came.
+        // An unknown variant is quoted as it came.
         (&["status", "./socket"], strange.to_string(), 2),
     ];
     let answers: Vec<_> = asked.iter().map(|(_, answer, _)| answer.clone()).chain([no_answer]).collect();

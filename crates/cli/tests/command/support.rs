@@ -44,7 +44,7 @@ impl Room {
         serde_json::from_str(&self.read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Gives the one list that lacks units, `NAME.RUN.DEAD.partial`, the name that it does not have.
+    /// Renames the only list that lacks units, `NAME.RUN.DEAD.partial`, to its final name.
     pub(crate) fn take_partial(&self, name: &str) {
         assert!(!self.path(name).exists(), "a list with gaps has no such name");
         let entries = fs::read_dir(self.folder.path()).expect("a folder").flatten().map(|entry| entry.file_name());
@@ -68,7 +68,7 @@ impl Room {
         command
     }
 
-    /// Lets a program find this room, and nothing of what the tests were started with.
+    /// Gives a program the environment of this room, and nothing of the environment of the tests.
     pub(crate) fn at_home(&self, command: &mut Command) {
         command
             .current_dir(self.folder.path())
@@ -146,7 +146,7 @@ pub(crate) fn end_of(child: &mut Child) -> ExitStatus {
 pub(crate) struct Process(pub(crate) String);
 
 impl Process {
-    /// Whether it has not ended; a zombie has.
+    /// Whether the process has not ended; a zombie counts as ended.
     pub(crate) fn runs(&self) -> bool {
         fs::read_to_string(format!("/proc/{}/stat", self.0)).is_ok_and(|stat| !stat.contains(") Z"))
     }
@@ -215,7 +215,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !so() {
@@ -228,7 +228,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The exit status, which is no signal.
+/// The exit status; the process must not have ended by a signal.
 pub(crate) fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| panic!("ended by signal {:?}", status.signal()))
 }
@@ -241,12 +241,12 @@ pub(crate) fn ended(output: &Output, expected: i32) -> (String, String) {
     (out, err)
 }
 
-/// Waits for the end of a run with this exit status; the most memory it has had resident.
+/// Waits for the end of a run with this exit status; returns its maximum resident memory.
 pub(crate) fn peak_bytes(mut child: Child, expected: i32) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     until("the run ends", || {
-        // The figure only rises, so that it can be asked for whenever the process is still there.
+        // The figure never falls, so it can be read at any moment before the process is gone.
         let found = fs::read_to_string(&status).unwrap_or_default();
         let line = found.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());

@@ -47,7 +47,7 @@ pub(crate) struct Call {
     pub(crate) path: PathBuf,
     /// The file is to be made or written to.
     pub(crate) writes: bool,
-    /// Of a write: its bytes.
+    /// For a write: its bytes.
     pub(crate) length: usize,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn answer(
     Some((child, serving))
 }
 
-/// Tries what answers take: the command's memory and its open files, which containers may keep closed.
+/// Tries the accesses that answers need: to the command's memory and its open files, which containers may deny.
 fn reach(command: Pid) -> io::Result<()> {
     File::open(format!("/proc/{command}/mem"))?;
     let process = pidfd_open(command, PidfdFlags::empty())?;
@@ -169,7 +169,7 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
             answered => answered.expect("a listener can be polled"),
         };
         if !events[0].revents().contains(PollFlags::IN) {
-            // All that could call have ended.
+            // All processes that could call have ended.
             return;
         }
         // SAFETY: zeros are what the kernel wants to find.
@@ -193,7 +193,7 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
                 Err(error) => reply.error = -error.raw_os_error().expect("the kernel's error"),
             },
         }
-        // SAFETY: the kernel reads an answer. One that comes too late is for a caller that was killed.
+        // SAFETY: the kernel reads an answer. An answer that comes too late is for a caller that was killed.
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const reply) };
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn leave_the_terminal_of_the_tests(command: &mut Command) {
     }
 }
 
-/// Both ends of a new terminal: the one that a screen has, and the one that programs have.
+/// Both ends of a new terminal: the end for a screen, and the end for programs.
 pub(crate) fn terminal() -> (File, OwnedFd) {
     // The programs that other tests start must not have them, or the screen's end would wait for those to end.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
@@ -65,7 +65,7 @@ struct Screen {
     rows: Vec<Vec<char>>,
     row: usize,
     column: usize,
-    /// A colour or a weight is in force.
+    /// Whether a colour or a weight is in force.
     painted: bool,
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn traced() -> Room {
 }
 
 fn json(room: &Room, args: &[&str]) -> Value {
-    // On a loaded machine the replay misses the run; what is tested here does not depend on it.
+    // On a loaded machine, the replay may miss the run; this test does not depend on that.
     let output = room.run(&[&["whatif", "run.trace", "--anyway", "--json"][..], args].concat());
     assert!(matches!(code(output.status), 0 | 1), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -103,9 +103,9 @@ fn a_prediction_is_checked_by_the_run_with_that_setting() {
     let (predicted, measured) = (&found["changed"]["answer"], &found["checked"]);
     assert_eq!(measured["retired"], 24, "{found}");
     let ratio = predicted["wall_s"].as_f64().unwrap() / measured["wall_s"].as_f64().unwrap();
-    // A loaded machine adds to what is measured.
+    // A loaded machine increases the measured times.
     assert!(ratio < 1.3, "{found}");
-    // The letters of the run that was traced stay as they are, and so does all else.
+    // The dead letters of the traced run stay unchanged, and so do all other files.
     assert!(!room.path("naps.dead-letters.jsonl").exists());
 }
 
@@ -121,7 +121,7 @@ fn a_prediction_is_judged_by_runs_with_the_setting_and_without_in_turns() {
     assert_eq!((&judged["pairs"], &judged["faster"]), (&2.into(), &Value::Null), "two pairs decide nothing: {found}");
     let number = |name: &str| judged[name].as_f64().unwrap();
     assert!(number("ratio") < 1.0 && number("predicted") < 0.6, "{found}");
-    // So few pairs may leave a side open.
+    // With so few pairs, one end of the interval may be open.
     assert!(judged["low"].as_f64().is_none_or(|low| low <= number("ratio")), "{found}");
 }
 
@@ -256,7 +256,7 @@ fn a_run_that_goes_on_is_asked_like_a_trace() {
         assert!(page.contains(line), "{page}");
     }
 
-    // A window is of one setting: it begins again with the next one.
+    // A window belongs to one setting, and begins again with the next one.
     ended(&room.run(&["set", "busy", "resource.disk=2"]), 0);
     let (changed, _) = ask(&["resource.disk=1"]);
     assert!(changed["window"]["units"].as_u64() < Some(4000), "{changed}");
@@ -288,7 +288,7 @@ pub(crate) const HOSTS: &str = r#"
     needs = { slots = 1, "host:{line}" = 1 }
 "#;
 
-/// A run of [`HOSTS`] whose line is as long as it will be.
+/// A run of [`HOSTS`] whose line has reached its full length.
 pub(crate) fn behind_a_slow_host(args: &[&str]) -> (Room, Running) {
     let room = Room::new(HOSTS);
     let hosts = ["slow", "a", "b", "c", "d", "e"];
@@ -376,7 +376,7 @@ fn an_answer_about_units_that_never_left_is_withheld() {
         needs = { "host:{line}" = 1 }
     "#;
     let room = Room::new(flow);
-    // Each other unit is of a host of its own.
+    // Every other unit has a host of its own.
     let host = |nth: u32| if nth < 200 || nth.is_multiple_of(2) { format!("{nth}\n") } else { "slow\n".to_owned() };
     room.write("in", (0..4000).map(host).collect::<String>());
     // With a page, the window begins with the run.
