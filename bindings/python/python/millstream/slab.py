@@ -1,8 +1,8 @@
 """Share objects of one size between processes, as numpy arrays without a copy, and keep them through `kill -9`.
 
 A slab is a file, best kept in memory (`/dev/shm/...`), that many processes have open. An object is private while it is
-written to, and published when it is ready; a kill at any instruction leaves it published, with its contents, or free, or
-an orphan that the survivors find.
+written to, and is published when it is ready. A kill at any instruction leaves the object free, published with its
+contents, or an orphan that the survivors find.
 
 - `Slab.create`, `Slab.open`, `Slab.open_or_create`, `Slab.memory`: a slab
 - `Slab.allocate`: a new private object, which memoryview() and numpy.frombuffer() show without a copy

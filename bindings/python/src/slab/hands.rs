@@ -20,17 +20,17 @@ use super::error::{SlabError, refused};
 /// which no Python code runs and the GIL is held: so no thread waits for it, and no fork copies it locked.
 pub(super) struct Hands {
     held: Mutex<Option<Held>>,
-    /// The number of views of its objects.
+    /// The number of views of the objects.
     views: AtomicUsize,
-    /// The process that it belongs to.
+    /// The process to which the objects belong.
     pid: u32,
 }
 
 /// Private objects by their numbers, and their cache, which they borrow.
 struct Held {
     objects: HashMap<u64, RawPrivate<'static>>,
-    /// The number of the next object. No number is used twice, unlike an address: an object that was published may come
-    /// back, and is another one then.
+    /// The number of the next object. Unlike an address, no number is used twice: an object that was published may be
+    /// claimed again, and then counts as another one.
     next: u64,
     /// From a box; freed after the objects.
     cache: NonNull<RawCache>,

@@ -14,9 +14,10 @@ use super::hands::{Hands, Object};
 /// An object that only this process reaches, until it is published. `memoryview(private)` and `numpy.frombuffer(private,
 /// dtype)` show its bytes and change them, without a copy.
 ///
-/// While there are views of it, it can be neither published nor freed: BufferError. Deleted unpublished, it is freed. If
-/// the process dies, it becomes an orphan, with its contents. In a forked child it is still the parent's: views from before
-/// the fork show the parent's bytes, and must not be written to; new ones are refused.
+/// While there are views of it, `publish` and `free` raise BufferError. If the Python object is deleted before it is
+/// published, the slab's object is freed. If the process dies, it becomes an orphan, with its contents. In a forked
+/// child, it still belongs to the parent: views from before the fork show the parent's bytes, and must not be written
+/// to; new views are refused.
 #[pyclass(frozen, module = "millstream.slab")]
 pub(crate) struct Private {
     hands: Arc<Hands>,
@@ -109,7 +110,7 @@ impl Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // It was published or freed before, or is the parent's: then nothing is to be done.
+        // If the object was published or freed before, or belongs to the parent, there is nothing to do.
         let _ = self.hands.free(self.object.number);
     }
 }

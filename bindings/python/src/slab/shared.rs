@@ -16,9 +16,9 @@ use crate::long::compute;
 
 /// Objects of one size in a file, which many processes share. All threads may use it at once, and so may a forked child.
 ///
-/// The file must not be truncated while it is open, and its file system needs room: a process that finds none is killed by
-/// SIGBUS. reserve=True takes the room when the slab is made. Processes of one machine and PID namespace may share a slab.
-/// A file that others may write to is refused.
+/// The file must not be truncated while it is open, and its file system must have room: a process that finds no room is
+/// killed by SIGBUS. reserve=True reserves the room when the slab is made. Processes of one machine and PID namespace
+/// may share a slab. A file that others may write to is refused.
 #[pyclass(frozen, module = "millstream.slab")]
 pub(crate) struct Slab {
     slab: Mutex<Option<Open>>,
@@ -106,7 +106,8 @@ impl Slab {
         Self::made(py, move || options.create(path))
     }
 
-    /// Opens the slab in a file, or makes it as `create` does; of processes that start at once, one makes it.
+    /// Opens the slab in a file, or makes it as `create` does; if several processes start at once, one of them makes
+    /// it.
     #[staticmethod]
     #[pyo3(signature = (path, object_bytes, max_objects, *, caches = 64, tag = 0, owners = false, reserve = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
@@ -173,13 +174,13 @@ impl Slab {
         self.hands()?.with_cache(|cache| cache.free(handle.0))
     }
 
-    /// All objects, in order, each as it is when it is looked at.
+    /// All objects that are not free, in order, each in its state at the moment of the visit.
     fn live(&self) -> PyResult<Vec<Entry>> {
         Ok(self.slab()?.live().map(Entry::from).collect())
     }
 
-    /// Sets the number of this process's user: a worker, a job. Objects that the process publishes from now on have this
-    /// owner, and so have those that it holds when it dies. It has no effect on a slab without owners.
+    /// Sets the number of this process's user: a worker, a job. This is the owner of all objects that the process
+    /// publishes from now on, and of those that it holds when it dies. The call has no effect on a slab without owners.
     fn set_owner(&self, owner: u64) -> PyResult<()> {
         self.lock().as_mut().ok_or_else(closed)?.owner = owner;
         self.hands()?.with_cache(|cache| {
@@ -188,7 +189,8 @@ impl Slab {
         })
     }
 
-    /// Recovers the objects of dead processes: free ones are free again, private ones are orphans. Returns their number.
+    /// Recovers the objects of dead processes: their free objects become free for all again, and their private objects
+    /// become orphans. Returns the number of recovered objects.
     fn recover(&self, py: Python<'_>) -> PyResult<u64> {
         let slab = self.slab()?;
         let recovered = compute(py, move || slab.recover())?.map_err(refused)?;
