@@ -116,7 +116,7 @@ fn several_reduces_of_one_stream_may_be_joined_and_one_with_its_stream_may_not()
     let refused = refusal(&x.zip(&x.reduce(0, |sum, n| *sum += n)));
     assert_eq!((refused.cause, refused.growing), (Cause::End, 0));
     assert_eq!(refused.overflows_at(100), Some(101));
-    // The circle leads through two reduces.
+    // The cycle leads through two reduces.
     let x = source(5);
     let twice = x.reduce(0, |sum, n| *sum += n).reduce(0, |sum, n| *sum += n);
     assert_eq!(refusal(&twice.zip(&x)).cause, Cause::End);

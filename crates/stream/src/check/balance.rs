@@ -3,13 +3,13 @@
 use crate::clock::Rate;
 use crate::net::{EdgeId, Kind, Net};
 
-use super::circle::Circle;
+use super::cycle::Cycle;
 use super::diagram::Diagram;
 
 /// The reason why a block has no rates.
 pub(super) enum Unbalanced {
-    /// The rates around this circle contradict each other.
-    Circle(Circle),
+    /// The rates around this cycle contradict each other.
+    Cycle(Cycle),
     /// A numerator or a denominator of the rate at this edge does not fit into 128 bits.
     TooLarge(EdgeId),
 }
@@ -52,7 +52,7 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
     let root = diagram.lines[*first].ends[0];
     rates[root] = Some(Rate::ONE);
     let mut known = vec![root];
-    // The lines through which rates became known. A contradiction is a circle of such lines and one more.
+    // The lines through which rates became known. A contradiction is a cycle of such lines and one more.
     let mut followed = vec![false; diagram.lines.len()];
     while let Some(point) = known.pop() {
         for line in &at[point] {
@@ -72,7 +72,7 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
                 Some(_) => {
                     let mut way = diagram.way(to, from, |line, _| followed[line], &[]).expect("both ends are known");
                     way.push((*line, true));
-                    return Err(Unbalanced::Circle(Circle::of(net, diagram, &way)));
+                    return Err(Unbalanced::Cycle(Cycle::of(net, diagram, &way)));
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::net::{EdgeId, Kind, Net, View};
 use super::CheckError;
 use super::balance::{Unbalanced, factor, in_whole_numbers, rates};
 use super::capacity::{Block, NoCapacity};
-use super::circle::Circle;
+use super::cycle::Cycle;
 use super::diagram::Diagram;
 use super::refusal::Refusal;
 
@@ -18,30 +18,30 @@ use super::refusal::Refusal;
 pub(super) fn capacities(graph: &Graph, net: &Net) -> Result<Vec<u64>, CheckError> {
     let diagram = Diagram::of(net);
     let decide = Decide { graph, net, diagram: &diagram };
-    if let Some(circle) = decide.reduces() {
-        return Err(CheckError::Refused(Box::new(Refusal::of(graph, net, &circle))));
+    if let Some(cycle) = decide.reduces() {
+        return Err(CheckError::Refused(Box::new(Refusal::of(graph, net, &cycle))));
     }
-    let mut refused: Option<Circle> = None;
+    let mut refused: Option<Cycle> = None;
     let mut caps = vec![1; net.edges.len()];
     for block in diagram.blocks().iter().filter(|block| block.len() > 1) {
         match decide.block(block) {
             Ok(found) => found.into_iter().for_each(|(edge, cap)| caps[edge] = cap),
-            Err(Refused::Circle(circle)) => {
-                if refused.as_ref().is_none_or(|other| circle.join < other.join) {
-                    refused = Some(circle);
+            Err(Refused::Cycle(cycle)) => {
+                if refused.as_ref().is_none_or(|other| cycle.join < other.join) {
+                    refused = Some(cycle);
                 }
             }
             Err(Refused::Error(error)) => return Err(error),
         }
     }
     match refused {
-        Some(circle) => Err(CheckError::Refused(Box::new(Refusal::of(graph, net, &circle)))),
+        Some(cycle) => Err(CheckError::Refused(Box::new(Refusal::of(graph, net, &cycle)))),
         None => Ok(caps),
     }
 }
 
 enum Refused {
-    Circle(Circle),
+    Cycle(Cycle),
     Error(CheckError),
 }
 
@@ -52,8 +52,8 @@ struct Decide<'a> {
 }
 
 impl Decide<'_> {
-    /// Finds a circle through a reduce whose end waits for its own output.
-    fn reduces(&self) -> Option<Circle> {
+    /// Finds a cycle through a reduce whose end waits for its own output.
+    fn reduces(&self) -> Option<Cycle> {
         // Room in a queue helps the actor in front of it alone, which the way reaches against the queue's direction.
         let blocks = |line: usize, is_forward: bool| {
             let edge = self.diagram.lines[line].edge;
@@ -64,30 +64,30 @@ impl Decide<'_> {
             .reduces
             .iter()
             .filter_map(|[input, output]| self.diagram.way(*output, *input, blocks, &self.diagram.reduces));
-        ways.map(|way| Circle::of(self.net, self.diagram, &way)).min_by_key(|circle| circle.join)
+        ways.map(|way| Cycle::of(self.net, self.diagram, &way)).min_by_key(|cycle| cycle.join)
     }
 
-    /// Returns the capacities of a block that contains circles.
+    /// Returns the capacities of a block that contains cycles.
     fn block(&self, lines: &[usize]) -> Result<Vec<(EdgeId, u64)>, Refused> {
         let refusal = match self.periodic(lines, lines) {
-            Err(Refused::Circle(circle)) => circle,
+            Err(Refused::Cycle(cycle)) => cycle,
             other => return other,
         };
         let firm: Vec<usize> = lines.iter().copied().filter(|line| !self.is_elastic(*line)).collect();
         if firm.len() == lines.len() || firm.is_empty() {
-            return Err(Refused::Circle(refusal));
+            return Err(Refused::Cycle(refusal));
         }
         if firm.iter().all(|line| self.diagram.lines[*line].edge.is_none()) {
             // The data decide which path lags. Each has room, and a run stops only where some of it is full.
             return Ok(Vec::new());
         }
         if self.is_straight(lines, &firm) {
-            // The other lines count values of one decision, so the links to it are on none of their circles.
+            // The other lines count values of one decision, so the links to it are on none of their cycles.
             let edges: Vec<usize> = firm.into_iter().filter(|line| self.diagram.lines[*line].edge.is_some()).collect();
             return self.periodic(&edges, &edges);
         }
         match self.periodic(lines, &firm) {
-            Err(Refused::Circle(_)) => Err(Refused::Circle(refusal)),
+            Err(Refused::Cycle(_)) => Err(Refused::Cycle(refusal)),
             other => other,
         }
     }
@@ -97,12 +97,12 @@ impl Decide<'_> {
         if let Some(link) = lines.iter().find(|line| self.diagram.lines[**line].edge.is_none()) {
             let [from, to] = self.diagram.lines[*link].ends;
             let around = |line: usize, _| line != *link && lines.contains(&line);
-            let mut way = self.diagram.way(to, from, around, &[]).expect("a link of a block lies on a circle");
+            let mut way = self.diagram.way(to, from, around, &[]).expect("a link of a block lies on a cycle");
             way.push((*link, true));
-            return Err(Refused::Circle(Circle::of(self.net, self.diagram, &way)));
+            return Err(Refused::Cycle(Cycle::of(self.net, self.diagram, &way)));
         }
         let rates = rates(self.net, self.diagram, firm).map_err(|unbalanced| match unbalanced {
-            Unbalanced::Circle(circle) => Refused::Circle(circle),
+            Unbalanced::Cycle(cycle) => Refused::Cycle(cycle),
             Unbalanced::TooLarge(edge) => Refused::Error(self.too_large(edge)),
         })?;
         let edge = |line: &usize| self.diagram.lines[*line].edge.expect("links were refused");
@@ -173,9 +173,9 @@ impl Decide<'_> {
             // The rest of the block is disconnected, or the buffer is on the slower path.
             None | Some(Some(false)) => {
                 let around = |other: usize, _| other != line && lines.contains(&other);
-                let mut way = self.diagram.way(to, from, around, &[]).expect("an edge of a block lies on a circle");
+                let mut way = self.diagram.way(to, from, around, &[]).expect("an edge of a block lies on a cycle");
                 way.push((line, true));
-                Err(Refused::Circle(Circle::of(self.net, self.diagram, &way)))
+                Err(Refused::Cycle(Cycle::of(self.net, self.diagram, &way)))
             }
         }
     }

@@ -66,7 +66,7 @@ impl Block {
     /// Returns the capacities, from `least` on, with the smallest sum in bytes; `None` if the search has used up its
     /// firings.
     ///
-    /// A deadlock is a circle of waits. It recurs with any larger capacities that leave its full edges as they are, since
+    /// A deadlock is a cycle of waits. It recurs with any larger capacities that leave its full edges as they are, since
     /// none of its actors can be the first to fire once more. So one of these edges has to be larger, and the search
     /// tries each, always going on from the smallest sum. The first capacities that run forever are the smallest.
     fn smallest_sum(&self, least: &[u64]) -> Result<Option<Vec<u64>>, NoCapacity> {
@@ -74,13 +74,13 @@ impl Block {
         let mut open = BinaryHeap::from([Reverse((self.sums(least), least.to_vec()))]);
         let mut seen = HashSet::new();
         while let Some(Reverse((_, mut caps))) = open.pop() {
-            let circle = match self.run(&caps) {
+            let cycle = match self.run(&caps) {
                 Ok(Run::Forever(_)) => return Ok(Some(caps)),
-                Ok(Run::Deadlock(Stuck(circle))) if self.firings.get() - spent <= MAX_SEARCH => circle,
+                Ok(Run::Deadlock(Stuck(cycle))) if self.firings.get() - spent <= MAX_SEARCH => cycle,
                 Ok(Run::Deadlock(_)) | Err(NoCapacity::TooLong) => return Ok(None),
                 Err(NoCapacity::Starved) => return Err(NoCapacity::Starved),
             };
-            for (edge, _) in circle.into_iter().filter(|(_, is_full)| *is_full) {
+            for (edge, _) in cycle.into_iter().filter(|(_, is_full)| *is_full) {
                 caps[edge] += 1;
                 if seen.insert(caps.clone()) {
                     open.push(Reverse((self.sums(&caps), caps.clone())));
@@ -103,8 +103,8 @@ impl Block {
     /// Only full edges become larger, and the state of a run with unlimited room in some edges recurs or is stuck at the
     /// others. So no edge becomes larger forever.
     fn smallest_one_by_one(&self, mut caps: Vec<u64>) -> Result<Vec<u64>, NoCapacity> {
-        while let Run::Deadlock(Stuck(circle)) = self.run(&caps)? {
-            let full = circle.iter().filter(|(_, is_full)| *is_full);
+        while let Run::Deadlock(Stuck(cycle)) = self.run(&caps)? {
+            let full = cycle.iter().filter(|(_, is_full)| *is_full);
             let (edge, _) = full.min_by_key(|(edge, _)| (self.bytes[*edge], *edge)).ok_or(NoCapacity::Starved)?;
             // The step is proportional. The search below takes back any part of it that was too much.
             caps[*edge] += 1 + caps[*edge] / 32;

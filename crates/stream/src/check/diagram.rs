@@ -4,7 +4,7 @@
 //! two points: it is an edge of the net, or the link from a clock to a decision that thins it. A reduce has two points
 //! without a line between them, because its input and its output have no common clock.
 //!
-//! A *block* is a maximal set of lines of which any two lie on a common circle. A line on no circle is a block by
+//! A *block* is a maximal set of lines of which any two lie on a common cycle. A line on no cycle is a block by
 //! itself.
 
 use std::collections::VecDeque;

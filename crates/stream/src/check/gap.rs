@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::clock::Pass;
 use crate::net::{EdgeId, Fire, Net, Stuck, Tokens, View};
 
-use super::circle::{Circle, Silent};
+use super::cycle::{Cycle, Silent};
 
 /// The maximum number of firings followed until the growth repeats.
 const MAX_FIRINGS: u64 = 1 << 20;
@@ -38,23 +38,23 @@ impl Gap {
         Some(first(rest)? + u128::from(periods) * u128::from(length))
     }
 
-    /// Returns the growth in front of a circle's join on the path `growing`, if the data pass nothing on the other path
+    /// Returns the growth in front of a cycle's join on the path `growing`, if the data pass nothing on the other path
     /// and everything on this one.
-    pub(super) fn of(net: &Net, circle: &Circle, growing: usize) -> Self {
-        let grows = circle.last_edge(growing);
-        let silent = circle.silent(net).map(|(_, silent)| silent);
+    pub(super) fn of(net: &Net, cycle: &Cycle, growing: usize) -> Self {
+        let grows = cycle.last_edge(growing);
+        let silent = cycle.silent(net).map(|(_, silent)| silent);
         let shared: Vec<usize> =
-            std::iter::successors(circle.shared, |branch| net.actors[circle.fork].tree[*branch].parent).collect();
-        let edges: Vec<EdgeId> = circle.paths.iter().flatten().map(|(edge, _)| *edge).collect();
+            std::iter::successors(cycle.shared, |branch| net.actors[cycle.fork].tree[*branch].parent).collect();
+        let edges: Vec<EdgeId> = cycle.paths.iter().flatten().map(|(edge, _)| *edge).collect();
         let view = Arc::new(View::new(net, &edges, |actor, branch| {
             if silent == Some(Silent::Branch(actor, branch)) {
                 return Some(Pass::Word { prefix: Vec::new(), cycle: vec![false] });
             }
-            let counted = actor == circle.fork && shared.contains(&branch);
+            let counted = actor == cycle.fork && shared.contains(&branch);
             (counted || net.actors[actor].tree[branch].pass == Pass::Data).then_some(Pass::ALL)
         }));
-        let grows = edges.iter().position(|edge| *edge == grows).expect("it is on the circle");
-        let (fork, join) = (view.actor(circle.fork), view.actor(circle.join));
+        let grows = edges.iter().position(|edge| *edge == grows).expect("it is on the cycle");
+        let (fork, join) = (view.actor(cycle.fork), view.actor(cycle.join));
         let mut caps = vec![1; edges.len()];
         caps[grows] = u64::MAX;
         loop {

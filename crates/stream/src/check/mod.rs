@@ -28,7 +28,7 @@
 //! Otherwise edges compete. In `x = lines(); zip(prefix(x, 0, 0), x)`, the join is two values behind, and these wait
 //! either in front of the prefix or behind it. The least capacity of both queues is 1, but one of them needs 2. No
 //! bounds of such a net are least for every edge. The bounds are then those with the smallest sum in bytes. A deadlock
-//! is a circle of waits, and recurs as long as none of its full edges has more room. So the search begins with the least
+//! is a cycle of waits, and recurs as long as none of its full edges has more room. So the search begins with the least
 //! capacities, makes one full edge of the deadlock larger at a time, and always goes on from the smallest sum. That
 //! takes exponential time in the worst case, since the problem is NP-complete (Murthy, 1996). After 2^18 firings, the
 //! search ends for this block, whose bounds are then minimal in a weaker sense: no single bound can be reduced while the
@@ -40,12 +40,12 @@
 //!
 //! The net's diagram has a point for each clock and a line for each edge. The clocks are the actors and the data
 //! decisions in trees, each linked to the clock that it thins. The blocks of the diagram are the maximal sets of lines
-//! of which any two lie on a common circle. A line on no circle needs a capacity of 1, and every other block is sized
+//! of which any two lie on a common cycle. A line on no cycle needs a capacity of 1, and every other block is sized
 //! by itself:
 //!
 //! *If every block by itself runs forever while everything else always gives and takes, then the net runs forever.*
 //! Suppose that no actor can fire. Each block by itself could fire some actor, which is ready as far as this block is
-//! concerned; let the block pick that actor. Blocks and the actors they share form a forest, since a circle of blocks
+//! concerned; let the block pick that actor. Blocks and the actors they share form a forest, since a cycle of blocks
 //! would be one block. If an actor belongs to `k` blocks, the sum of `k - 1` over all actors is therefore less than the
 //! number of blocks. Hence all blocks of some actor pick it, and it can fire after all. A data decision demands room as
 //! if the value passed, so the argument holds for all data.
@@ -58,8 +58,8 @@
 //! # Rates and capacities
 //!
 //! In a block without data decisions, all clocks are ultimately periodic. Each edge relates the rates of its ends. If
-//! the relations around a circle contradict each other, one path gets ahead of the other by a fixed share of the fork's
-//! values and outgrows every buffer. The block is refused with that circle. If the relations agree, a run on demand
+//! the relations around a cycle contradict each other, one path gets ahead of the other by a fixed share of the fork's
+//! values and outgrows every buffer. The block is refused with that cycle. If the relations agree, a run on demand
 //! with unlimited queues holds a bounded number of values, because the rates bound its firings above and below. Its
 //! state therefore recurs, and the most that its queues have held is enough. Smaller capacities are tried by running
 //! until the state recurs or nothing can fire. For periodic clocks, no bounded graph is refused, up to [`MAX_FIRINGS`]
@@ -77,7 +77,7 @@
 mod balance;
 mod blocks;
 mod capacity;
-mod circle;
+mod cycle;
 mod diagram;
 mod gap;
 mod proof;

@@ -7,7 +7,7 @@ use crate::graph::{Graph, NodeId};
 use crate::net::{Kind, Net};
 
 use super::balance::{firings_for_one, thinning};
-use super::circle::{Circle, Silent, Step};
+use super::cycle::{Cycle, Silent, Step};
 use super::gap::Gap;
 
 /// The reason why no buffer is enough.
@@ -73,10 +73,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn of(graph: &Graph, net: &Net, circle: &Circle) -> Self {
-        let silent = circle.silent(net);
-        let rates = [0, 1].map(|path| arriving(net, circle, path));
-        let demands = [0, 1].map(|path| rates[path]?.times(firings_for_one(net, circle.last_edge(path))?));
+    pub(super) fn of(graph: &Graph, net: &Net, cycle: &Cycle) -> Self {
+        let silent = cycle.silent(net);
+        let rates = [0, 1].map(|path| arriving(net, cycle, path));
+        let demands = [0, 1].map(|path| rates[path]?.times(firings_for_one(net, cycle.last_edge(path))?));
         let (cause, growing) = match silent {
             Some((path, Silent::Reduce)) => (Cause::End, 1 - path),
             Some((path, Silent::Branch(..))) => (Cause::Data, 1 - path),
@@ -87,29 +87,28 @@ impl Refusal {
         };
         let growth = match cause {
             Cause::Rates => rates[growing].and_then(|fast| {
-                let taken = demands[1 - growing]?.over(firings_for_one(net, circle.last_edge(growing))?)?;
+                let taken = demands[1 - growing]?.over(firings_for_one(net, cycle.last_edge(growing))?)?;
                 fast.minus(taken)
             }),
             Cause::Data | Cause::End => rates[growing],
         };
-        let shown = [0, 1].map(|path| rates[path].filter(|_| !is_by_data(net, circle, path)));
-        let fork =
-            circle.shared.map_or(net.actors[circle.fork].node, |shared| net.actors[circle.fork].tree[shared].node);
-        let join = net.actors[circle.join].node;
+        let shown = [0, 1].map(|path| rates[path].filter(|_| !is_by_data(net, cycle, path)));
+        let fork = cycle.shared.map_or(net.actors[cycle.fork].node, |shared| net.actors[cycle.fork].tree[shared].node);
+        let join = net.actors[cycle.join].node;
         Self {
             cause,
             fork,
             join,
             paths: [0, 1].map(|path| Path {
-                nodes: nodes(net, circle, path),
-                port: net.edges[circle.last_edge(path)].port,
+                nodes: nodes(net, cycle, path),
+                port: net.edges[cycle.last_edge(path)].port,
                 rate: shown[path],
             }),
             growing,
             growth,
-            same_moments: circle.paths.iter().all(|path| path.len() == 1),
+            same_moments: cycle.paths.iter().all(|path| path.len() == 1),
             labels: [fork, join].map(|node| graph.nodes()[node].label.clone()),
-            gap: Gap::of(net, circle, growing),
+            gap: Gap::of(net, cycle, growing),
         }
     }
 
@@ -188,11 +187,11 @@ impl fmt::Display for Refusal {
 
 /// Returns the number of values that arrive at the join for each value of the fork. Data decisions count as if all
 /// values passed.
-fn arriving(net: &Net, circle: &Circle, path: usize) -> Option<Rate> {
+fn arriving(net: &Net, cycle: &Cycle, path: usize) -> Option<Rate> {
     let mut rate = Rate::ONE;
-    let steps = &circle.paths[path];
+    let steps = &cycle.paths[path];
     for (at, (edge, forward)) in steps.iter().enumerate() {
-        let below = if net.edges[*edge].producer == circle.fork { circle.shared } else { None };
+        let below = if net.edges[*edge].producer == cycle.fork { cycle.shared } else { None };
         let thinned = thinning(net, *edge, below)?;
         rate = match (forward, at + 1 == steps.len()) {
             (true, true) => rate.times(thinned)?,
@@ -205,12 +204,12 @@ fn arriving(net: &Net, circle: &Circle, path: usize) -> Option<Rate> {
 
 /// Returns whether a path has no rate, because the data decide on it below the part that both paths share, or because
 /// its value comes at the end.
-fn is_by_data(net: &Net, circle: &Circle, path: usize) -> bool {
-    let steps = &circle.paths[path];
+fn is_by_data(net: &Net, cycle: &Cycle, path: usize) -> bool {
+    let steps = &cycle.paths[path];
     steps.iter().enumerate().any(|(at, (edge, _))| {
         let edge_ends = &net.edges[*edge];
         let tree = &net.actors[edge_ends.producer].tree;
-        let counts = |branch: &usize| edge_ends.producer != circle.fork || Some(*branch) != circle.shared;
+        let counts = |branch: &usize| edge_ends.producer != cycle.fork || Some(*branch) != cycle.shared;
         let last = at + 1 == steps.len();
         net.path(*edge).take_while(counts).any(|branch| tree[branch].pass == Pass::Data)
             || !last && net.actors[edge_ends.consumer].kind == Kind::Reduce
@@ -218,12 +217,12 @@ fn is_by_data(net: &Net, circle: &Circle, path: usize) -> bool {
 }
 
 /// Returns the nodes of a path, without the fork and the join.
-fn nodes(net: &Net, circle: &Circle, path: usize) -> Vec<NodeId> {
+fn nodes(net: &Net, cycle: &Cycle, path: usize) -> Vec<NodeId> {
     let mut nodes = Vec::new();
-    let steps: &[Step] = &circle.paths[path];
+    let steps: &[Step] = &cycle.paths[path];
     for (at, (edge, forward)) in steps.iter().enumerate() {
         let producer = &net.actors[net.edges[*edge].producer];
-        let own = |branch: &usize| at > 0 || Some(*branch) != circle.shared;
+        let own = |branch: &usize| at > 0 || Some(*branch) != cycle.shared;
         let branches: Vec<usize> = net.path(*edge).take_while(own).collect();
         let mut passed: Vec<NodeId> = branches.into_iter().rev().map(|branch| producer.tree[branch].node).collect();
         if !forward {

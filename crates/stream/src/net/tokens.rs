@@ -2,7 +2,7 @@
 //!
 //! [`Tokens::drive`] fires one actor on demand. An actor that lacks a value waits for the producer of that value; an
 //! actor that lacks room waits for the consumer of that queue. That producer or consumer fires first, by the same rule.
-//! A chain of such waits ends at an actor that can fire, or closes into a circle. In a circle no order of firing helps,
+//! A chain of such waits ends at an actor that can fire, or closes into a cycle. In a cycle no order of firing helps,
 //! since each of its actors waits for the next.
 
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) enum Driven {
     Ended,
 }
 
-/// A circle of waits: the edges at which its actors wait, each with a flag for waits for room.
+/// A cycle of waits: the edges at which its actors wait, each with a flag for waits for room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stuck(pub(crate) Vec<(EdgeId, bool)>);
 
@@ -208,7 +208,7 @@ impl Tokens {
     /// Fires one actor, after the actors it waits for. `fire` does the work of each.
     ///
     /// # Errors
-    /// The inner error `E` comes from a firing; the outer error is a circle of waits.
+    /// The inner error `E` comes from a firing; the outer error is a cycle of waits.
     pub(crate) fn drive<E>(
         &mut self,
         target: usize,

@@ -96,8 +96,8 @@ impl Machine {
                 }
                 Ok(Ok(Driven::Ended)) => return Stop::End,
                 Ok(Err(stop)) => return stop,
-                Err(Stuck(circle)) => {
-                    if let Err(stop) = self.fire_without_room(&circle, steps) {
+                Err(Stuck(cycle)) => {
+                    if let Err(stop) = self.fire_without_room(&cycle, steps) {
                         return stop;
                     }
                 }
@@ -105,14 +105,14 @@ impl Machine {
         }
     }
 
-    /// Fires the writer of a full buffer in a circle of waits, in which nothing else helps. A full buffer fails only
+    /// Fires the writer of a full buffer in a cycle of waits, in which nothing else helps. A full buffer fails only
     /// at a value that has to enter it: a writer may also be at its end, or drop the value on its way.
-    fn fire_without_room(&mut self, circle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
+    fn fire_without_room(&mut self, cycle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
         let (parts, view) = (Arc::clone(&self.parts), Arc::clone(&self.tokens.view));
         let reader = |edge: usize| parts.labels[view.ends[edge].1].clone();
         let is_buffer = |edge: usize| parts.net.edges[edge].elastic.is_some();
-        let Some((edge, _)) = circle.iter().find(|(edge, room)| *room && is_buffer(*edge)) else {
-            let label = circle.first().map_or(String::new(), |(edge, _)| reader(*edge));
+        let Some((edge, _)) = cycle.iter().find(|(edge, room)| *room && is_buffer(*edge)) else {
+            let label = cycle.first().map_or(String::new(), |(edge, _)| reader(*edge));
             return Err(RunError::Stuck { label }.into());
         };
         let writer = view.ends[*edge].0;

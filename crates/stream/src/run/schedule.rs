@@ -104,7 +104,7 @@ impl Record {
         }
     }
 
-    /// Keeps the branches with code and the edges with a queue, and closes the circle.
+    /// Keeps the branches with code and the edges with a queue, and closes the cycle.
     pub(crate) fn keep(&mut self, has_code: impl Fn(usize, usize) -> bool, has_queue: impl Fn(EdgeId) -> bool) {
         let parts = std::mem::take(&mut self.parts);
         let ends = self.firings.iter().skip(1).map(|firing| firing.begin).chain([parts.len()]).collect::<Vec<_>>();
@@ -138,7 +138,7 @@ impl Schedule {
         steps: &mut u64,
         give: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Stop {
-        works.follow(&self.record.parts, &mut self.place, steps, give).expect("a record is a circle")
+        works.follow(&self.record.parts, &mut self.place, steps, give).expect("a record is a cycle")
     }
 
     /// Returns the number of the next firing in the record, and of the turns that are over.

@@ -1,4 +1,4 @@
-//! Describes a circle of edges as a fork, a join, and two paths between them.
+//! Describes a cycle of edges as a fork, a join, and two paths between them.
 
 use crate::clock::Pass;
 use crate::net::{EdgeId, Kind, Net};
@@ -11,7 +11,7 @@ pub(super) type Step = (EdgeId, bool);
 /// See the [module](self). A path follows its first and its last edge forwards. A path over several forks and joins may
 /// follow edges backwards in between.
 #[derive(Debug, Clone)]
-pub(super) struct Circle {
+pub(super) struct Cycle {
     /// An actor that gives to both paths.
     pub(super) fork: usize,
     /// The last branch of the fork's tree that both paths share.
@@ -21,26 +21,26 @@ pub(super) struct Circle {
     pub(super) paths: [Vec<Step>; 2],
 }
 
-impl Circle {
-    /// Returns the circle of a closed way through the diagram.
+impl Cycle {
+    /// Returns the cycle of a closed way through the diagram.
     pub(super) fn of(net: &Net, diagram: &Diagram, way: &[(usize, bool)]) -> Self {
         let steps: Vec<Step> =
             way.iter().filter_map(|(line, forward)| Some((diagram.lines[*line].edge?, *forward))).collect();
         // A path that may fall silent is best explained from the fork directly above it.
         let above = (0..steps.len()).filter(|at| may_be_silent(net, &steps, *at)).map(|at| fork_above(net, &steps, at));
         let mut rooted = above.map(|fork| Self::rooted(net, &steps, fork));
-        if let Some(circle) = rooted.find(|circle| circle.silent(net).is_some()) {
-            return circle;
+        if let Some(cycle) = rooted.find(|cycle| cycle.silent(net).is_some()) {
+            return cycle;
         }
-        let first = steps.iter().map(|step| begin(net, *step)).min().expect("a circle has edges");
+        let first = steps.iter().map(|step| begin(net, *step)).min().expect("a cycle has edges");
         Self::rooted(net, &steps, first)
     }
 
-    /// Describes the circle from one of its forks.
+    /// Describes the cycle from one of its forks.
     fn rooted(net: &Net, steps: &[Step], fork: usize) -> Self {
-        let join = steps.iter().map(|step| begin(net, *step)).max().expect("a circle has edges");
+        let join = steps.iter().map(|step| begin(net, *step)).max().expect("a cycle has edges");
         let place = |steps: &[Step], actor| {
-            steps.iter().position(|step| begin(net, *step) == actor).expect("it is on the circle")
+            steps.iter().position(|step| begin(net, *step) == actor).expect("it is on the cycle")
         };
         let mut around = steps.to_vec();
         around.rotate_left(place(steps, fork));
@@ -99,11 +99,11 @@ fn may_be_silent(net: &Net, steps: &[Step], at: usize) -> bool {
         || net.actors[edge.consumer].kind == Kind::Reduce
 }
 
-/// Returns the fork from which the circle leads down to a step's edge.
+/// Returns the fork from which the cycle leads down to a step's edge.
 fn fork_above(net: &Net, steps: &[Step], at: usize) -> usize {
     let forward = steps[at].1;
     let mut first = at;
-    // Walks up the circle, against the direction of the values.
+    // Walks up the cycle, against the direction of the values.
     for _ in 0..steps.len() {
         let above = if forward { first + steps.len() - 1 } else { first + 1 } % steps.len();
         if steps[above].1 != forward {
