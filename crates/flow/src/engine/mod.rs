@@ -23,6 +23,7 @@
 //! and `identity` are definitions that several parts use.
 
 mod admit;
+mod chain;
 pub(crate) mod claims;
 mod crew;
 mod cycle;

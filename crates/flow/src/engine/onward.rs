@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::chain::{Chain, run_chain};
 use super::claims::GATHERED;
 use super::crew::turn_slot::TurnSlot;
 use super::pace::WAKE_NS;
@@ -17,7 +18,6 @@ use super::run::brood::{Branch, Brood, Newborn};
 use super::run::settlement::{Settlement, Verdict};
 use super::run::witness::Track;
 use super::threads::shared::Shared;
-use super::turn::{Chain, run_chain};
 use super::units::column::Row;
 use super::units::record::Parent;
 
