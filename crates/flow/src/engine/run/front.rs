@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::settlement::{Run, Verdict};
+use super::batch_run::Run;
+use super::settlement::Verdict;
 use crate::contain::contain;
 use crate::engine::pace::nanos;
 use crate::engine::units::column::Row;

@@ -15,9 +15,10 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::batch_run::Run;
 use super::front::{Front, mix};
 use super::lane::{Code, Lane};
-use super::settlement::{Run, Settlement, StageRun, Verdict};
+use super::settlement::{Settlement, StageRun, Verdict};
 use super::shards::{At, Closed, Group, Key, KeyKind, SHARDS, Shards, Value};
 use crate::contain::{Contained, contain, drop_panic};
 use crate::cx::Cx;

@@ -6,8 +6,9 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use super::batch_run::Run;
 use super::front::{Front, late};
-use super::settlement::{Run, StageRun, Verdict};
+use super::settlement::{StageRun, Verdict};
 use crate::contain::{Contained, contain, drop_panic};
 use crate::cx::Cx;
 use crate::engine::claims::{NO_STAGE, UNDECIDED};

@@ -3,6 +3,7 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `site` | what running code may reach of its flow |
+//! | `batch_run` | the run of a batch, as a lane sees it |
 //! | `settlement` | the results that a worker brings back |
 //! | `front` | the payloads that a stage takes, and what becomes of a unit whose run fails |
 //! | `lane` | a stage's code with its types |
@@ -14,6 +15,7 @@
 //! | `gather` | a gathering stage's code with its types |
 
 pub(crate) mod advance;
+pub(crate) mod batch_run;
 pub(crate) mod brood;
 pub(crate) mod front;
 pub(crate) mod gather;

@@ -6,9 +6,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use super::advance::{Advance, AdvancedBytes};
-use super::brood::Brood;
-use super::site::Site;
+use super::advance::AdvancedBytes;
 use crate::engine::units::column::{Column, Row};
 use crate::engine::units::groups::GroupNote;
 use crate::engine::units::pocket::Pocket;
@@ -80,20 +78,6 @@ pub(crate) struct Settlement {
     pub(crate) exceptions: Vec<(u32, Verdict)>,
     /// Notes about groups that members have joined, or that have ended.
     pub(crate) groups: Vec<GroupNote>,
-}
-
-/// The run of one batch on one worker.
-pub struct Run<'a> {
-    pub(crate) site: &'a Site,
-    pub(crate) advance: &'a Advance<'a>,
-    pub(crate) stage: u16,
-    /// All its units are plain (see `Record`).
-    pub(crate) plain: bool,
-    pub(crate) time_each: bool,
-    pub(crate) started_ns: u64,
-    pub(crate) settlement: &'a mut Settlement,
-    /// The room for children, if the stage splits its units.
-    pub(crate) brood: Option<&'a mut Brood>,
 }
 
 /// Retires plain units ahead of their settlement, without the flow's mutex: their rows go to the worker's pocket, and

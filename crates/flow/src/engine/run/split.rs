@@ -8,10 +8,11 @@ use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use super::batch_run::Run;
 use super::brood::{Brood, Newborn};
 use super::front::{Front, late};
 use super::lane::{Code, Lane};
-use super::settlement::{Run, StageRun, Verdict};
+use super::settlement::{StageRun, Verdict};
 use super::site::Site;
 use crate::contain::{contain, drop_panic};
 use crate::cx::Cx;
