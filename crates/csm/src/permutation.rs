@@ -8,8 +8,8 @@
 //! confidence sequences is Paul Khuong's.)
 //!
 //! A division whose statistic *equals* the observed one counts as extreme, and there are many such divisions if the
-//! values are few or rounded. So a statistic must not depend on the order of the values, not even by its rounding: `0.1
-//! + 0.2 + 0.3` is more than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The sums in the
+//! values are few or rounded. So a statistic must not depend on the order of the values, not even by its rounding:
+//! `0.1 + 0.2 + 0.3` is more than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The sums in the
 //! statistics here are exact, and each is rounded once.
 //!
 //! A claim with threshold `alpha` and error `eps` makes a procedure that reports a chance difference as real with a

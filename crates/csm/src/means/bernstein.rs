@@ -7,9 +7,9 @@
 //! exp(l (sum of x_i - n m) - c(l) sum of (x_i - g_i)^2),   c(l) = -ln(1 - l) - l
 //! ```
 //!
-//! is on average at most 1. It suffices to look at one factor. Fan, Grama and Liu (2015) show `exp(l y - c(l) y^2) <= 1
-//! + l y` for `y >= -1`. With `y = x - g`, the factor is at most `exp(l (g - m)) (1 + l (x - g))`, whose mean is `exp(l
-//! (g - m)) (1 + l (m - g)) <= 1`. If the mean is below `m`, it is less. So the process is evidence for a mean above
+//! is on average at most 1. It suffices to look at one factor. Fan, Grama and Liu (2015) show
+//! `exp(l y - c(l) y^2) <= 1 + l y` for `y >= -1`. With `y = x - g`, the factor is at most
+//! `exp(l (g - m)) (1 + l (x - g))`, whose mean is `exp(l (g - m)) (1 + l (m - g)) <= 1`. If the mean is below `m`, it is less. So the process is evidence for a mean above
 //! `m`; with `1 - x`, it is evidence for a mean below. The best bet depends on the variance and on the mean; the
 //! process here is the average over [`BETS`] bets, each half as large as the one before, which costs at most `ln 16`.
 
