@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::claims::{GATHERED, Grant, NO_STAGE, UNDECIDED};
 use super::crew::turn_slot::DispatchedBatch;
+use super::grants::memory::MemoryWaiter;
 use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
 use super::units::column::Row;
@@ -224,7 +225,8 @@ impl State {
             Verdict::AwaitMemory { wants_bytes } => {
                 self.stages.at_mut(stage).count_requeue();
                 self.back_to_queue(&mut row, stage, now);
-                self.grants.memory_mut().park(row, stage, wants_bytes, &mut self.timers, now);
+                let waiter = MemoryWaiter { unit: self.units.stamp(&row).id(), row, stage, wants_bytes, since_ns: now };
+                self.grants.memory_mut().park(waiter, &mut self.timers, now);
             }
             Verdict::Requeue { bytes, pause_ns } => {
                 self.stages.at_mut(stage).count_requeue();

@@ -6,7 +6,9 @@
 //! first unit in line, once it has waited for [`MEMORY_PATIENCE_NS`], therefore goes on beyond the budget at such a
 //! moment. The next one does so when the budget is kept again, or another [`MEMORY_PATIENCE_NS`] later, because the
 //! first could wait for something that the next one holds. If nothing else in the flow can ever move, the first unit
-//! goes on at once, because only finishing frees memory.
+//! goes on at once, because only finishing frees memory. A unit that has gone on beyond the budget and grows again in a
+//! later stage comes back as the first in line: it is the one that is to finish, and none but it exceeds the budget
+//! meanwhile.
 
 use std::collections::VecDeque;
 
@@ -23,11 +25,15 @@ pub(crate) struct MemoryLine {
     timer_set: bool,
     /// The time at which a unit last went on beyond the byte budget.
     exceeded_ns: u64,
+    /// The number of that unit.
+    exceeding: Option<u64>,
 }
 
 /// A cancelled unit, with the weight that it asks for.
 pub(crate) struct MemoryWaiter {
     pub(crate) row: Row,
+    /// The unit's number.
+    pub(crate) unit: u64,
     pub(crate) stage: u16,
     pub(crate) wants_bytes: u64,
     pub(crate) since_ns: u64,
@@ -49,12 +55,17 @@ impl MemoryLine {
         self.line.len()
     }
 
-    /// Puts a cancelled unit at the end of the line.
-    pub(crate) fn park(&mut self, row: Row, stage: u16, wants_bytes: u64, timers: &mut Timers, now: u64) {
-        // Workers read the clock before they take the mutex, so times may arrive out of order; the line stays sorted by
-        // time.
-        let since_ns = self.line.back().map_or(now, |last| now.max(last.since_ns));
-        self.line.push_back(MemoryWaiter { row, stage, wants_bytes, since_ns });
+    /// Puts a cancelled unit at the end of the line, or the one that went on beyond the budget at its front. The time
+    /// since which the unit waits is `now`, or what keeps the line sorted: workers read the clock before they take the
+    /// mutex, so times may arrive out of order.
+    pub(crate) fn park(&mut self, mut waiter: MemoryWaiter, timers: &mut Timers, now: u64) {
+        if self.exceeding == Some(waiter.unit) {
+            waiter.since_ns = self.line.front().map_or(now, |first| now.min(first.since_ns));
+            self.line.push_front(waiter);
+        } else {
+            waiter.since_ns = self.line.back().map_or(now, |last| now.max(last.since_ns));
+            self.line.push_back(waiter);
+        }
         self.set_timer(timers, now);
     }
 
@@ -97,7 +108,7 @@ impl MemoryLine {
     pub(crate) fn pop(&mut self, exceeds: bool, timers: &mut Timers, now: u64) -> Option<MemoryWaiter> {
         let waiter = self.line.pop_front()?;
         if exceeds {
-            self.exceeded_ns = now;
+            (self.exceeded_ns, self.exceeding) = (now, Some(waiter.unit));
             self.set_timer(timers, now);
         }
         Some(waiter)
@@ -107,7 +118,7 @@ impl MemoryLine {
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_list(self.line.len());
         for (behind, waiter) in self.line.iter().rev().enumerate().skip(part.start).take(part.len()) {
-            let MemoryWaiter { row, stage, wants_bytes, since_ns } = waiter;
+            let MemoryWaiter { row, stage, wants_bytes, since_ns, .. } = waiter;
             let ahead = self.line.len() - 1 - behind;
             see(row, *stage, Sight::ForMemory { bytes: *wants_bytes, since_ns: *since_ns, ahead });
         }
@@ -123,13 +134,27 @@ impl MemoryLine {
 mod tests {
     use super::*;
 
+    fn waiter(number: u32) -> MemoryWaiter {
+        // SAFETY: each test uses one row of each number at a time.
+        MemoryWaiter { row: unsafe { Row::new(number) }, unit: number.into(), stage: 0, wants_bytes: 10, since_ns: 0 }
+    }
+
     fn parked(since: &[u64]) -> (MemoryLine, Timers) {
         let (mut line, mut timers) = (MemoryLine::default(), Timers::default());
         for (number, &now) in (0..).zip(since) {
-            // SAFETY: each test makes one row of each number.
-            line.park(unsafe { Row::new(number) }, 0, 10, &mut timers, now);
+            line.park(waiter(number), &mut timers, now);
         }
         (line, timers)
+    }
+
+    #[test]
+    fn the_unit_that_went_on_beyond_the_budget_comes_back_as_the_first() {
+        let (mut line, mut timers) = parked(&[3, 4, 5]);
+        assert_eq!(line.pop(true, &mut timers, 6).map(|first| first.unit), Some(0));
+        line.park(waiter(3), &mut timers, 7);
+        line.park(waiter(0), &mut timers, 8);
+        let units: Vec<_> = line.line.iter().map(|waiter| (waiter.unit, waiter.since_ns)).collect();
+        assert_eq!(units, [(0, 4), (1, 4), (2, 5), (3, 7)]);
     }
 
     #[test]
