@@ -251,6 +251,8 @@ impl State {
             }
             Verdict::Rest { group } => {
                 self.stages.at_mut(stage).count_units(1);
+                let own = self.units.record(&mut row).base_bytes();
+                self.weigh(&mut row, own);
                 self.rest(row, stage, group, now);
             }
             Verdict::Join => {

@@ -2,7 +2,7 @@
 
 use millstream_flow::{BuildError, Flow, Gather, Need};
 
-use super::{collect, conserved, sorted};
+use super::{collect, conserved, sorted, sum};
 
 #[test]
 fn a_flow_whose_groups_need_its_bytes_closes_the_oldest_early() {
@@ -88,4 +88,20 @@ fn the_build_refuses_what_is_held_through_a_group() {
     let error = flow.build(take).unwrap_err();
     assert!(matches!(error, BuildError::HeldThroughGather { .. }), "{error}");
     assert!(error.to_string().contains("end the hold before `gather`"), "{error}");
+}
+
+/// A batch that goes through several stages at once is charged with its first weight until it ends.
+#[test]
+fn a_group_opened_at_the_end_of_a_chain_weighs_what_its_unit_weighs_there() {
+    let mut flow = Flow::builder::<u64>("light");
+    flow.memory(1_000_000).workers(1);
+    let sums = collect(&mut flow);
+    let (body, gather, done) = (flow.inlet::<Vec<u8>>("body"), flow.inlet::<u64>("gather"), flow.retire());
+    let number = |body: &mut Vec<u8>, _: &mut millstream_flow::Cx<'_>| Ok(body.len() as u64);
+    flow.stage(body, number).bytes(|body| body.len() as u64).to(gather);
+    flow.gather(gather, sum().by_key(|n| *n)).bytes(|_| 8).to(done);
+    // Twice as many bytes as the budget has pass through 2,000 groups, which weigh 16,000 bytes together.
+    let report = flow.build(body).unwrap().run((0..20_000).map(|n| vec![0_u8; 1_000 + n % 2_000]));
+    conserved(&report);
+    assert_eq!((report.stages[1].torn, sums.lock().unwrap().len(), report.left), (0, 2_000, 0));
 }

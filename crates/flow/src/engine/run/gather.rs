@@ -402,9 +402,13 @@ where
             return Ok(self.end_member(row, &unit, run));
         }
         let mut group = self.begin(run.site.next_group());
+        let before = if run.plain { 0 } else { cx.unit.look().bytes() };
         let mut unit = self.add(&mut group, row, cx, bytes)?;
-        // What is charged to the unit is charged for the group from now on.
-        group.told_bytes = if run.plain { 0 } else { unit.look().bytes() };
+        // The unit's own weight is charged for the group from now on: in a chain, more may be charged to the unit still.
+        if !run.plain || unit.is_touched() {
+            group.told_bytes = unit.look().next_bytes(None, before);
+            unit.set_next_bytes(group.told_bytes);
+        }
         if self.is_full(&group) {
             at.leave();
             return Ok(self.go_on(Box::new(group.close()), row, &mut unit, run));
