@@ -9,13 +9,14 @@ mod waker;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gated::gated;
-use millstream_flow::{Batch, Cause, Failure, Flow, Need, Retry, Unfinished};
+use millstream_flow::{Batch, Cause, Failure, Flow, Gather, Need, Retry, Unfinished};
 use support::{in_time, ms};
 use waker::Hooks;
 
@@ -310,5 +311,40 @@ fn two_services_that_send_to_each_other_do_not_deadlock() {
         for report in [left.join().unwrap(), right.join().unwrap()] {
             assert_eq!((report.admitted, report.left), (report.retired + report.dead_lettered, 0));
         }
+    });
+}
+
+#[test]
+fn a_ticket_that_hears_of_its_group_may_wait_for_other_members() {
+    in_time(|| {
+        let mut flow = Flow::builder::<u64>("members");
+        flow.workers(2);
+        let (gather, done) = (flow.inlet::<u64>("gather"), flow.retire());
+        flow.gather(gather, Gather::into_vec().units(1_000).map(|group: Vec<u64>| group.len() as u64)).to(done);
+        let service = flow.build(gather).unwrap().start();
+        let (hears, heard) = channel();
+        let (answers, answered) = channel();
+        let (hears, answered) = (Mutex::new(hears), Mutex::new(answered));
+        let joined = Arc::new(AtomicU64::new(0));
+        let count = joined.clone();
+        let wake = move || {
+            hears.lock().unwrap().send(()).unwrap();
+            let answer = answered.lock().unwrap().recv_timeout(Duration::from_secs(20));
+            count.fetch_add(u64::from(answer.is_ok()), Ordering::SeqCst);
+        };
+        let waker = Hooks { wake: Box::new(wake), ..Hooks::default() }.into_waker();
+        let mut first = loop {
+            // A unit that has joined before its ticket is polled is no use here.
+            let mut ticket = service.submit(1).unwrap();
+            if poll(&mut ticket, &waker).is_pending() {
+                break ticket;
+            }
+        };
+        heard.recv().unwrap();
+        assert!(matches!(service.submit(2).unwrap().wait(), Err(Unfinished::Gathered)));
+        answers.send(()).unwrap();
+        assert!(matches!(drive(&mut first), Err(Unfinished::Gathered)));
+        service.drain();
+        assert_eq!(joined.load(Ordering::SeqCst), 1, "the second member joined meanwhile");
     });
 }

@@ -134,7 +134,7 @@ where
             }
             at.leave();
         }
-        self.drop_inputs(rows, run.settlement);
+        self.end_members(rows, run);
         let ended_ns = if run.time_each { clock } else { site.now() };
         if !run.time_each {
             run.settlement.timings.push(((ended_ns - run.started_ns) / units.max(1), units));
@@ -399,7 +399,7 @@ where
             if !stays {
                 at.leave();
             }
-            return Ok(self.end_member(row, &unit, run));
+            return Ok(Self::end_member(&unit, run));
         }
         let mut group = self.begin(run.site.next_group());
         let before = if run.plain { 0 } else { cx.unit.look().bytes() };
@@ -427,7 +427,6 @@ where
         if !stays {
             at.leave();
         }
-        self.end_ticket(row, &unit);
         Ok(Ended::As(Verdict::Rest { group: number }))
     }
 
@@ -474,26 +473,33 @@ where
         grown
     }
 
-    fn end_member(&self, row: &mut Row, unit: &UnitRef<'_>, run: &mut Run<'_>) -> Ended {
-        let is_ticketed = self.end_ticket(row, unit);
+    fn end_member(unit: &UnitRef<'_>, run: &mut Run<'_>) -> Ended {
         if run.plain && !unit.is_touched() {
             return Ended::JOINED;
         }
         run.settlement.plain = false;
-        if unit.look().moves_on() && !is_ticketed { Ended::JOINED } else { Ended::As(Verdict::Join) }
+        if unit.look().moves_on() && !unit.look().is_ticketed() { Ended::JOINED } else { Ended::As(Verdict::Join) }
     }
 
-    /// Drops what the members of groups have left of their payloads. No other worker waits for a shard meanwhile.
-    fn drop_inputs(&self, rows: &mut [Row], settlement: &Settlement) {
+    /// Tells the tickets of members, and drops what is left of their payloads. Both run user code, so no other worker waits
+    /// for a shard meanwhile.
+    fn end_members(&self, rows: &mut [Row], run: &Run<'_>) {
+        let settlement = &*run.settlement;
         let mut exceptions = settlement.exceptions.iter().peekable();
         for (place, row) in (0..).zip(rows) {
             let joins = match exceptions.next_if(|(at, _)| *at == place) {
                 Some((_, verdict)) => matches!(verdict, Verdict::Join | Verdict::Rest { .. }),
                 None => settlement.to == GATHERED,
             };
-            if joins {
-                self.drop_input(row);
+            if !joins {
+                continue;
             }
+            if !run.plain {
+                // SAFETY: the code below uses `row` for columns of payloads only, as long as this handle is used.
+                let unit = unsafe { UnitRef::new(run.site.records(), row) };
+                self.end_ticket(row, &unit);
+            }
+            self.drop_input(row);
         }
     }
 
@@ -502,13 +508,11 @@ where
         contain(|| drop(input));
     }
 
-    /// Tells the unit's ticket that it has joined a group. Returns whether it has a ticket.
-    fn end_ticket(&self, row: &mut Row, unit: &UnitRef<'_>) -> bool {
-        let is_ticketed = unit.look().is_ticketed();
-        if is_ticketed {
+    /// Tells the unit's ticket, if it has one, that it has joined a group.
+    fn end_ticket(&self, row: &mut Row, unit: &UnitRef<'_>) {
+        if unit.look().is_ticketed() {
             contain(|| self.front.tickets.unfinished(row, Unfinished::Gathered));
         }
-        is_ticketed
     }
 }
 
