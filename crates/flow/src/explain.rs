@@ -203,7 +203,8 @@ pub struct NoUnit {
     pub next: u64,
     /// The lowest and the highest number among the units that were seen.
     pub seen: Option<(u64, u64)>,
-    /// Units in the hands of workers that were not seen: their batches end within a moment.
+    /// Units in the hands of workers that were not seen, since their batches should end within a moment, and the most
+    /// children that runs may be bringing out.
     pub unseen: u64,
 }
 

@@ -234,6 +234,36 @@ fn explanations_asked_back_to_back_leave_the_flow_to_others() {
 }
 
 #[test]
+fn a_child_that_a_run_is_bringing_out_is_not_said_to_have_left() {
+    in_time(|| {
+        let gate = Gate::default();
+        let mut flow = Flow::builder::<()>("children");
+        let (pack, child) = (flow.inlet::<u64>("pack"), flow.inlet::<u64>("child"));
+        let done = flow.retire();
+        let held = gate.clone();
+        flow.split(pack, move |_: &mut u64, _| {
+            let held = held.clone();
+            Ok((0..2).map(move |n| {
+                if n == 1 {
+                    held.pass();
+                }
+                Ok(n)
+            }))
+        })
+        .to(child);
+        flow.stage(child, |_: &mut u64, _| Ok(())).to(done);
+        let service = flow.build(pack).unwrap().start();
+        service.send(7).unwrap();
+        let control = service.control();
+        until("the run has brought the first child out", || control.explain_unit(1).is_err_and(|no| no.next > 1));
+        let absent = control.explain_unit(1).unwrap_err();
+        assert!(absent.unseen > 0, "{absent:?}");
+        gate.open();
+        assert_eq!(service.drain().retired, 3);
+    });
+}
+
+#[test]
 fn units_are_found_by_their_payloads_and_a_label_that_panics_does_no_harm() {
     const UNITS: u64 = 5_000;
     in_time(|| {

@@ -135,7 +135,7 @@ fn without_unit(absent: &NoUnit) -> String {
         format!("unit {unit} is not in flight: it has left the flow")
     };
     if unit < next && unseen > 0 {
-        said += &format!(", or is one of {} in batches that end within a moment", text::counted(unseen, "unit"));
+        said += &format!(", or is one of up to {} in workers' hands", text::counted(unseen, "unit"));
     }
     match seen {
         Some((low, high)) if low == high => said += &format!("; in flight is unit {low}"),
@@ -199,7 +199,9 @@ mod tests {
         assert_eq!(absent(7, 0, None, 0), "no unit has been admitted yet, so there is no unit 7; no unit is in flight");
         assert!(absent(7, 5, Some((3, 4)), 0).contains("numbers up to 4 have been assigned; in flight are units with"));
         let gone = absent(1, 5, Some((3, 3)), 2);
-        assert!(gone.contains("has left the flow, or is one of 2 units") && gone.ends_with("in flight is unit 3"));
+        assert!(
+            gone.contains("has left the flow, or is one of up to 2 units") && gone.ends_with("in flight is unit 3")
+        );
     }
 
     #[test]

@@ -220,11 +220,12 @@ impl State {
         self.stages.iter().map(StageState::in_hand).sum()
     }
 
-    /// The number of the next unit, and the number of units in workers' hands that have no note.
+    /// The number of the next unit, and the number of units in workers' hands that have no note: among them the children
+    /// that runs may be bringing out, which have numbers already.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
-        (self.next_id(), in_hand.saturating_sub(noted))
+        (self.next_id(), in_hand.saturating_sub(noted) + self.intake.budget().reserved_units())
     }
 
     fn found(&self, row: &Row, stage: u16, sight: &Sight<'_>, now: u64) -> Found {

@@ -142,6 +142,11 @@ impl Budget {
         self.in_flight + self.reserved.0 == 1
     }
 
+    /// The number of children that runs may be bringing out.
+    pub(crate) fn reserved_units(&self) -> u64 {
+        self.reserved.0
+    }
+
     /// Takes room for children that a run may bring out.
     pub(crate) fn reserve(&mut self, units: u64, bytes: u64) {
         self.reserved.0 += units;
