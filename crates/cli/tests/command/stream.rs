@@ -102,12 +102,12 @@ fn a_run_that_ends_early_has_printed_what_came_before() {
 #[test]
 fn a_spill_runs_what_was_refused_and_a_full_disk_is_told() {
     let room = Room::new("");
-    room.write("lines", numbers(100_000));
+    room.write("lines", numbers(400_000));
     let text = "x = lines(); zip(every(x, 2), spill(x, \".\"))";
     let (status, out, error) = run(&room, &["stream", text, "lines"]);
     assert_eq!((status, error.as_str()), (0, ""));
     assert!(out.lines().enumerate().all(|(n, line)| line == format!("{}\t{n}", 2 * n)));
-    assert_eq!(out.lines().count(), 50_000);
+    assert_eq!(out.lines().count(), 200_000);
     // No file may have more than 100 KiB.
     let mut limited = Command::new("bash");
     limited.args([
