@@ -26,7 +26,7 @@ use crate::waiter::{Waiter, yield_fiber};
 /// not be non-blocking, and may be those of [`net`](crate::net) and [`process`](crate::process). Several fibers may wait
 /// for the same descriptor. Interrupted calls begin again.
 ///
-/// [`PollFlags::HUP`] alone does not mean that nothing is left to read: the kernel looks for bytes before it looks for writers,
+/// `PollFlags::HUP` alone does not mean that nothing is left to read: the kernel looks for bytes before it looks for writers,
 /// and the last writer may write and close in between. A read that returns 0 is the end.
 ///
 /// A cancelled fiber unwinds here. Under [`IoModel::Completion`] the fiber waits as under [`IoModel::Readiness`].
