@@ -16,8 +16,8 @@
 //!   events it finds before it finds nothing again.
 //! - A producer that leaves the ring, and one whose deadline ends a wait for which it was woken.
 //!
-//! Each rule weighs a wake-up against time that has already been lost for want of it, so none depends on the pace of a
-//! machine, on the size of the ring, or on its events.
+//! The waits of these rules are times that the process has measured, so they depend neither on the size of the ring nor on its
+//! events. Two rules do not measure: a turn's millisecond, and the poll, which may come too early for a producer at work.
 //!
 //! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding nothing; the
 //! producer that was woken may need only one of many free slots. So each sleep is bounded: by the time that the producer

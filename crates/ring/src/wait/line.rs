@@ -138,6 +138,10 @@ impl Place<'_> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
+        if self.was_woken() {
+            // The thread may have found room before it slept.
+            self.line.is_waking.store(false, Ordering::Relaxed);
+        }
         let mut queue = self.line.queue();
         queue.retain(|sleeper| !Arc::ptr_eq(sleeper, &self.sleeper));
         self.line.len.store(queue.len(), Ordering::Relaxed);
@@ -162,5 +166,15 @@ mod tests {
         line.wake_first();
         assert!(third.was_woken(), "a thread that had left was woken");
         assert_eq!(line.len(), 0);
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_and_leaves_without_a_sleep_is_not_on_its_way() {
+        let line = Line::default();
+        let place = line.join();
+        line.wake_first();
+        assert!(line.is_waking());
+        drop(place);
+        assert!(!line.is_waking());
     }
 }
