@@ -224,7 +224,7 @@ fn on_cores(cores: &[usize], args: &Args, events: u64) -> Result<(), Error> {
     cores.iter().for_each(|&core| few.set(core));
     let set = |cores| rustix::thread::sched_setaffinity(None, cores).map_err(|error| Error::new(error.to_string()));
     set(&few)?;
-    let measured = shared(args, events);
+    let measured = shared(args, events, events / 4);
     set(&allowed)?;
     measured
 }
@@ -240,14 +240,15 @@ fn beside_busy_threads(args: &Args, events: u64) -> Result<(), Error> {
                 }
             });
         }
-        let measured = shared(args, events);
+        // A peer that yields may pass one ring of events in each slice of the busy threads, some milliseconds.
+        let measured = shared(args, events / 8, events / 256);
         ended.store(true, Ordering::Relaxed);
         measured
     })
 }
 
-/// Rings whose threads share cores with others.
-fn shared(args: &Args, events: u64) -> Result<(), Error> {
+/// Rings whose threads share cores with others; `few` events pass through a small one.
+fn shared(args: &Args, events: u64, few: u64) -> Result<(), Error> {
     let competitors: [(&str, Role, Pass); 4] = [
         ("spsc", Role::Ours, ours::spsc::<u64, CAPACITY>),
         ("rtrb, yielding", Role::Peer, peers::rtrb_yielding::<u64, CAPACITY>),
@@ -256,7 +257,7 @@ fn shared(args: &Args, events: u64) -> Result<(), Error> {
     ];
     table(Load::one_to_one(events), &competitors, &[], args.rounds)?;
     mpmc::<u64, CAPACITY>(args, Load::to_one(3, events))?;
-    mpmc::<u64, 16>(args, Load::new(4, 4, events / 4))
+    mpmc::<u64, 16>(args, Load::new(4, 4, few))
 }
 
 /// Works for this long.

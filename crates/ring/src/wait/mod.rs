@@ -15,7 +15,10 @@
 //! 3. **Yield where a core is shared, spin where it is not.** A partner that runs needs no core; one that does not run needs
 //!    this one. So a waiter spins for as long as a yield takes, and yields: that costs at most twice the better of the two.
 //!    A yield that took longer than two quick ones let another thread run. Then the waiter only yields, and each turn of the
-//!    others counts as a quick yield: a core that others use is not wasted, and the thread keeps its place on it.
+//!    others counts as a quick yield: a core that others use is not wasted, and the thread keeps its place on it. But a
+//!    thread that keeps the core for a whole turn (a millisecond or more) is busy with other things, and has the core again
+//!    after each yield, while a sleeper that is woken takes it back at once. Then the waiters spin and sleep, and try a yield
+//!    after 32 times as long.
 //! 4. **Let a batch gather, within a latency budget.** A look takes the line that the partner writes, and a partner that
 //!    keeps its lines passes ten times as many events. So while events come in small portions, a consumer pauses between
 //!    looks, and a producer wants a quarter of the ring free: for at most 1.6 µs, and not at all for an event that comes
@@ -33,6 +36,7 @@
 //!   sleep takes less of the processor's time, about a tenth where wake-ups are slow.
 //! - A looker that has lost its core is not counted as one before a yield that may last longer than a sleep; the first such
 //!   yield delays the sleepers' events by as much as other threads keep the core.
+//! - Beside threads that are always busy, yields that wait for them take 1/32 of a waiter's time.
 //! - A producer in the line waits for the turns of those before it, as long as the producers wait like it: those that use
 //!   the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, at least 1 ms, and to
 //!   the next wait of the looker. If the consumers stop for good and leave room, the producer finds it within 200 ms.
@@ -44,7 +48,7 @@
 //! | `GATHERING_NS`: 1600 | ns | the latency that throughput may cost, a third of a wake-up where that is quickest |
 //! | `MAX_HALVINGS`: 5 | | a look for less than 1/32 `S` takes a few looks, and finds little |
 //! | `SHARED`: 2 | quick yields | a yield that switches threads makes two switches |
-//! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn |
+//! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn, and yields that last a turn 1/32 of the time |
 //! | `MIN_TURN_NS`: 1,000,000 | ns | the producer that takes over has to fill its core's caches, which no wake-up shows |
 //! | `MIN_NAP`, `MAX_NAP_EACH`, `MAX_NAP`: 1, 50, 200 | ms | bounds of the sleep of a producer that no consumer wakes |
 //! | `MAX_WAKE_UP_NS`: 100,000 | ns | a wake-up that takes longer lacked a core, and says nothing of its cost |

@@ -18,7 +18,7 @@ const MAX_HALVINGS: u32 = 5;
 const SHARED: u64 = 2;
 
 /// A turn lasts this many sleeps, so wake-ups take a small part of the time, and at least `MIN_TURN_NS`: a producer that
-/// takes over also has to fill its core's caches.
+/// takes over also has to fill its core's caches. Yields that last a turn take the same part of the time.
 const SLEEPS_PER_TURN: u64 = 32;
 const MIN_TURN_NS: u64 = 1_000_000;
 
@@ -40,6 +40,8 @@ struct Advice {
     asleep_ns: AtomicU64,
     /// The time of the last yield. If it has let another thread run, waiters share their cores.
     yield_ns: AtomicU64,
+    /// When waiters yield again after a yield that took a whole turn; zero if none has.
+    yields_from_ns: AtomicU64,
 }
 
 /// Nanoseconds of a turn.
@@ -60,6 +62,28 @@ impl AdaptiveSpin {
     /// Whether the waiters share their cores with other threads.
     pub(super) fn shares_core(&self) -> bool {
         self.advice.yield_ns.load(Ordering::Relaxed) > SHARED * u64::from(cost::of_yield())
+    }
+
+    /// Whether waiters yield. A thread that has kept the core for a turn will keep it again, while a sleeper that is woken
+    /// takes it back at once. So after such a yield the waiters only spin before they sleep, for so long that the yields by
+    /// which they notice a change take a small part of the time.
+    fn yields(&self) -> bool {
+        let from_ns = self.advice.yields_from_ns.load(Ordering::Relaxed);
+        match self.strategy {
+            WaitStrategy::Spin => false,
+            WaitStrategy::Yield => true,
+            _ => from_ns == 0 || from_ns <= cost::now_ns(),
+        }
+    }
+
+    /// Learns from a yield of this length.
+    fn yielded(&self, took_ns: u64) {
+        self.advice.yield_ns.store(took_ns, Ordering::Relaxed);
+        let lost = took_ns >= turn_ns();
+        if lost || self.advice.yields_from_ns.load(Ordering::Relaxed) > 0 {
+            let from_ns = if lost { cost::now_ns().saturating_add(SLEEPS_PER_TURN.saturating_mul(took_ns)) } else { 0 };
+            self.advice.yields_from_ns.store(from_ns, Ordering::Relaxed);
+        }
     }
 
     /// Whether waiters lose their cores for longer than a sleep takes when they yield.
@@ -174,8 +198,9 @@ impl Pace<'_> {
     /// Looks until there is something, the deadline has passed, or it is time to sleep.
     ///
     /// A partner that runs needs only pauses; one that does not run needs the core. So the waiter pauses for as long as a
-    /// yield takes, and yields. While its yields let other threads run, it does nothing but yield. Before a yield that may
-    /// last longer than a sleep it calls `leaves(true)` and looks, and after it `leaves(false)`.
+    /// yield takes, and yields. While its yields let other threads run, it does nothing but yield; after one that took a turn
+    /// it does nothing but pause. Before a yield that may last longer than a sleep it calls `leaves(true)` and looks, and
+    /// after it `leaves(false)`.
     pub(super) fn look<R>(
         mut self,
         deadline: Option<Instant>,
@@ -184,9 +209,9 @@ impl Pace<'_> {
     ) -> Looked<R> {
         let gap = self.spin.advice.gap.load(Ordering::Relaxed) + 1;
         let most = cost::pauses_in(GATHERING_NS);
-        let spins = self.spin.strategy == WaitStrategy::Spin;
         while self.spent_ns < self.budget_ns {
-            if spins || !self.spin.shares_core() {
+            let yields = self.spin.yields();
+            if !yields || !self.spin.shares_core() {
                 let spin_ns = u64::from(cost::of_yield()).min(self.budget_ns - self.spent_ns);
                 // Each look takes the line that the partner writes, so looks become rarer.
                 let (mut gap, mut left) = (gap, cost::pauses_in(spin_ns as u32));
@@ -200,7 +225,7 @@ impl Pace<'_> {
                 }
                 self.spent_ns += spin_ns;
             }
-            if !spins {
+            if yields {
                 let leaves_core = self.spin.loses_core();
                 if leaves_core {
                     leaves(true);
@@ -213,10 +238,8 @@ impl Pace<'_> {
                 if leaves_core {
                     leaves(false);
                 }
-                self.spin.advice.yield_ns.store(yielded_ns, Ordering::Relaxed);
-                // A yield counts as a quick one. But a thread that keeps the core for a turn will keep it again; a sleeper
-                // that is woken takes it back.
-                self.spent_ns += if yielded_ns < turn_ns() { u64::from(cost::of_yield()) } else { yielded_ns };
+                self.spin.yielded(yielded_ns);
+                self.spent_ns += u64::from(cost::of_yield());
                 if let Some(found) = look(&self) {
                     return self.found(found);
                 }
@@ -309,6 +332,26 @@ mod tests {
         // The waiter worked for long on the event that came right after it had fallen asleep.
         spin.sleeps_at_once(10 * second, 9 * second + 1);
         assert!(!spin.start().sleeps_at_once());
+    }
+
+    #[test]
+    fn waiters_that_lost_their_cores_for_a_turn_yield_again_after_some_time() {
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+        spin.yielded(turn_ns() - 1);
+        assert!(spin.yields(), "a turn of the partner ended the yields");
+        spin.yielded(turn_ns());
+        assert!(!spin.yields());
+        spin.advice.yields_from_ns.store(cost::now_ns(), Ordering::Relaxed);
+        assert!(spin.yields());
+        spin.yielded(1);
+        assert_eq!(
+            spin.advice.yields_from_ns.load(Ordering::Relaxed),
+            0,
+            "a quick yield is no reason to read the clock"
+        );
+        let always = AdaptiveSpin::new(WaitStrategy::Yield);
+        always.yielded(u64::MAX);
+        assert!(always.yields());
     }
 
     /// An adversary that knows the rule chooses when each event comes: at once, right after the waiter has fallen asleep, a
