@@ -1,4 +1,4 @@
-//! Admission: a unit's way in, from the gate and from the entrance.
+//! Admission: how units from the gate and from the entrance enter the flow.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,14 @@ use super::state::State;
 use super::units::column::Row;
 use super::units::stamp::Stamp;
 
-/// The gate, its payload type hidden.
+/// The gate, with its payload type erased.
 pub(crate) trait Gate: Send + Sync {
     /// Admits units in the order of their arrival, as long as there is room and no submitter at the entrance came
-    /// before them. A caller that comes often asks [`is_empty`](Gate::is_empty) first, which does not
-    /// lock the gate.
+    /// earlier. Frequent callers check [`is_empty`](Gate::is_empty) first, which does not lock the gate.
     fn admit_from_gate(&self, state: &mut State, now: u64);
-    /// Closes the gate and admits all units when a flow ends, whether or not there is room: they are counted as left.
+    /// Closes the gate and admits all its units when a flow ends, even without room: the report counts them as left.
     fn admit_all(&self, state: &mut State, now: u64);
-    /// Closes the gate, and tells the senders that wait.
+    /// Closes the gate, and notifies the senders that wait.
     fn close(&self);
     /// The number of waiting units, including those that senders are still putting in. The caller must hold the flow's
     /// mutex.
@@ -37,13 +36,13 @@ impl State {
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.intake.budget().has_room(bytes)
             && self.intake.entry_place().is_none_or(|place| self.grants.has_place(place))
-            // No newcomer passes a unit that waits for memory.
+            // No newcomer overtakes a unit that waits for memory.
             && self.grants.memory().is_empty()
-            // Nor one that waits for its children to have room.
+            // Nor does it overtake a unit that waits for room for its children.
             && !self.grants.room().is_starved()
     }
 
-    /// Whether this many units with this many bytes together can certainly enter now.
+    /// Whether `units` units, of `bytes` in total, can certainly enter now.
     #[inline]
     pub(super) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
         self.intake.budget().has_room_for_all(units, bytes)
@@ -52,8 +51,8 @@ impl State {
             && !self.grants.room().is_starved()
     }
 
-    /// Whether admitting more units would keep workers busier. If not, the source may sleep on until half of the flow
-    /// is empty: waking it for every unit would cost more than the units do.
+    /// Whether more units would keep workers busier. If not, the source may sleep until half of the flow is empty,
+    /// because waking it for every unit would cost more than the units do.
     #[inline]
     pub(super) fn wants_more(&self) -> bool {
         let budget = self.intake.budget();
@@ -77,8 +76,8 @@ impl State {
         }
     }
 
-    /// Admits a unit into a free row, at the end of `arrivals`, which the caller then enqueues. `place` puts its payload
-    /// into the row's cell. Returns whether the unit is plain.
+    /// Admits a unit into a free row, and appends the row to `arrivals`, which the caller then enqueues. `place` puts
+    /// the payload into the row's cell. Returns whether the unit is plain.
     #[inline]
     pub(super) fn admit(
         &mut self,
@@ -89,7 +88,7 @@ impl State {
     ) -> bool {
         let mut row = self.units.take_row();
         let plain = candidate.is_plain();
-        // A plain unit's record stays untouched: its cache line may be in another core.
+        // A plain unit's record stays untouched: its cache line may belong to another core.
         let not_before_ns = if plain { 0 } else { candidate.write_to(self.units.record(&mut row)) };
         place(&mut row);
         let id = self.intake.budget_mut().take_ids(1);
@@ -97,8 +96,8 @@ impl State {
         self.admit_row(row, plain, not_before_ns, arrivals, now)
     }
 
-    /// Admits a unit whose row is filled and stamped, at the end of `arrivals`, which the caller then enqueues. Returns
-    /// whether the unit is still plain: one that holds a place in a bounded queue is not.
+    /// Admits a unit whose row is filled and stamped, and appends the row to `arrivals`, which the caller then
+    /// enqueues. Returns whether the unit is still plain: a unit that holds a slot in a bounded queue is not.
     #[inline]
     pub(super) fn admit_row(
         &mut self,
@@ -118,7 +117,7 @@ impl State {
         let entry = self.intake.entry();
         let place = self.intake.entry_place();
         if let Some(resource) = place {
-            // The check for room covered the place, under the same hold of the mutex, so the place is free.
+            // The check for room covered this slot, and the mutex has been held since, so the slot is free.
             let grant = Grant { instance: u32::from(resource), until: entry, from: NO_STAGE, amount: 1 };
             let held = self.grants.take(grant, &mut self.timers, now);
             self.units.record(&mut row).hold(held);
@@ -141,7 +140,7 @@ impl State {
 // ---- the gate -----------------------------------------------------------------------------------------
 
 impl<In: Send> TypedGate<In> {
-    /// Admits and grants one unit, which does not come from the ring. `place` fills the rest of its row.
+    /// Admits and grants one unit that does not come from the ring. `place` fills the other cells of its row.
     pub(crate) fn admit_one(
         &self,
         state: &mut State,
@@ -178,7 +177,7 @@ impl<In: Send> Gate for TypedGate<In> {
     fn admit_from_gate(&self, state: &mut State, now: u64) {
         state.ledger.add_wait_for_admission(self.take_waited_ns());
         let mut far_end = self.far_end();
-        // A closed flow admits no submitter from the entrance, so those still in line there hold nothing up.
+        // A closed flow admits no submitters, so those still in line at the entrance do not hold up the gate's units.
         let most = if state.is_closed() { usize::MAX } else { state.intake.may_leave_the_gate() };
         let units = self.waiting().min(most);
         if most == 0 {
@@ -188,14 +187,14 @@ impl<In: Send> Gate for TypedGate<In> {
         let mut arrivals = state.units.take_list();
         let (mut bytes, mut plain, mut admitted) = (0, true, 0);
         if units > 0 && !far_end.has_first() && state.has_room_for_all(units, waiting_bytes) {
-            // The common case needs one check for all of them.
+            // In the common case, one check covers all units.
             for (candidate, unit) in far_end.take_many(units) {
                 admitted += 1;
                 bytes += candidate.bytes();
                 plain &= self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
             }
         } else {
-            // An empty ring is polled, too, for the senders that sleep for a place in it.
+            // Even an empty ring is polled, because that wakes senders that sleep until it has a free slot.
             while admitted < most
                 && let Some((candidate, unit)) = far_end.take_next()
             {
@@ -238,21 +237,21 @@ impl<In: Send> Gate for TypedGate<In> {
 // ---- submitters ---------------------------------------------------------------------------------------
 
 impl State {
-    /// Whether the submitter at `place` (`None`: a newcomer) is the next to be admitted, and there is room for its unit.
-    /// Units that came to the gate before are admitted first.
+    /// Whether the submitter at position `place` (`None`: a newcomer) is the next to be admitted, and there is room for
+    /// its unit. Units that came to the gate earlier are admitted first.
     pub(crate) fn may_enter(&mut self, gate: &dyn Gate, place: Option<u64>, bytes: u64, now: u64) -> bool {
         gate.admit_from_gate(self, now);
         self.grant_all(now);
         self.intake.is_turn(place, gate.len()) && self.has_room(bytes)
     }
 
-    /// Whether no other submitter waits before the one at `place`, whatever waits at the gate.
+    /// Whether no other submitter is ahead of the one at position `place`, regardless of the units at the gate.
     pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
         self.intake.is_next(place)
     }
 
-    /// Takes a place at the end of the line at the entrance, behind the units at the gate, or keeps one with a new
-    /// waker. Returns the replaced waker, which must be dropped outside of the mutex.
+    /// Joins the end of the line at the entrance, behind the units at the gate. A submitter that is already in line
+    /// only replaces its waker. Returns the replaced waker, which must be dropped outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait_at_entrance(
         &mut self,
@@ -271,7 +270,7 @@ impl State {
         self.intake.leave(place)
     }
 
-    /// Accounts for a submitter's wait for admission.
+    /// Adds a submitter's wait to the time that units have waited for admission.
     pub(crate) fn add_wait_for_admission(&mut self, waited_ns: u64) {
         self.ledger.add_wait_for_admission(waited_ns);
     }

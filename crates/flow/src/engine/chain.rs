@@ -1,4 +1,4 @@
-//! A chain: units run in a stage, and on through the stages that follow as long as those are open.
+//! A chain: units run in a stage, then in the stages that follow, as long as those are open.
 
 use super::claims::{GATHERED, NO_STAGE};
 use super::crew::turn_slot::TurnSlot;
@@ -11,7 +11,7 @@ use super::run::witness::{Ran, Track};
 use super::threads::shared::Shared;
 use super::units::column::Row;
 
-/// The maximum number of stages that a batch runs through at once.
+/// The maximum number of stages that one chain runs a batch through.
 const MAX_STAGE_RUNS: usize = 64;
 
 /// The beginning of a chain.
@@ -24,7 +24,7 @@ pub(super) struct Chain {
     pub(super) began_ns: u64,
 }
 
-/// Runs units in a stage, and on through the open stages that follow if they have a turn.
+/// Runs units in a stage. Units that have a turn go on through the following stages as long as those are open.
 pub(super) fn run_chain(
     shared: &Shared,
     chain: Chain,

@@ -5,17 +5,17 @@
 //! | **admit** | units from the gate enter their first queue, as long as there is room | `admit` |
 //! | **grant** | each unit in a queue or in a line gets all that it needs, or waits; pulled units are admitted | `grant` (pulled: `pulling`) |
 //! | **dispatch** | the worker takes a granted batch, or the right to pull the source | `dispatch`, `turn` |
-//! | **wake** | other threads hear of the work that is left to them | `wake` |
+//! | **wake** | the worker wakes other threads for the work that it leaves | `wake` |
 //! | **run** | the stage's code runs on the batch, or the source is pulled; a batch of plain units that are all done retires | `turn`, `run/lane`, `run/settlement` (a pull: `threads/source_slot`, `intake/source`) |
-//! | **settle** | each unit of the batch goes on, is retried, or leaves; those that have retired are counted | `settle` |
+//! | **settle** | each unit of the batch goes on, is retried, or leaves; retired units are counted | `settle` |
 //!
-//! A turn is one round of this cycle. The worker holds the mutex from settling one batch until it has taken the next
-//! one. Only when the source has ended does it unlock the mutex in between, to tell the source's listener. Before it
-//! runs what it took, the plan of wake-ups is made under the mutex and sent without it, so other workers run what it
-//! leaves meanwhile.
+//! A turn is one round of this cycle. The worker holds the mutex from the moment it settles one batch until it has
+//! taken the next. It unlocks the mutex in between only when the source has ended, to notify the source's listener.
+//! Before the worker runs its batch, it plans wake-ups under the mutex and carries them out without it. Meanwhile the
+//! woken workers run the rest of the work.
 //!
-//! A unit of the source begins its path at *dispatch*: a worker dispatches itself to pull it, *runs* the pull,
-//! *settles* it, and the *grant* after that admits the unit.
+//! The path of a unit from the source begins at *dispatch*: a worker dispatches itself to pull the source, *runs* the
+//! pull, and *settles* it. The *grant* after that admits the unit.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::threads::shared::Shared;
 use super::threads::sleep::sleep;
 use super::turn::Hands;
 
-/// The life of a worker.
+/// The loop of a worker, from its first turn to its end.
 pub(super) fn work(shared: &Arc<Shared>, post: Post) {
     let mut hands = Hands::new(shared, post);
     let mut state = hands.lock();

@@ -1,4 +1,4 @@
-//! Dispatch: the job that a free worker takes.
+//! Dispatch: the choice of the next job for a free worker.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::units::column::Row;
 pub(super) enum Job {
     /// Run the first granted batch of this stage.
     Batch(u16),
-    /// Pull the source, in a shared worker's place (`in_place`) or beside the shared workers.
+    /// Pull the source, in the slot of a shared worker (`in_place`) or in addition to the shared workers.
     Pull { in_place: bool },
 }
 
@@ -38,8 +38,8 @@ impl State {
         let taken = self.stages.busy_beyond_floors() + self.intake.pulls_in_place();
         let spare = taken < self.crew.shared_workers();
         let choice = self.stages.choose(spare, now);
-        // Like a source, a unit that is split is asked for more before the workers run out of work, unless a batch has waited
-        // for too long.
+        // A stage that splits units is treated like a source: it runs before the workers run out of work, unless a
+        // batch of another stage has waited too long.
         let has_priority = !spare || choice.below_floor || choice.passed_over_ns > PATIENCE_NS;
         let has_room = |nth| self.intake.budget().is_half_free(nth);
         let ahead = || self.stages.choose_split(self.crew.shared_workers(), has_room, now);
@@ -47,8 +47,8 @@ impl State {
         let batch = stage.map(Job::Batch);
         let Some(source) = self.intake.source().filter(|_| !choice.below_floor) else { return batch };
         let pull = Job::Pull { in_place: spare };
-        // Without a spare place the source is pulled only if no worker has come by for a while: a source that waits for
-        // busy workers would starve the stages that have threads of their own.
+        // Without a spare slot, an additional thread pulls the source, but only if no worker has come to pull it for a
+        // while. If the source waited for busy workers, it would starve the stages that have threads of their own.
         if !spare {
             return (self.crew.is_stalled() && self.wants_more() && self.can_pull()).then_some(pull);
         }
@@ -56,22 +56,22 @@ impl State {
         if batch.is_none() || is_pressing { self.can_pull().then_some(pull).or(batch) } else { batch }
     }
 
-    /// Whether the workers could run out of work before the next pull: all stages together have less than one of the
-    /// entry stage's batches for each worker.
+    /// Whether the workers could run out of work before the next pull: all stages together have fewer units than one
+    /// batch of the entry stage for each worker.
     fn runs_low(&self) -> bool {
         let batch = self.stages.at(self.intake.entry()).batch_target();
         self.stages.could_run() < self.crew.shared_workers() * batch
     }
 
-    /// The time that one worker would need for all that could run now, and for the source.
+    /// The time that one worker would need for everything that could run now, and for the source.
     pub(super) fn backlog_ns(&self) -> u64 {
         let (backlog, in_flow) = self.stages.backlog_ns();
         let source = self.intake.source().filter(|_| self.can_pull());
         backlog.saturating_add(source.map_or(0, |source| source.backlog_ns(in_flow)))
     }
 
-    /// Hands the stage's first batch to a worker that is free (`leads`), or to one that already has batches of this
-    /// stage and runs this one with them; the latter batch stays among the granted ones until it is settled.
+    /// Gives the stage's first batch to a free worker (`leads`), or to a worker that already has batches of this stage
+    /// and runs this one in the same turn. A batch of the second kind counts as granted until it is settled.
     pub(super) fn dispatch(
         &mut self,
         stage: u16,
@@ -83,8 +83,8 @@ impl State {
         let TakenBatch { mut rows, plain, permits, soon, time_each } = state.take_batch(leads, now)?;
         let units = rows.len();
         let splits = state.splits();
-        // A batch that may go on in a chain must hold nothing: it settles only at the chain's end, and its permits
-        // would be held through stages that do not need them.
+        // A batch that may go on in a chain must hold nothing. It settles only at the chain's end, so it would hold its
+        // permits through stages that do not need them.
         let turn = turn.filter(|_| permits.is_empty()).cloned();
         if leads {
             if !state.is_blocking() {
@@ -102,7 +102,7 @@ impl State {
         Some(DispatchedBatch { stage, rows, units, plain, permits, brood, turn, leads, note, soon, time_each })
     }
 
-    /// Notes the units of a batch that is expected to run long, before a worker owns their rows.
+    /// Notes the units of a batch that is expected to run long, before a worker takes over their rows.
     fn note_units(
         &mut self,
         stage: u16,
@@ -133,8 +133,8 @@ impl State {
         self.crew.notes_mut().note(note)
     }
 
-    /// Marks the stage's queue, if it has units, after a worker has taken batches. A turn of more units than the worker
-    /// has seats leaves seats to other units, and perhaps no other thread comes by to grant them.
+    /// Marks the stage's queue, if it has units, after a worker has taken batches. A turn may take more units than the
+    /// worker had seats. That frees seats for other units, and perhaps no other thread comes to grant them.
     #[inline]
     pub(super) fn grant_behind(&mut self, stage: u16, now: u64) {
         if self.stages.at(stage).has_waiting() {
@@ -143,13 +143,13 @@ impl State {
         }
     }
 
-    /// Takes back the batches that workers would have run next, from turns that had lasted too long at `watched_ns`, so
-    /// that other workers can run them. Settles the batches that those turns have finished.
+    /// Takes back the batches not yet begun from turns that had lasted too long at `watched_ns`, so that other workers
+    /// can run them. Settles the batches that those turns have finished.
     pub(super) fn take_turns_back(&mut self, watched_ns: u64, now: u64) {
         for worker in 0..self.crew.turns() {
             let Some((turn, taken)) = self.crew.take_turn_back(worker, watched_ns) else { continue };
             let TakenBack { counted, units_in_hand, pending, finished } = taken;
-            // Each goes to the front, so the last one comes first.
+            // Each batch goes to the front, so the last one is put back first.
             for DispatchedBatch { stage, rows, plain, permits, note, .. } in pending.into_iter().rev() {
                 note.into_iter().for_each(|note| self.crew.notes_mut().forget(note));
                 self.stages.at_mut(stage).take_back(rows, plain, permits);
@@ -157,7 +157,7 @@ impl State {
             for (mut batch, mut settlement) in finished {
                 self.settle_units(&mut batch, &mut settlement, now);
                 if batch.leads {
-                    // The worker stays busy: from now on it stands for the batch in hand.
+                    // The worker stays busy. From now on it counts for the batch that it now runs.
                     let settled = turn.count_one_in_hand(units_in_hand);
                     self.stages.at_mut(counted).exchange_running(settled, units_in_hand);
                     self.stages.at_mut(batch.stage).end_in_turn(units_in_hand);
@@ -168,8 +168,8 @@ impl State {
         }
     }
 
-    /// Brings the stages' counts of running batches up to date with turns; `grant_all` then grants what that makes
-    /// possible.
+    /// Updates the stages' counts of running batches, because turns have moved on. `grant_all` then grants what that
+    /// makes possible.
     pub(super) fn follow_turns(&mut self) {
         for moved in self.crew.moves() {
             self.stages.move_work(moved.from, moved.to, moved.units);

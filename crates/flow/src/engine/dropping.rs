@@ -1,4 +1,4 @@
-//! Dropping: the unit that has waited longest makes room for a newcomer, in a flow whose overload policy says so.
+//! Dropping: in a flow whose overload policy says so, the unit that has waited longest makes room for a newcomer.
 
 use super::grants::instance::Party;
 use super::state::State;

@@ -1,18 +1,20 @@
-//! Gathering: groups are opened, grow, and are closed.
+//! Gathering: how groups are opened, grow, and are closed.
 //!
-//! A unit that opens a group rests, and the group's other members leave the flow. When the group is closed, its holder
-//! goes back to the stage's queue, and a worker sends the group on.
+//! A unit that opens a group becomes the group's holder and rests. The group's other members leave the flow. When the
+//! group is closed, its holder returns to the stage's queue, and a worker sends the group on.
 //!
 //! # Why every wait ends
-//! A holder at rest holds nothing, and the cap on units in flight does not count it. So units that come later do not
-//! wait for it. A holder waits for members to come; if none can come, because nothing else in the flow moves and nothing
-//! can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
+//! A holder at rest holds no resources, and the cap on units in flight does not count it. So no later unit waits for
+//! it. A holder waits for members to come. If none can come, because nothing else in the flow moves and nothing can
+//! enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
 //!
-//! Then every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for room or for
-//! bytes would go on: it may exceed the caps if nothing else moves.) At least one holder's group is not by family: if
-//! all were, then all children of the deepest waiting parent would be holders of its family's groups, which would be
-//! whole, and so closed already. A group that is not by family is then closed: if the flow has ended, because it is
-//! whole; otherwise, once units need its room.
+//! At that moment, every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for
+//! room or for bytes would go on: it may exceed the caps if nothing else moves.) At least one group is not by family.
+//! To see why, assume that all groups were by family. Then all children of the deepest waiting parent would be holders
+//! of its family's groups, so these groups would have all their members, and would be closed already.
+//!
+//! A group that is not by family is closed in one of two cases: if the flow has ended, because the group has all its
+//! members; or if units need its room.
 
 use super::state::State;
 use super::timers::TimerAction;
@@ -20,7 +22,7 @@ use super::units::column::Row;
 use super::units::groups::{GroupNote, GroupRules, Holder};
 
 impl State {
-    /// Lets a unit that has opened a group rest until the group is closed.
+    /// Puts a unit that has opened a group to rest until the group is closed.
     pub(super) fn rest(&mut self, mut row: Row, stage: u16, number: u64, now: u64) {
         self.release_where(&mut row, now, |_| true);
         let record = self.units.record(&mut row);
@@ -47,7 +49,7 @@ impl State {
         self.keep_groups_in_budget(now);
     }
 
-    /// Takes in a note about a group.
+    /// Acts on a note about a group.
     pub(super) fn take_group_note(&mut self, note: GroupNote, now: u64) {
         match note {
             GroupNote::Joined { group, bytes, full } => {
@@ -72,7 +74,7 @@ impl State {
         }
     }
 
-    /// Closes the groups of a family, which have all their members. They take the parent's place.
+    /// Closes the groups of a family, which have all their members. They replace the parent in the flow.
     pub(super) fn close_groups_of_family(&mut self, groups: &[u64], now: u64) {
         let mut closed: Option<(u32, u64)> = None;
         for &number in groups {
@@ -100,17 +102,18 @@ impl State {
         }
     }
 
-    /// Closes groups if nothing else in the flow can move. `gate_is_empty` is asked only then.
+    /// Closes groups if nothing else in the flow can move. `gate_is_empty` is called only then.
     pub(super) fn close_if_stuck(&mut self, gate_is_empty: impl FnOnce() -> bool, now: u64) {
         if self.units.groups().at_rest() == 0 || !self.life.dispatches() || !self.is_stuck() {
             return;
         }
         let stages = 0..self.stages.iter().len() as u16;
-        // A pull that blocks has lost its worker's place, and the end of the flow does not wait for it.
+        // A pull that blocks has lost its worker's slot, and the end of the flow does not wait for it.
         let can_come = self.intake.has_pulled() || self.intake.pulls_in_place() > 0;
         if self.is_closed() && !can_come && gate_is_empty() {
-            // What these groups become may join those of later stages. Groups by family are not closed here: they close
-            // when all their members are there, and the members that those at rest still lack are in other groups.
+            // The groups closed here may become members of groups in later stages, so the stage that leads to the most
+            // others comes first. Groups by family are not closed here. They close when all their members have come,
+            // and the members that the resting groups still lack are in other groups.
             let open = stages.filter(|&stage| self.units.groups().oldest_in(stage).is_some());
             let Some(first) = open.max_by_key(|&stage| self.rules(stage).leads_to) else { return };
             for group in self.units.groups().in_stage(first) {
@@ -129,7 +132,7 @@ impl State {
         *self.stages.at(stage).groups().expect("a group is open in a stage that gathers")
     }
 
-    /// Closes groups early, as long as those that rest have more than half of the byte budget.
+    /// Closes groups early, as long as resting groups have more than half of the byte budget.
     fn keep_groups_in_budget(&mut self, now: u64) {
         while self.units.groups().bytes() > self.intake.budget().max_bytes() / 2 {
             let stages = 0..self.stages.iter().len() as u16;
@@ -147,7 +150,7 @@ impl State {
         }
     }
 
-    /// Sends a holder back to its stage's queue; `early` says that its group is not whole.
+    /// Returns a holder to its stage's queue. `early` says that its group was closed early.
     fn end_rest(&mut self, holder: Holder, number: u64, early: bool, now: u64) {
         let Holder { row, stage, family, .. } = holder;
         if let Some(parent) = family {

@@ -1,37 +1,40 @@
 //! Grants: a unit gets all it needs at once, before a worker is spent on it.
 //!
 //! # How a queue is granted
-//! `pump` looks at a stage's queue from its front as long as the stage has seats. A stage is granted at most as many
-//! units as its workers and the idle ones could run next; further units hold nothing. Several stages may be granted for
-//! the same idle worker. A unit whose needs are all free takes them and joins a granted batch. A unit that lacks
-//! something *parks* in the first-come-first-served line of the first thing it lacks, holding nothing; the queue goes
-//! on with the next unit. A busy key thus holds up only the units that need it.
+//! `pump` grants units from the front of a stage's queue as long as the stage has seats. A stage has as many seats as
+//! its workers and the idle workers could run units next; units beyond the seats hold nothing. One idle worker may
+//! count for several stages. A unit whose needs are all free takes them and joins a granted batch. A unit that lacks
+//! something *parks*: it joins the first-come-first-served line of the first thing it lacks, and holds nothing
+//! meanwhile. The queue goes on with the next unit, so a busy key holds up only the units that need it.
 //!
-//! When a unit gives something back, `serve` wakes the head of that line, which tries for *everything* again: it is
-//! granted, or it parks at the end of the line of the next thing it lacks, and `serve` tries the next unit in line. A
-//! newcomer never takes what a unit in line waits for.
+//! When a unit releases something, `serve` wakes the head of the line for it. That unit tries for *everything* again:
+//! it is granted, or it parks at the end of the line of the next thing it lacks, and `serve` tries the next unit in
+//! line. A newcomer never takes what a unit in line waits for.
 //!
-//! # Why every wait ends
-//! A unit with several needs could always miss the moment when all of them are free: `a` is free when `b` is not, and
-//! the other way round. A unit that still lacked something after [`MAX_BOUNCES`] wake-ups acquires its needs *in order*
-//! at the next one: one after the other along the flow's resource order (a topological order of "holds a, asks for b",
-//! which the build proved to exist), keeping what it has, and waiting its turn in each line. Hence a unit waits for at
-//! most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
+//! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
+//! not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the next
+//! one: one after the other along the flow's resource order, keeping what it has, and waiting in each line. (The
+//! resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a unit waits
+//! for at most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
+//! `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
 //!
 //! # Why nothing deadlocks
 //! A unit that holds one thing and waits for another waits for something later in one order of resources:
 //! 1. Inside one grant a unit holds nothing while it waits or, in order, only earlier things.
-//! 2. Across stages a unit may hold something (`until`) while a later stage asks for more. The build follows every path
+//! 2. A unit may hold something over several stages (`until`) while a later stage asks for more. The build follows
+//!    every path
 //!    through the stages, collects each pair "holds a, asks for b", and refuses the flow if these pairs form a cycle
 //!    (see [`check`](crate::check)). Otherwise it takes a topological order of them, and grants in order follow it.
-//! 3. A place in a bounded queue is a resource like any other: the stages before it ask for it, and it is held until the
-//!    unit leaves that stage. A unit that goes elsewhere gives it back at once.
-//! 4. The place of a key among a resource's keys belongs to that resource: a waiting unit keeps alive no key but the one
-//!    in whose line it stands (see `grants/key`).
+//! 3. A slot in a bounded queue is a resource like any other. The stages before the queue ask for it, and the unit
+//!    holds it
+//!    until it leaves the queue's stage. A unit that goes elsewhere releases it at once.
+//! 4. A resource's slots for keys count as the resource itself, because a waiting unit keeps only one key alive: the
+//!    key in
+//!    whose line it stands (see `grants/key`).
 //!
-//! So along any chain of "waits for a holder of" the order rises, and the last holder is not waiting for a resource. It
-//! is running, waiting for a worker or for a moment, and will give back what it holds. Bytes come last in the order and
-//! have their own rule (see `grants/memory`).
+//! So along any chain of "waits for a holder of", the order rises, and the last holder waits for no resource. It runs,
+//! or waits for a worker or a timer, and will release what it holds. Bytes come last in the order and have a rule of
+//! their own (see `grants/memory`).
 //!
 //! Waits inside a stage's own code are beyond this proof: [`Submitter`](crate::service::Submitter) says which of them
 //! the engine refuses, and which it forbids without detecting them.
@@ -41,7 +44,7 @@ use super::grants::instance::Party;
 use super::state::State;
 use super::units::column::Row;
 
-/// The number of wake-ups that may leave a unit without something it needs, before it acquires its needs in order.
+/// The number of wake-ups that may leave a unit without something it needs before it acquires its needs in order.
 const MAX_BOUNCES: u8 = 8;
 
 /// The reason why a unit could not be granted.
@@ -50,7 +53,8 @@ enum Lack {
     Need(Want),
     /// The stage's next batch lacks a permit.
     Permit(Want),
-    /// Keys for the unit's needs cannot be made, or other units wait to have theirs made.
+    /// The resource has too few free slots for the keys that the unit needs, or other units are ahead in the line for
+    /// keys.
     Keys { resource: u16 },
 }
 
@@ -70,7 +74,7 @@ impl Woken {
         if let Woken::At(instance) = self { Some(instance) } else { None }
     }
 
-    /// The resource for whose keys it is the unit's turn.
+    /// The resource for whose keys the unit stood in line.
     pub(super) fn for_keys(self) -> Option<u16> {
         if let Woken::ForKeys(resource) = self { Some(resource) } else { None }
     }
@@ -79,9 +83,9 @@ impl Woken {
 impl State {
     /// Grants everything that can be granted, and admits pulled units as long as there is room.
     pub(super) fn grant_all(&mut self, now: u64) {
-        // The order is deliberate: a unit in line for a resource comes before one for a key, and both before a newcomer
-        // from a queue. Seats, memory and the source come last, because each of the former may use up what they would
-        // hand out.
+        // The order is deliberate. A unit in line for a resource precedes a unit in line for a key, and both precede a
+        // newcomer from a queue. Seats, memory, room for children and the source come last, because the steps before
+        // them may use up what they would grant.
         loop {
             if let Some(instance) = self.grants.next_to_serve() {
                 self.serve(instance, now);
@@ -105,8 +109,8 @@ impl State {
 impl State {
     /// Grants units from the front of a stage's queue while there are seats.
     fn pump(&mut self, stage: u16, now: u64) {
-        // A grant is a promise that a worker comes soon. Tokens granted further ahead than the seats would lie idle in
-        // the queue while units of another stage lack them.
+        // A granted unit must get a worker soon. Tokens granted beyond the seats would lie idle while units of other
+        // stages lack them.
         if self.stages.at(stage).splits().is_some() {
             return self.await_room(stage, now);
         }
@@ -144,7 +148,7 @@ impl State {
         let State { stages, units, timers, .. } = self;
         let state = stages.at_mut(stage);
         while state.has_waiting() {
-            // Its units hold nothing, so they may wait for a worker as granted units.
+            // The units hold nothing, so granting them long before a worker is free does no harm.
             let seats = state.free_seats(state.workers().ceiling);
             if seats == 0 {
                 return;
@@ -153,8 +157,9 @@ impl State {
         }
     }
 
-    /// Grants as many units of the first arrival as there are tokens for, if all units have the same needs for their
-    /// run only. Their batch holds the grants, so no unit's record is touched.
+    /// Grants as many units of the queue's first arrival as there are tokens for. It applies only to a stage whose
+    /// units all have the same needs, and only while they run. The batch holds the grants, so no unit's record is
+    /// touched.
     fn grant_many(&mut self, stage: u16, workers: usize, now: u64) -> bool {
         let state = self.stages.at(stage);
         if !state.is_alike() {
@@ -185,7 +190,7 @@ impl State {
         Some(row)
     }
 
-    /// Puts a unit back at the front of the stage's queue, with the time of its arrival.
+    /// Puts a unit back at the front of the stage's queue. The unit keeps the time of its arrival.
     fn push_front_waiting(&mut self, mut row: Row, stage: u16) {
         let queued_ns = self.units.record(&mut row).queued_ns();
         self.stages.at_mut(stage).push_front(row, queued_ns, self.units.spares());
@@ -204,7 +209,7 @@ impl State {
             Ok(()) => return self.join_batch(row, stage, now),
             Err(lack) => lack,
         };
-        // A newcomer has missed no moment yet, so only a unit that was woken counts the bounce.
+        // Only a unit that was woken counts a bounce; a newcomer has not waited yet.
         if woken != Woken::No && self.has_bounced(&mut row) {
             if let Lack::Need(want) = lack {
                 self.grants.drop_user(want.instance, &mut self.timers, now);
@@ -224,16 +229,17 @@ impl State {
         }
     }
 
-    /// Counts a wake-up after which the unit still lacks something. Returns whether that was one too many.
+    /// Counts a wake-up after which the unit still lacks something. Returns whether there were more than
+    /// [`MAX_BOUNCES`].
     fn has_bounced(&mut self, row: &mut Row) -> bool {
         self.units.record(row).count_bounce() > MAX_BOUNCES
     }
 
-    /// Takes all that the unit needs, with a permit if the unit opens a batch; or nothing. A [`Lack::Need`] keeps its
-    /// key alive for the unit that parks on it.
+    /// Takes all that the unit needs, or nothing. A unit that opens a batch also needs the stage's permits. After a
+    /// [`Lack::Need`] the key of that need is still alive, for the unit that will park on it.
     fn all_at_once(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<(), Lack> {
-        // Everything is checked before anything is taken. The mutex is held throughout, so no check can be stale by
-        // then, and there is nothing to roll back except the users of keys.
+        // Everything is checked before anything is taken. The mutex is held throughout, so no check goes stale, and
+        // nothing needs to be rolled back except the users of keys.
         let woken_at = woken.at_instance();
         let wants = self.look_up(row, stage, woken, now)?;
         let is_free = |want: &Want| self.grants.is_free(want.instance, want.amount, woken_at, now);
@@ -257,7 +263,8 @@ impl State {
         Ok(())
     }
 
-    /// The unit's needs in this stage, with keys looked up, made and kept alive. Makes all keys or none.
+    /// The unit's needs in this stage. Looks up their keys, makes missing ones, and keeps all alive. Makes all keys or
+    /// none.
     fn look_up(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<Wants, Lack> {
         let State { stages, grants, units, timers, .. } = self;
         let state = stages.at(stage);
@@ -272,7 +279,7 @@ impl State {
         for ask in asks {
             let instance = grants.instance_of(ask.resource, ask.key.as_deref());
             match wants.iter_mut().find(|want| want.instance == instance) {
-                // Two needs of the same key are one larger need, or the second would wait for the first.
+                // Two needs of the same key are merged; otherwise the second would wait for the first.
                 Some(want) => want.amount = want.amount.saturating_add(ask.amount),
                 None => {
                     grants.add_user(instance);
@@ -307,7 +314,7 @@ impl State {
 // ---- permits ------------------------------------------------------------------------------------------
 
 impl State {
-    /// The permit that the stage's next batch lacks.
+    /// The first permit that the stage's next batch lacks, if any.
     fn lacking_permit(&self, stage: u16, woken_at: Option<InstanceId>, now: u64) -> Option<Want> {
         let permits = self.stages.at(stage).permits().iter();
         permits.copied().find(|permit| !self.grants.is_free(permit.instance, permit.amount, woken_at, now))
@@ -321,7 +328,7 @@ impl State {
         stages.at_mut(stage).open_batch(taken, units.spares(), timers, now);
     }
 
-    /// Lets the stage wait for a permit.
+    /// Puts the stage into the line of a permit.
     fn await_permit(&mut self, stage: u16, permit: Want, now: u64) {
         self.stages.at_mut(stage).set_awaits_permit(true);
         self.grants.await_permit(stage, permit, &mut self.timers, now);
@@ -331,7 +338,7 @@ impl State {
 // ---- lines --------------------------------------------------------------------------------------------
 
 impl State {
-    /// Serves the waiters in the instance's line whose amount is there now.
+    /// Serves the instance's line from its head, as long as there is enough for the next waiter.
     fn serve(&mut self, instance: InstanceId, now: u64) {
         while let Some(waiter) = self.grants.next_in_line(instance, &mut self.timers, now) {
             let waited_ns = now.saturating_sub(waiter.since_ns);
@@ -346,7 +353,8 @@ impl State {
         let record = self.units.record(&mut row);
         self.stages.at_mut(stage).unpark(self.grants.resource_of(instance), record.queued_ns(), waited_ns);
         if record.is_in_order() {
-            // It is the unit's turn, so it takes this need at once; `is_free` would refuse it while others stand behind.
+            // The unit is first in line, so it takes this need unchecked; `is_free` would refuse it while others wait
+            // behind.
             self.acquire_next(&mut row, stage, now);
             return self.acquire_in_order(row, stage, Woken::No, now);
         }
@@ -355,10 +363,10 @@ impl State {
         self.grants.drop_user(instance, &mut self.timers, now);
     }
 
-    /// Serves a stage for which a permit has come free: its first unit may open a batch.
+    /// Serves a stage after a permit has come free: the stage's first unit may open a batch.
     fn serve_stage(&mut self, stage: u16, instance: InstanceId, now: u64) {
         self.stages.at_mut(stage).set_awaits_permit(false);
-        // The stage had a seat when it joined the line, and keeps its turn although its workers have gone to other
+        // The stage had a seat when it joined the line. It keeps that claim even if its workers have gone to other
         // stages.
         let mut workers = self.stages.at(stage).workers().ceiling;
         while self.stages.at(stage).next_unit_opens_batch() && self.stages.at(stage).has_seat(workers) {
@@ -371,7 +379,7 @@ impl State {
                 }
                 continue;
             };
-            // Lacking another permit counts as a bounce, too.
+            // A lack of another permit counts as a bounce, too.
             if self.has_bounced(&mut row) {
                 self.begin_in_order(&mut row, stage);
                 self.acquire_in_order(row, stage, Woken::No, now);
@@ -384,7 +392,7 @@ impl State {
         self.stages.mark(stage);
     }
 
-    /// Serves the units that wait for keys to be forgotten.
+    /// Serves the units that wait until the resource can forget a key.
     fn serve_keys(&mut self, resource: u16, now: u64) {
         if !self.grants.prepare_keys(resource, &mut self.timers, now) {
             return;
@@ -401,7 +409,7 @@ impl State {
         }
     }
 
-    /// Whether nothing in the flow can move unless a unit exceeds the caps, or a group is closed early.
+    /// Whether nothing in the flow can move until a unit exceeds the caps or a group is closed early.
     pub(super) fn is_stuck(&self) -> bool {
         !self.timers.brings_work() && self.stages.nothing_is_granted_or_runs()
     }

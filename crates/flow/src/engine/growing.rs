@@ -1,6 +1,6 @@
-//! Growing: a unit weighs more while it runs, or waits for the bytes and runs again.
+//! Growing: a unit takes more bytes while it runs, or waits for them and runs again.
 //!
-//! A unit that there are no bytes for is cancelled, and stands in the line for bytes (see `grants/memory`).
+//! If the bytes are not free, the unit is cancelled and joins the line for bytes (see `grants/memory`).
 
 use super::run::advance::AdvancedBytes;
 use super::state::State;
@@ -17,7 +17,7 @@ impl State {
         alike: u64,
     ) -> bool {
         self.end_advance(std::mem::take(advance));
-        // The unit grows beyond the budget where waiting could not help: it is privileged, it is alone in the flow, or
+        // Where waiting could not help, the unit grows beyond the budget: it is privileged, it is alone in the flow, or
         // its code must not run twice.
         let budget = self.intake.budget_mut();
         let before = record.bytes();

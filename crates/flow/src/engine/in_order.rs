@@ -1,8 +1,8 @@
-//! Acquisition of needs one after the other, along the resource order, for a unit that missed its moment too often (see
-//! `grant`).
+//! Acquisition of needs one after the other, in the resource order. It serves a unit that too often failed to get all
+//! of them at once (see `grant`).
 //!
-//! It is the second choice, because a unit that acquires in order holds tokens while it waits for others, which wastes
-//! them. Taking all at once wastes none, but alone it could starve a unit with many needs.
+//! This is the fallback, because a unit that acquires in order holds tokens idle while it waits for others. Taking all
+//! needs at once leaves no token idle, but without the fallback it could starve a unit with many needs.
 
 use super::claims::{NO_STAGE, Step};
 use super::grant::Woken;
@@ -10,7 +10,7 @@ use super::state::State;
 use super::units::column::Row;
 
 impl State {
-    /// Lists the unit's needs, and the permits of a batch to open, by the resource order.
+    /// Lists the unit's needs, and the permits of a batch that it may open, in the resource order.
     pub(super) fn begin_in_order(&mut self, row: &mut Row, stage: u16) {
         let state = self.stages.at(stage);
         let record = self.units.record(row);
@@ -25,13 +25,13 @@ impl State {
         record.begin_in_order(steps);
     }
 
-    /// Acquires the rest of the unit's needs, and parks the unit at the first one that is not free.
+    /// Acquires the unit's remaining needs, and parks the unit at the first one that is not free.
     pub(super) fn acquire_in_order(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
         while let Some(step) = self.units.record(&mut row).next_step() {
             let resource = step.resource;
             let Some(want) = step.want() else {
-                // All keys of the resource are looked up together, so the unit never waits for one while it keeps
-                // another alive.
+                // All keys of the resource are looked up together, so the unit never keeps one key alive while it waits
+                // for another.
                 let State { units, grants, timers, .. } = self;
                 let steps = units.record(&mut row).steps_mut();
                 if !grants.look_up_steps(resource, steps, woken.for_keys() == Some(resource), timers, now) {
@@ -51,12 +51,12 @@ impl State {
     pub(super) fn acquire_next(&mut self, row: &mut Row, stage: u16, now: u64) {
         let record = self.units.record(row);
         let Some(want) = record.pass_step() else { return };
-        // A grant from no stage marks a permit until its batch is made.
+        // `NO_STAGE` marks the grant as a permit until the batch exists.
         let from = if want.for_batch { NO_STAGE } else { stage };
         record.hold(self.grants.take(want.grant(from), &mut self.timers, now));
     }
 
-    /// Puts the unit, which has all it needs, into a batch that it opens with its permits, or into an open one.
+    /// Puts the unit, which now has all it needs, into an open batch or into a new batch with the unit's permits.
     fn end_in_order(&mut self, mut row: Row, stage: u16, now: u64) {
         let permits = self.units.record(&mut row).end_in_order();
         let state = self.stages.at_mut(stage);

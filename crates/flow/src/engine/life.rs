@@ -96,7 +96,7 @@ impl Life {
         self.finished = true;
     }
 
-    /// Whether the gate is still to be told that a failure stopped the flow; `true` once.
+    /// Whether the gate must now be told that a failure stopped the flow. Returns `true` only once.
     #[inline]
     pub(crate) fn must_close_gate(&mut self) -> bool {
         self.stopped_by_failure && !std::mem::replace(&mut self.gate_closed, true)

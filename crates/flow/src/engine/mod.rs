@@ -1,26 +1,26 @@
 //! The engine: a scheduler that is a plain state machine, and the threads that drive it.
 //!
-//! Read [`cycle`] first: a worker's loop, in the order of a unit's path. Its steps are `admit` or `pulling`, `grant`
-//! (with `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Some work spans several of them: `splitting`
-//! acts in grant, dispatch and settle, `onward` in run, `gathering` in settle and wake, `growing` in run and grant;
-//! `dropping` stands beside admit. The steps call the methods of the parts:
+//! Read [`cycle`] first: it is a worker's loop, in the order of a unit's path. Its steps are `admit` or `pulling`,
+//! `grant` (with `in_order`), `dispatch` and `turn`, `wake`, `run`, and `settle`. Some work spans several steps:
+//! `splitting` acts in grant, dispatch and settle, `onward` in run, `gathering` in settle and wake, and `growing` in
+//! run and grant. `dropping` makes room for admit. The steps call the methods of the parts:
 //!
 //! | part | keeps |
 //! | --- | --- |
 //! | `units` | rows, records and stamps of the units in flight |
 //! | `stages` | queues, granted batches, seats; which stage a worker serves next |
-//! | `grants` | resources, what is held of them, and all lines |
+//! | `grants` | resources, the amounts held of them, and all lines |
 //! | `intake` | the entrance, pulls of the source; units and bytes in flight, and their caps |
 //! | `crew` | workers busy, asleep and expected; their turns; the plan of wake-ups |
-//! | `ledger` | what became of the units |
+//! | `ledger` | the outcomes of the units |
 //! | `timers` | the moments at which the timekeeper acts |
 //! | `life` | the phase of the flow |
 //!
-//! A part's fields are its own, and no part imports a step. `state` composes the parts. `run` is what happens without
-//! the mutex; of the parts, only `crew` knows its `brood` and `settlement`, because a worker's turn keeps what its
-//! batches take along and bring back. `explain` and `observe` look and change nothing. `threads` drives everything in
-//! real time, and holds the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`, `histogram`
-//! and `identity` are definitions that several parts use.
+//! The fields of a part are private to it, and no part imports a step. `state` composes the parts. `run` is the code
+//! that runs without the mutex. Only one part, `crew`, knows the `brood` and `settlement` of `run`: a worker's turn
+//! stores what its batches take along and bring back. `explain` and `observe` only read the state. `threads` drives
+//! everything in real time, and owns the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`,
+//! `histogram` and `identity` are definitions that several parts use.
 
 mod admit;
 mod chain;

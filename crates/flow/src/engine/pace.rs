@@ -1,5 +1,5 @@
-//! The times by which the engine plans. They stand together because they must fit together: a turn is shorter than the
-//! time for which the gate is attended, which is shorter than a watch, which is shorter than a chain or a stall.
+//! The durations by which the engine plans. They share a file because they must stay in proportion: a turn is shorter
+//! than the attendance of the gate, which is shorter than a watch, which is shorter than a chain or a stall.
 
 use std::time::Duration;
 
@@ -10,37 +10,37 @@ pub(crate) const TURN_NS: u64 = 20_000;
 /// The intended duration of one pull of the source.
 pub(crate) const PULL_NS: u64 = 100_000;
 
-/// A worker whose batch ends within this time is expected back soon, and attends the gate meanwhile.
+/// A worker whose batch ends within this time is expected back soon, and attends the gate until then.
 pub(crate) const SOON_NS: u64 = 200_000;
 
-/// The time for which the scheduler relies on workers that are expected soon, while others could take their place.
+/// The time for which the scheduler relies on workers that are expected soon, before it wakes others in their stead.
 pub(crate) const WATCH_NS: u64 = 1_000_000;
 
-/// A turn or a pull that has taken this long counts as held up: a pull is meant to take a twentieth of that, and
-/// several batches of a turn a hundredth, in their first stage. A healthy turn whose batches go on through further
-/// stages may last as long, too; it then loses the batches that it has not begun, which other workers can take.
+/// A turn or a pull that has taken this long counts as held up. It is 20 times the intended duration of a pull, and 100
+/// times that of a turn's batches in their first stage. A healthy turn whose batches go on through further stages may
+/// last as long, too. It then loses the batches that it has not begun, and other workers can take them.
 pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 
-/// A chain older than this ends with its present stage.
+/// A chain older than this ends with its current stage.
 pub(crate) const CHAIN_NS: u64 = 4_000_000;
 
-/// [`WATCH_NS`] while all shared workers are busy; also the time for which the source waits for one of them before an
-/// additional thread pulls it.
+/// [`WATCH_NS`] while all shared workers are busy. It is also the time for which the source waits for a shared worker
+/// before an additional thread pulls it.
 pub(crate) const STALL_NS: u64 = 4_000_000;
 
 /// The time for which a granted batch may be passed over in favour of stages nearer the exit.
 pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 
-/// A worker without work polls for this long before it sleeps, if some is likely to come.
+/// A worker without work polls for this long before it sleeps, if work is likely to come.
 pub(crate) const ALERT_NS: u64 = 10_000;
 
-/// A backlog worth less than this does not pay for a wake-up, which itself takes a good part of that time.
+/// A backlog of less work than this is not worth a wake-up, which itself takes a good part of this time.
 pub(crate) const WAKE_NS: u64 = 40_000;
 
-/// The engine's own time for a unit in a stage, roughly.
+/// The engine's approximate cost for a unit in a stage.
 pub(crate) const OWN_NS: u64 = 15;
 
-/// A duration in nanoseconds; a longer one than fits counts as endless.
+/// A duration in nanoseconds; a duration that does not fit becomes `u64::MAX`.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

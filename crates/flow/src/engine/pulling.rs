@@ -1,4 +1,4 @@
-//! Pulling: a unit's way in, from a source that the flow's workers pull.
+//! Pulling: how units enter the flow from a source that the flow's workers pull.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::units::column::Row;
 use super::units::stamp::Stamp;
 
 impl State {
-    /// Whether a worker may pull: there is room for the units it would bring.
+    /// Whether a worker may pull now: the source is ready, and there is room for a unit.
     #[inline]
     pub(super) fn can_pull(&self) -> bool {
         self.intake.is_ready_to_pull() && self.life.is_running() && self.has_room(1)
     }
 
-    /// Begins a pull that pushes to `staging`, and fills `rows` with free rows for it.
+    /// Begins a pull that pushes to `staging`, and fills `rows` with free rows for the pulled units.
     pub(super) fn begin_pull(
         &mut self,
         rows: &mut Vec<Row>,
@@ -28,7 +28,7 @@ impl State {
         let batch = self.stages.at(self.intake.entry()).batch_target();
         let (pull, chunk) = self.intake.source_mut()?.begin(staging, in_place, batch, now);
         self.crew.begin(pull.is_soon());
-        // The rows and the numbers are taken beforehand, so the puller needs no lock for them.
+        // Rows and numbers are taken beforehand, so the puller needs no lock for them.
         let places = self.intake.entry_place().map_or(usize::MAX, |place| self.grants.units_for(place.into(), 1));
         let units = chunk.min(self.intake.budget().room()).min(places as u64);
         while (rows.len() as u64) < units {
@@ -42,8 +42,8 @@ impl State {
         Some(PullOrder { max_bytes, first })
     }
 
-    /// Ends a pull, and takes back the unused rows; `open` says that the source may have more units. The next
-    /// `grant_all` admits the units it brought.
+    /// Ends a pull, and takes back the unused rows. `open` says that the source may have more units. The next
+    /// `grant_all` admits the pulled units.
     pub(super) fn end_pull(&mut self, rows: &mut Vec<Row>, open: bool, now: u64) {
         let unused = rows.len() as u64;
         self.units.free_rows(rows.drain(..));
@@ -58,7 +58,7 @@ impl State {
     /// Admits pulled units while there is room. Returns whether it admitted any.
     #[inline]
     pub(super) fn admit_pulled(&mut self, now: u64) -> bool {
-        // The staging comes last, because its cache line may be in the core of a worker that pulls.
+        // The staging is checked last, because its cache line may belong to the core of a worker that pulls.
         let waits = |source: &SourceState| !source.pull_ends_soon() && !source.is_empty();
         if self.life.is_finished() || !self.intake.source().is_some_and(waits) {
             return false;
@@ -98,7 +98,7 @@ impl State {
         let batch = self.stages.at(self.intake.entry()).batch_target();
         let mut left = staged as usize;
         while left > 0 {
-            // Each list holds one batch, so dispatch need not take it apart.
+            // Each list holds one batch, so dispatch need not split it.
             let mut arrivals = self.units.take_list();
             arrivals.extend(std::iter::from_fn(|| staging.next_plain()).take(left.min(batch)));
             let units = arrivals.len();
@@ -119,7 +119,7 @@ impl State {
         self.units.set_stamp(row, Stamp::new(id, now));
     }
 
-    /// Admits all pulled units when a flow is abandoned, whether or not there is room: they are counted as left.
+    /// Admits all pulled units when a flow is abandoned, even where there is no room: they are counted as left.
     pub(super) fn admit_all_pulled(&mut self, now: u64) {
         let Some(source) = self.intake.take_source() else { return };
         let mut arrivals = self.units.take_list();
@@ -133,14 +133,14 @@ impl State {
         self.enter(arrivals, false, now);
     }
 
-    /// Takes a long pull out of its worker's place, so that another worker gets the place.
+    /// Takes the worker's slot from a pull that lasts long, so that another worker can use the slot.
     pub(super) fn displace_long_pull(&mut self, now: u64) {
         if self.intake.source_mut().is_some_and(|source| source.displace(now)) {
             self.crew.expect_no_longer();
         }
     }
 
-    /// Whether the timekeeper should check on the source in a while: a pull may block, or no worker may come by to
+    /// Whether the timekeeper should check on the source after a while: a pull may block, or no worker may come to
     /// pull.
     #[inline]
     pub(super) fn source_needs_watch(&self) -> bool {
@@ -151,18 +151,18 @@ impl State {
         if source.is_pulling() { source.is_in_place() } else { !self.crew.is_stalled() && self.can_pull() }
     }
 
-    /// Sets a timer at which the timekeeper checks that workers come by the source.
+    /// Sets a timer at which the timekeeper checks that workers still come to pull the source.
     pub(super) fn watch_source(&mut self, now: u64) {
         self.crew.watch_source(self.intake.is_pulling(), &mut self.timers, now);
     }
 
-    /// The time for which the end of the flow should still wait for a pull that has lost its worker's place.
+    /// How long the end of the flow should still wait for a pull that has lost its worker's slot.
     pub(super) fn pull_grace_remaining(&self, now: u64) -> Option<Duration> {
         let source = self.intake.source().filter(|_| !self.life.is_abandoned())?;
         source.grace_remaining(now)
     }
 
-    /// Accounts for the time in which the source could have been pulled, had there been room.
+    /// Accounts for the time in which the source was not pulled only because there was no room.
     #[inline]
     pub(super) fn note_room(&mut self, now: u64) {
         if self.intake.source().is_none() {

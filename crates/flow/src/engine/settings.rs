@@ -1,11 +1,13 @@
-//! Caps and bounds of workers, which can change while a flow runs.
+//! Caps and bounds of workers. They can change while a flow runs.
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
-//! scheduler's parts keep the numbers that they were given last, so two reads within one step agree: the number of
-//! units that may still enter is a difference, and must not be computed from two caps. A change therefore takes two
-//! steps: the setter replaces the value, and then, under the mutex, hands over the newest one, even if another setter
-//! made it. The replacement stays outside of the mutex because it may run destructors of other values that the thread
-//! has retired, and those are user code.
+//! parts of the scheduler keep the numbers that they were given last, so all reads within one step agree. They must
+//! agree because the number of units that may still enter is a difference, and both of its terms depend on the same
+//! cap.
+//!
+//! A change takes two steps. The setter first replaces the value. Then, under the mutex, it gives the newest value to
+//! the parts, even if another setter made that value. The replacement happens outside of the mutex because it may run
+//! user code: the destructors of other values that the thread has retired.
 
 /// The settings that threads read while setters replace them.
 pub(crate) type LiveSettings = millstream_sync::reclaim::Snapshot<Settings>;
@@ -16,14 +18,14 @@ pub(crate) struct Settings {
     pub(crate) inflight: u64,
     /// The maximum number of payload bytes in flight.
     pub(crate) memory: u64,
-    /// The number of threads that serve all non-blocking stages.
+    /// The bounds on the workers of each stage.
     pub(crate) shared_workers: usize,
     /// The bounds of each stage.
     pub(crate) workers: Box<[Workers]>,
 }
 
 impl Settings {
-    /// Sets the number of shared workers, and with it every ceiling that follows it.
+    /// Sets the number of shared workers, and each ceiling that is tied to it.
     pub(crate) fn set_shared_workers(&mut self, threads: usize) {
         self.shared_workers = threads;
         for stage in self.workers.iter_mut().filter(|stage| stage.follows_shared) {
@@ -39,6 +41,6 @@ pub(crate) struct Workers {
     pub(crate) floor: usize,
     /// Maximum number of workers.
     pub(crate) ceiling: usize,
-    /// The ceiling is the number of shared workers, whatever that becomes.
+    /// The ceiling is always equal to the number of shared workers.
     pub(crate) follows_shared: bool,
 }

@@ -1,14 +1,14 @@
-//! Splitting: a child's way in, from a unit in flight.
+//! Splitting: how children enter the flow from a unit in flight.
 //!
-//! A unit that comes to a stage which splits waits for room for a child, then for the needs of the stage, and runs. Its
-//! children get rows and numbers beforehand, like pulled units, and enter their first queues when the run is settled. A
-//! unit that has more children waits for room again, and leaves the flow with its last child.
+//! A unit in a stage that splits waits for room for a child, then for the needs of the stage, and runs. Like pulled
+//! units, its children get rows and numbers beforehand; they enter their first queues when the run is settled. A unit
+//! that has more children waits for room again. It leaves the flow with its last child.
 //!
 //! # Why every wait ends
-//! Children wait for nothing that a unit in the line for room holds, since such a unit holds nothing. So they leave in
-//! the end, and make room. If the flow is full of units in that line, nothing else moves, and the first of them brings
-//! out one child beyond the caps. The line prefers the deepest unit, so before another unit of the same depth exceeds
-//! the caps, this child and its descendants have left.
+//! A unit in the line for room holds nothing, so no child waits for it. So all children leave in the end, and make
+//! room. If the flow is full of units in that line, nothing else moves, and the first of them brings out one child
+//! beyond the caps. The line prefers the deepest unit. So this child and its descendants leave before another unit of
+//! the same depth exceeds the caps.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ impl State {
         }
     }
 
-    /// Puts a unit into the line for room; one that has `begun` has children in flight, or had.
+    /// Puts a unit into the line for room. A unit that has `begun` has, or had, children in flight.
     pub(super) fn wait_for_room(&mut self, mut row: Row, stage: u16, begun: bool, now: u64) {
         let record = self.units.record(&mut row);
         if begun {
@@ -70,12 +70,12 @@ impl State {
         true
     }
 
-    /// Takes rows, numbers and room for the children of a run that begins, which belongs to the `nth` stage to split.
+    /// Takes rows, numbers and room for the children of a run that begins, in the `nth` of the stages that split.
     pub(super) fn take_brood(&mut self, stage: u16, nth: u64, rows: &mut VecDeque<Row>, now: u64) -> Brood {
         let budget = self.intake.budget();
         // Half of the bytes are left to other runs.
         let bytes = budget.room_for_bytes().div_ceil(2);
-        // Half of the room, too: the children of this run are under way while the next one makes more.
+        // Half of the room, too, because the next run makes more children while those of this run are under way.
         let room = budget.room_for_children(nth).div_ceil(2);
         let units = if bytes > 0 { room.min(self.stages.at(stage).next_brood()) } else { 0 };
         // A unit that may exceed the caps brings out one child.
@@ -88,7 +88,7 @@ impl State {
         Brood::new(rows, first, bytes)
     }
 
-    /// Takes in the children of a run that has ended, and gives back what it did not use.
+    /// Takes the children of a finished run into the flow, and releases what the run did not use.
     pub(super) fn take_in(&mut self, brood: Brood, stage: u16, now: u64) {
         let ((units, bytes), (next_id, end_id)) = (brood.reserved(), brood.numbers());
         let children = brood.children();
@@ -113,7 +113,7 @@ impl State {
         }
         for Branch { rows, bytes, .. } in &branches {
             self.intake.budget_mut().admit_bytes(*bytes);
-            // Those of a family whose group has gone on name no parent any more.
+            // Children of a family whose group has gone on no longer name a parent.
             for row in rows {
                 let Some(parent) = self.units.look(row).parent() else { continue };
                 siblings.add(parent.row, |parent, children| self.units.families().add_children(parent, children));

@@ -1,18 +1,22 @@
 //! The scheduler's state: everything behind the flow's one mutex.
 //!
-//! The state is a plain state machine that knows neither threads nor clocks: every method takes the time as an
-//! argument, so tests drive it step by step. It only composes: each of its parts keeps its own fields to itself, and
+//! The state is a plain state machine that knows neither threads nor clocks. Every method takes the time as an
+//! argument, so tests drive it step by step. The state only composes its parts: each part keeps its fields private, and
 //! the steps on a unit's path (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) call the methods of several
-//! parts. Each step costs O(units it moves + stages), however many units wait elsewhere, up to the logarithm of their number
-//! for one that leaves a line. One method looks at the head of every line, and so at all resources and keys: `drop_oldest`
-//! of a flow that drops units when it is full.
+//! parts.
+//!
+//! Each step costs O(units it moves + stages), however many units wait elsewhere. A unit that leaves the middle of a
+//! line may cost up to the logarithm of the line's length. One method inspects the head of every line, and so all
+//! resources and keys: `drop_oldest`, which only a flow that drops units when it is full calls.
 //!
 //! # Why one mutex
-//! A grant looks at several resources and at the lines of each, and takes all of them or none. That needs one
-//! consistent view; lock-free queues would need a protocol on top of them that is as serial as a mutex and harder to
-//! prove. So the mutex is taken rarely, once for a turn of several batches through several stages, and little is done
-//! under it: rows change hands, and no payload is touched. The cost shows where a stage's units take a microsecond and
-//! are forced into batches of one.
+//! A grant checks several resources and the line of each, and takes all of them or none. That needs one consistent
+//! view. With lock-free queues, it would need a protocol on top of them that is as serial as a mutex and harder to
+//! prove.
+//!
+//! The mutex is therefore taken rarely, once for a turn of several batches through several stages, and little happens
+//! under it: rows change owners, and no payload is touched. The cost shows where a stage's units take a microsecond and
+//! must run in batches of one.
 
 use std::sync::Arc;
 
@@ -48,8 +52,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state of a flow before its first unit. Units enter at the stage `entry`, whose queue the resource
-    /// `entry_place` bounds; `order` lists the stages by their distance to the exit.
+    /// The state of a flow before its first unit. Units enter at the stage `entry`. If the queue of that stage is
+    /// bounded, the resource `entry_place` bounds it. `order` lists the stages by their distance to the exit.
     pub(crate) fn new(
         settings: &Settings,
         stages: Vec<StageSetup>,
@@ -97,7 +101,7 @@ impl State {
         self.life.is_finished()
     }
 
-    /// Whether no stage's code runs.
+    /// Whether no stage's code is running.
     pub(crate) fn no_stage_runs(&self) -> bool {
         self.stages.busy() == 0
     }
@@ -108,7 +112,7 @@ impl State {
         self.ledger.start(now);
     }
 
-    /// Takes in a new shared worker.
+    /// Adds a new shared worker.
     pub(crate) fn join_crew(&mut self, turn: Arc<TurnSlot>) {
         self.crew.add_turn(turn);
     }
@@ -122,13 +126,13 @@ impl State {
         ends
     }
 
-    /// Exchanges the current pocket for that of the thread that holds the mutex.
+    /// Exchanges the current pocket for the pocket of the thread that holds the mutex.
     #[inline]
     pub(crate) fn swap_pocket(&mut self, pocket: &mut Pocket) {
         self.units.swap_pocket(pocket);
     }
 
-    /// Adopts settings, and brings up to date everything that depends on them.
+    /// Adopts settings, and updates everything that depends on them.
     pub(crate) fn follow(&mut self, settings: &Settings) {
         self.intake.budget_mut().follow(settings.inflight, settings.memory);
         self.crew.follow(settings.shared_workers);
@@ -154,7 +158,7 @@ impl State {
         self.grants.set_supply(resource, supply, now);
     }
 
-    /// Takes all units that no worker has out of the queues, when a flow is abandoned.
+    /// Takes all units that no worker has out of the queues. A flow that is abandoned calls this.
     pub(crate) fn empty_queues(&mut self) -> Vec<Row> {
         let mut remaining = self.units.take_left_behind();
         self.stages.empty(&mut remaining);

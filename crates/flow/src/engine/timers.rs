@@ -1,5 +1,5 @@
-//! Timers: the moments at which the timekeeper acts. Of the other parts they know only `units`: its rows, and the walk
-//! over them.
+//! Timers: the moments at which the timekeeper acts. The only other part that they know is `units`: its rows, and the
+//! walk over them.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -12,9 +12,9 @@ use super::units::walk::{See, Sight, Walk};
 #[derive(Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
-    /// Units that pause, each in a timer of its own.
+    /// The number of units that pause, each with a timer of its own.
     paused: u64,
-    /// Timers that give tokens or keys to waiting units.
+    /// The number of timers that bring tokens or keys to waiting units.
     supplies: usize,
 }
 
@@ -26,7 +26,7 @@ struct Timer {
 pub(crate) enum TimerAction {
     /// The unit enters the stage's queue.
     Enqueue(Row, u16),
-    /// A filling batch of the stage may have waited long enough; the next choice of a batch sees it.
+    /// A filling batch of the stage may have waited long enough. The next choice of a batch takes that into account.
     Batch(u16),
     /// The rate has tokens again.
     Rate(InstanceId),
@@ -34,16 +34,16 @@ pub(crate) enum TimerAction {
     Keys(u16),
     /// The first unit that waits for memory may have waited long enough.
     Memory,
-    /// The system may have a thread to give again.
+    /// The system may now be able to start a thread again.
     RetrySpawn,
-    /// The group with this number has been open for long enough.
+    /// The group with this number has been open long enough.
     Group(u64),
-    /// The timekeeper checks whether the workers that were expected soon have come.
+    /// The timekeeper checks whether the workers that were expected soon have returned.
     Watch,
 }
 
 impl TimerAction {
-    /// Whether the timer gives waiting units what they stand in line for.
+    /// Whether the timer brings waiting units what they stand in line for.
     fn supplies(&self) -> bool {
         matches!(self, TimerAction::Rate(_) | TimerAction::Keys(_))
     }
@@ -55,7 +55,7 @@ impl Timers {
         self.heap.push(Reverse(Timer { at_ns, action }));
     }
 
-    /// Lets a unit pause until `at_ns` before it enters the stage's queue.
+    /// Pauses a unit until `at_ns`; then it enters the stage's queue.
     pub(crate) fn pause(&mut self, row: Row, stage: u16, at_ns: u64) {
         self.paused += 1;
         self.set(at_ns, TimerAction::Enqueue(row, stage));
@@ -83,7 +83,7 @@ impl Timers {
         self.paused
     }
 
-    /// Whether a timer will bring a unit, or tokens or keys for one.
+    /// Whether a timer will bring a unit, or bring tokens or keys to one.
     pub(crate) fn brings_work(&self) -> bool {
         self.paused > 0 || self.supplies > 0
     }

@@ -1,4 +1,4 @@
-//! A worker's turn: what it takes, runs and brings back.
+//! A worker's turn: the work that it takes, runs and brings back.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ pub(super) enum Task {
 pub(super) struct Hands<'a> {
     shared: &'a Arc<Shared>,
     post: Post,
-    /// The batches it ran, with their settlements.
+    /// The batches that have run in this turn, with their settlements.
     batches: Vec<Finished>,
-    /// `Some` if the source was pulled; with the end of the source, if it has ended.
+    /// `Some` if the source was pulled; contains the end of the source, if it has ended.
     pulled: Option<Option<PullEnd>>,
     /// The rows that a pull fills, and the staging it pushes them to.
     rows: Vec<Row>,
@@ -42,7 +42,7 @@ pub(super) struct Hands<'a> {
     pocket: Pocket,
     /// Settlements for reuse.
     settlements: Vec<Settlement>,
-    /// Its turn, for threads that look at the flow; workers of blocking stages have none.
+    /// The worker's turn as other threads see it; workers of blocking stages have none.
     turn: Option<Arc<TurnSlot>>,
     /// The worker's handle to the flow's witness, if there is one.
     track: Option<Box<dyn Track>>,
@@ -77,7 +77,7 @@ impl<'a> Hands<'a> {
         self.now = self.shared.now();
     }
 
-    /// Goes to sleep.
+    /// Reports that the worker goes to sleep.
     pub(super) fn rest(&mut self) {
         if let Some(track) = &mut self.track {
             track.rests();
@@ -102,18 +102,18 @@ impl<'a> Hands<'a> {
         state.swap_pocket(&mut self.pocket);
     }
 
-    /// Lends the pocket again to a state that was locked without it.
+    /// Lends the pocket to a state that was locked without it.
     pub(super) fn lend_pocket(&mut self, state: &mut State) {
         state.swap_pocket(&mut self.pocket);
     }
 
-    /// The rows of a worker that ends go back to the flow.
+    /// Ends the worker, and returns its rows to the flow.
     pub(super) fn end(mut self) {
         self.shared.lock().units.empty_pocket(&mut self.pocket);
     }
 
-    /// Takes the next work: a pull, or a batch, or several batches of a stage if they are short. More units then share
-    /// the cost of coming here, and the worker disturbs the scheduler's state less often for the others.
+    /// Takes the next work: a pull, a batch, or several batches of a stage if they are short. In the last case more
+    /// units share the cost of a turn, and the worker locks the state less often.
     #[inline]
     pub(super) fn dispatch(&mut self, state: &mut State) -> Option<Task> {
         let now = self.now;
@@ -133,7 +133,7 @@ impl<'a> Hands<'a> {
                 let Some(batch) = state.dispatch(stage, Some(turn), false, now) else { break };
                 turn_ns = turn_ns.saturating_add(state.stages.at(stage).takes_ns(batch.units));
                 units += batch.units;
-                debug_assert!(batch.turn.is_some(), "a further batch holds nothing, or the turn would end at it");
+                debug_assert!(batch.turn.is_some(), "a further batch holds no permits, or the turn would end with it");
                 turn.add(batch);
             }
         }
@@ -206,7 +206,7 @@ impl<'a> Hands<'a> {
                     state.settle(batch, &mut settlement, now);
                     self.settlements.push(settlement);
                 }
-                // The timekeeper has settled the batch meanwhile.
+                // The timekeeper has already settled the batch.
                 None => state.end_run(&batch),
             }
         }
@@ -215,7 +215,7 @@ impl<'a> Hands<'a> {
     }
 }
 
-/// Runs a batch in its stage, and on through the open stages that follow; so do its children.
+/// Runs a batch in its stage, and on through the open stages that follow. The batch's children go on, too.
 fn run_through(
     shared: &Shared,
     batch: &mut DispatchedBatch,

@@ -1,9 +1,9 @@
-//! Wake-ups: the threads that a change concerns.
+//! Wake-ups: which threads to wake after a change.
 //!
-//! A change that may concern other threads ends in a plan of wake-ups. [`State::plan_wakeups`] decides and changes
-//! nothing; [`State::mark`] notes what the plan promises; the flow's threads send the wake-ups after the mutex is
-//! unlocked. The plan names at most one thread of each kind that now has work, and none where a thread of that kind
-//! already looks for work: that one will find it, and will wake the next.
+//! A change that may concern other threads ends in a plan of wake-ups. [`State::plan_wakeups`] makes the plan and
+//! changes nothing. [`State::mark`] records the planned wake-ups in the state. The flow's threads carry them out after
+//! they have unlocked the mutex. The plan names at most one thread of each kind that now has work. It names none if a
+//! thread of that kind already looks for work: that thread will find it, and will wake the next.
 
 use super::crew::post::Post;
 use super::crew::wakeups::{Call, EntranceCall, Wakeups};
@@ -13,8 +13,8 @@ use super::state::State;
 use super::timers::TimerAction;
 
 impl State {
-    /// Decides whom to wake. `now` is the time, where the age of a batch matters; `gate_is_empty` is asked only if the
-    /// flow could be over.
+    /// Decides which threads to wake. `now` determines the age of batches. `gate_is_empty` is called only if the flow
+    /// could be over.
     pub(super) fn plan_wakeups(&self, gate_is_empty: impl FnOnce() -> bool, now: u64) -> Wakeups {
         let mut wakeups = Wakeups { entrance: self.plan_entrance(), ..Wakeups::default() };
         if self.crew.threads(Post::Shared).looking(self.crew.shared_busy()) == 0 && self.wants_shared_thread(now) {
@@ -44,8 +44,8 @@ impl State {
         self.crew.may_spawn().then_some((post, Call::Start))
     }
 
-    /// Whether a further shared thread would find work, and enough of it to be worth a wake-up: a small backlog is left
-    /// to the worker that will be back soon.
+    /// Whether a further shared thread would find enough work to be worth a wake-up. A small backlog is left to the
+    /// worker that will be back soon.
     fn wants_shared_thread(&self, now: u64) -> bool {
         self.choose(Post::Shared, now).is_some()
             && (self.crew.threads(Post::Shared).has_alert()
@@ -63,8 +63,8 @@ impl State {
         if self.intake.head_may_enter(may_enter) { EntranceCall::Head } else { EntranceCall::None }
     }
 
-    /// Whether the flow has ended, whatever waits at the gate: nothing further can happen. A pull that blocks loses its
-    /// worker's place soon; the end of the flow waits a little longer for it.
+    /// Whether the flow has ended, apart from units at the gate: nothing further can happen. A pull that blocks soon
+    /// loses its worker's slot; the end of the flow waits a little longer for it.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed()
             && self.intake.budget().in_flight() == 0
@@ -72,7 +72,7 @@ impl State {
             && self.intake.pulls_in_place() == 0
     }
 
-    /// Notes what the plan promises, and fills in what it takes out of the state.
+    /// Records the planned wake-ups, and completes the plan with what it takes out of the state.
     pub(super) fn mark(&mut self, wakeups: &mut Wakeups) {
         for &(post, call) in &wakeups.workers {
             let threads = self.crew.threads_mut(post);
@@ -97,7 +97,7 @@ impl State {
         }
     }
 
-    /// Plans and marks the submitters to wake after some have left the line.
+    /// Removes submitters from the line. Plans and marks the wake-ups that this makes possible.
     pub(super) fn expel(&mut self, places: &[u64]) -> Wakeups {
         self.intake.expel(places);
         let mut wakeups = Wakeups { entrance: self.plan_entrance(), ..Wakeups::default() };
@@ -107,8 +107,8 @@ impl State {
 
     // ---- sleepers -------------------------------------------------------------------------------------
 
-    /// Counts the calling thread as asleep. Returns whether it should poll for work first: one such thread is enough,
-    /// and only if another worker is expected.
+    /// Counts the calling thread as asleep. Returns whether it should poll for work first. One polling thread is
+    /// enough, and it polls only if another worker is expected.
     pub(super) fn fall_asleep(&mut self, post: Post, now: u64) -> bool {
         self.crew.watch_sooner(&mut self.timers, now);
         let is_expected = post == Post::Shared && self.crew.expects_one_soon();
@@ -125,7 +125,7 @@ impl State {
         if was_alert {
             threads.stop_polling();
         }
-        // A wake-up has already counted its sleeper as awake.
+        // The thread that sent the wake-up has already counted this one as awake.
         if threads.take_signal() {
             return true;
         }
@@ -168,7 +168,7 @@ impl State {
         }
     }
 
-    /// Counts a thread that the system has refused.
+    /// Accounts for a thread that the system refused to start.
     pub(super) fn spawn_failed(&mut self, post: Post, now: u64) {
         self.crew.spawn_failed(post, &mut self.timers, now);
     }
@@ -191,7 +191,7 @@ mod tests {
     use crate::engine::stages::stage::StageSetup;
     use crate::policy::Batch;
 
-    /// A flow of stages that need nothing, the last one nearest to the exit; `true` stands for a blocking stage.
+    /// A flow of stages that need nothing, the last one nearest to the exit; `true` marks a blocking stage.
     fn flow(stages: &[bool]) -> State {
         let setup = |(number, &blocking): (usize, &bool)| StageSetup {
             name: number.to_string().into(),

@@ -1,4 +1,4 @@
-//! The interface of this part: threads by post, shared workers that are busy, their turns, and the watch over them.
+//! The interface of the part: threads by post, busy shared workers and their turns, and the watch over them.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Crew {
     watch: Watch,
     /// The time until which the timekeeper sleeps; `u64::MAX` if it does not sleep.
     clock_until: u64,
-    /// The system refused a thread, so the flow starts none until a timer ends the pause.
+    /// The system refused a thread, so the flow starts none until a timer ends this pause.
     spawning_paused: bool,
 }
 
@@ -79,7 +79,7 @@ impl Crew {
 // ---- busy workers -------------------------------------------------------------------------------------
 
 impl Crew {
-    /// Shared workers that run a batch or pull the source.
+    /// The number of shared workers that run a batch or pull the source.
     #[inline]
     pub(crate) fn shared_busy(&self) -> usize {
         self.shared_busy
@@ -91,7 +91,7 @@ impl Crew {
         self.shared_busy_soon > 0
     }
 
-    /// Whether a worker will come by the gate soon.
+    /// Whether a worker will visit the gate soon.
     #[inline]
     pub(crate) fn attends_gate(&self) -> bool {
         self.shared_busy_soon > 0 || self.shared.has_signals()
@@ -118,7 +118,7 @@ impl Crew {
         self.watch.count_turn();
     }
 
-    /// Stops counting on a busy worker to be back soon.
+    /// Stops expecting a busy worker back soon.
     pub(crate) fn expect_no_longer(&mut self) {
         self.shared_busy_soon -= 1;
     }
@@ -127,23 +127,23 @@ impl Crew {
 // ---- turns --------------------------------------------------------------------------------------------
 
 impl Crew {
-    /// Adds the turns of a new shared worker.
+    /// Adds the slot for the turns of a new shared worker.
     pub(crate) fn add_turn(&mut self, turn: Arc<TurnSlot>) {
         self.turns.push(turn);
     }
 
-    /// The number of shared workers that were ever started: each has a place for its turns.
+    /// The number of shared workers ever started; each has a slot for its turns.
     pub(crate) fn turns(&self) -> usize {
         self.turns.len()
     }
 
-    /// Takes back the batches that a worker would run next, if its turn had already taken too long at `watched_ns`.
+    /// Takes back the batches that a worker has not begun, if its turn had already taken too long at `watched_ns`.
     pub(crate) fn take_turn_back(&self, worker: usize, watched_ns: u64) -> Option<(Arc<TurnSlot>, TakenBack)> {
         let turn = &self.turns[worker];
         turn.take_back(watched_ns).map(|taken| (turn.clone(), taken))
     }
 
-    /// The workers that have gone to other stages since the stages' counts were last brought up to date.
+    /// The workers that have gone to other stages since the stages' counts were last updated.
     pub(crate) fn moves(&self) -> impl Iterator<Item = Move> {
         self.turns.iter().filter_map(|turn| turn.follow())
     }
@@ -165,19 +165,19 @@ impl Crew {
 // ---- the watch ----------------------------------------------------------------------------------------
 
 impl Crew {
-    /// Sets a timer at which the timekeeper looks at the work left to workers that are expected soon.
+    /// Sets a timer at which the timekeeper checks the work left to workers that are expected soon.
     #[inline]
     pub(crate) fn watch(&mut self, timers: &mut Timers, now: u64) {
         let all_busy = self.shared_busy >= self.shared_workers;
         self.watch.set(if all_busy { STALL_NS } else { WATCH_NS }, timers, now);
     }
 
-    /// Brings forward a watch that is set, because from now on a free worker could take a busy one's place.
+    /// Brings forward a watch that is set, because from now on a free worker could do a busy worker's pending work.
     pub(crate) fn watch_sooner(&mut self, timers: &mut Timers, now: u64) {
         self.watch.bring_forward(timers, now);
     }
 
-    /// Sets a timer at which the timekeeper checks that workers come by the source.
+    /// Sets a timer at which the timekeeper checks that workers still come to pull the source.
     pub(crate) fn watch_source(&mut self, pulling: bool, timers: &mut Timers, now: u64) {
         self.watch.set(if pulling { WATCH_NS } else { STALL_NS }, timers, now);
     }
@@ -229,10 +229,10 @@ impl Crew {
         !self.spawning_paused
     }
 
-    /// Counts a thread that the system has refused, and starts none for a while.
+    /// Counts a thread that the system refused, and pauses the start of further threads.
     pub(crate) fn spawn_failed(&mut self, post: Post, timers: &mut Timers, now: u64) {
         self.threads_mut(post).count_end();
-        // One timer ends the pause, however many threads are refused in it.
+        // One timer ends the pause, however many threads are refused during it.
         if !std::mem::replace(&mut self.spawning_paused, true) {
             timers.set(now + SPAWN_RETRY_NS, TimerAction::RetrySpawn);
         }

@@ -2,11 +2,11 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `post` | kinds of workers; of each, the threads alive, asleep, polling, woken |
-//! | `turn_slot` | a worker's turn: its batches, and where it is |
+//! | `post` | kinds of workers; for each, the threads alive, asleep, polling, woken |
+//! | `turn_slot` | a worker's turn: its batches, and the stage that the worker has reached |
 //! | `watch` | the check that workers expected back soon do come back |
 //! | `notes` | notes of the units in batches that run long |
-//! | `wakeups` | the plan of whom to wake |
+//! | `wakeups` | the plan of wake-ups |
 //! | `crew` | the interface of the part |
 
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]

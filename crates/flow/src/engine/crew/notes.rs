@@ -1,15 +1,15 @@
-//! Notes of the units in workers' hands.
+//! Notes of the units that workers have in hand.
 //!
-//! A worker owns the rows of its batch, so no other thread can read their numbers there. The scheduler therefore keeps
-//! a note of each batch that is expected to run long, until the batch is settled; the note costs little beside such a
-//! run. Batches that end soon have none.
+//! A worker owns the rows of its batch, so no other thread can read the units' numbers there. The scheduler therefore
+//! keeps a note of each batch that is expected to run long, until the batch is settled. The cost of a note is small
+//! compared to such a run. Batches that end soon have no note.
 
 use std::sync::Arc;
 
 use super::turn_slot::{NoteId, TurnSlot};
 use crate::engine::claims::GrantList;
 
-/// A unit in a worker's hands, as it was when the batch was handed out.
+/// A unit that a worker has in hand, as it was when the batch was dispatched.
 #[derive(Debug, Clone)]
 pub(crate) struct UnitNote {
     pub(crate) id: u64,
@@ -28,9 +28,9 @@ struct Range {
     admitted_ns: u64,
 }
 
-/// A batch in a worker's hands.
+/// A batch that a worker has in hand.
 pub(crate) struct BatchNote {
-    /// The stage that the batch was handed out in.
+    /// The stage in which the batch was dispatched.
     stage: u16,
     /// Its worker's turn, if it may go on to further stages.
     turn: Option<Arc<TurnSlot>>,
@@ -63,7 +63,7 @@ impl BatchNote {
         self.turn.as_ref().map_or(self.stage, |turn| turn.at())
     }
 
-    /// The time at which the batch was handed out.
+    /// The time at which the batch was dispatched.
     pub(crate) fn since_ns(&self) -> u64 {
         self.since_ns
     }
@@ -78,7 +78,7 @@ impl BatchNote {
         self.plain.iter().map(|range| range.units).sum::<u64>() + self.others.len() as u64
     }
 
-    /// The units, each as it was when the batch was handed out.
+    /// The units, each as it was when the batch was dispatched.
     pub(crate) fn units(&self) -> impl Iterator<Item = UnitNote> {
         let plain = self.plain.iter().flat_map(|range| {
             let unit = |id| UnitNote {

@@ -1,6 +1,6 @@
-//! Posts: the kinds of workers, and the threads of each as wake-ups count them.
+//! Posts: the kinds of workers, and the counts of each kind's threads, on which wake-ups depend.
 
-/// The batches that a thread runs.
+/// The batches that a thread may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Post {
     /// The batches of all non-blocking stages.
@@ -12,17 +12,17 @@ pub(crate) enum Post {
 /// The threads of one post.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// Workers alive, and workers asleep.
+    /// The numbers of workers alive and asleep.
     alive: usize,
     asleep: usize,
-    /// Sleepers that still poll for work; waking them takes no system call.
+    /// The number of sleepers that still poll for work; waking them takes no system call.
     alert: usize,
-    /// Workers that were woken and have not noticed yet.
+    /// The number of workers that were woken and have not noticed yet.
     signals: usize,
 }
 
 impl Threads {
-    /// The number of threads that look for work, given the number of those that have some.
+    /// The number of threads that look for work, given the number of threads that have some.
     #[inline]
     pub(crate) fn looking(&self, busy: usize) -> usize {
         self.alive - busy - self.asleep
@@ -44,13 +44,13 @@ impl Threads {
         self.signals > 0
     }
 
-    /// How many threads the system has to wake for one more wake-up: none while a poller is left.
+    /// The number of threads that the system has to wake for one more wake-up: none if a poller is left to take it.
     #[inline]
     pub(crate) fn sleepers_to_wake(&self) -> usize {
         usize::from(self.alert <= self.signals)
     }
 
-    /// Counts one sleeper as awake, so that it gets no second wake-up and does not end before this one arrives.
+    /// Counts one sleeper as awake. So it gets no second wake-up, and does not end before this one arrives.
     pub(crate) fn mark_woken(&mut self) {
         self.asleep -= 1;
         self.signals += 1;
@@ -61,30 +61,30 @@ impl Threads {
         self.alive += 1;
     }
 
-    /// Counts a thread that ends, or that the system refused.
+    /// Counts a thread that ends or that the system refused to start.
     pub(crate) fn count_end(&mut self) {
         self.alive -= 1;
     }
 
-    /// Counts the calling thread as asleep; an `alert` one polls for a while first.
+    /// Counts the calling thread as asleep. An `alert` thread first polls for a while.
     pub(crate) fn fall_asleep(&mut self, alert: bool) {
         self.asleep += 1;
         self.alert += usize::from(alert);
     }
 
-    /// Counts a poller as a sleeper.
+    /// Counts a poller as an ordinary sleeper.
     pub(crate) fn stop_polling(&mut self) {
         self.alert -= 1;
     }
 
-    /// Takes a wake-up, which has counted its sleeper as awake already.
+    /// Takes a wake-up, if there is one. Its sender has already counted the sleeper as awake.
     pub(crate) fn take_signal(&mut self) -> bool {
         let woken = self.signals > 0;
         self.signals -= usize::from(woken);
         woken
     }
 
-    /// Counts a sleeper as awake that no wake-up has counted.
+    /// Counts as awake a sleeper that wakes without a wake-up.
     pub(crate) fn wake_by_itself(&mut self) {
         self.asleep -= 1;
     }

@@ -1,23 +1,25 @@
-//! A worker's turn: the batches that it runs without coming back to the scheduler, and the stage where it is.
+//! A worker's turn: the batches that it runs without returning to the scheduler, and the stage that it has reached.
 //!
 //! # Chains
-//! A *chain* is a batch that goes through several stages on one worker. The worker serves the stage nearest the exit,
-//! so after a batch's stage it would mostly receive the same batch in the next one, since no other batch is nearer.
-//! Where that is certain enough the worker goes on at once, and takes the flow's mutex once for the whole chain. The
-//! next stage must be *open*: its units need nothing, it does not block, its ceiling lets all workers in, and the batch
-//! is not larger than the stage's own batches. The units must hold nothing, and weigh no more than before. A chain
-//! lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most; then the scheduler decides afresh, so floors and
-//! patience hold, and a unit in a queue is overtaken for no longer than that.
+//! A *chain* is a batch that goes through several stages on one worker. A worker serves the stage nearest the exit. So
+//! if it returned a batch to the scheduler after one stage, it would usually receive the same batch for the next stage.
+//! Where that is likely enough, the worker goes on without returning, and takes the flow's mutex once for the whole
+//! chain.
+//!
+//! The next stage must be *open*: its units need nothing, it does not block, its ceiling admits all workers, and the
+//! batch is not larger than the stage's own batches. The units must hold nothing, and weigh no more than before. A
+//! chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most. Then the scheduler decides again, so that
+//! floors and patience are respected, and a unit in a queue is overtaken for no longer than that.
 //!
 //! # Several batches
-//! A worker may also take several short batches of a stage in one turn. The batches it has not begun are still the
-//! stage's granted units, and if the turn takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS), the
-//! timekeeper takes them back at the end of its watch. The batches that are done by then go on without waiting for the
-//! turn.
+//! A worker may also take several short batches of a stage in one turn. The batches that it has not begun still count
+//! as granted units of the stage. If the turn takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS),
+//! the timekeeper takes these batches back at the end of its watch. It also settles the batches that are done by then,
+//! so they do not wait for the end of the turn.
 //!
 //! # What other threads see
-//! Turns hide nothing: a worker's [`TurnSlot`] says where it is, and a thread that takes a snapshot or watches over the
-//! flow first brings the stages' counts up to date.
+//! A worker's [`TurnSlot`] says which stage the worker has reached. A thread that takes a snapshot or watches the flow
+//! first updates the stages' counts from the slots, so it sees the turns' work where it is.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -29,7 +31,7 @@ use crate::engine::run::brood::Brood;
 use crate::engine::run::settlement::Settlement;
 use crate::engine::units::column::Row;
 
-/// The number of the note of a batch (see `notes`): the same until the batch is settled.
+/// The number of a batch's note (see `notes`). It is valid until the batch is settled.
 pub(crate) type NoteId = u32;
 
 /// A batch that a worker has taken: it waits in the worker's turn, runs, or was run and awaits settlement.
@@ -42,15 +44,15 @@ pub(crate) struct DispatchedBatch {
     pub(crate) permits: GrantList,
     /// The room for the children of its units, if the stage splits them.
     pub(crate) brood: Option<Box<Brood>>,
-    /// Its worker's turn, if it may go on to further stages or share the turn with further batches.
+    /// Its worker's turn, if the batch may go on to further stages or share the turn with further batches.
     pub(crate) turn: Option<Arc<TurnSlot>>,
-    /// The batch is the first of its worker's turn, and stands for one busy worker.
+    /// The batch is the first of its worker's turn, and counts as one busy worker.
     pub(crate) leads: bool,
     /// The note of its units, if the batch is expected to run long.
     pub(crate) note: Option<NoteId>,
-    /// The batch will end soon, and its worker will then come by the gate.
+    /// The batch will end soon, and its worker will then visit the gate.
     pub(crate) soon: bool,
-    /// The worker times each unit; otherwise it times the whole batch, because its units are too short for a clock read
+    /// The worker times each unit. Otherwise it times the batch, because its units are too short to read the clock for
     /// each.
     pub(crate) time_each: bool,
 }
@@ -63,39 +65,39 @@ impl DispatchedBatch {
     }
 }
 
-/// The turns of one worker, one after the other, as other threads see them: the stage where it is, and the batches that
-/// it has not begun. The slot's cache lines hold nothing else.
+/// The turns of one worker, one after the other, as other threads see them: the stage that the worker has reached, and
+/// the batches that it has not begun. The slot's cache lines contain nothing else.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct TurnSlot {
-    /// The stage that runs. The worker writes it without the flow's mutex, so it is a hint to other threads.
+    /// The stage that the worker runs. The worker writes it without the flow's mutex, so it is a hint to other threads.
     at: AtomicU16,
-    /// One more than the stage whose counts include the worker and its units; 0: no turn. This field and `units` are
-    /// used under the mutex only.
+    /// The number of the stage whose counts include the worker and its units, plus one; 0 without a turn. This field
+    /// and `units` are used under the mutex only.
     counted: AtomicU16,
-    /// Units of the turn that count as running: those of its first batch or, when that is settled, of the batch in
-    /// hand.
+    /// The number of the turn's units that count as running: the units of its first batch or, once that is settled, of
+    /// the batch in hand.
     units: AtomicU32,
-    /// Whether `units` are those of the batch in hand, although its worker has not been told. Used under the mutex only.
+    /// Whether `units` counts the batch in hand. The worker itself has not been told. Used under the mutex only.
     of_one_in_hand: AtomicBool,
     /// The beginning of the turn; used under the mutex only.
     since_ns: AtomicU64,
     batches: Mutex<Batches>,
 }
 
-/// The batches in a worker's hands other than the one that runs.
+/// The batches of a worker's turn, except the batch that runs.
 #[derive(Default)]
 struct Batches {
-    /// Batches that the worker runs next unless the timekeeper takes them back.
+    /// Batches that the worker runs next, unless the timekeeper takes them back.
     pending: VecDeque<DispatchedBatch>,
-    /// Batches that the worker has run, unless the timekeeper has settled them.
+    /// Batches that the worker has run and that the timekeeper has not settled.
     finished: Vec<Finished>,
     /// The number of units in the batch that left `pending` last.
     units_in_hand: usize,
 }
 
-/// A batch that was run, with its settlement; `None` if the batch is settled already, and only its worker still counts
-/// as busy.
+/// A batch that was run, with its settlement. `None` if the batch is already settled, and is here only because its
+/// worker still counts as busy.
 pub(crate) type Finished = (DispatchedBatch, Option<Settlement>);
 
 impl Batches {
@@ -131,15 +133,15 @@ impl TurnSlot {
         self.batches().pending.push_back(batch);
     }
 
-    /// Returns the turn's next batch after one that was run. If there is none, adds all batches that were run to
-    /// `results`.
+    /// Takes a batch that was run, and returns the turn's next batch. If there is none, moves all batches that were run
+    /// to `results`.
     pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<DispatchedBatch> {
         let mut batches = self.batches();
         let next = batches.pending.pop_front();
         if let Some(batch) = &next {
             batches.finished.push(finished);
             batches.units_in_hand = batch.units;
-            // The lock makes this one step with the removal from `pending`: see `follow`.
+            // The lock makes this one step with the removal from `pending` (see `follow`).
             self.go(batch.stage);
         } else {
             results.append(&mut batches.finished);
@@ -148,7 +150,7 @@ impl TurnSlot {
         next
     }
 
-    /// The stage that runs; the answer may be a moment old.
+    /// The stage that the worker runs; the answer may be slightly out of date.
     pub(super) fn at(&self) -> u16 {
         self.at.load(Ordering::Relaxed)
     }
@@ -163,8 +165,8 @@ impl TurnSlot {
         self.counted.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Ends the worker's turn. Returns the stage whose counts include it, the number of its units there, and whether
-    /// they belong to a batch that does not lead.
+    /// Ends the worker's turn. Returns the stage whose counts include the worker, the number of its units there, and
+    /// whether they belong to a batch that does not lead.
     pub(crate) fn end(&self) -> Option<(u16, usize, bool)> {
         let stage = self.counted();
         self.counted.store(0, Ordering::Relaxed);
@@ -173,8 +175,8 @@ impl TurnSlot {
         stage.map(|stage| (stage, units, of_one_in_hand))
     }
 
-    /// Takes the batches that have not begun out of a turn that had lasted too long at `watched_ns`, and those that await
-    /// settlement.
+    /// If the turn had lasted too long at `watched_ns`, takes from it the batches that have not begun and those that
+    /// await settlement.
     pub(super) fn take_back(&self, watched_ns: u64) -> Option<TakenBack> {
         let lasts = watched_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
         let counted = self.counted().filter(|_| lasts)?;
@@ -190,11 +192,11 @@ impl TurnSlot {
         self.units.swap(units as u32, Ordering::Relaxed) as usize
     }
 
-    /// Brings the counted stage up to date. If it has changed, returns the former stage, the present one and the number
-    /// of units.
+    /// Updates the stage whose counts include the worker. If it has changed, returns the former stage, the current one
+    /// and the number of units.
     pub(super) fn follow(&self) -> Option<Move> {
         let batches = self.batches();
-        // A worker with further batches of the first stage will be back there, so no other worker gets its place.
+        // A worker with further batches of the first stage will return there, so no other worker may take its slot.
         let stays = !batches.pending.is_empty();
         let to = self.at.load(Ordering::Relaxed);
         let from = self.counted().filter(|&counted| counted != to && !stays)?;
@@ -203,7 +205,7 @@ impl TurnSlot {
     }
 }
 
-/// The batches that a turn has lost.
+/// The batches that were taken from a turn.
 pub(crate) struct TakenBack {
     /// The stage whose counts include the turn's worker.
     pub(crate) counted: u16,
@@ -215,7 +217,7 @@ pub(crate) struct TakenBack {
     pub(crate) finished: Vec<(DispatchedBatch, Settlement)>,
 }
 
-/// A worker that has gone from one stage to another, with its units.
+/// The step of a worker, with its units, from one stage to another.
 pub(crate) struct Move {
     pub(crate) from: u16,
     pub(crate) to: u16,

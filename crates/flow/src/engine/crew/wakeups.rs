@@ -1,8 +1,9 @@
-//! The plan of wake-ups after a change: at most one thread of each kind that now has work.
+//! The plan of wake-ups after a change. It has at most one thread of each kind that now has work.
 //!
-//! The plan is a value. The scheduler makes it without changing the state, then marks in the state what the plan
-//! promises, and unlocks the mutex; only then are the wake-ups sent, so a woken thread does not run into the lock. A
-//! woken worker takes its batch and plans in turn, so work spreads over sleeping workers as a chain, not as a herd.
+//! The plan is a value. The scheduler makes it without changing the state, then records the planned wake-ups in the
+//! state, and unlocks the mutex. Only then are the wake-ups carried out, so a woken thread does not run into the locked
+//! mutex. A woken worker takes its batch and makes a plan in turn. So the sleeping workers wake one after the other,
+//! not all at once.
 
 use smallvec::SmallVec;
 
@@ -11,40 +12,40 @@ use crate::engine::intake::entrance::Entering;
 
 #[derive(Default)]
 pub(crate) struct Wakeups {
-    /// The plan acts on what the last watch has found.
+    /// The plan acts on the result of the last watch.
     pub(crate) acts_on_watch: bool,
-    /// Workers to wake or to start, at most one for each post.
+    /// The workers to wake or to start, at most one for each post.
     pub(crate) workers: SmallVec<[(Post, Call); 2]>,
     /// The timekeeper must wake for a timer at this time.
     pub(crate) clock: Option<u64>,
     pub(crate) entrance: EntranceCall,
-    /// The source is to be closed.
+    /// The source must be closed.
     pub(crate) closes_source: bool,
-    /// The flow is over, or abandoned with no stage's code running: threads that wait for its end look again.
+    /// The flow is over, or it is abandoned and no stage's code runs. Threads that wait for its end check it again.
     pub(crate) over: bool,
-    // The rest is filled in when the plan is marked in the state.
+    // The remaining fields are filled in when the plan is marked in the state.
     /// The submitters to wake.
     pub(crate) entering: Entering,
-    /// The listener for the end of the source is to be told.
+    /// The listener for the end of the source must be told.
     pub(crate) tells_source: bool,
 }
 
-/// The call for a worker: one is woken, or a new one started.
+/// How a worker is called: a sleeper is woken, or a new thread is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A sleeper is woken; this many threads must be woken by the system for that.
+    /// A sleeper is woken; for that, the system must wake `sleepers` threads.
     Wake { sleepers: usize },
     /// A thread is started.
     Start,
 }
 
-/// The submitters at the entrance that are woken.
+/// The submitters at the entrance to wake.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntranceCall {
     #[default]
     None,
     /// The first one, because it may enter.
     Head,
-    /// All, because none ever will.
+    /// All, because none will ever enter.
     All,
 }

@@ -1,5 +1,5 @@
-//! The watch: a timer at which the timekeeper checks that the workers expected back soon have come back. Without it,
-//! one unit that takes much longer than those before it would hold up work that sleeping workers could do.
+//! The watch: a timer at which the timekeeper checks that the workers expected back soon have returned. Without it, one
+//! unit that takes much longer than the units before it would hold up work that sleeping workers could do.
 
 use crate::engine::pace::WATCH_NS;
 use crate::engine::timers::{TimerAction, Timers};
@@ -10,7 +10,7 @@ pub(super) struct Watch {
     at: Option<u64>,
     /// A watch has ended, and no thread has acted on it yet.
     ended: bool,
-    /// The number of turns with batches, not pulls, that shared workers have ended; and that number when the watch was set.
+    /// The number of turns that shared workers have ended, not counting pulls; and that number when the watch was set.
     turns: u64,
     turns_at_set: u64,
     /// No shared worker ended a turn while the last watch ran.
@@ -29,7 +29,7 @@ impl Watch {
         }
     }
 
-    /// Brings forward a watch that is set.
+    /// Brings a watch that is set forward.
     pub(super) fn bring_forward(&mut self, timers: &mut Timers, now: u64) {
         if self.at.is_some_and(|at| at > now + WATCH_NS) {
             self.at = None;
@@ -66,7 +66,7 @@ impl Watch {
         self.ended
     }
 
-    /// Notes that a thread was woken for what the watch has found.
+    /// Notes that a thread was woken to act on the result of the watch.
     pub(super) fn act(&mut self) {
         self.ended = false;
     }

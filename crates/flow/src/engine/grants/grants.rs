@@ -1,4 +1,4 @@
-//! All resources of a flow, and what waits for them.
+//! All resources of a flow, and the lines of units that wait for them.
 
 use super::instance::{Instance, Party, Waiter};
 use super::memory::MemoryLine;
@@ -17,14 +17,14 @@ pub(crate) struct Grants {
     pub(super) free: Vec<InstanceId>,
     /// Instances whose lines may now be served.
     pub(super) to_serve: Vec<InstanceId>,
-    /// Resources that may be able to make a key for a unit that waits for one.
+    /// Resources that may be able to make a key for a waiting unit.
     pub(super) keys_freed: Vec<u16>,
     memory: MemoryLine,
     room: RoomLine,
 }
 
 impl Grants {
-    /// The resources, with the place of each in the resource order.
+    /// Creates the state of the resources; `ranks` has the position of each in the resource order.
     pub(crate) fn new(resources: &[ResourceSpec], ranks: &[u16]) -> Self {
         let with_ranks = resources.iter().zip(ranks);
         Grants {
@@ -42,7 +42,7 @@ impl Grants {
         self.resources.iter().map(|resource| &resource.spec)
     }
 
-    /// The resource's place in the resource order.
+    /// The resource's position in the resource order.
     fn rank(&self, resource: u16) -> u16 {
         self.resources[usize::from(resource)].rank
     }
@@ -73,7 +73,7 @@ impl Grants {
         &mut self.room
     }
 
-    /// Whether a newcomer could have a place of this resource.
+    /// Whether a newcomer could have a slot of the queue that this resource bounds.
     pub(crate) fn has_place(&self, resource: u16) -> bool {
         let instance = &self.instances[usize::from(resource)];
         instance.in_use < self.resources[usize::from(resource)].capacity() && instance.line.is_empty()
@@ -97,7 +97,7 @@ impl Grants {
         })
     }
 
-    /// Takes the head of the line whether or not its amount is there, for a unit that leaves the flow.
+    /// Takes the head of the line, whether or not its amount is free, because the unit leaves the flow.
     pub(crate) fn pull_head(&mut self, instance: InstanceId) -> Option<Waiter> {
         self.instances[instance as usize].line.pop_front()
     }

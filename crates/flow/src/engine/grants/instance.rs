@@ -1,4 +1,4 @@
-//! An instance: a resource without keys, or one key of a resource. It is what a unit holds, and what it waits for.
+//! An instance: a resource without keys, or one key of a resource. Units hold instances and wait for them.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ pub(super) struct Instance {
     /// The number of units that wait for the instance or hold it; a key without users is forgotten.
     pub(super) users: u32,
     pub(super) key: Option<Box<str>>,
-    /// The time at which a timer will serve the waiters of this rate.
+    /// The time of the timer that will serve the waiters of this rate, if one is set.
     pub(super) timer_set_ns: Option<u64>,
     /// The instance is in its resource's list of idle rates.
     pub(super) listed_idle: bool,
 }
 
-/// A place in line.
+/// A waiter in an instance's line.
 pub(crate) struct Waiter {
     pub(crate) party: Party,
     /// The amount of the instance that the party waits for.
@@ -30,7 +30,7 @@ pub(crate) struct Waiter {
     pub(crate) since_ns: u64,
 }
 
-/// The party that stands in line.
+/// The waiting unit or stage.
 pub(crate) enum Party {
     /// A unit of a stage.
     Unit { row: Row, stage: u16 },
@@ -52,7 +52,7 @@ impl Instance {
         }
     }
 
-    /// Whether there is enough now. A need above the whole capacity is met when nothing is in use.
+    /// Whether `amount` is free now. A need above the whole capacity is met when nothing is in use.
     pub(super) fn has(&self, supply: Supply, amount: u64, now: u64) -> bool {
         match supply {
             Supply::Tokens(capacity) => {
@@ -63,7 +63,8 @@ impl Instance {
         }
     }
 
-    /// The time at which a rate will have `amount` tokens; for more than its burst, the time at which it will have all.
+    /// The time at which a rate will have `amount` tokens. For an amount above its burst, the time at which the burst
+    /// is full.
     pub(super) fn ready_at(&self, rate: Rate, amount: u64) -> u64 {
         let slack = rate.burst.saturating_sub(amount) as f64 * rate.period_ns();
         self.full_at_ns.saturating_sub(slack as u64)

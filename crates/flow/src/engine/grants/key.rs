@@ -1,10 +1,10 @@
-//! The keys of a resource: made on demand, forgotten when they have no users, bounded in number.
+//! The keys of a resource: made on demand, forgotten when they have no users, and limited in number.
 //!
-//! A key lives while a unit holds it, stands in its line, or is being granted; a rate's key also until its tokens are
-//! back. A unit that needs a new key when there are [`max_keys`](crate::builder::FlowBuilder::max_keys) waits for one to
-//! be forgotten, first come, first served: while it waits no newcomer makes a key, however many keys the unit needs. If
-//! its own stage needs several new keys, they are made together. A key's place among a resource's keys is thus itself a
-//! resource with a line.
+//! A key lives while a unit holds it, waits in its line, or is being granted; a rate's key lives also until its tokens
+//! are back. The number of keys is limited to [`max_keys`](crate::builder::FlowBuilder::max_keys). A unit that needs a
+//! new key beyond that waits until one is forgotten, first come, first served. Meanwhile no newcomer makes a key,
+//! however many keys the waiting unit needs. If a unit's stage needs several new keys, they are made together. The slot
+//! of a key among a resource's keys is thus itself a resource with a line.
 
 use super::grants::Grants;
 use super::instance::Instance;
@@ -14,7 +14,7 @@ use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
 
 impl Grants {
-    /// The instance of a resource's key, made if there is none; without a key, the resource's own.
+    /// The instance of a resource's key, which is made if it is missing; without a key, the resource's own instance.
     pub(crate) fn instance_of(&mut self, resource: u16, key: Option<&str>) -> InstanceId {
         let Some(key) = key else { return u32::from(resource) };
         let state = &mut self.resources[usize::from(resource)];
@@ -36,8 +36,8 @@ impl Grants {
         id
     }
 
-    /// The first resource whose keys would have to be made for `asks` and cannot be made now. `turn` is the resource
-    /// for whose keys it is the unit's turn, if there is one.
+    /// The first resource for which `asks` needs new keys that cannot be made now. If the unit is first in line for the
+    /// keys of a resource, `turn` is that resource.
     pub(crate) fn lacking_keys(
         &mut self,
         asks: &[Ask],
@@ -52,8 +52,8 @@ impl Grants {
         })
     }
 
-    /// Makes the keys of `steps` that belong to a resource, all at once, so that the unit never waits for one while it
-    /// keeps another alive. Returns `false` if not all of them can be made.
+    /// Makes the keys of `steps` that belong to a resource. They are made all at once, so that the unit never keeps one
+    /// alive while it waits for another. Returns `false` if not all of them can be made.
     pub(crate) fn look_up_steps(
         &mut self,
         resource: u16,
@@ -74,8 +74,8 @@ impl Grants {
         true
     }
 
-    /// Whether the missing ones among `keys` may be made now: there is room for them, and no other unit waits for that
-    /// room, or it is the caller's turn.
+    /// Whether the missing keys among `keys` may be made now: there are enough free slots, and no other unit is ahead
+    /// in the line for them.
     fn can_make_keys<'a>(
         &mut self,
         resource: u16,
@@ -119,7 +119,7 @@ impl Grants {
         self.instances[id as usize].users += 1;
     }
 
-    /// Drops one user of a key; the key is forgotten with its last user.
+    /// Drops one user of a key. The key is forgotten with its last user.
     pub(crate) fn drop_user(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
         let instance = &mut self.instances[id as usize];
         if instance.key.is_some() {
@@ -129,7 +129,7 @@ impl Grants {
         }
     }
 
-    /// Drops one user of each need's key.
+    /// Drops one user of the key of each need.
     pub(crate) fn drop_users<'a>(&mut self, wants: impl Iterator<Item = &'a Want>, timers: &mut Timers, now: u64) {
         wants.for_each(|want| self.drop_user(want.instance, timers, now));
     }
@@ -142,7 +142,7 @@ impl Grants {
         }
         let resource = &mut self.resources[usize::from(instance.resource)];
         if instance.full_at_ns > now {
-            // A key that is forgotten while it owes tokens would be made again with a full burst.
+            // If a key were forgotten while it owes tokens, it would be made again with a full burst.
             if !std::mem::replace(&mut instance.listed_idle, true) {
                 resource.idle_rates.push_back(id);
                 resource.idle_until_ns = resource.idle_until_ns.min(instance.full_at_ns);
@@ -179,13 +179,13 @@ impl Grants {
         self.set_keys_timer(resource, timers, now);
     }
 
-    /// Takes a resource that may be able to make a key for a unit that waits for one.
+    /// Takes a resource that may be able to make a key for a waiting unit.
     #[inline]
     pub(crate) fn next_with_free_keys(&mut self) -> Option<u16> {
         self.keys_freed.pop()
     }
 
-    /// Whether units wait for keys of the resource; forgets its idle keys for them.
+    /// Whether units wait for keys of the resource. If so, forgets idle keys to make room.
     pub(crate) fn prepare_keys(&mut self, resource: u16, timers: &mut Timers, now: u64) -> bool {
         if self.resources[usize::from(resource)].key_waiters.is_empty() {
             return false;
@@ -199,25 +199,25 @@ impl Grants {
         self.resources[usize::from(resource)].key_waiters.pop_front()
     }
 
-    /// Whether the keys of the unit whose turn it is can be made.
+    /// Whether the keys of the first unit in line can be made.
     pub(crate) fn has_keys_for(&mut self, asks: &[Ask], resource: u16, timers: &mut Timers, now: u64) -> bool {
         self.can_make_keys(resource, keys_of(asks, resource), true, timers, now)
     }
 
-    /// Puts a unit that must wait longer back at the front of the line, and sets a timer for the moment at which an
-    /// idle key may be forgotten.
+    /// Puts a unit that must wait longer back at the front of the line, and sets a timer for the time at which an idle
+    /// key may be forgotten.
     pub(crate) fn put_back_for_keys(&mut self, waiter: KeyWaiter, resource: u16, timers: &mut Timers, now: u64) {
         self.resources[usize::from(resource)].key_waiters.push_front(waiter);
         self.set_keys_timer(resource, timers, now);
     }
 
-    /// Looks at the line for keys, because a timer says that a key may be forgotten.
+    /// Marks the line for keys for service, because a timer says that a key may be forgotten.
     pub(crate) fn keys_timer_fired(&mut self, resource: u16) {
         self.resources[usize::from(resource)].keys_timer_set = false;
         self.keys_freed.push(resource);
     }
 
-    /// Sets a timer for the moment at which an idle key may be forgotten for a waiting unit.
+    /// Sets a timer for the time at which an idle key may be forgotten for a waiting unit.
     fn set_keys_timer(&mut self, resource: u16, timers: &mut Timers, now: u64) {
         let state = &mut self.resources[usize::from(resource)];
         if state.key_waiters.is_empty() || state.keys_timer_set {

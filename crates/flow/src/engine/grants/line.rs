@@ -1,5 +1,5 @@
-//! Taking and giving back, and the lines of those that wait: first come, first served. A newcomer never takes what a
-//! unit in line waits for.
+//! How instances are taken and released, and the lines of waiters: first come, first served. A newcomer never takes
+//! what a unit in line waits for.
 
 use super::grants::Grants;
 use super::instance::{Party, Waiter};
@@ -14,25 +14,27 @@ impl Grants {
         self.resources[usize::from(resource)].spec.supply
     }
 
-    /// Whether a newcomer may take the amount: there is enough, and no other unit waits for it in line.
+    /// Whether a newcomer, or the unit just woken from this line, may take the amount: there is enough, and no unit is
+    /// ahead.
     pub(crate) fn is_free(&self, id: InstanceId, amount: u64, woken_at: Option<InstanceId>, now: u64) -> bool {
         let instance = &self.instances[id as usize];
         (instance.line.is_empty() || woken_at == Some(id)) && instance.has(self.supply_of(id), amount, now)
     }
 
-    /// The number of newcomers that may have `amount` tokens each now.
+    /// The number of newcomers that could now take `amount` tokens each.
     pub(crate) fn units_for(&self, id: InstanceId, amount: u64) -> usize {
         let instance = &self.instances[id as usize];
         match self.supply_of(id) {
             Supply::Tokens(capacity) if instance.line.is_empty() && amount > 0 => {
                 (capacity.saturating_sub(instance.in_use) / amount) as usize
             }
-            // Rates, instances with a line, and amounts above what is left are decided unit by unit.
+            // Rates, instances with a line, and amounts above the free amount are decided unit by unit.
             _ => 0,
         }
     }
 
-    /// Takes an amount that [`is_free`](Self::is_free) found; a rate's tokens are spent, so the unit holds nothing.
+    /// Takes an amount that [`is_free`](Self::is_free) found. A rate's tokens are spent, so the unit then holds
+    /// nothing.
     pub(crate) fn take(&mut self, grant: Grant, timers: &mut Timers, now: u64) -> Option<Grant> {
         let instance = &mut self.instances[grant.instance as usize];
         let resource = &mut self.resources[usize::from(instance.resource)];
@@ -40,7 +42,7 @@ impl Grants {
             Supply::Tokens(_) => {
                 instance.in_use += grant.amount;
                 resource.in_use += u128::from(grant.amount);
-                // The peak is that of one key, where there are several.
+                // For a resource with keys, the peak is the highest of any single key.
                 let peak = instance.in_use;
                 resource.peak_in_use = resource.peak_in_use.max(peak);
                 Some(grant)
@@ -56,12 +58,12 @@ impl Grants {
         }
     }
 
-    /// Gives back a grant.
+    /// Releases a grant.
     pub(crate) fn release(&mut self, grant: Grant, timers: &mut Timers, now: u64) {
         let instance = &mut self.instances[grant.instance as usize];
         instance.in_use -= grant.amount;
         self.resources[usize::from(instance.resource)].in_use -= u128::from(grant.amount);
-        // Only a line has to be served: an instance without waiters costs nothing more.
+        // Only an instance with a line needs to be served.
         if !instance.line.is_empty() {
             self.to_serve.push(grant.instance);
         }
@@ -89,8 +91,8 @@ impl Grants {
         self.to_serve.pop()
     }
 
-    /// Takes the head of the line if its amount is there. If the line is empty, the key is forgotten unless it is in
-    /// use; if the head must wait longer, a timer is set. So nothing else need look at the line.
+    /// Takes the head of the line if its amount is free. If the line is empty, forgets the key unless it is in use. If
+    /// the head must wait longer, sets a timer. So no other code needs to watch the line.
     pub(crate) fn next_in_line(&mut self, id: InstanceId, timers: &mut Timers, now: u64) -> Option<Waiter> {
         let supply = self.supply_of(id);
         let instance = &mut self.instances[id as usize];
@@ -107,13 +109,13 @@ impl Grants {
         }
     }
 
-    /// Sets a timer for the moment at which a rate has the tokens that the head of its line waits for.
+    /// Sets a timer for the time at which a rate has the tokens that the head of its line waits for.
     fn set_rate_timer(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
         let Supply::Rate(rate) = self.supply_of(id) else { return };
         let instance = &mut self.instances[id as usize];
         let Some(head) = instance.line.front() else { return };
         let at = instance.ready_at(rate, head.amount).max(now + 1);
-        // A timer that is set for a later time (the rate was raised since) does not count.
+        // A timer for a later time is left from before the rate was raised, and does not count.
         if instance.timer_set_ns.is_none_or(|set| set > at) {
             instance.timer_set_ns = Some(at);
             timers.set(at, TimerAction::Rate(id));
@@ -136,7 +138,7 @@ impl Grants {
         let before = std::mem::replace(&mut spec.supply, supply);
         for (i, instance) in self.instances.iter_mut().enumerate().filter(|(_, i)| i.resource == resource) {
             if let (Supply::Rate(old), Supply::Rate(new)) = (before, supply) {
-                // The tokens owed stay the same; they come at the new rate.
+                // The number of tokens owed stays the same; they now return at the new rate.
                 let owed = instance.full_at_ns.saturating_sub(now) as f64 / old.period_ns();
                 instance.full_at_ns = now.saturating_add((owed * new.period_ns()) as u64);
             }

@@ -1,4 +1,4 @@
-//! The lines as an explanation shows them: by name, and only to read.
+//! The lines as an explanation shows them: read-only, with names.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,15 @@ pub(crate) struct LineSight<'a> {
     pub(crate) oldest_ns: Option<u64>,
     /// The first units in line: row, stage, amount, and the time at which each began to wait.
     pub(crate) first: Vec<(&'a Row, u16, u64, u64)>,
-    /// The time at which a rate will have what the first in line waits for, or one token.
+    /// The time at which a rate will have enough for the first in line; without a line, the time at which it has a
+    /// token.
     pub(crate) ready_ns: Option<u64>,
 }
 
 /// The keys with the most waiters, a few of each resource.
 pub(crate) struct BusiestKeys {
     most: usize,
-    /// By resource, in falling order.
+    /// The busiest keys of each resource, in descending order.
     of: BTreeMap<u16, Vec<KeySnapshot>>,
 }
 
@@ -35,7 +36,7 @@ impl BusiestKeys {
         BusiestKeys { most, of: BTreeMap::new() }
     }
 
-    /// Takes a key in if it is one of the busiest, and copies its texts only then.
+    /// Adds a key if it is among the busiest. Copies its name and key only then.
     fn see(&mut self, resource: u16, name: impl FnOnce() -> String, key: &str, (waiters, in_use): (u64, u64)) {
         if waiters + in_use == 0 {
             return;
@@ -72,13 +73,13 @@ impl Grants {
         self.instances[id as usize].key.as_deref()
     }
 
-    /// Up to `most` keys of a resource, in no order, and the number of all.
+    /// Up to `most` keys of a resource, in arbitrary order, and the number of all its keys.
     pub(crate) fn some_keys(&self, resource: u16, most: usize) -> (Vec<String>, u64) {
         let keys = &self.resources[usize::from(resource)].keys;
         (keys.keys().take(most).map(ToString::to_string).collect(), keys.len() as u64)
     }
 
-    /// An instance and its line, with the first `most` units there.
+    /// An instance and its line, with the first `most` units in that line.
     pub(crate) fn sight_of(&self, id: InstanceId, most: usize) -> LineSight<'_> {
         let instance = &self.instances[id as usize];
         let units = instance.line.iter().filter_map(|Waiter { party, amount, since_ns }| match party {
@@ -102,7 +103,7 @@ impl Grants {
         }
     }
 
-    /// Looks at `most` instances from `from` on. Returns the first instance beyond them, if there is one.
+    /// Inspects `most` instances from `from` on. Returns the first instance after them, if there is one.
     pub(crate) fn look_at_keys(&self, from: usize, most: usize, busiest: &mut BusiestKeys) -> Option<usize> {
         let end = from.saturating_add(most).min(self.instances.len());
         for instance in self.instances.get(from..end).into_iter().flatten() {
@@ -127,7 +128,7 @@ impl Grants {
                 see(&waiter.row, waiter.stage, sight);
             }
         }
-        // There may be a hundred thousand keys: a step looks at none but its own.
+        // There may be a hundred thousand keys, so each step inspects only its own part of them.
         let passed = walk.pass(self.instances.len());
         for (id, instance) in (0..).zip(&self.instances).skip(passed) {
             if walk.is_over() {

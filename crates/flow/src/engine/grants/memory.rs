@@ -1,14 +1,16 @@
-//! The line of units that were cancelled to keep the byte budget, and run again when there is room.
+//! The line of units that were cancelled to keep the byte budget. They run again when there is room.
 //!
 //! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most
-//! for units that were in flight before it, each of which frees its bytes when it leaves. That may take a long time
-//! when none of them runs: they pause between attempts, wait for tokens of a rate, or for their batch to fill. The
-//! first unit in line, once it has waited for [`MEMORY_PATIENCE_NS`], therefore goes on beyond the budget at such a
-//! moment. The next one does so when the budget is kept again, or another [`MEMORY_PATIENCE_NS`] later, because the
-//! first could wait for something that the next one holds. If nothing else in the flow can ever move, the first unit
-//! goes on at once, because only finishing frees memory. A unit that has gone on beyond the budget and grows again in a
-//! later stage comes back as the first in line: it is the one that is to finish, and none but it exceeds the budget
-//! meanwhile.
+//! for units that were in flight before it, and each of those frees its bytes when it leaves.
+//!
+//! That may take long if none of them runs because they pause between attempts, wait for tokens of a rate, or wait for
+//! their batch to fill. At such a moment, the first unit in line goes on beyond the budget if it has waited for
+//! [`MEMORY_PATIENCE_NS`]. The next unit does so when the flow is within the budget again, or another
+//! [`MEMORY_PATIENCE_NS`] later, because the first unit could wait for something that the next one holds. If nothing
+//! else in the flow can ever move, the first unit goes on at once: only a unit that finishes frees memory.
+//!
+//! A unit that has gone on beyond the budget may grow again in a later stage. It then returns as the first in line,
+//! because it must finish first; until then no other unit exceeds the budget.
 
 use std::collections::VecDeque;
 
@@ -25,11 +27,11 @@ pub(crate) struct MemoryLine {
     timer_set: bool,
     /// The time at which a unit last went on beyond the byte budget.
     exceeded_ns: u64,
-    /// The number of that unit.
+    /// The number of the unit that went on then.
     exceeding: Option<u64>,
 }
 
-/// A cancelled unit, with the weight that it asks for.
+/// A cancelled unit, with the bytes that it asks for.
 pub(crate) struct MemoryWaiter {
     pub(crate) row: Row,
     /// The unit's number.
@@ -55,9 +57,9 @@ impl MemoryLine {
         self.line.len()
     }
 
-    /// Puts a cancelled unit at the end of the line, or the one that went on beyond the budget at its front. The time
-    /// since which the unit waits is `now`, or what keeps the line sorted: workers read the clock before they take the
-    /// mutex, so times may arrive out of order.
+    /// Puts a cancelled unit at the end of the line; puts the unit that went on beyond the budget at the front. The
+    /// unit's waiting time begins `now`, or at the time that keeps the line sorted. The two differ because workers read
+    /// the clock before they lock the mutex, so times may arrive out of order.
     pub(crate) fn park(&mut self, mut waiter: MemoryWaiter, timers: &mut Timers, now: u64) {
         if self.exceeding == Some(waiter.unit) {
             waiter.since_ns = self.line.front().map_or(now, |first| now.min(first.since_ns));
@@ -69,8 +71,8 @@ impl MemoryLine {
         self.set_timer(timers, now);
     }
 
-    /// Sets a timer for the moment at which the next unit's patience ends; one timer serves the whole line. Whatever
-    /// else lets a unit go on is an event, after which the line is looked at anyway.
+    /// Sets a timer for the moment at which the next unit's patience ends; one timer serves the whole line. Everything
+    /// else that lets a unit go on is an event, and the line is checked after every event.
     fn set_timer(&mut self, timers: &mut Timers, now: u64) {
         if self.timer_set {
             return;
@@ -95,8 +97,8 @@ impl MemoryLine {
         self.line.front_mut()
     }
 
-    /// Whether the first unit has waited long enough to exceed the budget at a moment when no unit runs; `kept` says
-    /// that the budget is kept now.
+    /// Whether the first unit has waited long enough to exceed the budget at a moment when no unit runs. `kept` says
+    /// that the flow is within the budget now.
     pub(crate) fn head_is_due(&self, kept: bool, now: u64) -> bool {
         self.line.front().is_some_and(|head| {
             let rested = now.saturating_sub(head.since_ns.max(self.exceeded_ns));
@@ -104,7 +106,7 @@ impl MemoryLine {
         })
     }
 
-    /// Takes the first unit, which goes on now, beyond the budget or within it.
+    /// Takes the first unit, which goes on now; `exceeds` says that it goes on beyond the budget.
     pub(crate) fn pop(&mut self, exceeds: bool, timers: &mut Timers, now: u64) -> Option<MemoryWaiter> {
         let waiter = self.line.pop_front()?;
         if exceeds {

@@ -1,14 +1,14 @@
-//! Grants: resources, what is held of them, and the lines of those that wait.
+//! Grants: resources, the amounts held of them, and the lines of waiters.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | `resource` | a resource: its supply, its keys |
 //! | `instance` | a resource without keys, or one key: what is in use, and the line for it |
-//! | `line` | taking and giving back; first come, first served |
-//! | `key` | keys, made on demand and forgotten without users |
+//! | `line` | taking and releasing; first come, first served |
+//! | `key` | keys, made on demand and forgotten when they have no users |
 //! | `look` | the lines as an explanation shows them |
 //! | `memory` | the line of units that were cancelled to keep the byte budget |
-//! | `room` | the line of units to be split that wait for room for children |
+//! | `room` | the line of units that wait for room for their children |
 //! | `grants` | the interface of the part |
 
 #[expect(clippy::module_inception, reason = "the part's face is named after the part")]

@@ -9,17 +9,17 @@ use crate::snapshot::ResourceSnapshot;
 
 pub(super) struct ResourceState {
     pub(super) spec: ResourceSpec,
-    /// The resource's place in the order in which a unit acquires its needs one by one.
+    /// The resource's position in the order in which a unit acquires its needs one by one.
     pub(super) rank: u16,
     pub(super) keys: HashMap<Box<str>, InstanceId>,
-    /// Keys of a rate that had no user when they were listed here, and whose tokens were not back yet; oldest first.
+    /// Keys of a rate that had no user and still owed tokens when they were listed here, oldest first.
     pub(super) idle_rates: VecDeque<InstanceId>,
-    /// Units whose keys cannot be made yet because the bound on keys is reached.
+    /// Units whose keys cannot be made yet because the resource has reached its limit of keys.
     pub(super) key_waiters: VecDeque<KeyWaiter>,
-    /// A time no later than the one at which the first idle key may be forgotten.
+    /// A lower bound of the time at which the first idle key may be forgotten.
     pub(super) idle_until_ns: u64,
     pub(super) keys_timer_set: bool,
-    /// The tokens held over all keys.
+    /// The number of tokens held, over all keys.
     pub(super) in_use: u128,
     pub(super) peak_in_use: u64,
 }

@@ -1,10 +1,11 @@
-//! The line for room: units to be split wait here until the flow has room for children.
+//! The line for room: a unit in a stage that splits waits here until the flow has room for children.
 //!
-//! A unit waits before it asks for the needs of its stage, so it holds nothing meanwhile. The deepest descendant comes
-//! first, whichever stage splits it: it finishes what was begun, so a tree that is split level by level keeps one path
-//! in flight and not one level. Among equals, a unit that has already begun comes before one that has not, so few units
-//! are open at once. If nothing else in the flow can ever move, the first unit brings out one child beyond the caps:
-//! the flow then exceeds them by at most one unit for each level.
+//! A unit waits before it asks for the needs of its stage, so it holds nothing meanwhile. The deepest unit comes first,
+//! whichever stage splits it, because work that has begun should finish first. A tree that is split level by level then
+//! keeps one path in flight instead of one whole level. Among units of equal depth, a unit that has begun to split
+//! comes before one that has not, so few units are in the middle of a split at once. If nothing else in the flow can
+//! ever move, the first unit brings out one child beyond the caps. The flow then exceeds them by at most one unit for
+//! each level.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,11 +21,11 @@ pub(crate) struct RoomLine {
     units: usize,
     /// The number of units that ever came.
     came: u64,
-    /// The first unit lacks room, and admission is closed until it has some.
+    /// The first unit lacks room. Admission is closed until there is room.
     starved: bool,
 }
 
-/// A unit's place: the deepest first, then those that have begun, then the one that came first.
+/// A unit's position: the deepest first, then the units that have begun, then the unit that came first.
 type Place = (Reverse<u32>, bool, u64);
 
 pub(crate) struct RoomWaiter {
@@ -38,7 +39,7 @@ impl RoomLine {
         self.units == 0
     }
 
-    /// Whether a unit waits for room that newcomers would take.
+    /// Whether a unit waits for room, so that newcomers must not take any.
     #[inline]
     pub(crate) fn is_starved(&self) -> bool {
         self.starved
@@ -60,7 +61,7 @@ impl RoomLine {
         }
     }
 
-    /// The stage of the first unit among those of the stages that `serves` accepts.
+    /// Of the stages that `serves` accepts, the one whose first unit comes before the first units of the others.
     pub(crate) fn next_stage(&self, serves: impl Fn(u16) -> bool) -> Option<u16> {
         let heads = self.lines.iter().filter(|(stage, _)| serves(*stage));
         let heads = heads.filter_map(|(stage, line)| Some((line.first_key_value()?.0, *stage)));
@@ -76,7 +77,7 @@ impl RoomLine {
         Some(waiter)
     }
 
-    /// Shows the units, the last one of each stage first.
+    /// Shows the units; within each stage, the last one comes first.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         for (stage, line) in &self.lines {
             let part = walk.next_map(line.len());

@@ -6,17 +6,17 @@ pub(crate) struct Budget {
     /// The number of stages that split units.
     splits: u64,
     in_flight: u64,
-    /// Units at rest, which wait for other units alone: holders of open groups, and parents whose own work has ended.
-    /// They hold nothing, and the cap does not count them.
+    /// Units at rest. They wait only for other units: they hold a group open, or they are parents whose own work has
+    /// ended. They hold no resources, and the cap does not count them.
     at_rest: u64,
-    /// Room that running splits have taken for children: units and bytes.
+    /// Room for children, in units and bytes, that running splits have reserved.
     reserved: (u64, u64),
     /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
     bytes: u128,
     /// The number of the next unit.
     next_id: u64,
     peaks: Peaks,
-    /// Units larger than the whole budget.
+    /// The number of units so far that were larger than the whole budget.
     oversize: u64,
 }
 
@@ -79,7 +79,7 @@ impl Budget {
         self.peaks
     }
 
-    /// Forgets the peaks since `peaks` were read.
+    /// Restores the peaks to those read before, as if nothing had happened since.
     pub(crate) fn restore_peaks(&mut self, peaks: Peaks) {
         self.peaks = peaks;
     }
@@ -88,20 +88,21 @@ impl Budget {
         self.oversize
     }
 
-    /// Shares the cap out between admission and this many stages that split.
+    /// Shares the cap between admission and this many stages that split.
     pub(crate) fn share_with_splits(&mut self, splits: u64) {
         self.splits = splits;
     }
 
-    /// The cap on units in flight that admission keeps. Units that are split leave room for their children: with `n`
-    /// stages that split, admission fills `1 / (n + 1)` of the cap, and each of those stages, from the entry on, as
+    /// The part of the cap on units in flight that admission may fill. The rest is left for children. With `n` stages
+    /// that split, admission may fill `1 / (n + 1)` of the cap, and each of those stages, in order from the entry, as
     /// much again.
     #[inline]
     pub(crate) fn admission_cap(&self) -> u64 {
         if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
     }
 
-    /// The cap that the `nth` stage to split keeps, counted from 1 at the entry; 0: admission.
+    /// The part of the cap that may be full after the `nth` stage that splits, counted from 1 at the entry; 0 is
+    /// admission.
     fn cap_of_split(&self, nth: u64) -> u64 {
         let share = u128::from(self.max_in_flight) * u128::from(nth + 1) / u128::from(self.splits + 1);
         (share as u64).max(1)
@@ -126,41 +127,41 @@ impl Budget {
         self.admission_cap().saturating_sub(self.active() + self.reserved.0)
     }
 
-    /// The number of children that the `nth` stage to split may still bring out.
+    /// The number of children that the `nth` stage that splits may still bring out.
     pub(crate) fn room_for_children(&self, nth: u64) -> u64 {
         self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }
 
-    /// Whether at least half of what the `nth` stage to split may fill is free, in units and bytes.
+    /// Whether at least half of what the `nth` stage that splits may fill is free, in units and in bytes.
     pub(crate) fn is_half_free(&self, nth: u64) -> bool {
         self.room_for_children(nth) >= self.cap_of_split(nth).div_ceil(2)
             && self.room_for_bytes() >= self.max_bytes.div_ceil(2)
     }
 
-    /// Whether the flow has one unit, and none may be on its way into it.
+    /// Whether the flow has exactly one unit, and no child may be on its way into it.
     pub(crate) fn has_one_unit(&self) -> bool {
         self.in_flight + self.reserved.0 == 1
     }
 
-    /// The number of children that runs may be bringing out.
+    /// The number of children that runs in progress may still bring out.
     pub(crate) fn reserved_units(&self) -> u64 {
         self.reserved.0
     }
 
-    /// Takes room for children that a run may bring out.
+    /// Reserves room for children that a run may bring out.
     pub(crate) fn reserve(&mut self, units: u64, bytes: u64) {
         self.reserved.0 += units;
         self.reserved.1 += bytes;
     }
 
-    /// Gives room back that a run had taken.
+    /// Releases room that a run had reserved.
     pub(crate) fn unreserve(&mut self, units: u64, bytes: u64) {
         self.reserved.0 -= units;
         self.reserved.1 -= bytes;
     }
 
-    /// Takes room for payloads that will grow by `bytes`: a part of what is free, as long as that is half of the cap. Returns
-    /// the bytes it took.
+    /// Reserves room for payloads that will grow by `bytes`. It takes up to an eighth of the free bytes, and none
+    /// unless half of the cap is free. Returns the reserved bytes.
     pub(crate) fn advance(&mut self, bytes: u64) -> u64 {
         let room = self.room_for_bytes();
         let bytes = if room >= self.max_bytes.div_ceil(2) { bytes.min(room / 8) } else { 0 };
@@ -174,40 +175,40 @@ impl Budget {
         u64::try_from(room).unwrap_or(u64::MAX)
     }
 
-    /// Whether there is room for this many bytes beside those in flight.
+    /// Whether this many bytes fit in addition to those in flight.
     #[inline]
     pub(crate) fn fits(&self, bytes: u128) -> bool {
         self.bytes + u128::from(self.reserved.1) + bytes <= self.max_bytes.into()
     }
 
-    /// Whether this many units with this many bytes together can certainly enter.
+    /// Whether this many units, with this many bytes in total, can certainly enter.
     #[inline]
     pub(crate) fn has_room_for_all(&self, units: usize, bytes: u64) -> bool {
         units as u64 <= self.room() && self.fits(bytes.into())
     }
 
     /// Whether a unit of `bytes` could enter. A unit larger than the whole budget enters when nothing else is in flight
-    /// but units that wait for others.
+    /// except units at rest.
     #[inline]
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.room() > 0 && (self.fits(bytes.into()) || self.active() == 0)
     }
 
-    /// Whether a unit of `bytes` could enter in the place of one of `their_bytes`.
+    /// Whether a unit of `bytes` could enter instead of one of `their_bytes`.
     pub(crate) fn has_room_instead_of(&self, their_bytes: u64, bytes: u64) -> bool {
         let left = self.bytes - u128::from(their_bytes);
         self.active() + self.reserved.0 <= self.admission_cap()
             && (left + u128::from(bytes) <= self.max_bytes.into() || self.active() == 1)
     }
 
-    /// Accounts for units that come into flight.
+    /// Accounts for units that enter the flow.
     #[inline]
     pub(crate) fn add_units(&mut self, units: u64) {
         self.in_flight += units;
         self.peaks.in_flight = self.peaks.in_flight.max(self.active());
     }
 
-    /// Accounts for units that leave.
+    /// Accounts for units that leave the flow.
     #[inline]
     pub(crate) fn subtract_units(&mut self, units: u64) {
         self.in_flight -= units;
@@ -225,14 +226,14 @@ impl Budget {
         self.add_bytes(after - before);
     }
 
-    /// Accounts for bytes that come into flight.
+    /// Accounts for bytes that enter the flow.
     #[inline]
     pub(crate) fn add_bytes(&mut self, bytes: u64) {
         self.bytes += u128::from(bytes);
         self.peaks.bytes = self.peaks.bytes.max(self.bytes);
     }
 
-    /// Accounts for bytes that leave.
+    /// Accounts for bytes that leave the flow.
     #[inline]
     pub(crate) fn subtract_bytes(&mut self, bytes: u64) {
         self.bytes -= u128::from(bytes);
@@ -251,7 +252,7 @@ impl Budget {
         first
     }
 
-    /// Takes back the `unused` numbers before `next`, unless numbers from `next` on were given out meanwhile.
+    /// Takes back the `unused` numbers before `next`, unless later numbers have been taken meanwhile.
     pub(crate) fn give_ids_back(&mut self, next: u64, unused: u64) {
         if next == self.next_id {
             self.next_id -= unused;

@@ -5,12 +5,13 @@ use crate::engine::units::record::Record;
 
 pub(crate) struct Candidate {
     bytes: u64,
-    /// The facts that most units lack; boxed, because candidates pass from core to core.
+    /// Facts that most units do not have. They are boxed to keep the candidate small, because candidates pass between
+    /// cores.
     extra: Option<Box<Extra>>,
 }
 
 struct Extra {
-    /// The entry stage's needs for the unit, if they differ by unit.
+    /// The unit's needs in the entry stage, if needs there differ by unit.
     asks: Vec<Ask>,
     ticketed: bool,
     /// The time before which the unit must not enter its first queue.
@@ -20,13 +21,13 @@ struct Extra {
 }
 
 impl Candidate {
-    /// A unit that weighs `bytes` and has no ticket, no needs of its own and no time to wait for.
+    /// A unit that weighs `bytes`, and has no ticket, no needs of its own and no start time.
     #[inline]
     pub(crate) fn new(bytes: u64) -> Self {
         Candidate { bytes, extra: None }
     }
 
-    /// A unit with the entry stage's needs, or the reason why that stage cannot run it.
+    /// A unit with its needs in the entry stage, or the reason why that stage cannot run it.
     pub(crate) fn with(
         bytes: u64,
         asks: Vec<Ask>,

@@ -2,9 +2,8 @@
 //!
 //! The proof against deadlock covers one flow. Two flows whose stages send to each other could fill each other: workers
 //! of each would wait for room that only workers of the other can make. A worker that begins such a wait therefore
-//! registers its own flow and the flow it waits for, and a wait that would close a cycle is refused: the sender gets
+//! registers its own flow and the flow it waits for. A wait that would close a cycle is refused, and the sender gets
 //! its unit back.
-//!
 //! A cycle is not yet a deadlock, since other workers of the two flows may still run. The engine refuses it all the
 //! same: which of them fill up depends on timing, and a sender can retry with the unit it got back.
 

@@ -1,11 +1,11 @@
 //! The entrance: submitters that wait until there is room, first come, first served.
 //!
-//! No newcomer passes a waiting submitter: it goes to the end of the line, or hears that the flow is full. So a large
-//! unit gets in although smaller ones keep coming, and a unit larger than the whole budget closes admission until the
-//! flow is empty.
+//! No newcomer overtakes a waiting submitter: the newcomer joins the end of the line, or is told that the flow is full.
+//! So a large unit gets in although smaller ones keep coming. A unit larger than the whole budget closes admission
+//! until the flow is empty.
 //!
-//! A waker is user code. The line only moves it: a submitter brings its waker, the line hands it out once, and
-//! everything else (cloning, waking, dropping) happens without the flow's mutex.
+//! A waker is user code, so the line only moves it: a submitter brings its waker, and the line returns it once.
+//! Everything else (cloning, waking, dropping) happens without the flow's mutex.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::contain::{self, Contained};
 
 #[derive(Default)]
 pub(crate) struct Entrance {
-    /// The submitters by place; places ascend.
+    /// The submitters by position; positions only grow.
     line: BTreeMap<u64, Waiting>,
     next: u64,
     /// Every waker in line has been taken.
@@ -25,19 +25,19 @@ pub(crate) struct Entrance {
 }
 
 struct Waiting {
-    /// The number of units that must have left the gate before it is the submitter's turn.
+    /// The number of units that must have left the gate before the submitter may enter.
     behind: u64,
     bytes: u64,
-    /// Like a source, the submitter awaits no ticket: it need not be woken for a single unit (see `wants_more`).
+    /// The submitter awaits no ticket. Like a source, it need not be woken for a single unit (see `wants_more`).
     is_unticketed: bool,
-    /// The submitter's waker; `None` if it was woken and has not come back yet.
+    /// The submitter's waker; `None` if it was woken and has not returned yet.
     wake: Option<Wake>,
 }
 
-/// Wakers of submitters, each with its place at the entrance.
+/// Wakers of submitters, each with its position at the entrance.
 pub(crate) type Entering = Vec<(u64, Wake)>;
 
-/// A submitter's waker, used once. Dropping it runs no user code beyond a contained destructor.
+/// A submitter's waker, used once. Dropping it runs a user's destructor at most, and contains its panic.
 pub(crate) enum Wake {
     Thread(Arc<EventCount>),
     Task(Contained<Waker>),
@@ -61,18 +61,19 @@ impl Entrance {
         self.line.len()
     }
 
-    /// Whether the submitter at `place` (`None`: a newcomer) is the next to enter.
+    /// Whether the submitter at position `place` (`None`: a newcomer) is the next to enter.
     pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
         self.line.first_key_value().is_none_or(|(&head, _)| Some(head) == place)
     }
 
-    /// The number of units that must have left the gate before the head of the line goes in.
+    /// The number of units that must have left the gate before the head of the line may enter.
     pub(crate) fn head_is_behind(&self) -> Option<u64> {
         self.line.first_key_value().map(|(_, head)| head.behind)
     }
 
-    /// Takes a place at the end of the line, or keeps one, with a new waker; a newcomer goes behind the units that are
-    /// at the gate now. O(log of the line). Returns the replaced waker, which must be dropped outside of the mutex.
+    /// Joins the end of the line, behind the units that are at the gate now. A submitter that is already in line keeps
+    /// its position and replaces its waker. O(log of the line). Returns the replaced waker, which must be dropped
+    /// outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait(
         &mut self,
@@ -98,15 +99,15 @@ impl Entrance {
         self.line.remove(&place?)?.wake
     }
 
-    /// Removes a submitter whose wake-up failed, unless it came back all the same.
+    /// Removes a submitter whose wake-up failed, unless it has returned nevertheless.
     pub(crate) fn expel(&mut self, place: u64) {
         if self.line.get(&place).is_some_and(|waiting| waiting.wake.is_none()) {
             self.line.remove(&place);
         }
     }
 
-    /// Whether the head has not been woken, its turn has come (`left` units have left the gate) and
-    /// `may_enter(bytes, is_unticketed)` agrees.
+    /// Whether the head of the line may be woken: it has not been woken yet, `left` covers the units that it waits for
+    /// at the gate, and `may_enter(bytes, is_unticketed)` agrees.
     #[inline]
     pub(crate) fn head_may_enter(&self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.line.first_key_value().is_some_and(|(_, head)| {
@@ -114,7 +115,7 @@ impl Entrance {
         })
     }
 
-    /// Whether a submitter has come since all of them were woken.
+    /// Whether a submitter has joined the line since all of them were woken.
     pub(crate) fn has_sleepers(&self) -> bool {
         !self.all_woken && !self.line.is_empty()
     }
@@ -125,7 +126,7 @@ impl Entrance {
         head.wake.take().map(|wake| (place, wake))
     }
 
-    /// Takes the wakers of all submitters in line. O(line), and O(1) if none has come since the last call.
+    /// Takes the wakers of all submitters in line. O(line), and O(1) if no submitter has joined since the last call.
     pub(crate) fn wake_all(&mut self) -> Entering {
         if std::mem::replace(&mut self.all_woken, true) {
             return Vec::new();
@@ -185,7 +186,7 @@ mod tests {
                 let _ = entrance.wait(place, 0, 1, false, thread());
             }
         }
-        // A search from the front for each place would take fifteen billion steps.
+        // A search from the front for each position would take fifteen billion steps.
         assert!(entrance.len() == LINE && began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
     }
 }

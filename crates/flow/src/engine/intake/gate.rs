@@ -1,28 +1,28 @@
-//! The gate before admission: it holds units that were sent while a worker was about to come by.
+//! The gate before admission: it keeps units that were sent while a worker was expected soon.
 //!
 //! Admitting one unit at a time would take the flow's mutex once for each. So while the gate is *attended*,
 //! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a
-//! batch admits all that have come. The gate is attended while at least one shared worker has just been woken, or has a
-//! batch that, judged by the slowest recent unit of its stage, will end within
-//! [`SOON_NS`](crate::engine::pace::SOON_NS) there. If that worker takes longer after all, or goes on through further
-//! stages in a chain, the timekeeper comes by. In a flow of longer units the gate is never used: there the mutex costs
-//! nothing.
+//! batch admits all units at the gate. The gate is attended while at least one shared worker has just been woken, or
+//! runs a batch that should end within [`SOON_NS`](crate::engine::pace::SOON_NS), judged by the slowest recent unit of
+//! its stage. If that worker takes longer after all, or goes on through further stages in a chain, the timekeeper
+//! visits the gate. A flow of longer units never uses the gate, because the mutex costs it nothing.
 //!
-//! No unit is left behind. The sender puts its unit into the gate and *then* checks whether the gate is still attended;
-//! a worker that ends the attendance publishes that and *then* checks the gate; each has a full fence in between. The
-//! side whose fence comes later sees what the other side wrote before its own: the worker sees the unit, or the sender
-//! sees the end of the attendance and admits the unit itself.
+//! No unit is left behind. The sender puts its unit into the gate and *then* checks whether the gate is still attended.
+//! A worker that ends the attendance publishes that and *then* checks the gate. Each has a full fence in between. The
+//! side whose fence comes later sees what the other side wrote before its own fence: the worker sees the unit, or the
+//! sender sees the end of the attendance and admits the unit itself.
 //!
-//! No unit enters too late. Closing the gate is one atomic operation on the ring's cursor: either a `send` has claimed
-//! its place before that, and its unit is counted, or it gets its unit back.
+//! No unit enters too late. The gate is closed by one atomic operation on the ring's cursor. A `send` that claimed its
+//! slot before that has its unit counted; a later one gets its unit back.
 //!
-//! The gate holds at most [`MAX_AT_GATE`] units and a sixteenth of the byte budget. A sender that finds the ring full
-//! waits in the ring: hundreds may, and none of them is woken for a single unit. The worker that ends the attendance
-//! polls the ring even if it is empty, and so wakes a sender if none is at work. (A mutex with a line of sleepers in
-//! the ring's place would wake one sender for each place that comes free, at a hundred times the cost.) A sender whose
-//! unit has too many bytes waits for admission, at the entrance. A submitter at the entrance goes in after the units
-//! that were at the gate when it came, and before those that came later. The ring wakes its
-//! senders in the order in which they came, but the first to find a free place takes it.
+//! The gate takes at most [`MAX_AT_GATE`] units, and a sixteenth of the byte budget. A sender that finds the ring full
+//! waits in the ring. Hundreds may wait there, and none of them is woken for a single unit. The worker that ends the
+//! attendance polls the ring even if it is empty, which wakes a sender if none is awake. (A mutex with a line of
+//! sleepers, in place of the ring, would wake a sender for each free slot, at a hundred times the cost.) The ring wakes
+//! its senders in the order in which they came, but the first to find a free slot takes it.
+//!
+//! A sender whose unit has too many bytes for the gate waits for admission at the entrance. A submitter at the entrance
+//! enters after the units that were at the gate when it came, and before units that came later.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,30 +46,30 @@ pub(crate) type Sent<In> = (Candidate, In);
 pub(crate) struct TypedGate<In> {
     entry: Arc<Entry<In>>,
     sender: Sender<Sent<In>, Multi, Single>,
-    /// The far end of the ring. Except for `close`, only the holder of the flow's mutex uses it.
+    /// The far end of the ring. Only the holder of the flow's mutex uses it, except to close it.
     far_end: Mutex<FarEnd<In>>,
     /// 1 if a unit was put back to the far end, else 0; written under the flow's mutex.
     put_back: AtomicUsize,
     bytes: AtomicU64,
     settings: Arc<LiveSettings>,
-    /// The time that senders have waited for a place since it was last read.
+    /// The total time that senders have waited for a slot since it was last read.
     waited_ns: AtomicU64,
 }
 
 /// The far end of the gate, where units leave it.
 pub(crate) struct FarEnd<In> {
     receiver: Receiver<Sent<In>, Multi, Single>,
-    /// The first unit, while there is no room for it.
+    /// The first unit at the far end, while there is no room for it in the flow.
     first: Option<Sent<In>>,
-    /// Memory for units on their way.
+    /// A buffer for units on their way, kept for reuse.
     taken: Vec<Sent<In>>,
 }
 
-/// The result of bringing a unit to the gate.
+/// The result of putting a unit into the gate.
 pub(crate) enum AtGate<In> {
     /// The unit waits at the gate.
     Here,
-    /// The gate has no place for the unit.
+    /// The gate has no room for the unit.
     Full(Candidate, In),
     Closed(In),
 }
@@ -96,7 +96,7 @@ impl<In: Send> TypedGate<In> {
 
     // ---- the senders' side ----------------------------------------------------------------------------
 
-    /// Puts a unit into the gate. If all places are taken, waits for one if `may_wait` lets it.
+    /// Puts a unit into the gate. If the ring is full, waits for a slot, provided that `may_wait` allows it.
     pub(crate) fn put(
         &self,
         candidate: Candidate,
@@ -131,7 +131,7 @@ impl<In: Send> TypedGate<In> {
         sent
     }
 
-    /// The gate counts bytes and does not hand them over, so relaxed is enough.
+    /// Relaxed is enough: the gate counts bytes, but this count does not publish them.
     fn take_bytes(&self, bytes: u64) -> bool {
         if bytes == 0 {
             return true;
@@ -158,15 +158,15 @@ impl<In: Send> TypedGate<In> {
         self.sender.len() + self.put_back.load(Ordering::Relaxed)
     }
 
-    /// At least the bytes of all units that [`waiting`](Self::waiting) has counted.
+    /// The bytes of all units that [`waiting`](Self::waiting) has counted, or more.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        // Pairs with the release of a sender that took its place after its bytes: the bytes of every counted unit are
-        // counted, too.
+        // Pairs with the release by which a sender claims its slot. The sender counts its bytes before that, so the
+        // bytes of every counted unit are included.
         fence(Ordering::Acquire);
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Accounts for the bytes of units that have left the gate.
+    /// Subtracts the bytes of units that have left the gate.
     pub(crate) fn give_bytes_back(&self, bytes: u64) {
         if bytes > 0 {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl<In: Send> TypedGate<In> {
         self.put_back.store(usize::from(far_end.first.is_some()), Ordering::Relaxed);
     }
 
-    /// The time that senders have waited for a place since the last call.
+    /// The time that senders have waited for a slot since the last call.
     pub(crate) fn take_waited_ns(&self) -> u64 {
         self.waited_ns.swap(0, Ordering::Relaxed)
     }
@@ -194,8 +194,8 @@ impl<In: Send> FarEnd<In> {
     /// Takes up to `units` units at once.
     pub(crate) fn take_many(&mut self, units: usize) -> std::vec::Drain<'_, Sent<In>> {
         let FarEnd { receiver, taken, .. } = self;
-        // One call may return fewer units than are there: only those that an earlier look at the ring has seen. A
-        // disconnected ring is no different from an empty one here.
+        // One call may return fewer units than the ring has, namely those that an earlier look at the ring saw. A
+        // disconnected ring counts as an empty one.
         while taken.len() < units && receiver.try_recv_many(taken, units - taken.len()).is_ok_and(|more| more > 0) {}
         taken.drain(..)
     }
@@ -210,13 +210,13 @@ impl<In: Send> FarEnd<In> {
         self.first = Some(unit);
     }
 
-    /// Closes the ring: a sender that comes later gets its unit back.
+    /// Closes the ring: a later sender gets its unit back.
     pub(crate) fn close(&mut self) {
         self.receiver.close();
     }
 
-    /// Takes the next unit of a closed ring, and waits for a sender that has claimed its place and is about to put its
-    /// unit there. Returns `None` when all units have left.
+    /// Takes the next unit of a closed ring. Waits for a sender that has claimed its slot and is about to put its unit
+    /// there. Returns `None` when all units have left.
     pub(crate) fn take_last(&mut self) -> Option<Sent<In>> {
         if let Some(first) = self.first.take() {
             return Some(first);

@@ -1,4 +1,4 @@
-//! The interface of the part: the budget, the entrance and the source, and the first queue that they lead to.
+//! The interface of the part: the budget, the entrance and the source, and the first queue that units enter.
 
 use super::budget::Budget;
 use super::entrance::{Entering, Entrance, Wake};
@@ -61,8 +61,8 @@ impl Intake {
         self.source.as_mut()
     }
 
-    /// Takes the source's state out, for a step that changes the intake as well; [`put_source`](Self::put_source) puts
-    /// it back.
+    /// Takes out the source's state, for a step that also changes the intake. [`put_source`](Self::put_source) puts it
+    /// back.
     #[inline]
     pub(crate) fn take_source(&mut self) -> Option<SourceState> {
         self.source.take()
@@ -73,7 +73,7 @@ impl Intake {
         self.source = Some(source);
     }
 
-    /// Whether a source that was pulled has units that wait for admission.
+    /// Whether pulled units wait for admission.
     #[inline]
     pub(crate) fn has_pulled(&self) -> bool {
         self.source.as_ref().is_some_and(|source| !source.is_empty())
@@ -84,13 +84,13 @@ impl Intake {
         self.source.as_ref().is_some_and(SourceState::is_pulling)
     }
 
-    /// The number of pulls that take a shared worker's place: 0 or 1.
+    /// The number of pulls that occupy the slot of a shared worker: 0 or 1.
     #[inline]
     pub(crate) fn pulls_in_place(&self) -> usize {
         usize::from(self.source.as_ref().is_some_and(SourceState::is_in_place))
     }
 
-    /// Whether a worker may pull if the flow has room. A pull must not pass a waiting submitter.
+    /// Whether a worker may pull if the flow has room. A pull must not overtake a waiting submitter.
     #[inline]
     pub(crate) fn is_ready_to_pull(&self) -> bool {
         self.source.as_ref().is_some_and(SourceState::is_ready) && self.entrance.len() == 0
@@ -105,31 +105,31 @@ impl Intake {
         self.left_the_gate += units as u64;
     }
 
-    /// The number of units that will have left the gate once those that wait there now have.
+    /// The value of `left_the_gate` once the units that are at the gate now have left it.
     pub(crate) fn behind(&self, at_the_gate: usize) -> u64 {
         self.left_the_gate + at_the_gate as u64
     }
 
-    /// The number of units that may leave the gate before it is the turn of the first submitter at the entrance.
+    /// The number of units that may leave the gate before the first submitter at the entrance.
     pub(crate) fn may_leave_the_gate(&self) -> usize {
         let behind = self.entrance.head_is_behind();
         behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)
     }
 
-    /// Whether the submitter at `place` (`None`: a newcomer) is the next to enter, and all units that were at the gate
-    /// when the first in line came have left it.
+    /// Whether the submitter at position `place` (`None`: a newcomer) is the next to enter, and all units that were at
+    /// the gate before the first submitter in line have left it.
     pub(crate) fn is_turn(&self, place: Option<u64>, at_the_gate: usize) -> bool {
         // A newcomer is behind all units that are at the gate.
         let behind = self.entrance.head_is_behind().unwrap_or_else(|| self.behind(at_the_gate));
         behind <= self.left_the_gate && self.entrance.is_next(place)
     }
 
-    /// Whether no other submitter waits before the one at `place` (`None`: a newcomer).
+    /// Whether no other submitter is ahead of the one at position `place` (`None`: a newcomer).
     pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
         self.entrance.is_next(place)
     }
 
-    /// Takes or keeps a place at the entrance (see [`Entrance::wait`]).
+    /// Joins the line at the entrance or keeps a position in it (see [`Entrance::wait`]).
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait(
         &mut self,
@@ -154,7 +154,8 @@ impl Intake {
         places.iter().for_each(|&place| self.entrance.expel(place));
     }
 
-    /// Whether the first submitter sleeps, it is its turn, and `may_enter(bytes, is_unticketed)` agrees.
+    /// Whether the first submitter sleeps, no unit at the gate is ahead of it, and `may_enter(bytes, is_unticketed)`
+    /// agrees.
     #[inline]
     pub(crate) fn head_may_enter(&self, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.entrance.head_may_enter(self.left_the_gate, may_enter)

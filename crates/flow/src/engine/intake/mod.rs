@@ -1,13 +1,13 @@
-//! Intake: the ways into a flow, and the room in it.
+//! Intake: how units enter a flow, and how much room it has.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | `budget` | units and bytes in flight, and their caps |
 //! | `candidate` | the facts about a unit before it is admitted |
-//! | `gate` | the ring before admission, while a worker is about to come by |
+//! | `gate` | the ring before admission, used while a worker is expected soon |
 //! | `entrance` | the line of submitters that wait for room |
-//! | `waking`, `crossing` | waking them; workers that wait for room in another flow |
-//! | `source`, `staging`, `source_state` | the source, its rows on their way, and the scheduler's view of it |
+//! | `waking`, `crossing` | how submitters are woken; workers that wait for room in another flow |
+//! | `source`, `staging`, `source_state` | the source, the rows that it has filled, and the scheduler's view of it |
 //! | `intake` | the interface of the part |
 
 pub(crate) mod budget;

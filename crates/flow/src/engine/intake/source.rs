@@ -1,20 +1,22 @@
-//! The source of a flow's own units. It is farther from the exit than any stage.
+//! The source of a flow's own units. It is farther from the exit than every stage.
 //!
-//! Shared workers pull units from the source themselves, when no unit in flight needs them more: a worker then goes on
-//! with the units it has just made, while they are in its core's cache, and the flow needs no thread beside its
+//! Shared workers pull units from the source themselves, when no unit in flight needs them more. A worker then goes on
+//! with the units it has just made, while they are in its core's cache, and the flow needs no threads other than its
 //! workers. One worker pulls at a time. It pulls a chunk that takes about [`PULL_NS`](crate::engine::pace::PULL_NS)
-//! into rows that were taken for it beforehand; the rows are admitted under the flow's mutex when the chunk is done.
+//! into rows that were taken for it beforehand. The rows are admitted under the flow's mutex when the chunk is done.
 //!
-//! A source may block at any unit. The units it gave before must not wait for that, and it must not keep a worker's
-//! place. Pulled rows therefore lie in the [`Staging`], where the holder of the flow's mutex can admit them. When a
-//! pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see `source_state`), another worker
-//! gets its place and the puller is told to [hurry](Staging::hurry): from then on it hands over every unit at once.
+//! A source may block at any unit. Then the units that it gave before must not wait for it, and it must not keep a
+//! worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can admit them.
+//! When a pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see `source_state`), another
+//! worker gets its slot, and the puller is told to [hurry](Staging::hurry): from then on it ends its pull after each
+//! unit.
 //!
-//! When all workers are busy with long units, an additional thread pulls, so that other stages do not starve.
+//! When all workers are busy with long units, an additional thread pulls, so that the other stages do not starve.
 //!
-//! A thread of its own for the source would be simpler, but also one more thread than cores, and every unit would cross
-//! from its core to a worker's: two thirds of a short unit's cost. The price of pulling is that a source is `Send`; a
-//! source that is bound to a thread sends its units from there, through a [`Submitter`](crate::service::Submitter).
+//! A thread of its own for the source would be simpler, but it would be one more thread than there are cores. Moreover,
+//! every unit would cross from its core to a worker's, which is two thirds of a short unit's cost. The price of pulling
+//! is that a source must be `Send`. A source that is bound to a thread sends its units from there, through a
+//! [`Submitter`](crate::service::Submitter).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ use crate::engine::units::record::Record;
 use crate::engine::units::stamp::Stamp;
 use crate::entry::Entry;
 
-/// The way in which a source ended.
+/// How a source ended.
 pub enum SourceEnd {
     /// The source has no more units.
     Exhausted,
@@ -45,7 +47,7 @@ impl std::fmt::Debug for SourceEnd {
     }
 }
 
-/// The end of a source as the pull found it. The payload of a panic lies in the source's slot.
+/// The end of a source as the pull found it. The payload of a panic is kept in the source's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PullEnd {
     Exhausted,
@@ -53,9 +55,9 @@ pub(crate) enum PullEnd {
     Panicked,
 }
 
-/// A source, its types hidden.
+/// A source, with its types erased.
 pub(crate) trait Source: Send {
-    /// Fills `rows` from the last one on with units and pushes them to the staging, until no row is left, the units
+    /// Fills `rows` with units, from the last row on, and pushes them to the staging, until no row is left, the units
     /// weigh enough, or the puller should hurry. Returns `false` if the source is exhausted.
     fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool;
 }
@@ -63,13 +65,13 @@ pub(crate) trait Source: Send {
 /// The limits of one pull.
 #[derive(Clone, Copy)]
 pub(crate) struct PullOrder {
-    /// The maximum weight of all its units together.
+    /// The maximum total weight of its units.
     pub(crate) max_bytes: u64,
     /// The stamp of the first unit; the units that follow have the next numbers.
     pub(crate) first: Stamp,
 }
 
-/// A source with its types.
+/// A source, with its types.
 pub(crate) struct TypedSource<In, I> {
     units: I,
     entry: Arc<Entry<In>>,
@@ -127,7 +129,7 @@ impl<In, I: Iterator<Item = In>> TypedSource<In, I> {
         TypedSource { units, entry, records, stamps }
     }
 
-    /// Pulls units that need and weigh nothing of their own.
+    /// Pulls units that have no needs and no weight of their own.
     fn pull_plain(&mut self, mut stamp: Stamp, rows: &mut Vec<Row>, staging: &Staging) -> bool {
         while !rows.is_empty() {
             let Some(value) = self.units.next() else { return false };

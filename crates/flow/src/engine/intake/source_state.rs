@@ -6,29 +6,29 @@ use std::time::Duration;
 use super::staging::Staging;
 use crate::engine::pace::{PULL_NS, TURN_LASTS_NS};
 
-/// Units get a new stamp on admission if their pull took longer than this, or has by then.
+/// Units get a new stamp on admission if their pull has taken longer than this.
 const SLOW_NS: u64 = 400_000;
 
-/// A pull that lasts longer than this is blocked, and the end of the flow does not wait for it.
+/// A pull that lasts longer than this counts as blocked, and the end of the flow does not wait for it.
 const PULL_GRACE_NS: u64 = 100_000_000;
 
-/// A source that has just given a unit is expected to have this many more.
+/// A source that has just given a unit is assumed to have this many more.
 const MORE: u64 = 1024;
 
 pub(crate) struct SourceState {
-    /// The staging of the puller, or of the last one.
+    /// The staging of the current puller, or of the last one.
     staging: Arc<Staging>,
     /// The source may have more units, and the flow wants them.
     open: bool,
     pulling: Option<Pulling>,
-    /// The source's time for a unit, as a running mean; 0 before the first one.
+    /// The running mean of the source's time for a unit; 0 before the first one.
     unit_ns: u64,
     last_pull_ns: u64,
-    /// The number after the numbers of the last pull.
+    /// The first number after those of the last pull.
     next_id: u64,
-    /// The listener was told of the source's end, or is about to be.
+    /// The listener has been told of the source's end, or will be at once.
     told: bool,
-    /// The last pull that has ended took so long that its units get new stamps.
+    /// The last finished pull took so long that its units get new stamps.
     slow: bool,
     /// The time at which the source's units began to lack room.
     held_up_since: Option<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Pulling {
     since_ns: u64,
     /// The pull will end soon.
     pub(super) soon: bool,
-    /// The pull takes a shared worker's place.
+    /// The pull occupies the slot of a shared worker.
     pub(super) in_place: bool,
 }
 
@@ -82,20 +82,21 @@ impl SourceState {
         self.pulling.is_some()
     }
 
-    /// Whether a pull is in progress that should be over in a moment. Its units so far are left for the puller to go on
-    /// with, because they are in its core's cache.
+    /// Whether a pull is in progress that should end soon. Its units are left to the puller, because they are in its
+    /// core's cache.
     #[inline]
     pub(crate) fn pull_ends_soon(&self) -> bool {
         self.pulling.as_ref().is_some_and(|pull| pull.soon)
     }
 
-    /// Whether a pull takes a shared worker's place.
+    /// Whether a pull occupies the slot of a shared worker.
     #[inline]
     pub(crate) fn is_in_place(&self) -> bool {
         self.pulling.as_ref().is_some_and(|pull| pull.in_place)
     }
 
-    /// Whether a worker may pull if the flow has room: no pull goes on, and the units of the last one are admitted.
+    /// Whether a worker may pull if the flow has room: no pull is in progress, and the units of the last one are
+    /// admitted.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         self.open && self.pulling.is_none() && self.staging.len() == 0
@@ -106,7 +107,7 @@ impl SourceState {
         now.saturating_sub(self.last_pull_ns)
     }
 
-    /// The estimated work in a source that can be pulled, in nanoseconds; 0 if its time for a unit is unknown.
+    /// The estimated work of a source that can be pulled, in nanoseconds; 0 if its time for a unit is unknown.
     pub(crate) fn backlog_ns(&self, unit_in_flow_ns: u64) -> u64 {
         match self.unit_ns {
             0 => 0,
@@ -114,16 +115,16 @@ impl SourceState {
         }
     }
 
-    /// Whether the staged units may keep the time of their pull's beginning as the time of their admission: the pull
-    /// has not lasted long. They are those of the pull in progress or, without one, of the last pull.
+    /// Whether the staged units may be stamped with the time at which their pull began, because it did not last long.
+    /// They are the units of the pull in progress or, without one, of the last pull.
     pub(crate) fn stamps_hold(&self, now: u64) -> bool {
         self.pulling.as_ref().map_or(!self.slow, |pull| now.saturating_sub(pull.since_ns) <= SLOW_NS)
     }
 
-    /// Begins a pull that pushes to `staging`. Returns it, and the number of units that it should bring: as many as take
-    /// about [`PULL_NS`], and at most four batches.
+    /// Begins a pull that pushes to `staging`. Returns it, with the number of units that it should bring: as many as
+    /// take about [`PULL_NS`], and at most four batches.
     pub(crate) fn begin(&mut self, staging: &Arc<Staging>, in_place: bool, batch: usize, now: u64) -> (Pulling, u64) {
-        // The staging of the pull before is empty, or `is_ready` would have refused this one.
+        // The staging of the last pull is empty; otherwise `is_ready` would have refused this pull.
         self.staging = staging.clone();
         self.staging.calm_down();
         let chunk = match self.unit_ns {
@@ -136,7 +137,7 @@ impl SourceState {
         (pull, chunk)
     }
 
-    /// Notes the number after those that the pull may give to its units.
+    /// Notes the first number after those that the pull may give to its units.
     pub(crate) fn set_next_id(&mut self, next_id: u64) {
         self.next_id = next_id;
     }
@@ -145,7 +146,7 @@ impl SourceState {
         self.next_id
     }
 
-    /// Ends the pull in progress, and returns it; `open` says that the source may have more units.
+    /// Ends the pull in progress, and returns it. `open` says that the source may have more units.
     pub(crate) fn end(&mut self, open: bool, now: u64) -> Option<Pulling> {
         let ended = self.pulling.take();
         if let Some(pull) = &ended {
@@ -167,8 +168,8 @@ impl SourceState {
         !self.open && (self.told || self.is_in_place())
     }
 
-    /// Ends the source, after the flow was closed. Returns whether the listener is to be told now: a pull in progress
-    /// may still end in another way, unless it blocks.
+    /// Ends the source after the flow was closed. Returns whether the listener must be told now. It is not told during
+    /// a pull, which may still end the source in another way, unless the pull blocks.
     pub(crate) fn close(&mut self) -> bool {
         if std::mem::take(&mut self.open) && self.pulling.is_some() {
             self.staging.hurry_up();
@@ -176,8 +177,8 @@ impl SourceState {
         !self.is_in_place() && !std::mem::replace(&mut self.told, true)
     }
 
-    /// Takes a long pull out of its worker's place, so that another worker gets the place. Returns whether the pull was
-    /// expected to end soon until now.
+    /// Takes the worker's slot from a long pull, so that another worker gets it. Returns whether the pull was expected
+    /// to end soon until now.
     pub(crate) fn displace(&mut self, now: u64) -> bool {
         let Some(pull) = self.pulling.as_mut().filter(|pull| now.saturating_sub(pull.since_ns) > TURN_LASTS_NS) else {
             return false;
@@ -188,16 +189,16 @@ impl SourceState {
         was_soon
     }
 
-    /// The time for which the end of the flow should still wait for a pull that has lost its place. Perhaps its thread
-    /// was only kept from running, and the units it has taken from the source would be lost.
+    /// How long the end of the flow should still wait for a pull that has lost its worker's slot. The pull's thread may
+    /// only have been kept from running, and the units that it has taken from the source would be lost.
     pub(crate) fn grace_remaining(&self, now: u64) -> Option<Duration> {
         let pull = self.pulling.as_ref()?;
         let left = (pull.since_ns + PULL_GRACE_NS).saturating_sub(now);
         (left > 0).then(|| Duration::from_nanos(left))
     }
 
-    /// Accounts for the time in which the source could have been pulled, had there been room. When that time ends,
-    /// returns its length.
+    /// Accounts for the time in which the source was not pulled only because there was no room. Returns the length of
+    /// that time when it ends, and 0 otherwise.
     #[inline]
     pub(crate) fn note_room(&mut self, has_room: bool, now: u64) -> u64 {
         let held_up = self.open && self.pulling.is_none() && !has_room;

@@ -1,25 +1,26 @@
 //! The staging: rows on their way from the worker that pulls the source to the thread that holds the flow's mutex.
 //!
-//! The staging is a ring with one writer, the puller, which takes no lock, and one reader at a time, the thread that
-//! holds the flow's mutex. It belongs to a worker, so its cache lines stay with that worker's core.
+//! The staging is a ring. Its one writer, the puller, takes no lock. It has one reader at a time: the thread that holds
+//! the flow's mutex. Each worker has a staging of its own, so its cache lines stay with that worker's core.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::engine::units::column::Row;
 
 pub(crate) struct Staging {
-    /// The rows, each at its position modulo the length: twice the row's number, plus one if its unit is plain.
+    /// The rows, each at its position modulo the length. An entry is twice the row's number, plus one if the unit is
+    /// plain.
     slots: Box<[AtomicU64]>,
-    /// The number of rows that were ever pushed.
+    /// The number of rows ever pushed.
     pushed: AtomicU64,
-    /// The number of rows that were ever popped; used under the mutex only.
+    /// The number of rows ever popped; accessed only under the mutex.
     popped: AtomicU64,
-    /// The puller should hand over its units at once.
+    /// The puller should end its pull.
     hurry: AtomicBool,
 }
 
 impl Staging {
-    /// The maximum number of rows that were pushed and not popped.
+    /// The maximum number of rows that are pushed and not yet popped.
     pub(crate) const CAPACITY: usize = 256;
 
     pub(crate) fn new() -> Self {
@@ -33,7 +34,7 @@ impl Staging {
 
     /// Pushes a row whose cells are filled. Returns whether the puller should hurry.
     ///
-    /// Only the puller pushes, and no more rows than there is space for (see `begin_pull`).
+    /// Only the puller pushes, and it pushes no more rows than fit (see `begin_pull`).
     #[inline]
     pub(crate) fn push(&self, row: Row, plain: bool) -> bool {
         let at = self.pushed.load(Ordering::Relaxed);
@@ -47,13 +48,13 @@ impl Staging {
         self.hurry.load(Ordering::Relaxed)
     }
 
-    /// The number of rows that were pushed and not popped; their cells are visible to the caller, which holds the
+    /// The number of rows that are pushed and not yet popped. Their cells are visible to the caller, which holds the
     /// mutex.
     pub(crate) fn len(&self) -> u64 {
         self.pushed.load(Ordering::Acquire) - self.popped.load(Ordering::Relaxed)
     }
 
-    /// Returns the first row, and whether its unit is plain; there must be one. The row belongs to the caller once
+    /// Returns the first row, and whether its unit is plain. There must be a row. The row belongs to the caller once
     /// [`advance`](Self::advance) has passed it; a caller that does not advance must drop it.
     pub(crate) fn first(&self) -> (Row, bool) {
         let at = self.popped.load(Ordering::Relaxed);
@@ -67,7 +68,7 @@ impl Staging {
         self.popped.store(self.popped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Takes the first row if its unit is plain; there must be one.
+    /// Takes the first row if its unit is plain. There must be a row.
     pub(crate) fn next_plain(&self) -> Option<Row> {
         let (row, plain) = self.first();
         plain.then(|| {
@@ -76,13 +77,13 @@ impl Staging {
         })
     }
 
-    /// Tells the puller to hand over its units from now on. After this call, the caller sees all rows pushed before it.
+    /// Tells the puller to end its pull. The caller then sees all rows pushed before this call.
     pub(crate) fn hurry_up(&self) {
         self.hurry.store(true, Ordering::Relaxed);
         millstream_fence::heavy();
     }
 
-    /// Ends the hurry, before the next pull.
+    /// Withdraws the hurry before the next pull.
     pub(crate) fn calm_down(&self) {
         self.hurry.store(false, Ordering::Relaxed);
     }

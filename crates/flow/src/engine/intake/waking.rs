@@ -1,8 +1,8 @@
 //! Waking submitters at the entrance.
 //!
 //! A waker may poll its task at once, and the task may enter the flow, which wakes the next submitter. The stack could
-//! then hold as many nested calls as the flow has room for units. A wake-up that becomes due while the thread runs
-//! another one therefore waits until that one is over.
+//! then have as many nested calls as the flow has room for units. So a wake-up that becomes due while the thread runs
+//! another one waits until that one is over.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use super::entrance::{Entering, Wake};
 
 /// A flow with submitters at its entrance.
 pub(crate) trait Host: Send + Sync {
-    /// Takes the submitters at these places out of line, because their wake-ups failed. Returns the next ones to wake.
+    /// Removes the submitters at these positions from the line, because their wake-ups failed. Returns the next ones to
+    /// wake.
     fn expel(&self, places: &[u64]) -> Entering;
 }
 
@@ -19,7 +20,7 @@ pub(crate) trait Host: Send + Sync {
 type Pending = Vec<(Arc<dyn Host>, Entering)>;
 
 thread_local! {
-    /// The wake-ups to run after the one that the thread runs now; `None` if it runs none.
+    /// The wake-ups to run after the current one; `None` if the thread runs no wake-up.
     static NEXT: RefCell<Option<Pending>> = const { RefCell::new(None) };
 }
 
@@ -27,8 +28,8 @@ fn pop_next() -> Option<(Arc<dyn Host>, Entering)> {
     NEXT.try_with(|waiting| waiting.borrow_mut().as_mut()?.pop()).ok().flatten()
 }
 
-/// Runs the pending wake-ups before the thread blocks, because the thread could otherwise wait for their effects. The
-/// caller must hold no lock.
+/// Runs the pending wake-ups before the thread blocks, because the thread may block on their effects. The caller must
+/// hold no lock.
 pub(crate) fn wake_before_blocking() {
     while let Some((flow, entering)) = pop_next() {
         wake_now(&*flow, entering);
@@ -37,7 +38,7 @@ pub(crate) fn wake_before_blocking() {
 
 /// Wakes submitters of a flow. The caller must hold no lock.
 pub(crate) fn wake<H: Host + 'static>(flow: &Arc<H>, entering: Entering) {
-    // Waking a thread runs no user code, so it need not wait.
+    // Waking a thread runs no user code, so it need not be deferred.
     let wake_threads = |(place, wake)| match wake {
         Wake::Thread(bell) => {
             bell.increment();
@@ -60,7 +61,7 @@ pub(crate) fn wake<H: Host + 'static>(flow: &Arc<H>, entering: Entering) {
             true
         }
     });
-    // A thread that is ending has lost its local storage; its wake-ups nest.
+    // A thread that is ending has lost its local storage, so its wake-ups nest.
     while let Some((flow, entering)) = next {
         wake_now(&*flow, entering);
         next = pop_next();
@@ -70,7 +71,8 @@ pub(crate) fn wake<H: Host + 'static>(flow: &Arc<H>, entering: Entering) {
     }
 }
 
-/// Runs the wake-ups. A submitter whose wake-up panics may never come, so it loses its place, and the next one is woken.
+/// Runs the wake-ups. A submitter whose wake-up panics may never return, so it leaves the line, and the next one is
+/// woken.
 fn wake_now(flow: &dyn Host, mut entering: Entering) {
     while !entering.is_empty() {
         let failed = entering.drain(..).filter_map(|(place, wake)| (!wake.wake()).then_some(place));

@@ -2,23 +2,24 @@
 
 use crate::snapshot::{Snapshot, WaitedFor};
 
-/// A stage or the workers are the limit if they were busy for at least this part of the time.
+/// A stage, or the set of workers, is the limit if it was busy for at least this part of the time.
 const BUSY: f64 = 0.8;
 
-/// A resource is the limit if this many units of a stage waited for it on average, or at least `FEW_WAITED` while the
-/// stage's code used `WELL_USED` of its tokens.
+/// A resource is the limit if on average this many units of a stage waited for it. `FEW_WAITED` is enough if the
+/// stage's code used `WELL_USED` of the resource's tokens.
 const MANY_WAITED: f64 = 0.5;
 const FEW_WAITED: f64 = 0.1;
 const WELL_USED: f64 = 0.6;
 
-/// Of a shorter run, starting and ending take so large a part that idle workers tell nothing about the source.
+/// In a run shorter than this, start and end take so large a part of the time that idle workers say nothing about the
+/// source.
 const BRIEF_NS: u64 = 20_000_000;
 
-/// Names the limit of the flow whose last snapshot is given; submitters and the source waited `admission_waited_ns` for
-/// admission.
+/// Names the limit of the flow whose last snapshot is given. `admission_waited_ns` is the time that submitters and the
+/// source waited for admission.
 ///
-/// The candidates, in order: a stage at its own ceiling, the shared workers, a resource that units waited for,
-/// admission's caps, the source, unless the run was brief. Each is judged by averages over the whole run.
+/// The candidates, in order, are a stage at its own ceiling, the shared workers, a resource that units waited for, the
+/// caps of admission, and the source unless the run was brief. Each is judged by averages over the whole run.
 pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
     if flow.admitted == 0 {
         return "nothing: no unit was admitted".into();

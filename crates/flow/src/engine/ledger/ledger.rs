@@ -1,8 +1,9 @@
-//! The counts of units that came and left.
+//! The counts of units that entered and left the flow.
 //!
-//! A unit comes into flight by [`admit`](Ledger::admit) or [`split`](Ledger::split), and leaves it by
-//! [`depart`](Ledger::depart): no other code counts units, and each is called under the flow's mutex. Plain units are
-//! counted by the batch, after they have retired (see `run::settlement::retire_early`): a listener that must see each
+//! A unit enters the flow by [`admit`](Ledger::admit) or [`split`](Ledger::split), and leaves it by
+//! [`depart`](Ledger::depart). No other code counts units, and all three are called under the flow's mutex. Plain units
+//! are counted by the batch, after they have retired (see `run::settlement::retire_early`). A listener that must see
+//! each unit leave, such as a journal, must be called there, too.
 //! unit leave, such as a journal, needs a place there, too.
 
 use crate::engine::histogram::Times;
@@ -17,10 +18,10 @@ pub(crate) struct Ledger {
     dead_lettered: u64,
     gathered: u64,
     latency: Times,
-    /// The times at which admission opened and the flow ended.
+    /// The time at which admission opened, and the time at which the flow ended.
     started_ns: Option<u64>,
     ended_ns: Option<u64>,
-    /// The time that submitters and the source have waited for admission, all together.
+    /// The total time that submitters and the source have waited for admission.
     admission_waited_ns: u64,
 }
 
@@ -56,13 +57,14 @@ impl Ledger {
         self.admitted += units;
     }
 
-    /// Counts units that came into flight because their parents were split.
+    /// Counts children that entered the flow because their parents were split.
     pub(crate) fn split(&mut self, units: u64) {
         self.split += units;
     }
 
-    /// Counts units that leave in the same way: those that have retired early (`run/settlement`), when their
-    /// batch is settled; those of a batch that leaves as a whole; and single units, such as a dead one or the last of a family.
+    /// Counts units that leave in the same way: units that have retired early (`run/settlement`), when their batch is
+    /// settled; the units of a batch that leaves as a whole; and single units, such as a dead letter or the last of a
+    /// family.
     #[inline]
     pub(crate) fn depart(&mut self, units: u64, parting: Parting) {
         match parting {
@@ -81,7 +83,7 @@ impl Ledger {
         self.retired + self.dead_lettered + self.gathered
     }
 
-    /// Records the time that units which were admitted together have spent in the flow.
+    /// Records how long units that were admitted together have been in the flow.
     #[inline]
     pub(crate) fn record_latency(&mut self, admitted_ns: u64, units: u64, now: u64) {
         if units > 0 {
@@ -102,7 +104,7 @@ impl Ledger {
         self.started_ns = Some(now);
     }
 
-    /// Notes the end; the first call counts.
+    /// Notes the end. Only the first call counts.
     pub(crate) fn end(&mut self, now: u64) {
         self.ended_ns.get_or_insert(now);
     }
@@ -121,7 +123,7 @@ impl Ledger {
         self.latency.quantiles()
     }
 
-    /// Asserts that every unit that came is in flight or was counted when it left.
+    /// Asserts that every unit that entered is in flight or was counted when it left.
     #[inline]
     pub(crate) fn assert_conserved(&self, in_flight: u64) {
         assert_eq!(self.admitted + self.split, self.departures() + in_flight, "a unit was lost or counted twice");

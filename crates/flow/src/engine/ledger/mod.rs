@@ -1,8 +1,8 @@
-//! The ledger: what became of the flow's units.
+//! The ledger: the outcomes of the flow's units.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `ledger` | counts, latency, begin and end |
+//! | `ledger` | counts, latency, start and end |
 //! | `bottleneck` | the limit of a flow, in words |
 
 pub(crate) mod bottleneck;

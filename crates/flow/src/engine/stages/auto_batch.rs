@@ -1,20 +1,22 @@
-//! The size of batches where a flow sets none.
+//! The size of batches in a flow that sets none.
 //!
-//! A long batch is good for throughput. A stage's code, and the kernel's code beneath it, are loaded into the core's
-//! caches once for all its units instead of once for each, and the flow's mutex is taken once for all. The work that a
-//! core does between two visits to a stage evicts its code: the four stages of an archive, at 10 to 50 µs a unit, take
-//! 4 % less CPU time in batches of 200 µs than in batches of 20 µs, and batches of 50 and 100 µs lie between.
+//! Long batches improve throughput. A stage's code, and the kernel code that it calls, are loaded into the core's
+//! caches once for a batch instead of once for each unit, and the flow's mutex is taken once for the batch. Between two
+//! visits to a stage, a core does other work, which evicts the stage's code. For example, the four stages of an
+//! archive, at 10 to 50 µs a unit, take 4 % less CPU time in batches of 200 µs than in batches of 20 µs; batches of 50
+//! and 100 µs lie between.
 //!
-//! A short batch is good for latency: in every stage, a unit waits for the others of its batch. A flow that pulls its
-//! units from a source, where no client waits for a single one, therefore has long batches, and a service whose units
-//! are sent to it has short ones. Stages that block have short ones, too: the units of a batch would wait one after the
-//! other for what several workers could wait for at the same time.
+//! Short batches improve latency, because in every stage a unit waits for the other units of its batch. A flow that
+//! pulls its units from a source has long batches, since no client waits for a single unit. A service to which clients
+//! submit units has short batches. Stages that block have short batches, too: the units of a batch would wait one after
+//! the other while several workers could wait at the same time.
 //!
-//! Either way a batch is small enough that every worker gets some of the units in flight: with few in flight, or many
-//! workers, that bound decides. The batches of one turn together are bounded likewise: their units are in flight until
-//! the turn ends or is held up, so a unit that waits in it must leave the others room.
+//! In both cases a batch is small enough that every worker gets some of the units in flight. This bound decides if few
+//! units may be in flight or there are many workers. The batches of one turn are together subject to the same bound.
+//! Their units stay in flight until the turn ends or is held up, so a unit that waits in a turn must not take the room
+//! of others.
 //!
-//! The units of one batch run one after the other. Units that wait for one another need batches of one.
+//! The units of one batch run one after the other, so units that wait for one another need batches of one.
 
 use crate::policy::Batch;
 
@@ -24,7 +26,7 @@ const FROM_SOURCE_NS: u64 = 200_000;
 /// The intended duration of a batch in a flow without a source, and in a stage that blocks.
 const SHORT_NS: u64 = 20_000;
 
-/// The shape of a stage's batches if its flow sets no size.
+/// The shape of a stage's batches in a flow that sets no size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AutoBatch {
     lasts_ns: u64,
@@ -37,8 +39,8 @@ impl AutoBatch {
     /// Batches of one unit.
     pub(super) const ONE: Self = AutoBatch { lasts_ns: 0, max_units: 1, share: 1 };
 
-    /// The shape of batches in a flow with a source or without, for a stage that blocks or not, whose workers share this
-    /// number of units in flight.
+    /// The shape of batches for a stage that blocks or not, in a flow with or without a source. `share` is a worker's
+    /// share of the units that may be in flight.
     pub(super) fn new(has_source: bool, blocking: bool, share: usize) -> Self {
         let lasts_ns = if has_source && !blocking { FROM_SOURCE_NS } else { SHORT_NS };
         // Each worker gets two batches: one that runs, and one that is next.
@@ -51,7 +53,7 @@ impl AutoBatch {
         self.share
     }
 
-    /// The number of units of `each_ns` that make a batch; 0 stands for a stage that has not been measured yet.
+    /// The number of units of `each_ns` that make a batch. `each_ns` is 0 for a stage that has not been measured yet.
     #[inline]
     pub(super) fn units(self, each_ns: u64) -> usize {
         self.units_that_last(self.lasts_ns, each_ns)

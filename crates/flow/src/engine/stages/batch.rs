@@ -8,7 +8,7 @@ use super::queue::Taken;
 use crate::engine::claims::GrantList;
 use crate::engine::units::column::Row;
 
-/// The arrivals of a batch's units at the queue, as pairs of time and number of units.
+/// The times at which a batch's units came to the queue, as pairs of time and number of units.
 pub(super) type Arrivals = SmallVec<[(u64, u32); 4]>;
 
 pub(super) struct GrantedBatch {
@@ -17,7 +17,7 @@ pub(super) struct GrantedBatch {
     pub(super) plain: bool,
     pub(super) arrivals: Arrivals,
     pub(super) permits: GrantList,
-    /// The grants that its units hold for their run, where all units have the same needs.
+    /// The grants that its units hold while they run, if all units have the same needs.
     pub(super) held: GrantList,
     pub(super) opened_ns: u64,
 }
@@ -37,7 +37,7 @@ impl GrantedBatch {
         }
     }
 
-    /// The arrival of the unit that came first.
+    /// The time at which the first of its units came to the queue.
     pub(super) fn oldest_ns(&self) -> Option<u64> {
         self.arrivals.iter().map(|&(at, _)| at).min()
     }
@@ -48,11 +48,11 @@ pub(crate) struct TakenBatch {
     pub(crate) rows: VecDeque<Row>,
     /// All its units are plain (see `Record`).
     pub(crate) plain: bool,
-    /// The grants that go back when the batch ends.
+    /// The grants that are released when the batch ends.
     pub(crate) permits: GrantList,
     /// The batch is expected to end soon.
     pub(crate) soon: bool,
-    /// The worker times each unit; otherwise it times the whole batch, because its units are too short for a clock read
+    /// The worker times each unit. Otherwise it times the batch, because its units are too short to read the clock for
     /// each.
     pub(crate) time_each: bool,
 }

@@ -3,13 +3,13 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `queue` | units that wait, in the order of their arrival |
-//! | `parked` | units that stand in lines, and since when the oldest of them is queued |
+//! | `parked` | units in lines, and the arrival time of the oldest of them |
 //! | `batch` | units that have all they need and wait for a worker |
-//! | `auto_batch` | the size of batches where a flow sets none |
+//! | `auto_batch` | the size of batches in a flow that sets none |
 //! | `stats` | counts and distributions |
 //! | `stage` | one stage: its queue, its batches, its work in progress |
-//! | `open` | the stages that a batch may go on to without the scheduler |
-//! | `stages` | the part's face: all stages, and which of them a worker serves next |
+//! | `open` | the stages that a batch may go on to without returning to the scheduler |
+//! | `stages` | the interface of the part: all stages, and which of them a worker serves next |
 
 pub(crate) mod auto_batch;
 pub(crate) mod batch;

@@ -1,16 +1,17 @@
-//! The units of a stage that stand in lines: what they wait for, and since when the oldest of them is in the stage's queue.
+//! The units of a stage that wait in lines: what they wait for, and when the oldest of them came to the stage's queue.
 //!
-//! There may be a line for each of a hundred thousand keys, and the oldest unit may stand in any of them. So the stage keeps the times
-//! of arrival of all its units in lines, as a sorted list of times with the number of units of each, and no look at the stage costs a
-//! look at a line. Units come to lines in the order of their arrival, up to the jitter of the workers' clocks, so a new time mostly goes
-//! to the end. A time whose units have left stays in its place until it is the first one, or until half of the list are such times.
+//! There may be a line for each of a hundred thousand keys, and the oldest unit may be in any of them. To find its age
+//! without a search of the lines, the stage keeps the arrival times of all its units in lines: a sorted list of times,
+//! each with a number of units. Units join lines in the order of their arrival, up to the jitter of the workers'
+//! clocks, so most new times go to the end of the list. A time whose units have all left stays in the list until it
+//! becomes the first, or until more than half of the list are such times.
 //!
-//! A unit costs O(log n) as it leaves, to find its time, and O(1) if it is the oldest. The list has at most twice as many times as there
-//! are units, and [`FEW`] more.
+//! When a unit leaves, it costs O(log n) to find its time, and O(1) if the unit is the oldest. The list has at most
+//! twice as many times as there are units, plus [`FEW`].
 
 use std::collections::VecDeque;
 
-/// A list of times that is not worth a clean-up.
+/// A list with no more times than this is not worth a clean-up.
 const FEW: usize = 64;
 
 /// See the [module](self).
@@ -49,7 +50,7 @@ impl Parked {
         self.by_resource.iter().enumerate().max_by_key(|&(_, units)| units).map(|(resource, _)| resource)
     }
 
-    /// The arrival of the unit that has been in the queue longest.
+    /// The arrival time of the unit that has been in the queue longest.
     pub(super) fn oldest_ns(&self) -> Option<u64> {
         self.since.oldest_ns()
     }
@@ -133,7 +134,7 @@ impl Arrivals {
         }
     }
 
-    /// The place of a time, or the one that it would have.
+    /// The index of a time, or the index at which it would be inserted.
     fn place_of(&self, at: u64) -> Result<usize, usize> {
         if self.times.front().is_some_and(|&(first, _)| first == at) {
             return Ok(0);

@@ -1,8 +1,8 @@
-//! A stage's queue: units in the order of their arrival, with those that arrived together kept together.
+//! A stage's queue: units in the order of their arrival. Units that arrived together stay together.
 //!
-//! Workers hand over whole batches, so a queue is a list of *arrivals*: rows with one time of arrival. A batch that takes
-//! a whole arrival takes its list, and no unit is touched on the way from one stage to the next. Moving 64 units through a
-//! stage without needs therefore costs one list and not 64 operations.
+//! Workers pass on whole batches, so a queue is a list of *arrivals*: rows with one arrival time. A batch that takes a
+//! whole arrival takes its list, and no unit is touched on the way from one stage to the next. Moving 64 units through
+//! a stage without needs therefore costs one list operation instead of 64.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ struct Arrival {
     plain: bool,
 }
 
-/// The size, time and kind of the units that were taken from an arrival.
+/// The number, arrival time and kind of the units that were taken from an arrival.
 pub(super) struct Taken {
     pub(super) units: usize,
     pub(super) queued_ns: u64,
@@ -54,7 +54,7 @@ impl Queue {
         self.arrivals.push_back(Arrival { queued_ns, rows, plain });
     }
 
-    /// Adds a unit that is perhaps not plain.
+    /// Adds a unit that may not be plain.
     pub(super) fn push_back(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
         match self.arrivals.back_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
@@ -67,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// Puts a unit back at the front, where it was taken from.
+    /// Puts a unit back at the front of the queue.
     pub(super) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
         match self.arrivals.front_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
@@ -80,7 +80,7 @@ impl Queue {
         }
     }
 
-    /// Takes the first unit, with the time of its arrival.
+    /// Takes the first unit, with its arrival time.
     pub(super) fn pop_front(&mut self, spares: &mut Spares) -> Option<(Row, u64)> {
         let arrival = self.arrivals.front_mut()?;
         let queued_ns = arrival.queued_ns;
@@ -114,8 +114,8 @@ impl Queue {
         Taken { units: taken, queued_ns, plain }
     }
 
-    /// Shows the units, the last one first, with the time of each one's arrival; by arrivals, and places in them, from the
-    /// end.
+    /// Shows the units, from the last to the first. `see` gets the arrival time of each, the index of its arrival from
+    /// the end of the queue, and its index from the end of that arrival.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize, usize)) {
         let arrival = |run: usize| &self.arrivals[self.arrivals.len() - 1 - run];
         let len = |run: usize| arrival(run).rows.len();

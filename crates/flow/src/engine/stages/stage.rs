@@ -30,19 +30,20 @@ pub(crate) struct StageSetup {
     pub(crate) permits: Wants,
     pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
-    /// The stage is the `nth` to split units on the way from the entry, from 1.
+    /// The number of this stage among the stages that split on the path from the entry, from 1; `None` if it does not
+    /// split.
     pub(crate) splits: Option<u64>,
     /// The rules of the stage's groups, if it gathers its units.
     pub(crate) groups: Option<GroupRules>,
     pub(crate) resources: usize,
 }
 
-/// The waits of a stage's units, each as the sum of nanoseconds and the number of waits.
+/// How long a stage's units have waited, for each kind of wait: the sum of nanoseconds, and the number of waits.
 pub(crate) struct Waits<'a> {
     pub(crate) for_resources: &'a [(u64, u64)],
     pub(crate) for_memory: (u64, u64),
     pub(crate) for_room: (u64, u64),
-    /// All the time in the queue, that in line for resources and for room included.
+    /// The whole time in the queue, including the time in line for resources and for room.
     pub(crate) in_queue: (u64, u64),
 }
 
@@ -56,18 +57,18 @@ pub(crate) struct StageState {
     dynamic: bool,
     /// The needs that are the same for all units.
     wants: Wants,
-    /// `wants` are all the stage's needs, and each is held for the unit's run only.
+    /// `wants` are all the stage's needs, and a unit holds each of them only while it runs.
     alike: bool,
     /// The needs that are taken once per batch.
     permits: Wants,
-    /// The members of `wants` that are places in the queues of later stages.
+    /// The members of `wants` that are slots in the queues of later stages.
     places: Arc<[InstanceId]>,
     batch: Batch,
-    /// The shape of the stage's batches where its flow sets no size.
+    /// The shape of the stage's batches if the flow sets no size.
     auto: AutoBatch,
     splits: Option<u64>,
     groups: Option<GroupRules>,
-    /// The number of units that hold groups open here and rest.
+    /// The number of resting units that hold groups open here.
     open_groups: u64,
     /// The number of children that its next run may bring out.
     brood: u64,
@@ -77,30 +78,30 @@ pub(crate) struct StageState {
     waiting: Queue,
     /// Granted batches; the last one may still be filling.
     batches: VecDeque<GrantedBatch>,
-    /// Units in `batches`, and those counted by `in_turns`.
+    /// The number of units in `batches`, plus the units that `in_turns` counts.
     granted: usize,
     /// Units that workers have taken in addition to the batch that counts as running.
     in_turns: usize,
     /// Units in lines.
     parked: Parked,
-    /// A timer for its batches is set.
+    /// A timer for the stage's batches is set.
     batch_timer_set: bool,
     /// The stage itself waits for a batch permit.
     awaits_permit: bool,
     /// The stage is in the list of queues to grant.
     pub(super) is_marked: bool,
-    /// The queue holds units that were not looked at because every worker is busy elsewhere.
+    /// The queue has units that were not considered because every worker was busy in other stages.
     pub(super) lacks_worker: bool,
-    // Work in progress. A worker's turn has a first batch and may have further ones of the same stage:
+    // Work in progress. A worker's turn has a first batch, and may have further ones of the same stage:
     //
     // | batch of a turn | its units count in | its worker counts in |
     // | --- | --- | --- |
-    // | the first one, until it is settled | `running` | `busy` |
-    // | a further one, while the first one counts | `granted` and `in_turns` | – |
-    // | the one in hand, once the timekeeper has settled the first one | `running` | `busy` |
-    /// Units whose batch counts as running.
+    // | the first batch, until it is settled | `running` | `busy` |
+    // | a further batch, while the first one counts | `granted` and `in_turns` | – |
+    // | the batch that runs, once the timekeeper has settled the first one | `running` | `busy` |
+    /// The units of the batches that count as running.
     running: usize,
-    /// Workers whose turn counts here.
+    /// The workers whose turns count here.
     busy: usize,
     last_dispatch_ns: u64,
     stats: StageStats,
@@ -154,7 +155,7 @@ impl StageState {
         self.dynamic
     }
 
-    /// Whether all units have the same needs, each for its run only.
+    /// Whether all units have the same needs and hold each of them only while they run.
     pub(crate) fn is_alike(&self) -> bool {
         self.alike
     }
@@ -169,12 +170,12 @@ impl StageState {
         &self.permits
     }
 
-    /// Whether the instance is a place in the queue of a later stage.
+    /// Whether the instance is a slot in the queue of a later stage.
     pub(crate) fn is_place(&self, instance: InstanceId) -> bool {
         self.places.contains(&instance)
     }
 
-    /// Whether the stage splits its units; it is then the `nth` to do so on the way from the entry, from 1.
+    /// If the stage splits its units, its number among the stages that split on the path from the entry, from 1.
     #[inline]
     pub(crate) fn splits(&self) -> Option<u64> {
         self.splits
@@ -186,7 +187,7 @@ impl StageState {
         self.groups.as_ref()
     }
 
-    /// The number of units that hold groups open here and rest.
+    /// The number of resting units that hold groups open here.
     pub(crate) fn open_groups(&self) -> u64 {
         self.open_groups
     }
@@ -196,13 +197,13 @@ impl StageState {
         self.open_groups += 1;
     }
 
-    /// Counts a group that is closed, `early` if a limit of the stage or of the flow says so.
+    /// Counts a group that is closed; `early` says that a limit of the stage or of the flow closed it.
     pub(crate) fn close_group(&mut self, early: bool) {
         self.open_groups -= 1;
         self.stats.torn += u64::from(early);
     }
 
-    /// Whether a unit is granted by its mere arrival.
+    /// Whether a unit of this stage needs nothing, so that it is granted when it arrives.
     #[inline]
     pub(crate) fn needs_nothing(&self) -> bool {
         self.wants.is_empty() && !self.dynamic && self.permits.is_empty()
@@ -217,7 +218,7 @@ impl StageState {
         self.workers = workers;
     }
 
-    /// Whether its batches wait to fill up.
+    /// Whether the stage's batches wait to fill up.
     pub(super) fn waits_for_batches(&self) -> bool {
         !self.batch.wait.is_zero()
     }
@@ -227,24 +228,24 @@ impl StageState {
 
 impl StageState {
     /// The number of further units that may be granted: as many as the given number of workers can run now. Units
-    /// beyond that wait and hold nothing. Where all units have the same needs, the units in line have a seat, too,
-    /// because a further unit would only stand behind them; where needs differ, a further unit may overtake them.
+    /// beyond that wait and hold nothing. If all units have the same needs, units in line take seats, too, because a
+    /// further unit would only wait behind them. If needs differ, a further unit may overtake them.
     pub(crate) fn free_seats(&self, workers: usize) -> usize {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };
-        // A worker may have more units in its hands than its own seats, if units take longer now than when it took
-        // them. It may even wait for a unit that is still in the queue, so it gets no other worker's seat.
+        // A worker may have more units in hand than its own seats, because units may take longer now than when it took
+        // them. It may even wait for a unit that is still in the queue. So it never takes another worker's seats.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
         workers.saturating_mul(each).saturating_sub(taken)
     }
 
-    /// Whether the queue should look at its next unit.
+    /// Whether the stage has a seat for the next unit of its queue.
     pub(crate) fn has_seat(&self, workers: usize) -> bool {
         self.free_seats(workers) > 0
     }
 
-    /// The number of workers that run this stage or could start to, given the number of idle shared workers.
+    /// The number of workers that run this stage or could begin to, given the number of idle shared workers.
     pub(super) fn workers_beside(&self, idle: usize) -> usize {
         match self.blocking {
             true => self.workers.ceiling,
@@ -252,7 +253,7 @@ impl StageState {
         }
     }
 
-    /// The number of its workers beyond its floor, which are shared ones.
+    /// The number of shared workers that the stage keeps busy: those beyond its floor.
     pub(super) fn busy_beyond_floor(&self) -> usize {
         if self.blocking { 0 } else { self.busy.saturating_sub(self.workers.floor) }
     }
@@ -266,14 +267,14 @@ impl StageState {
         !self.waiting.is_empty()
     }
 
-    /// The number of units in the queue, whatever they wait for: those in lines, the granted ones, and those that
-    /// workers have taken beside the batch that counts as running (`in_turns`).
+    /// The number of units in the queue, whatever they wait for. It includes units in lines, granted units, and units
+    /// that workers have taken in addition to the batch that counts as running (`in_turns`).
     pub(crate) fn queued(&self) -> u64 {
         (self.waiting.len() + self.granted + self.parked.for_resources() + self.parked.for_room()) as u64
     }
 
-    /// The number of units that could run as soon as a worker is free and their needs are met, and of those in the further
-    /// batches of turns, some of which run.
+    /// The number of units that could run once a worker is free and their needs are met. It includes the further
+    /// batches of turns, although some of those units already run.
     #[inline]
     pub(super) fn could_run(&self) -> usize {
         self.waiting.len() + self.granted
@@ -288,24 +289,25 @@ impl StageState {
         self.waiting.push_all(now, rows, plain);
     }
 
-    /// Takes the first unit of the queue, with the time of its arrival.
+    /// Takes the first unit of the queue, with its arrival time.
     pub(crate) fn pop_waiting(&mut self, spares: &mut Spares) -> Option<(Row, u64)> {
         self.waiting.pop_front(spares)
     }
 
-    /// Puts a unit back at the front of the queue, with the time of its arrival.
+    /// Puts a unit back at the front of the queue, with its arrival time.
     pub(crate) fn push_front(&mut self, row: Row, queued_ns: u64, spares: &mut Spares) {
         self.waiting.push_front(queued_ns, row, spares);
     }
 
-    /// The arrival of the first unit in the queue.
+    /// The arrival time of the first unit in the queue.
     pub(crate) fn oldest_waiting_ns(&self) -> Option<u64> {
         self.waiting.oldest_ns()
     }
 
-    /// The arrival of the unit that has been in the queue longest, whatever it waits for.
+    /// The arrival time of the unit that has been in the queue longest, whatever it waits for.
     pub(crate) fn oldest_ns(&self) -> Option<u64> {
-        // A unit that waited in a line may come to any batch; there are no more of them than workers can take next.
+        // A unit that waited in a line may join any batch, so all batches are searched. They hold no more units than
+        // the workers can take next.
         let granted = self.batches.iter().filter_map(GrantedBatch::oldest_ns);
         granted.chain(self.waiting.oldest_ns()).chain(self.parked.oldest_ns()).min()
     }
@@ -315,7 +317,7 @@ impl StageState {
         self.parked.begin(resource, queued_ns);
     }
 
-    /// Counts a unit that came to the queue at `queued_ns`, has waited for a resource for `waited_ns`, and waits no longer.
+    /// Ends the wait of a unit that came to the queue at `queued_ns` and waited for a resource for `waited_ns`.
     pub(crate) fn unpark(&mut self, resource: u16, queued_ns: u64, waited_ns: u64) {
         self.parked.end(resource, queued_ns);
         self.stats.waited_for_resource(resource, waited_ns);
@@ -326,7 +328,7 @@ impl StageState {
         self.parked.begin_for_room(queued_ns);
     }
 
-    /// Counts a unit that came to the queue at `queued_ns`, has waited for room for `waited_ns`, and waits no longer.
+    /// Ends the wait of a unit that came to the queue at `queued_ns` and waited for room for `waited_ns`.
     pub(crate) fn end_wait_for_room(&mut self, queued_ns: u64, waited_ns: u64) {
         self.parked.end_for_room(queued_ns);
         self.stats.waited_for_room(waited_ns);
@@ -342,22 +344,22 @@ impl StageState {
         self.brood
     }
 
-    /// Sizes the next brood after one that had rows for `most` children: a run that used them all may have twice as
-    /// many next time, so that short children share the cost of a run, and slow ones do not wait for one another.
+    /// Sizes the next brood after a run that had rows for `most` children. A run that used them all may have twice as
+    /// many next time. So short children share the cost of a run, and slow children do not wait for one another.
     pub(crate) fn size_brood(&mut self, most: u64, born: u64) {
         let wish = if born >= most { self.brood.max(2 * born) } else { (2 * born).max(self.brood / 2) };
         self.brood = wish.clamp(1, MAX_BROOD);
     }
 
-    /// The number of units that wait for the resource: those in its lines, and those in the queue that would only stand
-    /// behind them.
+    /// The number of units that wait for the resource: the units in its lines, and the units in the queue that would
+    /// only wait behind them.
     pub(crate) fn waiting_for(&self, resource: usize) -> u64 {
         let in_queue = if self.queues_for() == Some(resource) { self.waiting.len() as u64 } else { 0 };
         u64::from(self.parked.for_resource(resource)) + in_queue
     }
 
-    /// The resource that holds the stage's queue up. Where all units have the same needs, those in the queue wait for what
-    /// those in line wait for; they take a place there when a worker could run them.
+    /// The resource that holds up the stage's queue. If all units have the same needs, the units in the queue wait for
+    /// the same resource as those in line, and join its line when a worker could run them.
     pub(crate) fn queues_for(&self) -> Option<usize> {
         let is_held_up = !self.dynamic && self.parked.for_resources() > 0;
         if is_held_up { self.parked.longest() } else { None }

@@ -1,13 +1,14 @@
-//! All stages of a flow: which queues are to be granted, and which stage a worker serves next.
+//! All stages of a flow: which queues may be granted, and which stage a worker serves next.
 //!
-//! A worker takes a granted batch of the stage *nearest the exit*: that finishes units, frees what they hold, and keeps
-//! a unit's data on the core that touched it last. Two rules temper it:
-//! - a stage below its **floor** of workers comes first, and its floor stands beside the shared workers: if they are
-//!   all busy elsewhere, a further thread runs it;
-//! - a stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that are at their
-//!   floor, the one that has waited longest first. So no stage starves another of CPU time.
+//! A worker takes a granted batch of the stage *nearest the exit*. That finishes units, releases what they hold, and
+//! keeps a unit's data on the core that touched it last. Two rules limit this preference:
+//! - A stage below its **floor** of workers comes first. Workers up to the floor do not count as shared workers: if all
+//!   shared workers are busy in other stages, a further thread runs the stage.
+//! - A stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that have reached
+//!   their
+//!   floor. Of several such stages, the one that has waited longest comes first. So no stage starves another of CPU time.
 //!
-//! A blocking stage has threads of its own, as many as its ceiling, and takes no shared worker's place.
+//! A blocking stage has threads of its own, as many as its ceiling, and occupies no slot of a shared worker.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,9 +28,9 @@ pub(crate) struct Stages {
     blocking: Arc<[u16]>,
     /// The stages that split units and do not block, nearest to the exit first.
     splitting: Box<[u16]>,
-    /// Some stage lets its batches wait to fill up.
+    /// At least one stage lets its batches wait to fill up.
     has_batch_waits: bool,
-    /// Stages whose queues may now be granted.
+    /// The stages whose queues may now be granted.
     marked: Vec<u16>,
     /// The number of stages that lack a worker.
     lacking_workers: usize,
@@ -41,9 +42,9 @@ pub(crate) struct Stages {
 /// The choice of a batch for a shared worker.
 pub(crate) struct Choice {
     pub(crate) stage: Option<u16>,
-    /// The stage is below its floor, which takes no shared worker's place.
+    /// The stage is below its floor, so it occupies no slot of a shared worker.
     pub(crate) below_floor: bool,
-    /// The longest time that a granted batch has been passed over; at least [`PATIENCE_NS`].
+    /// The longest time for which a granted batch has been passed over; at least [`PATIENCE_NS`].
     pub(crate) passed_over_ns: u64,
 }
 
@@ -82,7 +83,7 @@ impl Stages {
         self.list.iter()
     }
 
-    /// Shows the units in the queues, and the granted ones, by their way through the stages.
+    /// Shows the units in the queues and the granted units, stage by stage.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.list.iter().for_each(|stage| stage.walk(walk, see));
     }
@@ -101,7 +102,7 @@ impl Stages {
         self.open.clone()
     }
 
-    /// Whether a batch's age matters for its dispatch.
+    /// Whether the age of a batch matters for its dispatch.
     #[inline]
     pub(crate) fn batches_may_wait(&self) -> bool {
         self.has_batch_waits
@@ -128,7 +129,7 @@ impl Stages {
         }
     }
 
-    /// Marks the stage's queue: it may now be granted.
+    /// Marks the stage's queue, which may now be granted.
     #[inline]
     pub(crate) fn mark(&mut self, stage: u16) {
         if !std::mem::replace(&mut self.at_mut(stage).is_marked, true) {
@@ -144,24 +145,24 @@ impl Stages {
         Some(stage)
     }
 
-    /// The number of workers that run the stage now or could begin to: those in it, the rest of its floor, and the
-    /// shared workers that no stage keeps busy.
+    /// The number of workers that run the stage now or could begin to: the workers in it, the free part of its floor,
+    /// and the shared workers that no stage keeps busy.
     pub(crate) fn workers_for(&self, stage: u16, shared_workers: usize) -> usize {
         self.at(stage).workers_beside(self.idle_workers(shared_workers))
     }
 
-    /// The number of shared workers that no stage keeps busy. A worker that pulls the source counts as one of them,
-    /// since it is back in a moment; a flow in which no stage runs thus has seats everywhere.
+    /// The number of shared workers that no stage keeps busy. A worker that pulls the source counts as idle, because it
+    /// returns soon. So a flow in which no stage runs has seats in every stage.
     fn idle_workers(&self, shared_workers: usize) -> usize {
         shared_workers.saturating_sub(self.busy_beyond_floors())
     }
 
-    /// The number of shared workers that stages keep busy. Workers up to a stage's floor stand beside them.
+    /// The number of shared workers that stages keep busy. Workers up to a stage's floor do not count.
     pub(crate) fn busy_beyond_floors(&self) -> usize {
         self.list.iter().map(StageState::busy_beyond_floor).sum()
     }
 
-    /// Notes that the stage lacks workers, if other stages keep busy those that its ceiling allows.
+    /// Notes that the stage lacks workers, if its ceiling allows more than the number that other stages leave it.
     pub(crate) fn note_lack_of_workers(&mut self, stage: u16, workers: usize) {
         let state = &mut self.list[usize::from(stage)];
         if workers < state.workers().ceiling && !std::mem::replace(&mut state.lacks_worker, true) {
@@ -169,14 +170,14 @@ impl Stages {
         }
     }
 
-    /// Marks the queues of stages that lacked a worker and have seats again. Returns whether any queue is marked.
+    /// Marks the queues of stages that lacked workers and now have seats. Returns whether any queue is marked.
     #[inline]
     pub(crate) fn seat_again(&mut self, shared_workers: usize) -> bool {
         if self.lacking_workers == 0 {
             return false;
         }
-        // The idle workers are counted once for all stages: each may be granted for the same idle worker, which then
-        // serves the stage that `choose` prefers.
+        // The idle workers are counted once for all stages, so several stages may be granted for the same idle worker.
+        // That worker then serves the stage that `choose` prefers.
         let idle = self.idle_workers(shared_workers);
         for stage in 0..self.list.len() as u16 {
             let state = self.at_mut(stage);
@@ -193,8 +194,8 @@ impl Stages {
 // ---- dispatch -----------------------------------------------------------------------------------------
 
 impl Stages {
-    /// Chooses the stage whose batch a free shared worker runs next. Without a `spare` worker only a stage below its
-    /// floor has a claim.
+    /// Chooses the stage whose batch a free shared worker runs next. Without a `spare` worker, only a stage below its
+    /// floor is eligible.
     pub(crate) fn choose(&self, spare: bool, now: u64) -> Choice {
         let mut nearest = None;
         let mut overdue = None;
@@ -219,21 +220,22 @@ impl Stages {
         Choice { stage: overdue.or(nearest), below_floor: false, passed_over_ns }
     }
 
-    /// The number of units that could run as soon as a worker is free and their needs are met.
+    /// The number of units that could run once a worker is free and their needs are met.
     #[inline]
     pub(crate) fn could_run(&self) -> usize {
         self.list.iter().map(StageState::could_run).sum()
     }
 
-    /// Whether non-blocking stages have fewer batches than there are workers, those that still lack a need among them. A
-    /// stage that splits has work for one of them alone, so it does not count.
+    /// Whether the non-blocking stages have fewer batches than there are workers. Batches that still lack a need count.
+    /// A stage that splits is left out, because only one worker at a time could run it.
     fn run_low(&self, workers: usize) -> bool {
         let stages = self.list.iter().filter(|stage| !stage.is_blocking() && stage.splits().is_none());
         stages.map(|stage| stage.could_run().div_ceil(stage.batch_target())).sum::<usize>() < workers
     }
 
-    /// The stage that a worker should split a unit in before it runs what is nearer the exit, because the workers could run
-    /// out of work meanwhile. `has_room` says whether there is much room for children of the `nth` stage to split.
+    /// The stage in which a worker should split a unit before it runs work nearer the exit, because the workers could
+    /// run out of work meanwhile. `has_room` says whether there is ample room for children of the `nth` stage that
+    /// splits.
     pub(crate) fn choose_split(&self, workers: usize, has_room: impl Fn(u64) -> bool, now: u64) -> Option<u16> {
         let may_split = |&&stage: &&u16| {
             let state = self.at(stage);
@@ -242,8 +244,9 @@ impl Stages {
         self.splitting.iter().find(may_split).copied().filter(|_| self.run_low(workers))
     }
 
-    /// The time that one worker would need for all that could run now in non-blocking stages, and for one more unit
-    /// that goes through all of them. A unit that is split counts with its next children, as they are expected.
+    /// The time that one worker would need for everything that could run now in non-blocking stages, and for one more
+    /// unit that goes through all of them. For a unit to be split, the first figure includes its expected next
+    /// children.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
         let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);
         for stage in self.list.iter().filter(|stage| !stage.is_blocking()) {
@@ -259,14 +262,14 @@ impl Stages {
         (backlog.saturating_add(of_children), in_flow)
     }
 
-    /// Moves the count of a worker and its units from one stage to another.
+    /// Moves a worker and its units from the counts of one stage to those of another.
     pub(crate) fn move_work(&mut self, from: u16, to: u16, units: usize) {
         self.at_mut(from).end_work(units);
         self.at_mut(to).begin_work(units);
         self.mark(from);
     }
 
-    /// The number of workers in stages' code.
+    /// The number of workers that run stages' code.
     pub(crate) fn busy(&self) -> usize {
         self.list.iter().map(StageState::busy).sum()
     }
@@ -281,7 +284,7 @@ impl Stages {
         !self.list.iter().any(|stage| stage.moves(now))
     }
 
-    /// Moves all units that no worker has to `remaining`.
+    /// Moves all units that no worker has taken to `remaining`.
     pub(crate) fn empty(&mut self, remaining: &mut Vec<Row>) {
         self.list.iter_mut().for_each(|stage| stage.empty(remaining));
     }
@@ -290,7 +293,7 @@ impl Stages {
 // ---- settings -----------------------------------------------------------------------------------------
 
 impl Stages {
-    /// Adopts bounds of workers. All queues may be granted again.
+    /// Adopts new bounds of workers, and marks all queues, because they may now be granted.
     pub(crate) fn follow(&mut self, workers: &[Workers]) {
         for (stage, &workers) in (0..self.list.len() as u16).zip(workers) {
             self.at_mut(stage).set_workers(workers);
@@ -298,8 +301,8 @@ impl Stages {
         }
     }
 
-    /// Sizes batches, turns and chains after the settings or the source have changed. `by_needs` says how many of a
-    /// stage's batches its needs let run at once.
+    /// Sizes batches, turns and chains after the settings or the source have changed. `by_needs` returns how many
+    /// batches of a stage can run at once by its needs.
     pub(crate) fn resize(
         &mut self,
         has_source: bool,
@@ -310,7 +313,7 @@ impl Stages {
         let in_flight = usize::try_from(in_flight).unwrap_or(usize::MAX);
         for stage in &mut self.list {
             let Workers { floor, ceiling, .. } = stage.workers();
-            // Workers up to a stage's floor stand beside the shared ones.
+            // Workers up to a stage's floor are extra to the shared workers.
             let workers = if stage.is_blocking() { by_needs(stage) } else { shared_workers + floor };
             stage.size_batches(has_source, in_flight / ceiling.min(workers).max(1));
         }

@@ -1,21 +1,21 @@
 //! The table of units in flight: a row for each unit, a column for each kind of data.
 //!
-//! Queues hold rows (numbers), never payloads: a unit moves from stage to stage without its payload being
-//! copied, boxed or allocated, and a million waiting units are a million small integers. Every payload type
-//! has one column; a unit's payload lies in the column of the type its stage takes, at the unit's row. A stage that
-//! makes a new value moves it into the next column once; a stage that changes its input in place moves nothing.
+//! Queues hold rows (numbers), never payloads. A unit moves from stage to stage without its payload being copied, boxed
+//! or allocated, and a million waiting units are a million small integers. Every payload type has one column. A unit's
+//! payload is in the column of the type that its stage takes, at the unit's row. A stage that makes a new value moves
+//! it into the next column once; a stage that changes its input in place moves nothing.
 //!
 //! **Ownership.** A [`Row`] can be neither copied nor cloned, and the engine makes exactly one for each number. The
-//! owner of the `Row` owns the unit, so access to a cell needs no lock and no atomic operation. Rows change hands under
-//! the flow's mutex, through a `Staging` (its release and acquire), or under the lock of a worker's turn
-//! (`crew/turn_slot`); each of them orders all accesses to their cells.
+//! owner of the `Row` owns the unit, so access to a cell needs no lock and no atomic operation. A row changes owners
+//! under the flow's mutex, through a `Staging` (by release and acquire), or under the lock of a worker's turn
+//! (`crew/turn_slot`). Each of these orders all accesses to the row's cells.
 //!
-//! **Growth.** A column is a list of buckets that double in size, each allocated when its first row is
-//! used; a cell never moves. Cost of access: one acquire load (a plain load on x86-64) and some arithmetic.
+//! **Growth.** A column is a list of buckets that double in size. Each bucket is allocated when its first row is used,
+//! and a cell never moves. Each access costs one acquire load (a plain load on x86-64) and some arithmetic.
 //!
-//! **Why not objects of `millstream-slab`.** A slab object would cost every unit an allocation, a free and a word, so
-//! that it could survive a crash and serve several processes. Payloads are Rust values: they mean nothing in another
-//! process, and end with their own.
+//! **Why not objects of `millstream-slab`.** A slab object would cost every unit an allocation, a free and a word. In
+//! return it could survive a crash and serve several processes. But payloads are Rust values: they mean nothing in
+//! another process, and end with their own.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
@@ -37,7 +37,7 @@ impl Row {
         Row(number)
     }
 
-    /// Gives the row up; the code that next makes a row of this number owns it then.
+    /// Gives up the row. The code that next makes a row of this number then owns it.
     pub(crate) fn into_number(self) -> u32 {
         self.0
     }
@@ -109,8 +109,8 @@ impl<T> Column<T> {
     #[cold]
     fn make_bucket(&self, bucket: usize) -> *mut Cell<T> {
         let made = alloc_bucket::<T>(bucket);
-        // Two rows of one bucket may come here at once, and the first to publish wins. Release pairs with the acquire
-        // of every reader, acquire with the release of the winner.
+        // Two rows of one bucket may come here at once, and the first to publish wins. The release pairs with the
+        // acquire of every reader, and the acquire with the release of the winner.
         match self.buckets[bucket].compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(theirs) => {
@@ -129,8 +129,8 @@ fn place(row: &Row) -> (usize, usize) {
     (bucket, position - (FIRST_BUCKET << bucket))
 }
 
-/// Buckets of at least this size use pages of this size, where the system has them: a table of a million units then
-/// spans a few dozen pages instead of thousands, more than a core's translation buffer holds.
+/// Buckets of at least this size use pages of this size, if the system has them. A table of a million units then spans
+/// a few dozen pages instead of thousands, which would not fit into a core's translation buffer.
 const HUGE_PAGE: usize = 2 << 20;
 
 fn layout<T>(bucket: usize) -> Layout {
@@ -166,8 +166,7 @@ fn alloc_bucket<T>(bucket: usize) -> *mut Cell<T> {
 fn drop_bucket<T>(cells: *mut Cell<T>, bucket: usize) {
     if std::mem::needs_drop::<T>() {
         let mut next = 0;
-        // The loop is entered again after a payload whose destructor panics, so the other payloads are dropped all the
-        // same.
+        // If a payload's destructor panics, the outer loop continues with the next payload.
         while next < FIRST_BUCKET << bucket {
             contain(|| {
                 while next < FIRST_BUCKET << bucket {

@@ -1,10 +1,10 @@
 //! Families: units that were split, and the children that they wait for.
 //!
 //! A child's record names its parent's row. The parent keeps that row until its own work and all its children have
-//! ended, so the name stays good; then it leaves the flow, which may end the wait of its own parent.
+//! ended, so the name stays valid. Then the parent leaves the flow, which may end the wait of its own parent.
 //!
-//! A child may hold a group of its family open (see `groups`). When such children are all that a parent still waits
-//! for, their groups have all their members.
+//! A child may hold a group of its family open (see `groups`). When a parent waits only for such children, their groups
+//! have all their members.
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use super::column::Row;
 use super::walk::{See, Sight, Walk};
 use crate::engine::claims::NO_STAGE;
 
-/// The way in which a unit leaves the flow.
+/// How a unit leaves the flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parting {
     /// Done.
@@ -21,7 +21,7 @@ pub(crate) enum Parting {
     Skipped,
     /// Failed for good.
     Dead,
-    /// Part of a group, which goes on for it.
+    /// As part of a group, which goes on in its place.
     Gathered,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum Parting {
 pub(crate) struct Departure {
     pub(crate) row: Row,
     pub(crate) parting: Parting,
-    /// The units that failed for good: its descendants, and the parent itself.
+    /// The number of units that failed for good: its descendants, and the parent itself.
     pub(crate) dead: u64,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Departure {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
-    /// The parent leaves: it waits for no child.
+    /// The parent leaves, because it waits for no child.
     Leaves(Departure),
     /// The groups that the children with these numbers hold open have all their members.
     Gathered(Vec<u64>),
@@ -58,21 +58,21 @@ struct Family {
     children: u64,
     /// The parent, once its own work has ended.
     waits: Option<(Row, Parting)>,
-    /// The children that hold groups of the family open and rest, by their numbers.
+    /// The numbers of the resting children that hold groups of the family open.
     groups: Vec<u64>,
-    /// The units that failed for good: descendants, and the parent itself.
+    /// The number of units that failed for good: descendants, and the parent itself.
     dead: u64,
-    /// A group has accounted for the failed units, so the parent's own parent need not hear of them.
+    /// A group has accounted for the failed units, so they are not reported to the parent's own parent.
     answered: bool,
 }
 
 impl Family {
-    /// The failed units that the parent's own parent must hear of.
+    /// The number of failed units to report to the parent's own parent.
     fn unanswered(&self) -> u64 {
         if self.answered { 0 } else { self.dead }
     }
 
-    /// The groups of the family, if nothing else of it is in flight.
+    /// The groups of the family, if nothing else of the family is in flight.
     fn gathered(&self) -> Effect {
         if self.waits.is_some() && self.children == self.groups.len() as u64 {
             Effect::Gathered(self.groups.clone())
@@ -88,7 +88,7 @@ impl Families {
         self.parents.entry(parent).or_default().children += children;
     }
 
-    /// Takes a unit whose own work has ended.
+    /// Ends the own work of a unit.
     #[inline]
     pub(crate) fn end(&mut self, row: Row, parting: Parting) -> Effect {
         let dead = u64::from(parting == Parting::Dead);
@@ -103,7 +103,7 @@ impl Families {
         let Some(family) = self.parents.get_mut(&number) else {
             return Effect::Leaves(Departure { row, parting, dead });
         };
-        // A parent that is skipped after its first child lacks the others.
+        // A parent that is skipped after its first child may lack further children, so it counts as failed.
         family.dead += u64::from(matches!(parting, Parting::Dead | Parting::Skipped));
         if family.children == 0 {
             let dead = family.unanswered();
@@ -115,8 +115,8 @@ impl Families {
         family.gathered()
     }
 
-    /// Removes children that leave the flow, with the number of units among them and their descendants that failed for
-    /// good.
+    /// Removes children that leave the flow. `dead` is the number of units that failed for good among the children and
+    /// their descendants.
     pub(crate) fn remove_children(&mut self, parent: u32, children: u64, dead: u64) -> Effect {
         let Some(family) = self.parents.get_mut(&parent) else { return Effect::Nothing };
         family.children -= children;
@@ -131,7 +131,7 @@ impl Families {
                 self.parents.remove(&parent);
                 Effect::Leaves(Departure { row, parting, dead })
             }
-            // The parent still works, and the groups of its further children must hear of the failed units.
+            // The parent still works. The groups of its further children must learn of the failed units.
             None if dead > 0 => Effect::Nothing,
             None => {
                 self.parents.remove(&parent);
@@ -166,14 +166,14 @@ impl Families {
 // ---- groups of one family -----------------------------------------------------------------------------
 
 impl Families {
-    /// Notes that a child holds a group of its family open and rests.
+    /// Notes that a child rests and holds a group of its family open.
     pub(crate) fn add_group(&mut self, parent: u32, holder: u64) -> Effect {
         let Some(family) = self.parents.get_mut(&parent) else { return Effect::Nothing };
         family.groups.push(holder);
         family.gathered()
     }
 
-    /// Notes that a child rests no longer.
+    /// Notes that a child no longer rests.
     pub(crate) fn remove_group(&mut self, parent: u32, holder: u64) {
         if let Some(family) = self.parents.get_mut(&parent) {
             family.groups.retain(|&group| group != holder);
@@ -185,7 +185,7 @@ impl Families {
         Some(&mut self.parents.get_mut(&parent)?.waits.as_mut()?.0)
     }
 
-    /// The number of units of the family that failed for good. From now on a group accounts for them.
+    /// Returns the number of units of the family that failed for good. From now on a group accounts for them.
     pub(crate) fn answer_for_dead(&mut self, parent: u32) -> u64 {
         self.parents.get_mut(&parent).map_or(0, |family| {
             family.answered = true;
@@ -201,7 +201,7 @@ pub(crate) struct Siblings {
 }
 
 impl Siblings {
-    /// Counts a child. Hands those before it to `counted` if they are another parent's.
+    /// Counts a child. If the children before it had another parent, passes their count to `counted`.
     pub(crate) fn add(&mut self, parent: u32, counted: impl FnOnce(u32, u64)) {
         match &mut self.of {
             Some((of, children)) if *of == parent => *children += 1,
@@ -212,7 +212,7 @@ impl Siblings {
         }
     }
 
-    /// Hands the last children to `counted`.
+    /// Passes the count of the last children to `counted`.
     pub(crate) fn end(self, counted: impl FnOnce(u32, u64)) {
         self.of.map(|(parent, children)| counted(parent, children)).unwrap_or_default();
     }

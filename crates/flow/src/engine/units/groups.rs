@@ -1,12 +1,12 @@
-//! Groups: units that hold a group of others open, until the group is closed.
+//! Groups: each has a unit that holds it open for others until the group is closed.
 //!
 //! The first member of a group stays in flight as the group's holder, and rests here with its row. Members that join
-//! later leave the flow. The worker that lets them join keeps the group's contents (see `run/gather`), and notes here,
-//! when its batch is settled, by how much the group grew and whether it is full.
+//! later leave the flow. The worker that joins them keeps the group's contents (see `run/gather`). When its batch is
+//! settled, the worker notes here by how much the group grew and whether it is full.
 //!
-//! A note may come before the holder itself is settled, if another worker ran the holder; it may also come after the
-//! group has ended. So a group has a number that no other group of the flow gets, not even one that the same unit opens
-//! later, and its entry stays until as many notes have come as were written.
+//! A note may come before the holder itself is settled, if another worker ran the holder. It may also come after the
+//! group has ended. So each group has a number that no other group of the flow gets, not even one that the same unit
+//! opens later. The group's entry stays until all notes that workers wrote have come.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use rustc_hash::FxHashMap;
 use super::column::Row;
 use super::walk::{See, Sight, Walk};
 
-/// A note of a worker about a group, which its batch's settlement brings.
+/// A worker's note about a group, which comes with the settlement of its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupNote {
-    /// Members have joined: the group weighs `bytes` more, and `full` says that it is to be closed.
+    /// Members have joined. The group weighs `bytes` more; `full` says that it must be closed.
     Joined { group: u64, bytes: u64, full: bool },
-    /// The group has gone on from its stage, or was given up. Workers wrote this many notes about it.
+    /// The group has gone on from its stage, or was given up. Workers wrote `notes` notes about it.
     Ended { group: u64, notes: u64 },
 }
 
@@ -42,7 +42,8 @@ pub struct GroupRules {
     pub(crate) wait_ns: u64,
     /// The maximum number of open groups.
     pub(crate) max_groups: u64,
-    /// The number of stages that a group may come to from here: when a flow ends, the stage with the most comes first.
+    /// The number of stages that a group may reach from here. When a flow ends, the stage with the highest number comes
+    /// first.
     pub(crate) leads_to: usize,
 }
 
@@ -51,24 +52,24 @@ pub struct GroupRules {
 pub(crate) struct Holder {
     pub(crate) row: Row,
     pub(crate) stage: u16,
-    /// The row of the parent whose children the group gathers; `None`: it gathers other units.
+    /// The row of the parent whose children the group gathers; `None` if the group is not by family.
     pub(crate) family: Option<u32>,
     /// The holder's own bytes.
     pub(crate) bytes: u64,
 }
 
-/// The place of a holder at rest among the others: first by whether its group is by family, then by stage and age.
+/// A resting holder's position among the others: first by whether its group is by family, then by stage and age.
 type Place = (bool, u16, u64);
 
 #[derive(Default)]
 struct Group {
     rests: Option<(Holder, Place)>,
-    /// The bytes that the group has grown by.
+    /// The number of bytes by which the group has grown.
     grown: u64,
-    /// The group is full: its holder rests no more.
+    /// The group is full, so its holder no longer rests.
     full: bool,
     notes: u64,
-    /// The number of notes that were written, once the group has ended.
+    /// The number of notes that workers wrote; known once the group has ended.
     written: Option<u64>,
 }
 
@@ -77,7 +78,7 @@ struct Group {
 pub(crate) struct Groups {
     groups: FxHashMap<u64, Group>,
     places: BTreeMap<Place, u64>,
-    /// The bytes of groups whose holders rest, and that may be closed before they are whole.
+    /// The bytes of those groups whose holders rest and that may be closed early.
     bytes: u64,
     /// The number of holders that ever came.
     came: u64,
@@ -90,13 +91,13 @@ impl Groups {
         self.places.len() as u64
     }
 
-    /// The bytes of groups whose holders rest, and that may be closed before they are whole.
+    /// The bytes of those groups whose holders rest and that may be closed early.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Lets a holder rest. Returns it if its group is full already.
+    /// Puts a holder to rest. Returns it if its group is already full.
     pub(crate) fn rest(&mut self, number: u64, holder: Holder) -> Option<Holder> {
         let group = self.groups.entry(number).or_default();
         if group.full {
@@ -130,13 +131,13 @@ impl Groups {
         bytes
     }
 
-    /// Wakes the holder of a full group; if it is not at rest yet, it will not rest.
+    /// Wakes the holder of a full group. A holder that does not rest yet will not rest.
     pub(crate) fn fill(&mut self, number: u64) -> Option<Holder> {
         self.groups.get_mut(&number).filter(|group| group.written.is_none())?.full = true;
         self.wake(number)
     }
 
-    /// Wakes a holder. `None`: it does not rest.
+    /// Wakes a holder. Returns `None` if it does not rest.
     pub(crate) fn wake(&mut self, number: u64) -> Option<Holder> {
         let group = self.groups.get_mut(&number)?;
         let (holder, place) = group.rests.take()?;
@@ -147,7 +148,7 @@ impl Groups {
         Some(holder)
     }
 
-    /// Notes the end of a group. Returns the bytes that it grew by, which the flow need account for no longer.
+    /// Notes the end of a group. Returns the bytes by which it grew; the flow no longer accounts for them.
     pub(crate) fn end(&mut self, number: u64, written: u64) -> u64 {
         let Some(group) = self.groups.get_mut(&number) else { return 0 };
         let grown = std::mem::take(&mut group.grown);
@@ -159,13 +160,13 @@ impl Groups {
         grown
     }
 
-    /// The group whose holder has rested longest in the stage, of those that may be closed before they are whole.
+    /// Of the groups in the stage that may be closed early, the one whose holder has rested longest.
     pub(crate) fn oldest_in(&self, stage: u16) -> Option<u64> {
         let places = (false, stage, 0)..=(false, stage, u64::MAX);
         self.places.range(places).next().map(|(_, &number)| number)
     }
 
-    /// The groups that are open in the stage, oldest first, of those that may be closed before they are whole.
+    /// The open groups in the stage that may be closed early, oldest first.
     pub(crate) fn in_stage(&self, stage: u16) -> Vec<u64> {
         self.places.range((false, stage, 0)..=(false, stage, u64::MAX)).map(|(_, &number)| number).collect()
     }

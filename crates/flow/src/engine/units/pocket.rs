@@ -1,19 +1,19 @@
 //! Pockets: rows and lists that a worker keeps between its turns, because they are in its core's cache.
 //!
-//! A worker that takes the flow's mutex for a turn brings its own pocket. A unit's row is thus freed and reused by the
-//! same worker, and the cache lines of its payload need not come from another core: such transfers are most of the cost
-//! of a short unit.
+//! A worker that takes the flow's mutex for a turn brings its own pocket. So the worker that frees a unit's row reuses
+//! it, and the cache lines of the payload need not come from another core. Such transfers are most of the cost of a
+//! short unit.
 
 use std::collections::VecDeque;
 
 use super::column::Row;
 
-/// A pocket with more free rows than this returns half of that number to the flow.
+/// A pocket with more free rows than this gives half of this number to the flow.
 const MAX_ROWS: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Pocket {
-    /// Free rows, the one used last at the end.
+    /// Free rows; the one used last is at the end.
     rows: Vec<Row>,
     spares: Spares,
 }
@@ -30,7 +30,7 @@ impl Pocket {
         self.rows.pop()
     }
 
-    /// Rows that the pocket has no room for.
+    /// Takes rows out of a pocket that has too many.
     #[inline]
     pub(super) fn surplus(&mut self) -> Option<impl Iterator<Item = Row>> {
         (self.rows.len() > MAX_ROWS).then(|| self.rows.drain(..MAX_ROWS / 2))
@@ -46,7 +46,7 @@ impl Pocket {
     }
 }
 
-/// Emptied lists, kept for their memory.
+/// Empty lists, kept for their memory.
 #[derive(Debug, Default)]
 pub(crate) struct Spares(Vec<VecDeque<Row>>);
 

@@ -7,22 +7,24 @@ use crate::engine::claims::{Ask, Grant, GrantList, NO_STAGE, Step, Want};
 
 /// The engine's record of a unit that is not *plain*.
 ///
-/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed; its record is as
-/// [`clear`](Record::clear) leaves it. Whether units are plain is a flag of the list that they are in, an arrival in a
-/// queue or a batch: with the flag all of them are plain, and without it any of them may not be. The engine never reads
-/// the records of a list with the flag: a million plain units touch a million payloads and nothing else.
+/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed. Its record is as
+/// [`clear`](Record::clear) leaves it. Whether units are plain is a flag of the list that they are in, which is an
+/// arrival in a queue or a batch. If the flag is set, all units of the list are plain; otherwise any of them may not
+/// be. The engine never reads the records of a list with the flag, so a million plain units touch a million payloads
+/// and nothing else.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// The time at which the unit entered its present queue; the queue keeps it until the unit's needs are looked at.
+    /// The time at which the unit entered its current queue. The queue itself has this time until the unit's needs are
+    /// checked.
     queued_ns: u64,
     /// The payload bytes charged to the unit.
     bytes: u64,
-    /// The part of `bytes` that the unit had when it entered its stage: it falls back to this when an attempt fails. In
-    /// a chain that may be less than is charged to it, until the chain's end.
+    /// The part of `bytes` that the unit had when it entered its stage. Its weight returns to this when an attempt
+    /// fails. In a chain, more than this may be charged to the unit until the chain ends.
     base_bytes: u64,
     /// The pause before the unit's next stage.
     delay_ns: u64,
-    /// The number of failed attempts in the unit's present stage.
+    /// The number of failed attempts in the unit's current stage.
     attempts: u32,
     /// The unit may exceed the byte budget, because nothing else in the flow can move.
     privileged: bool,
@@ -49,16 +51,16 @@ pub(crate) struct Parent {
 /// The part of a unit's record that only stages with needs use.
 #[derive(Debug, Default)]
 struct Needs {
-    /// The needs of this unit in its present stage (only of stages whose needs differ by unit).
+    /// The unit's needs in its current stage, if needs there differ by unit.
     asks: Vec<Ask>,
-    /// The same for the stage the unit goes to next, which may be this one again; swapped in when it gets there.
+    /// The same for the unit's next stage, which may be this one again; they replace `asks` when the unit gets there.
     next_asks: Vec<Ask>,
     held: GrantList,
-    /// The reason why the stage that the unit goes to or is in cannot run it.
+    /// The reason why the unit's current or next stage cannot run it.
     refused: Option<Box<str>>,
     /// The number of wake-ups after which the unit still lacked something.
     bounces: u8,
-    /// The unit acquires one need after the other, in the flow's resource order.
+    /// The unit acquires its needs one after the other, in the flow's resource order.
     in_order: bool,
     steps: Vec<Step>,
     next_step: usize,
@@ -115,26 +117,27 @@ impl Record {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
-    /// The unit's weight in its next stage: the weight that the stage computes, or else its weight in this stage, or
-    /// the weight it has grown to. `before` is the weight charged to it when it began to run.
+    /// The unit's weight in its next stage: the weight `says` that the stage computes, or else the weight to which the
+    /// unit has grown, or else its weight in this stage. `before` is the weight charged to the unit when it began to
+    /// run.
     #[inline]
     pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
     }
 
-    /// The weight of the unit itself: in a chain, more than that may be charged to it.
+    /// The weight of the unit itself; in a chain, more than this may be charged to it.
     #[inline]
     pub(crate) fn own_bytes(&self) -> u64 {
         if self.is_reserved { self.bytes } else { self.base_bytes }
     }
 
-    /// The unit may exceed the byte budget.
+    /// Whether the unit may exceed the byte budget.
     pub(crate) fn is_privileged(&self) -> bool {
         self.privileged
     }
 
-    /// Lets a unit that waited for memory run again, with the bytes that it will reserve; `privileged` if the budget has
-    /// no room for them.
+    /// Lets a unit that waited for memory run again. `grows` counts the bytes that it will reserve; `privileged` says
+    /// that the budget has no room for them.
     pub(crate) fn reserve(&mut self, grows: u64, privileged: bool) {
         self.privileged |= privileged;
         self.is_reserved = true;
@@ -170,13 +173,13 @@ impl Record {
         self.parent.map_or(0, |parent| parent.depth.get())
     }
 
-    /// The pause before the unit's next stage that its code has asked for.
+    /// The pause that the unit's code has asked for before its next stage.
     #[cfg(feature = "trace")]
     pub(crate) fn delay_ns(&self) -> u64 {
         self.delay_ns
     }
 
-    /// Lets the unit exceed the caps, because nothing else in the flow can move.
+    /// Allows the unit to exceed the caps, because nothing else in the flow can move.
     pub(crate) fn privilege(&mut self) {
         self.privileged = true;
     }
@@ -190,8 +193,8 @@ impl Record {
 // ---- from stage to stage ------------------------------------------------------------------------------
 
 impl Record {
-    /// Whether the unit only has to be moved: it holds nothing, needs nothing of its own, does not pause, and has not
-    /// failed here.
+    /// Whether the unit only needs to be moved: it holds nothing, needs nothing of its own, does not pause, and has not
+    /// failed in this stage.
     #[inline]
     pub(crate) fn moves_on(&self) -> bool {
         let needs_nothing = |needs: &Needs| {
@@ -210,14 +213,14 @@ impl Record {
         std::mem::take(&mut self.delay_ns)
     }
 
-    /// Clears what an attempt has set for later: the pause and the reservation.
+    /// Clears what a failed attempt has set for later: the pause and the reservation.
     pub(crate) fn fall_back(&mut self) {
         self.delay_ns = 0;
         self.is_reserved = false;
     }
 
-    /// Resets the record after a run that split the unit and did not fail; the unit stays in its stage. Once it has
-    /// `begun`, it is not retried.
+    /// Resets the record after a run that split the unit without failure; the unit stays in its stage. Once the unit
+    /// has `begun` to split, its failed attempts no longer count.
     pub(crate) fn unfold(&mut self, begun: bool) {
         if begun {
             self.attempts = 0;
@@ -236,7 +239,7 @@ impl Record {
         self.delay_ns = 0;
     }
 
-    /// Notes why the unit's present stage cannot run it.
+    /// Notes why the unit's current stage cannot run it.
     pub(crate) fn refuse(&mut self, refused: Box<str>) {
         self.needs().refused = Some(refused);
     }
@@ -246,18 +249,18 @@ impl Record {
         self.attempts += 1;
     }
 
-    /// Begins the unit's present stage again with the needs and the weight that were computed last.
+    /// Begins the unit's current stage again, with the needs and the weight that were computed last.
     pub(crate) fn ask_again(&mut self) {
         self.base_bytes = self.bytes;
         self.privileged = false;
         self.take_next_asks();
     }
 
-    /// Resets the record to that of a plain unit when its unit leaves, keeping its allocations.
+    /// Resets the record to that of a plain unit when the unit leaves. Keeps its allocations.
     pub(crate) fn clear(&mut self) {
         let mut needs = self.needs.take();
         if let Some(needs) = &mut needs {
-            debug_assert!(needs.held.is_empty(), "a unit left with what it holds");
+            debug_assert!(needs.held.is_empty(), "a unit left with grants that it holds");
             needs.asks.clear();
             needs.next_asks.clear();
             needs.refused = None;
@@ -276,14 +279,14 @@ impl Record {
         self.needs.get_or_insert_with(Box::default)
     }
 
-    /// The needs of this unit in its present stage, where they differ by unit.
+    /// The unit's needs in its current stage, if needs there differ by unit.
     pub(crate) fn asks(&self) -> &[Ask] {
         self.needs.as_deref().map_or(&[], |needs| &needs.asks)
     }
 
-    /// Notes the entry stage's needs for a unit that is admitted, or the reason why that stage cannot run it.
+    /// Notes the needs of an admitted unit in the entry stage, or the reason why that stage cannot run it.
     pub(crate) fn set_asks(&mut self, asks: Vec<Ask>, refused: Option<Box<str>>) {
-        // Most units have neither, and need no box then.
+        // Most units have neither, so they need no box.
         if !asks.is_empty() {
             self.needs().asks = asks;
         }
@@ -292,7 +295,7 @@ impl Record {
         }
     }
 
-    /// The list of needs in the unit's next stage, to be filled.
+    /// The list of the unit's needs in its next stage, for the caller to fill.
     pub(crate) fn next_asks(&mut self) -> &mut Vec<Ask> {
         &mut self.needs().next_asks
     }
@@ -309,7 +312,7 @@ impl Record {
         self.needs.as_ref()?.refused.as_deref()
     }
 
-    /// Makes the needs of the next stage those of the present one.
+    /// Replaces the needs of the current stage with those of the next one.
     fn take_next_asks(&mut self) {
         if let Some(needs) = &mut self.needs {
             std::mem::swap(&mut needs.asks, &mut needs.next_asks);
@@ -330,7 +333,7 @@ impl Record {
         }
     }
 
-    /// Hands the grants that `which` selects to `take`; the unit holds them no longer.
+    /// Removes the grants that `which` selects, and passes them to `take`.
     pub(crate) fn release(&mut self, which: impl Fn(&Grant) -> bool, mut take: impl FnMut(Grant)) {
         let Some(needs) = &mut self.needs else { return };
         needs.held.retain(|grant| {
@@ -342,7 +345,7 @@ impl Record {
         });
     }
 
-    /// Counts a wake-up after which the unit still lacks something. Returns their number.
+    /// Counts a wake-up after which the unit still lacks something. Returns the number of such wake-ups.
     pub(crate) fn count_bounce(&mut self) -> u8 {
         let needs = self.needs();
         needs.bounces = needs.bounces.saturating_add(1);
@@ -383,7 +386,7 @@ impl Record {
         &mut self.needs().steps
     }
 
-    /// Passes the next step, whose instance is known. Returns its need.
+    /// Passes the next step, whose instance must be known. Returns its need.
     pub(crate) fn pass_step(&mut self) -> Option<Want> {
         let needs = self.needs();
         let want = needs.steps.get(needs.next_step)?.want()?;
@@ -391,8 +394,8 @@ impl Record {
         Some(want)
     }
 
-    /// Ends the acquisition. Returns the permits that the unit has acquired for a batch: those of its grants that come
-    /// from no stage and end with the run.
+    /// Ends the acquisition. Returns the permits that the unit has acquired for a batch: the grants that come from no
+    /// stage and end with the run.
     pub(crate) fn end_in_order(&mut self) -> GrantList {
         let needs = self.needs();
         needs.in_order = false;
@@ -408,7 +411,7 @@ impl Record {
     }
 }
 
-/// A handle to a unit's record for its stage's code, used only to note something there.
+/// A handle to a unit's record for the code of its stage, which only makes notes there.
 pub struct UnitRef<'a> {
     column: &'a Column<Record>,
     row: Row,
@@ -424,8 +427,8 @@ impl std::fmt::Debug for UnitRef<'_> {
 
 impl<'a> UnitRef<'a> {
     /// # Safety
-    /// As for [`Row::new`], except that `row` exists beside this handle; the caller uses `row` for other columns only,
-    /// as long as this handle lives.
+    /// As for [`Row::new`], except that `row` exists in addition to this handle. As long as this handle lives, the
+    /// caller uses `row` for other columns only.
     #[inline]
     pub(crate) unsafe fn new(column: &'a Column<Record>, row: &Row) -> Self {
         // SAFETY: the caller promises to use the other handle for other columns only, so this row alone reaches the
@@ -433,7 +436,7 @@ impl<'a> UnitRef<'a> {
         UnitRef { column, row: unsafe { Row::new(row.number()) }, is_touched: false }
     }
 
-    /// Turns this handle to another unit's record.
+    /// Points this handle at another unit's record.
     ///
     /// # Safety
     /// As for [`new`](Self::new).
@@ -471,7 +474,7 @@ impl<'a> UnitRef<'a> {
     /// Whether the record may have changed since the last call.
     #[inline]
     pub(crate) fn take_touched(&mut self) -> bool {
-        // The flag is written only if it is set: the common unit leaves its cache line clean.
+        // The flag is written only if it is set, so the common unit leaves its cache line clean.
         let touched = self.is_touched;
         if touched {
             self.is_touched = false;
@@ -479,7 +482,7 @@ impl<'a> UnitRef<'a> {
         touched
     }
 
-    /// Notes the weight of a unit that only moves on, for its next stage.
+    /// Sets the weight that a unit which only moves on has in its next stage.
     pub(crate) fn set_next_bytes(&mut self, bytes: u64) {
         if self.look().is_reserved {
             self.change().is_reserved = false;

@@ -1,7 +1,8 @@
 //! The stamp of a unit: its number, and the time from which its latency counts.
 //!
-//! That is the time of its admission; for a child, the time at which its parent's run began, and for a pulled unit, the
-//! time at which its pull began. A pulled unit gets the time of its admission instead if its pull lasted long, or if
+//! The latency of a unit counts from its admission; for a child, from the beginning of its parent's run; for a pulled
+//! unit, from the beginning of its pull. A pulled unit gets the time of its admission instead if its pull lasted long,
+//! or if there was no room for all units pulled with it (see `pulling`).
 //! there was not room for it and all that were pulled with it (see `pulling`).
 
 use std::num::NonZeroU64;

@@ -16,8 +16,8 @@ pub(crate) struct Units {
     stamps: Arc<Column<Stamp>>,
     /// Free rows that are in no worker's pocket.
     free: Vec<Row>,
-    /// The pocket of the worker that holds the mutex. All other holders, such as submitters and the timekeeper, share
-    /// the pocket that is here when no worker holds the mutex.
+    /// The pocket of the worker that holds the mutex. All other threads that lock the mutex, such as submitters and the
+    /// timekeeper, share one pocket. It is here when no worker holds the mutex.
     pocket: Pocket,
     /// The number of rows that exist.
     made: u32,
@@ -96,7 +96,7 @@ impl Units {
         self.share_surplus();
     }
 
-    /// Gives the flow the rows that the pocket has too many of.
+    /// Moves surplus rows from the pocket to the flow.
     #[inline]
     pub(crate) fn share_surplus(&mut self) {
         if let Some(surplus) = self.pocket.surplus() {
@@ -116,7 +116,7 @@ impl Units {
         self.pocket.spares().keep(rows);
     }
 
-    /// Lists for queues to use.
+    /// Empty lists for queues to use.
     #[inline]
     pub(crate) fn spares(&mut self) -> &mut Spares {
         self.pocket.spares()
@@ -128,7 +128,7 @@ impl Units {
         &mut self.families
     }
 
-    /// The parent of a unit that was split, and waits for its children.
+    /// The parent of a unit that was split and waits for its children.
     pub(crate) fn parent_of_waiting(&mut self, row: u32) -> Option<Parent> {
         let Units { families, records, .. } = self;
         records.record(families.waiting_parent(row)?).parent()
@@ -145,14 +145,14 @@ impl Units {
         &mut self.groups
     }
 
-    /// The number of units at rest, which wait for other units alone: holders of open groups, and parents whose own
-    /// work has ended.
+    /// The number of units at rest. They wait only for other units: they are holders of open groups, or parents whose
+    /// own work has ended.
     #[inline]
     pub(crate) fn at_rest(&self) -> u64 {
         self.groups.at_rest() + self.families.at_rest()
     }
 
-    /// Shows the units that wait for other units alone.
+    /// Shows the units that wait only for other units.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.families.walk(walk, see);
         self.groups.walk(walk, see);

@@ -1,8 +1,9 @@
-//! A walk over the units in flight that no worker has in its hands, in steps of a bounded length.
+//! A walk over the units in flight that no worker has in hand, in steps of a bounded length.
 //!
-//! Each part shows its lists of units to the walk, always in the same order. A step ends within a list after a number of
-//! units, and the next step goes on from there, under the mutex again. Queues and lines are walked from their ends: units
-//! leave at the front and come at the back, so a unit that stays in its list is passed over by no step.
+//! Each part shows its lists of units to the walk, always in the same order. A step ends after a number of units,
+//! perhaps in the middle of a list. The next step continues there, after the mutex was free in between. Queues and
+//! lines are walked from their ends, because units join at the back and leave at the front. So no step misses a unit
+//! that stays in its list.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,27 +11,28 @@ use std::ops::Range;
 use super::column::Row;
 use crate::engine::claims::{GrantList, InstanceId};
 
-/// The place of a walk: the list, the number of its runs that were seen to their ends, and the number of units that were seen
-/// of the next run. A list without runs is one run of its own: its units count in the second number.
+/// The position of a walk: the number of the list, the number of its runs that are done, and the number of units that
+/// are done in the next run. A run is a part of a list, such as one arrival of a queue. In a list without runs, the
+/// second number counts its units.
 pub(crate) type WalkedTo = (usize, usize, usize);
 
-/// A step sees at least one part in this many of a map, because a map is walked from its beginning each time.
+/// A map is walked from its beginning in each step, so a step sees at least one part in this many of it.
 const MAP_SHARE: usize = 8;
 
 /// One step of a walk.
 pub(crate) struct Walk {
     at: WalkedTo,
-    /// The number of lists that were shown in this step.
+    /// The number of lists that this step has come to.
     shown: usize,
     /// The number of units and lists that may still be seen in this step.
     left: usize,
 }
 
-/// The state of a unit that the walk sees.
+/// Where the walk sees a unit, and since when it waits there.
 pub(crate) enum Sight<'a> {
-    /// In its stage's queue, at this place of this run, both counted from the end.
+    /// In its stage's queue: at `place` in run `run`, both counted from the end.
     Queued { since_ns: u64, run: usize, place: usize },
-    /// Granted, as the unit at `place` among the `units` of a batch, with what the batch holds.
+    /// Granted: the unit at `place` among the `units` of a batch, and the grants that the batch holds.
     Granted { since_ns: u64, permits: &'a GrantList, held: &'a GrantList, place: usize, units: usize },
     /// In the line of an instance.
     InLine { instance: InstanceId, amount: u64, since_ns: u64, ahead: usize },
@@ -42,13 +44,13 @@ pub(crate) enum Sight<'a> {
     ForRoom { since_ns: u64, ahead: usize },
     /// In a pause.
     Pausing { until_ns: u64 },
-    /// Split and done, and waiting only for its children.
+    /// Split, with its own work done; it waits only for its children.
     ForChildren { children: u64 },
     /// At rest, with a group open.
     ForMembers,
 }
 
-/// The listener to a walk: it hears of a unit's row, stage and state.
+/// The callback of a walk. It gets a unit's row, stage and state.
 pub(crate) type See<'a, 'b> = &'b mut dyn FnMut(&'a Row, u16, Sight<'a>);
 
 impl Walk {
@@ -57,19 +59,19 @@ impl Walk {
         Walk { at, shown: 0, left: most.max(1) }
     }
 
-    /// The part of the next list that belongs to this step; the list has `len` units.
+    /// The range of the next list that belongs to this step. The list has `len` units.
     pub(crate) fn next_list(&mut self, len: usize) -> Range<usize> {
         let Some((list, start, _)) = self.next() else { return 0..0 };
         let start = start.min(len);
         let seen = (len - start).min(self.left);
         self.spend(seen);
-        // A list that was seen to its end is not begun again, or a short step would stay at it.
+        // A list that is done is not begun again; otherwise a short step would never get past it.
         self.at = if start + seen == len { (list + 1, 0, 0) } else { (list, start + seen, 0) };
         start..start + seen
     }
 
-    /// The same for a list in which only a walk from its beginning finds a place: a step sees at least a share of it
-    /// (see [`MAP_SHARE`]).
+    /// The same for a map, in which a position is found only by a walk from the beginning. A step sees at least a share
+    /// of the map (see [`MAP_SHARE`]).
     pub(crate) fn next_map(&mut self, len: usize) -> Range<usize> {
         if self.shown >= self.at.0 && self.left > 0 {
             self.left = self.left.max(len / MAP_SHARE);
@@ -77,8 +79,8 @@ impl Walk {
         self.next_list(len)
     }
 
-    /// Shows the part of the next list that belongs to this step, by run and place in it. The list has `runs` runs, and
-    /// `len` tells how many units one has.
+    /// Shows the part of the next list that belongs to this step: `see` gets the run and the position in it. The list
+    /// has `runs` runs, and `len` returns the number of units of a run.
     pub(crate) fn next_runs(&mut self, runs: usize, len: impl Fn(usize) -> usize, mut see: impl FnMut(usize, usize)) {
         let Some((list, mut run, mut place)) = self.next() else { return };
         if runs == 0 {
@@ -97,7 +99,7 @@ impl Walk {
         self.at = if run >= runs { (list + 1, 0, 0) } else { (list, run, place) };
     }
 
-    /// The next list and the place in it to go on from; `None`: it does not belong to this step.
+    /// The next list, and the position in it to continue from; `None` if the list does not belong to this step.
     fn next(&mut self) -> Option<WalkedTo> {
         let list = self.shown;
         self.shown += 1;
@@ -110,24 +112,24 @@ impl Walk {
         }
     }
 
-    /// Counts units that were seen. An empty list costs a look, too.
+    /// Counts units that were seen. An empty list costs as much as one unit.
     fn spend(&mut self, seen: usize) {
         self.left -= seen.max(1).min(self.left);
     }
 
-    /// The number of the next `lists` lists that earlier steps have seen to their ends; they count as shown.
+    /// The number of the next `lists` lists that earlier steps have completed. They count as shown.
     pub(crate) fn pass(&mut self, lists: usize) -> usize {
         let passed = self.at.0.saturating_sub(self.shown).min(lists);
         self.shown += passed;
         passed
     }
 
-    /// Whether this step has seen all that it may.
+    /// Whether this step has seen as many units as it may.
     pub(crate) fn is_over(&self) -> bool {
         self.left == 0
     }
 
-    /// The place at which the next step begins; `None` if every list was seen to its end.
+    /// The position at which the next step begins; `None` if every list is done.
     pub(crate) fn end(self) -> Option<WalkedTo> {
         (self.left == 0).then_some(self.at)
     }
@@ -149,7 +151,8 @@ mod tests {
     #[test]
     fn runs_are_seen_in_steps_of_any_length_even_if_units_come_and_go_meanwhile() {
         for most in 1..9 {
-            // Runs from the last one on, as a queue shows them; before the third step two runs come and the first one goes.
+            // Runs from the last one on, as a queue shows them. Before the third step, two runs come and the first one
+            // goes.
             let mut runs: Vec<Vec<u32>> = vec![vec![0, 1, 2], vec![], vec![3], vec![4, 5, 6, 7], vec![8]];
             let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), Vec::new(), 0);
             while let Some(from) = at {

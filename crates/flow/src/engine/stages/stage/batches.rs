@@ -1,4 +1,4 @@
-//! A stage's granted batches: their size, how they fill, and their work.
+//! A stage's granted batches: their size, how they fill, and how they run.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::engine::units::pocket::Spares;
 // ---- the size of batches and turns --------------------------------------------------------------------
 
 impl StageState {
-    /// Sizes the stage's batches: its workers share this number of units in flight.
+    /// Sizes the stage's batches. Each of its workers has a share of `share` units in flight.
     pub(in crate::engine::stages) fn size_batches(&mut self, has_source: bool, share: usize) {
         self.auto = AutoBatch::new(has_source, self.blocking, share);
     }
@@ -31,7 +31,8 @@ impl StageState {
         self.batch_target().max(self.auto.share())
     }
 
-    /// The number of batches that a worker may take in a turn: several where batches are short and hold nothing.
+    /// The maximum number of batches that a worker takes in a turn: more than one if batches are short and hold
+    /// nothing.
     pub(super) fn turn_batches(&self) -> usize {
         let batch_ns = self.stats.mean_ns.saturating_mul(self.batch_target() as u64);
         if batch_ns == 0 || !self.needs_nothing() {
@@ -40,9 +41,9 @@ impl StageState {
         ((TURN_NS / batch_ns) as usize).clamp(1, TURN_BATCHES)
     }
 
-    /// The largest batch that may come to this stage in a chain; 0 if none may, since all workers must be able to enter
-    /// and its units must need nothing. Where the flow sets no size, time alone decides: a batch that was right for the
-    /// stage before need not be taken apart.
+    /// The size of the largest batch that may come to this stage in a chain. It is 0 if no batch may: all workers must
+    /// be allowed to enter the stage, and its units must need nothing. If the flow sets no size, time alone decides, so
+    /// that a batch sized for the previous stage need not be split.
     pub(in crate::engine::stages) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
             && self.splits.is_none()
@@ -59,13 +60,13 @@ impl StageState {
         })
     }
 
-    /// The time that this many units take, roughly.
+    /// The approximate time that this many units take.
     #[inline]
     pub(crate) fn takes_ns(&self, units: usize) -> u64 {
         self.unit_ns().saturating_mul(units as u64)
     }
 
-    /// The time that one unit takes, roughly.
+    /// The approximate time that one unit takes.
     pub(in crate::engine::stages) fn unit_ns(&self) -> u64 {
         self.stats.mean_ns.saturating_add(OWN_NS)
     }
@@ -74,7 +75,7 @@ impl StageState {
 // ---- granted batches ----------------------------------------------------------------------------------
 
 impl StageState {
-    /// Whether the next unit granted in this stage must take the permits of a new batch.
+    /// Whether the next unit that is granted in this stage opens a batch, and must take the batch's permits.
     pub(crate) fn next_unit_opens_batch(&self) -> bool {
         !self.permits.is_empty() && self.batches.back().is_none_or(|batch| batch.rows.len() >= self.batch_target())
     }
@@ -103,8 +104,8 @@ impl StageState {
         self.granted += 1;
     }
 
-    /// Moves up to `most` units of the queue's first arrival into a batch. Returns their number. The caller hands the
-    /// grants for them to [`hold_for_batch`](Self::hold_for_batch).
+    /// Moves up to `most` units of the queue's first arrival into a batch. Returns their number. The caller passes
+    /// their grants to [`hold_for_batch`](Self::hold_for_batch).
     #[inline]
     pub(crate) fn fill_batch(&mut self, most: usize, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
         let batch = self.batch_to_join(spares, timers, now);
@@ -117,15 +118,15 @@ impl StageState {
         taken.units
     }
 
-    /// Notes a grant that the last batch holds for its units.
+    /// Adds a grant that the last batch holds for its units.
     pub(crate) fn hold_for_batch(&mut self, grant: Option<Grant>) {
         if let Some(batch) = self.batches.back_mut() {
             batch.held.extend(grant);
         }
     }
 
-    /// Sets a timer for the moment at which the stage's first batch that may still wait has waited long enough. A stage
-    /// has at most one such timer, however many batches fill up before it fires.
+    /// Sets a timer for the earliest moment at which a batch has waited long enough to fill. A stage has at most one
+    /// such timer, however many batches fill up before it fires.
     fn watch_batches(&mut self, timers: &mut Timers, now: u64) {
         if self.batch.wait.is_zero() || self.batch_timer_set {
             return;
@@ -161,13 +162,13 @@ impl StageState {
         self.busy < self.workers.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
     }
 
-    /// The time since which the stage's first batch has been passed over. The stage's turn starts again with each
-    /// dispatch, so what counts is how long it has been passed over, not how old its units are.
+    /// The time since which the stage's first batch has been passed over. Each dispatch restarts it: what counts is how
+    /// long the stage has been passed over, not how old its units are.
     pub(in crate::engine::stages) fn passed_over_since(&self) -> u64 {
         self.batches.front().map_or(u64::MAX, |batch| batch.opened_ns.max(self.last_dispatch_ns))
     }
 
-    /// Whether a worker with this many units of the stage in its hands may take another of its batches.
+    /// Whether a worker with this many units of the stage in hand may take another of its batches.
     pub(crate) fn has_more(&self, units: usize, now: u64) -> bool {
         let room = self.turn_units().saturating_sub(units);
         self.batches.front().is_some_and(|batch| {
@@ -175,10 +176,10 @@ impl StageState {
         })
     }
 
-    /// Hands out the first batch: to a worker that is free (`leads`), or to one that already has batches of this stage
-    /// and runs this one with them; the latter batch stays among the granted ones until it is settled.
+    /// Takes the first batch, for a worker that is free (`leads`), or for one that already has batches of this stage
+    /// and runs this one in the same turn. A batch of the second kind counts as granted until it is settled.
     pub(crate) fn take_batch(&mut self, leads: bool, now: u64) -> Option<TakenBatch> {
-        /// Below this mean, a clock read for each unit would be a good part of what it measures.
+        /// Below this mean, reading the clock for each unit would take a good part of the time that it measures.
         const WORTH_TIMING_NS: u64 = 2_000;
         let GrantedBatch { rows, plain, arrivals, mut permits, held, .. } = self.batches.pop_front()?;
         let units = rows.len();
@@ -199,8 +200,8 @@ impl StageState {
         Some(TakenBatch { rows, plain, permits, soon, time_each })
     }
 
-    /// Puts a batch, which has waited long enough to fill, back among the granted ones, because its worker has not begun
-    /// it.
+    /// Puts a batch that its worker has not begun back among the granted batches. It counts as having waited long
+    /// enough to fill.
     pub(crate) fn take_back(&mut self, rows: VecDeque<Row>, plain: bool, permits: GrantList) {
         self.in_turns -= rows.len();
         let batch = GrantedBatch { plain, ..GrantedBatch::new(rows, permits, 0) };
@@ -214,26 +215,26 @@ impl StageState {
         self.running += units;
     }
 
-    /// Counts a worker that no longer runs these units here.
+    /// Ends the count of a worker that ran this many units here.
     #[inline]
     pub(crate) fn end_work(&mut self, units: usize) {
         self.busy -= 1;
         self.running -= units;
     }
 
-    /// Counts units of a turn, other than its first batch, as ended.
+    /// Ends the count of units that were in a turn, but not in its first batch.
     pub(crate) fn end_in_turn(&mut self, units: usize) {
         self.granted -= units;
         self.in_turns -= units;
     }
 
-    /// Undoes [`end_in_turn`](Self::end_in_turn) for a batch whose settlement will do it again.
+    /// Undoes [`end_in_turn`](Self::end_in_turn) for a batch whose settlement will call it again.
     pub(crate) fn reopen_in_turn(&mut self, units: usize) {
         self.granted += units;
         self.in_turns += units;
     }
 
-    /// Replaces the number of units that count as running in one worker's hands.
+    /// Replaces the number of units that count as running for one worker.
     pub(crate) fn exchange_running(&mut self, before: usize, after: usize) {
         self.running = self.running + after - before;
     }
@@ -253,7 +254,7 @@ impl StageState {
         self.running + self.in_turns > 0 || self.batches.iter().any(|batch| self.is_ripe(batch, now))
     }
 
-    /// Moves all units that no worker has to `remaining`. Workers settle the units in their hands themselves.
+    /// Moves all units that no worker has taken to `remaining`. Workers settle the units in hand themselves.
     pub(in crate::engine::stages) fn empty(&mut self, remaining: &mut Vec<Row>) {
         remaining.extend(self.waiting.drain());
         let granted = remaining.len();

@@ -1,4 +1,4 @@
-//! The counts of a stage, and a look at its units.
+//! The counts of a stage, and views of its units.
 
 use super::{StageState, Waits};
 use crate::engine::stages::batch::GrantedBatch;
@@ -6,7 +6,7 @@ use crate::engine::stages::stats::StageStats;
 use crate::engine::units::walk::{See, Sight, Walk};
 use crate::snapshot::StageSnapshot;
 
-// ---- a look at its units ------------------------------------------------------------------------------
+// ---- views of its units -------------------------------------------------------------------------------
 
 impl StageState {
     /// The stage's name.
@@ -14,12 +14,12 @@ impl StageState {
         &self.name
     }
 
-    /// The number of units in workers' hands.
+    /// The number of units that workers have in hand.
     pub(crate) fn in_hand(&self) -> u64 {
         (self.running + self.in_turns) as u64
     }
 
-    /// Shows the units in the queue, and the granted ones.
+    /// Shows the units in the queue and the granted units.
     pub(in crate::engine::stages) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.waiting.walk(walk, |row, since_ns, run, place| {
             see(row, self.number, Sight::Queued { since_ns, run, place });
@@ -77,7 +77,7 @@ impl StageState {
         self.stats.dead_lettered += 1;
     }
 
-    /// Counts a unit that goes back to the queue although nothing has failed.
+    /// Counts a unit that returns to the queue although nothing has failed.
     pub(crate) fn count_requeue(&mut self) {
         self.stats.requeued += 1;
     }
@@ -91,7 +91,7 @@ impl StageState {
         Waits { for_resources: waited, for_memory: *waited_memory, for_room: *waited_room, in_queue: *queued }
     }
 
-    /// The stage's own part of its snapshot; what its units wait for is left empty.
+    /// The stage's own part of its snapshot. The caller fills in what the units wait for.
     pub(crate) fn snapshot(&self, now: u64) -> StageSnapshot {
         let mut snapshot = StageSnapshot {
             name: self.name.to_string(),
