@@ -1,29 +1,29 @@
-//! The forms that a need takes on its way from a stage's declaration to a grant: plain values, which the engine's parts
+//! The forms that a need takes from a stage's declaration to a grant. They are plain values, which the engine's parts
 //! pass to each other.
 //!
 //! | form | meaning | made by |
 //! | --- | --- | --- |
 //! | [`Need`](crate::need::Need) | the program's declaration for a stage: resource, amount, key function, hold | the flow's builder |
-//! | [`Ask`] | a need of one unit, where it differs by unit: the amount and the key are computed | the stage's entry, before the unit comes there |
-//! | [`Want`] | a need whose instance (the resource, or one key of it) is known | the build, where it is constant; the look-up of keys |
-//! | [`Step`] | a need of a unit that acquires its needs one after the other | a unit that missed its moment too often |
+//! | [`Ask`] | a need of one unit, if needs differ by unit: the amount and the key are computed | the stage's entry, before the unit comes to the stage |
+//! | [`Want`] | a need whose instance (the resource, or one key of it) is known | the build, if the need is the same for all units; the look-up of keys |
+//! | [`Step`] | a need of a unit that acquires its needs one after the other | a unit that too often failed to get all of them at once |
 //! | [`Grant`] | the right that a unit or a batch holds | taking a want |
 
 use smallvec::SmallVec;
 
-/// A stage number that stands for no stage; as a destination, for retirement.
+/// A number that stands for no stage. As a destination, it means retirement.
 pub(crate) const NO_STAGE: u16 = u16::MAX;
 
-/// The destination of a batch before any of its units has moved on: each unit so far is an exception.
+/// The destination of a batch while none of its units has gone on, so that each unit so far is an exception.
 pub(crate) const UNDECIDED: u16 = NO_STAGE - 1;
 
-/// A destination that stands for the groups which a batch's units have joined.
+/// The destination of units that have joined groups.
 pub(crate) const GATHERED: u16 = NO_STAGE - 2;
 
 /// The index of an instance of a resource: the resource itself, or one of its keys.
 pub(crate) type InstanceId = u32;
 
-/// A need of one unit as its stage's need functions computed it, before its key is looked up.
+/// A need of one unit, computed by its stage's need functions. The key is not looked up yet.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) resource: u16,
@@ -42,9 +42,9 @@ impl Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Want {
     pub(crate) instance: InstanceId,
-    /// The stage after which the need is given back; [`NO_STAGE`]: after this run.
+    /// The stage after which the grant is released; [`NO_STAGE`] means after this run.
     pub(crate) until: u16,
-    /// The need is a batch's permit rather than a unit's own.
+    /// The need is a permit for a batch, not a need of the unit itself.
     pub(crate) for_batch: bool,
     pub(crate) amount: u64,
 }
@@ -78,7 +78,7 @@ pub(crate) type GrantList = SmallVec<[Grant; 2]>;
 pub(crate) struct Step {
     pub(crate) resource: u16,
     pub(crate) key: Option<Box<str>>,
-    /// The key's instance, once it is looked up; a need without a key knows it from the start.
+    /// The key's instance, once it is looked up. Without a key, it is known from the start.
     pub(crate) instance: Option<InstanceId>,
     pub(crate) until: u16,
     pub(crate) for_batch: bool,

@@ -1,9 +1,9 @@
-//! Explanation: where one unit is and what it waits for, and who holds a resource.
+//! Explanation: where one unit is and what it waits for, and which units hold a resource.
 //!
-//! No index leads from a number to a unit: it would cost every unit something, for a question that is asked rarely. A
-//! question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under the mutex,
-//! and leaves the mutex to other threads in between. A unit may move between two steps. If it moves to a list that is
-//! still to be walked, it is still seen; if it was missed, a second walk looks for it.
+//! No index leads from a number to a unit, because an index would add a cost to every unit and serve only rare
+//! questions. A question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under
+//! the mutex. Between two steps other threads can take the mutex, and a unit may move. If it moves to a list that is
+//! still to be walked, the walk sees it there. If the walk misses it, a second walk looks for it.
 
 use super::claims::{Grant, GrantList, InstanceId, NO_STAGE, Want};
 use super::crew::notes::BatchNote;
@@ -16,10 +16,11 @@ use super::units::walk::{See, Sight, Walk, WalkedTo};
 use crate::explain::{Doing, Held, LineState, NoLine, UnitPlace, UnitState, WaitsFor};
 use crate::resource::Supply;
 
-/// The number of units whose payloads a step shows to user code.
+/// The number of units whose payloads a step passes to user code.
 const PAYLOADS: usize = 1_024;
 
-/// The number of units that a step sees. That takes a tenth of a millisecond, less than a waiter spins for the mutex.
+/// The number of units that a step visits. A step takes a tenth of a millisecond, less than a waiter spins for the
+/// mutex.
 const STEP: usize = 4_096;
 
 /// A unit that was found, and the line in which it stands.
@@ -28,13 +29,13 @@ pub(super) struct Found {
     pub(super) stands: Option<Stands>,
 }
 
-/// The line of a unit, to be described when the unit is.
+/// The line of a unit; it is described in full when the unit is.
 pub(super) struct Stands {
     pub(super) resource: u16,
     pub(super) key: Option<String>,
     pub(super) amount: u64,
     pub(super) ahead: u64,
-    /// The stage stands in line for its next batch, and not the unit.
+    /// The stage itself is in line, for the permit of its next batch.
     pub(super) for_batch: bool,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct HolderSearch {
     most: usize,
     pub(super) holders: Vec<UnitPlace>,
     pub(super) in_all: u64,
-    /// The sum of what they hold.
+    /// The sum of the amounts that the holders hold.
     pub(super) held: u64,
 }
 
@@ -64,10 +65,10 @@ pub(super) struct PayloadSearch {
     pub(super) in_all: u64,
 }
 
-/// The end of a step of a search.
+/// The result of a step of a search.
 pub(super) enum Stepped<T> {
     Found(T),
-    /// The search goes on with another step.
+    /// The search needs another step.
     GoesOn,
     Over,
 }
@@ -89,12 +90,12 @@ impl HolderSearch {
         HolderSearch { at: (0, 0, 0), most, holders: Vec::new(), in_all: 0, held: 0 }
     }
 
-    /// Counts what was found to be held.
+    /// Adds an amount that a holder holds.
     fn count(&mut self, amount: u64) {
         self.held = self.held.saturating_add(amount);
     }
 
-    /// Adds a holder. Its place is only made if it is shown.
+    /// Adds a holder. Builds its description only if it is to be shown.
     fn add(&mut self, place: impl FnOnce() -> UnitPlace) {
         self.in_all += 1;
         if self.holders.len() < self.most {
@@ -114,8 +115,8 @@ impl PayloadSearch {
 impl State {
     /// Shows all units that no worker has, in the order of their path through the flow.
     fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
-        // Timers and the line for bytes lead to a queue, queues lead to lines, and lines to granted batches. Units that
-        // are done, and only wait for others, come last.
+        // Timers and the line for bytes lead to a queue, queues lead to lines, and lines to granted batches. Units
+        // whose own work is done, and that wait only for others, come last.
         self.timers.walk(walk, see);
         self.grants.walk(walk, see);
         self.stages.walk(walk, see);
@@ -144,7 +145,7 @@ impl State {
             }
             let Some(unit) = batch.unit(search.number) else { continue };
             let stage = self.stages.at(batch.stage());
-            // What its batch holds is spread over the batch's units.
+            // What the unit's batch holds is divided among the batch's units.
             let of_batch = batch.held().iter().map(|grant| share(grant, batch.len()));
             let unit = UnitState {
                 unit: unit.id,
@@ -163,7 +164,7 @@ impl State {
         Stepped::Over
     }
 
-    /// One step of the search for units by their payloads. `is_meant` decides by a unit's row and stage.
+    /// One step of the search for units by their payloads. `is_meant` selects units by their rows and stages.
     pub(super) fn search_payloads(
         &self,
         search: &mut PayloadSearch,
@@ -197,7 +198,8 @@ impl State {
         }
     }
 
-    /// One step of a look at the units that wait to run in a stage: the number, the stage and the record of each.
+    /// One step of a walk over the units that wait to run in a stage. `see` gets the number, the stage and the record
+    /// of each.
     #[cfg(feature = "trace")]
     pub(super) fn search_waiting(&self, at: &mut WalkedTo, see: &mut dyn FnMut(u64, u16, &Record)) -> Stepped<()> {
         let mut walk = Walk::step(*at, STEP);
@@ -215,13 +217,13 @@ impl State {
         }
     }
 
-    /// The number of units in workers' hands.
+    /// The number of units that workers have in hand.
     pub(super) fn in_hand(&self) -> u64 {
         self.stages.iter().map(StageState::in_hand).sum()
     }
 
-    /// The number of the next unit, and the number of units in workers' hands that have no note: among them the children
-    /// that runs may be bringing out, which have numbers already.
+    /// The number of the next unit, and the number of units in hand that have no note. The latter includes the children
+    /// that runs in progress may bring out, because these already have numbers.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
@@ -272,7 +274,7 @@ impl State {
                 let holds_up = |want: &&Want| Some(self.grants.resource_of(want.instance).into()) == resource;
                 if let Some(want) = state.wants().iter().find(holds_up) {
                     let (resource, amount) = (self.grants.resource_of(want.instance), want.amount);
-                    // It will stand at the end of the line.
+                    // The unit will join the end of that line.
                     let ahead = self.grants.sight_of(want.instance, 0).waiters + ahead(before);
                     return (None, Some(Stands { resource, key: None, amount, ahead, for_batch: false }));
                 }
@@ -334,7 +336,7 @@ fn doing(sight: &Sight<'_>) -> Doing {
     }
 }
 
-/// The time at which the unit came there, if its list keeps that time.
+/// The time at which the unit joined its list, if the list keeps that time.
 fn since(sight: &Sight<'_>) -> Option<u64> {
     match *sight {
         Sight::Queued { since_ns, .. }
@@ -350,7 +352,8 @@ fn since(sight: &Sight<'_>) -> Option<u64> {
 // ---- a line -------------------------------------------------------------------------------------------
 
 impl State {
-    /// The instance of a resource, by name and key.
+    /// Finds a resource by its name, and checks that the key exists if the resource has keys. An error lists up to
+    /// `some` keys.
     pub(super) fn find_line(&self, resource: &str, key: Option<&str>, some: usize) -> Result<u16, NoLine> {
         let Some(index) = self.grants.resource_named(resource) else {
             let known: Vec<_> = self.grants.specs().map(|spec| format!("`{}`", spec.name)).collect();
@@ -368,7 +371,7 @@ impl State {
         Ok(index)
     }
 
-    /// The line of a resource or of one of its keys, without its holders. `None`: the key has no user any more.
+    /// The line of a resource or of one of its keys, without its holders; `None` if the key has no users any more.
     pub(super) fn line(&self, resource: u16, key: Option<&str>, most: usize, now: u64) -> Option<LineState> {
         let sight = self.grants.sight_of(self.grants.find_instance(resource, key)?, most);
         let spec = self.grants.specs().nth(resource.into())?;

@@ -4,13 +4,13 @@ use hdrhistogram::Histogram;
 
 use crate::snapshot::Quantiles;
 
-/// The longest time that a distribution resolves: one hour. Longer times are recorded as this.
+/// The longest time that a distribution resolves: one hour. Longer times are recorded as one hour.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 /// A distribution of times, and their sum.
 pub(crate) struct Times {
     histogram: Histogram<u64>,
-    /// Exact, unlike the histogram's rounded values, because a sum that is scraped must not fall.
+    /// Exact, unlike the histogram's rounded values, because the exported sum must never fall.
     total_ns: u64,
 }
 
@@ -28,7 +28,8 @@ impl Times {
         self.total_ns = self.total_ns.saturating_add(ns.saturating_mul(n));
     }
 
-    /// The values at these ascending quantiles, in one walk: a snapshot asks many distributions, under the flow's mutex.
+    /// The values at these ascending quantiles, found in one pass: a snapshot queries many distributions under the
+    /// flow's mutex.
     fn at<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
         let units = self.histogram.len();
         let mut found = [self.histogram.max(); N];

@@ -1,7 +1,7 @@
 //! Observation: snapshots of a flow, and the report at its end.
 //!
-//! Counts and distributions change as units move, in the same critical sections. A snapshot is one moment of one state,
-//! so its numbers add up.
+//! Counts and distributions change in the same critical sections in which units move. A snapshot shows the state at one
+//! moment, so its numbers add up.
 
 use super::ledger::bottleneck;
 use super::ledger::ledger::Counts;
@@ -49,14 +49,14 @@ impl State {
         StageSnapshot { waiting_for: waiting_for.collect(), waited_for: self.waited_for(stage), ..stage.snapshot(now) }
     }
 
-    /// The waits of the stage's units, longest first.
+    /// The total waits of the stage's units, longest first.
     fn waited_for(&self, stage: &StageState) -> Vec<WaitedFor> {
         let Waits { for_resources, for_memory, for_room, in_queue: (queued, units) } = stage.waits();
         let named =
             |resource: &str, (total_ns, units): (u64, u64)| WaitedFor { resource: resource.into(), total_ns, units };
         let resources = self.grants.specs().zip(for_resources).map(|(spec, &waited)| named(&spec.name, waited));
         let mut waited: Vec<WaitedFor> = resources.collect();
-        // The time in the queue includes that in line for resources and for room.
+        // The time in the queue includes the time in line for resources and for room.
         waited.push(named("room", for_room));
         let parked: u64 = waited.iter().map(|w| w.total_ns).sum();
         waited.push(named("memory", for_memory));
@@ -143,7 +143,7 @@ mod tests {
     use crate::need::Need;
     use crate::policy::{Batch, Retry};
 
-    /// The arrival of the oldest unit in each stage's queue, from a look at every unit.
+    /// The arrival time of the oldest unit in each stage's queue, found by a walk over all units.
     fn oldest_of_all(state: &State) -> Vec<Option<u64>> {
         let mut oldest = vec![None; state.stages.iter().len()];
         let mut walk = Walk::step((0, 0, 0), usize::MAX);
@@ -163,7 +163,7 @@ mod tests {
         oldest
     }
 
-    /// A flow whose units wait in queues, in lines of keys and of a rate, for keys, and for room.
+    /// A flow whose units wait in queues, in lines of keys and of a rate, in the line for keys, and for room.
     fn random_flow(random: &mut Random) -> Flow<u64, u64> {
         let mut flow = Flow::builder("random");
         flow.workers(1 + random.below(4) as usize).inflight(2 + random.below(60));

@@ -1,12 +1,13 @@
-//! Onward: children go on at once, in the turn that has brought them out.
+//! Onward: children run on at once, in the turn that brought them out.
 //!
-//! A unit with few children brings all of them out in one run. They are in the worker's cache then, and no other worker can
-//! do anything for their parent meanwhile. So the worker takes them on through open stages, as it does with any batch that
-//! it has run. A family that is brought out, and comes to one group, in the same turn is whole there: its group goes on as
-//! well, and the scheduler hears of all of it at once, when the turn is settled.
+//! A unit with few children brings all of them out in one run. They are in the worker's cache then, and no other worker
+//! can do anything for their parent meanwhile. So the worker takes them on through open stages, as it does with any
+//! batch that it has run. If all children of a family are brought out in one turn and come to one group, the group has
+//! all its members there. The group then goes on in the same turn, and the scheduler is told of everything at once,
+//! when the turn is settled.
 //!
-//! A unit that has more children in it goes back to the scheduler first, so that another worker can bring them out. So do
-//! children whose work is worth another worker's wake-up.
+//! A unit that has further children returns to the scheduler first, so that another worker can bring them out. Children
+//! with enough work to be worth a wake-up return to the scheduler, too, so that another worker can run them.
 
 use std::collections::VecDeque;
 
@@ -21,20 +22,20 @@ use super::threads::shared::Shared;
 use super::units::column::Row;
 use super::units::record::Parent;
 
-/// The children of one unit, as far as they go on.
+/// The children of one unit, as far as they have gone on.
 struct Family {
     /// The row of the unit that was split.
     parent: u32,
-    /// Its own parent.
+    /// The parent of that unit.
     above: Option<Parent>,
-    /// All its children are in the brood.
+    /// All children of the unit are in the brood.
     whole: bool,
     children: usize,
-    /// The number of children that have come to the group.
+    /// The number of children that have come to a group.
     gathered: usize,
-    /// The stage that gathers them.
+    /// The stage of that group.
     stage: u16,
-    /// The branch with the child that holds the group open, and the number of such children.
+    /// The index of the branch with the child that holds the group open.
     holder: Option<usize>,
     holders: usize,
 }
@@ -45,7 +46,7 @@ impl Family {
     }
 }
 
-/// Takes the children of a run through the open stages that follow. `parents` are the units that it has split.
+/// Takes the children of a run through the open stages that follow. `parents` are the units that the run has split.
 pub(super) fn take_children_on(
     shared: &Shared,
     parents: &mut [Row],
@@ -87,7 +88,7 @@ pub(super) fn take_children_on(
     brood.go_on(branches);
 }
 
-/// Sorts the children by the open stages that they go on to.
+/// Sorts the children into branches by the open stages that they go on to.
 fn branches(shared: &Shared, brood: &mut Brood) -> Vec<Branch> {
     let mut branches: Vec<Branch> = Vec::new();
     brood.take_out(|newborn| {
@@ -113,7 +114,7 @@ fn branches(shared: &Shared, brood: &mut Brood) -> Vec<Branch> {
     branches
 }
 
-/// Runs a branch through its stages. Returns the time of its end.
+/// Runs a branch through its stages. Returns the time at which it ends.
 fn run_branch(
     shared: &Shared,
     branch: &mut Branch,
@@ -128,7 +129,7 @@ fn run_branch(
     branch.settlement.ended_ns
 }
 
-/// Tells what has become of each family whose children have come to a group.
+/// Finds out what has become of each family that was split completely.
 fn families(
     shared: &Shared,
     parents: &mut [Row],
@@ -154,7 +155,7 @@ fn families(
         let Some(stage) = settlement.stage_runs.last().map(|run| run.stage) else { continue };
         let gathers = shared.lane(stage).gathers_families();
         let mut exceptions = settlement.exceptions.iter().peekable();
-        // Children come in the order of their parents.
+        // Children are in the order of their parents.
         let mut at = 0;
         for (place, row) in (0..).zip(&*rows) {
             let exception = exceptions.next_if(|(at, _)| *at == place).map(|(_, verdict)| *verdict);
@@ -179,8 +180,8 @@ fn families(
     families
 }
 
-/// Takes the holders of whole groups out of their branches, as a branch that goes on from there. They stand for the parents
-/// from now on.
+/// Takes the holders of groups with all their members out of their branches, and puts them into a branch that goes on
+/// from there. From now on they replace their parents in the flow.
 fn take_whole_groups(shared: &Shared, families: &[Family], branches: &mut [Branch]) -> Option<Branch> {
     let stage = families.iter().find(|family| family.is_in_one_group())?.stage;
     let records = shared.site().records();

@@ -13,24 +13,24 @@ use super::units::families::{Departure, Effect, Parting, Siblings};
 // ---- a batch ------------------------------------------------------------------------------------------
 
 impl State {
-    /// Takes a finished batch back and settles its units; `grant_all` then grants what that makes possible.
+    /// Takes back a finished batch and settles its units. `grant_all` then grants what that makes possible.
     #[inline]
     pub(super) fn settle(&mut self, mut batch: DispatchedBatch, settlement: &mut Settlement, now: u64) {
         self.end_run(&batch);
         self.settle_units(&mut batch, settlement, now);
     }
 
-    /// Frees the batch's worker, or takes one batch off its hands.
+    /// Frees the batch's worker, or removes one batch from its turn.
     pub(super) fn end_run(&mut self, batch: &DispatchedBatch) {
-        // Only the first batch of a turn (`leads`) counts as running; the others stay among the granted units until
-        // they are settled here. The turn may meanwhile have moved the worker's count to another stage, or to a later
-        // batch of the turn, so the counts to undo are those that the turn reports and not those of the dispatch.
+        // Only the first batch of a turn (`leads`) counts as running; the others count as granted until they are
+        // settled here. Meanwhile the turn may have moved the worker's count to another stage, or to a later batch of
+        // the turn. So the counts to undo are those that the turn reports, not those of the dispatch.
         let &DispatchedBatch { stage: first, units, soon, leads, .. } = batch;
         if leads {
             let alone = (first, units, false);
             let (counted, units, of_one_in_hand) = batch.turn.as_ref().and_then(|turn| turn.end()).unwrap_or(alone);
             if of_one_in_hand {
-                // The batch in the worker's hands is settled next, as the granted batch that it was dispatched as.
+                // The batch in hand is settled next. It was dispatched as a granted batch, so it counts as one again.
                 self.stages.at_mut(first).reopen_in_turn(units);
             }
             let state = self.stages.at_mut(counted);
@@ -47,15 +47,15 @@ impl State {
 
     /// Settles every unit of the batch.
     pub(super) fn settle_units(&mut self, batch: &mut DispatchedBatch, settlement: &mut Settlement, now: u64) {
-        // Permits go back first, and exceptions are settled next; the remaining units then move on together. No grant
-        // happens in between: `grant_all` sees all that the batch gave back at once.
+        // Permits are released first, and exceptions are settled next; the remaining units then go on together. No
+        // grant happens in between: `grant_all` sees everything that the batch released at once.
         let first = batch.stage;
         if let Some(note) = batch.note.take() {
             self.crew.notes_mut().forget(note);
         }
         let (units, rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
-        // Children come before their parents' verdicts, so that a parent which ends has its children counted.
+        // Children are settled before their parents' verdicts, so that a parent which ends has its children counted.
         if let Some(brood) = batch.brood.take() {
             self.take_in(*brood, first, now);
         }
@@ -69,7 +69,8 @@ impl State {
         });
     }
 
-    /// Settles units that began together in the stage `first`, and were `units` then. Returns the last stage they ran in.
+    /// Settles units that began together in the stage `first`; there were `units` of them. Returns the last stage that
+    /// ran them.
     pub(super) fn settle_rows(
         &mut self,
         mut rows: VecDeque<Row>,
@@ -84,7 +85,7 @@ impl State {
             rows = self.settle_exceptions(rows, stage, &mut settlement.exceptions, now);
         }
         if settlement.lighter {
-            // In a chain the weight sinks from stage to stage; the budget hears of it once, at the end.
+            // In a chain the weight may fall from stage to stage. The budget is told of it once, at the end.
             for row in &mut rows {
                 let base = self.units.record(row).base_bytes();
                 self.weigh(row, base);
@@ -113,7 +114,7 @@ impl State {
         stage
     }
 
-    /// Adds a batch's runs to the statistics of each stage it went through. Returns the last stage.
+    /// Adds a batch's runs to the statistics of each stage that it passed. Returns the last stage.
     fn count_stage_runs(&mut self, units: usize, settlement: &mut Settlement) -> Option<u16> {
         let mut timings = settlement.timings.drain(..);
         let (mut timed, mut last) = (0, None);
@@ -158,7 +159,7 @@ impl State {
     pub(super) fn depart(&mut self, mut rows: VecDeque<Row>, parting: Parting, plain: bool, now: u64) {
         self.ledger.depart(rows.len() as u64, parting);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
-        // Units that were admitted together have the same latency, and those that were split together one parent.
+        // Units that were admitted together have the same latency; units that were split together have the same parent.
         let (mut admitted_ns, mut together) = (0, 0);
         let mut siblings = Siblings::default();
         for row in &mut rows {
@@ -230,8 +231,8 @@ impl State {
             }
             Verdict::Requeue { bytes, pause_ns } => {
                 self.stages.at_mut(stage).count_requeue();
-                // The unit gives up what it has before it asks for something else, so the pairs "holds a, asks for b" of
-                // the stage stay those that the build has checked.
+                // The unit releases what it holds before it asks for something else. So the stage's pairs "holds a,
+                // asks for b" remain the pairs that the build has checked.
                 self.back_to_queue(&mut row, stage, now);
                 if let Some(bytes) = bytes {
                     self.weigh(&mut row, bytes);
@@ -240,7 +241,7 @@ impl State {
                 self.enqueue_after(row, stage, pause_ns, now);
             }
             Verdict::Unfold { begun } => {
-                // Its children may need what it holds, so it keeps nothing while they are in flight.
+                // The unit's children may need what it holds, so it holds nothing while they are in flight.
                 self.release_where(&mut row, now, |_| true);
                 self.units.record(&mut row).unfold(begun);
                 self.wait_for_room(row, stage, begun, now);
@@ -274,8 +275,8 @@ impl State {
         }
     }
 
-    /// Undoes an attempt: the unit holds and weighs what it did when it entered the stage, so the next attempt meets
-    /// the same state.
+    /// Undoes an attempt: the unit again holds and weighs what it did when it entered the stage. So the next attempt
+    /// begins in the same state.
     fn back_to_queue(&mut self, row: &mut Row, stage: u16, now: u64) {
         let base = self.units.record(row).base_bytes();
         self.weigh(row, base);
@@ -283,8 +284,8 @@ impl State {
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
-    /// Moves the unit from `stage` to `next` in the books: it gives back the grants that end here, and its places in
-    /// the queues of stages that it did not go to.
+    /// Releases what a unit no longer holds when it moves from `stage` to `next`: the grants that end here, and its
+    /// slots in the queues of stages that it does not go to.
     fn release_passed(&mut self, row: &mut Row, stage: u16, next: u16, now: u64) {
         let State { units, stages, grants, timers, .. } = self;
         let state = stages.at(stage);
@@ -295,7 +296,7 @@ impl State {
         units.record(row).release(passed, |grant| grants.release(grant, timers, now));
     }
 
-    /// Gives back the grants that `which` selects.
+    /// Releases the grants that `which` selects.
     pub(super) fn release_where(&mut self, row: &mut Row, now: u64, which: impl Fn(&Grant) -> bool) {
         let State { units, grants, timers, .. } = self;
         units.record(row).release(which, |grant| grants.release(grant, timers, now));
@@ -311,7 +312,8 @@ impl State {
         }
     }
 
-    /// Ends the unit, whichever way it leaves. If it has children in flight, it stays until the last one has left.
+    /// Ends the work of the unit, however it leaves. If it has children in flight, it stays until the last one has
+    /// left.
     pub(super) fn leave(&mut self, mut row: Row, parting: Parting, now: u64) {
         self.release_where(&mut row, now, |_| true);
         self.weigh(&mut row, 0);
@@ -319,15 +321,15 @@ impl State {
         self.follow_family(effect, now);
     }
 
-    /// Accounts for children that have departed, with the number of units among them and their descendants that failed
-    /// for good.
+    /// Accounts for children that have departed. `dead` is the number of units that failed for good among the children
+    /// and their descendants.
     pub(super) fn children_departed(&mut self, parent: u32, children: u64, dead: u64, now: u64) {
         let effect = self.units.families().remove_children(parent, children, dead);
         self.follow_family(effect, now);
     }
 
-    /// Does what follows from a change in a family. A parent leaves with its last child if its own work has ended, and
-    /// so may its ancestors.
+    /// Carries out the effect of a change in a family. A parent whose own work has ended leaves with its last child,
+    /// and its ancestors may then leave, too.
     pub(super) fn follow_family(&mut self, effect: Effect, now: u64) {
         let mut effect = effect;
         loop {

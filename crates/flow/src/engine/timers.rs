@@ -32,9 +32,9 @@ pub(crate) enum TimerAction {
     Rate(InstanceId),
     /// A key of the rate may be forgotten.
     Keys(u16),
-    /// The first unit that waits for memory may have waited long enough.
+    /// The first unit in the line for bytes may have waited long enough.
     Memory,
-    /// The system may now be able to start a thread again.
+    /// The system may now be able to start a thread.
     RetrySpawn,
     /// The group with this number has been open long enough.
     Group(u64),

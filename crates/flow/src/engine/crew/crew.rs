@@ -23,7 +23,7 @@ pub(crate) struct Crew {
     notes: BatchNotes,
     /// Shared workers that run a batch or pull the source.
     shared_busy: usize,
-    /// The busy shared workers that are expected back soon.
+    /// The number of busy shared workers that are expected back soon.
     shared_busy_soon: usize,
     watch: Watch,
     /// The time until which the timekeeper sleeps; `u64::MAX` if it does not sleep.

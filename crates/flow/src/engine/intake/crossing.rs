@@ -4,14 +4,15 @@
 //! of each would wait for room that only workers of the other can make. A worker that begins such a wait therefore
 //! registers its own flow and the flow it waits for. A wait that would close a cycle is refused, and the sender gets
 //! its unit back.
-//! A cycle is not yet a deadlock, since other workers of the two flows may still run. The engine refuses it all the
-//! same: which of them fill up depends on timing, and a sender can retry with the unit it got back.
+//!
+//! A cycle is not yet a deadlock, since other workers of the two flows may still run. The engine refuses it
+//! nevertheless: timing decides which of the flows fill up, and a sender can retry with the unit it got back.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::engine::identity;
 
-/// The waits that go on now, as pairs of the waiting worker's flow and the flow it waits for.
+/// The waits in progress, as pairs of the waiting worker's flow and the flow it waits for.
 static WAITS: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 fn waits() -> MutexGuard<'static, Vec<(u64, u64)>> {

@@ -1,19 +1,20 @@
-//! An advance: bytes of the budget that a batch takes for payloads that will grow, so that they need not ask one by one.
+//! An advance: bytes of the budget that a batch reserves for payloads that will grow, so that each need not ask by
+//! itself.
 //!
-//! A payload that grows takes the flow's mutex, which costs as much as a short unit's whole run. The first growth of a batch
-//! therefore asks for the others as well, if the budget is half free: the units of a batch are alike. What the advance
-//! holds counts as in use for everything else that asks, so the cap holds; what is left of it is given back when the batch is
-//! settled, and before that if a unit of the batch would have to wait.
+//! A payload that grows takes the flow's mutex, which costs as much as a short unit's whole run. The units of a batch
+//! are alike, so the first growth in a batch also asks for the other units, provided that half of the budget is free.
+//! The bytes of an advance count as in use for all other requests, so the byte budget remains a hard cap. The unused
+//! bytes are released when the batch is settled, or earlier if a unit of the batch would otherwise have to wait.
 
 use std::cell::Cell;
 
 use crate::engine::units::record::Record;
 
-/// The flow's byte budget, as an [`Advance`] queries it. Each query takes the flow's mutex.
+/// The flow's byte budget, as an [`Advance`] uses it. Each call takes the flow's mutex.
 pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
-    /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. Returns `false` if there is
-    /// no room, and the unit can and should run again later; `may_wait` says whether it can. If there is plenty, `advance` is
-    /// then a new one, for as many `alike` units.
+    /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. If the budget has
+    /// plenty of room, `advance` becomes a new one, for `alike` units that grow by as much. Returns `false` if there is
+    /// no room and the unit should run again later; `may_wait` says whether it can.
     fn grow(
         &self,
         record: &mut Record,
@@ -24,7 +25,7 @@ pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
     ) -> bool;
 }
 
-/// The bytes that a batch has in advance; see the [module](self).
+/// The advance of a batch; see the [module](self).
 #[derive(Debug)]
 pub(crate) struct Advance<'a> {
     flow: &'a dyn Growth,
@@ -36,20 +37,20 @@ pub(crate) struct Advance<'a> {
 /// The bytes of an advance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AdvancedBytes {
-    /// The bytes that no unit has grown by yet.
+    /// The bytes that no unit has used yet.
     pub(crate) left: u64,
-    /// The bytes that units have grown by, which the budget has not heard of yet.
+    /// The bytes by which units have grown, and which the budget does not yet count as theirs.
     pub(crate) used: u64,
 }
 
 impl<'a> Advance<'a> {
-    /// The advance of a batch of `units`, which has none yet.
+    /// The state of a batch of `units` that has no advance yet.
     pub(crate) fn new(flow: &'a dyn Growth, units: usize) -> Self {
         Advance { flow, units: units as u64, bytes: Cell::default() }
     }
 
-    /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room, and the unit can and
-    /// should run again later; `may_wait` says whether it can.
+    /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room and the unit should
+    /// run again later; `may_wait` says whether it can.
     pub(crate) fn grow(&self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
         let AdvancedBytes { left, used } = self.bytes.get();
         let grows = total_bytes - record.bytes();

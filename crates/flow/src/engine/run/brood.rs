@@ -1,6 +1,6 @@
 //! A brood: the children that one run of a splitting stage brings out.
 //!
-//! Their rows and numbers are taken under the flow's mutex before the run, and the room for them is reserved, so the
+//! Their rows and numbers are taken, and the room for them is reserved, under the flow's mutex before the run. So the
 //! worker needs no lock for a child.
 
 use std::collections::VecDeque;
@@ -12,22 +12,22 @@ use crate::engine::units::stamp::Stamp;
 /// A child on its way from its parent's run into the flow.
 pub(crate) struct Newborn {
     pub(crate) row: Row,
-    /// Its first stage; [`NO_STAGE`](crate::engine::claims::NO_STAGE): it has retired.
+    /// Its first stage; [`NO_STAGE`](crate::engine::claims::NO_STAGE) if it has retired.
     pub(crate) to: u16,
     pub(crate) bytes: u64,
 }
 
 /// Children that have gone on together in the turn of their parents.
 pub(crate) struct Branch {
-    /// The stage where they began.
+    /// The stage in which they began.
     pub(crate) first: u16,
-    /// The units that are to be settled.
+    /// The units to settle.
     pub(crate) rows: VecDeque<Row>,
-    /// The number that began, which are children, or groups of children.
+    /// The number of units that began: children, or groups of children.
     pub(crate) units: usize,
     /// Their bytes when they were born.
     pub(crate) bytes: u64,
-    /// The number of those that held a group open, and have gone on in another branch.
+    /// The number of holders of groups that have gone on from here in another branch.
     pub(crate) rested: u64,
     pub(crate) settlement: Settlement,
 }
@@ -50,9 +50,9 @@ pub(crate) struct Brood {
     /// The stamp of the next child.
     next: Stamp,
     end_id: u64,
-    /// The children so far, those of one parent together.
+    /// The children so far; children of one parent are consecutive.
     born: Vec<Newborn>,
-    /// Children that have gone on, and their number.
+    /// The children that have gone on, in branches, and their number.
     branches: Vec<Branch>,
     gone_on: u64,
     bytes: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Brood {
 }
 
 impl Brood {
-    /// A brood of at most one child for each row. The first child gets the stamp `first`; the brood is full when its
+    /// A brood of at most one child for each row. The first child gets the stamp `first`. The brood is full when its
     /// children weigh `max_bytes`.
     pub(crate) fn new(rows: Vec<Row>, first: Stamp, max_bytes: u64) -> Self {
         let reserved = (rows.len() as u64, max_bytes);
@@ -71,13 +71,13 @@ impl Brood {
         Brood { rows, next: first, end_id, born, branches, gone_on: 0, bytes: 0, max_bytes, reserved }
     }
 
-    /// Whether another child may come. The first child alone may weigh more than the whole brood should.
+    /// Whether another child may come. Only the first child may make the brood heavier than `max_bytes` on its own.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         !self.rows.is_empty() && (self.born.is_empty() || self.bytes < self.max_bytes)
     }
 
-    /// Takes a row with its stamp for the next child.
+    /// Takes a row, with a stamp, for the next child.
     #[inline]
     pub(crate) fn take_row(&mut self) -> Option<(Row, Stamp)> {
         let row = self.rows.pop()?;
@@ -104,12 +104,12 @@ impl Brood {
         self.born.len()
     }
 
-    /// The children so far that have not gone on.
+    /// The children that have not gone on.
     pub(crate) fn born(&self) -> impl Iterator<Item = &Newborn> {
         self.born.iter()
     }
 
-    /// The number of the next child, and the one after the numbers that were taken for the brood.
+    /// The number of the next child, and the first number after those taken for the brood.
     pub(crate) fn numbers(&self) -> (u64, u64) {
         (self.next.id(), self.end_id)
     }
@@ -119,7 +119,7 @@ impl Brood {
         self.reserved
     }
 
-    /// Takes the children out that `take` does not give back.
+    /// Removes the children that `take` does not return.
     pub(crate) fn take_out(&mut self, take: impl FnMut(Newborn) -> Option<Newborn>) {
         let born = std::mem::take(&mut self.born);
         self.gone_on += born.len() as u64;
@@ -127,13 +127,13 @@ impl Brood {
         self.gone_on -= self.born.len() as u64;
     }
 
-    /// Takes a child back that does not go on after all.
+    /// Takes back a child that does not go on after all.
     pub(crate) fn give_back(&mut self, newborn: Newborn) {
         self.gone_on -= 1;
         self.born.push(newborn);
     }
 
-    /// Whether the last child made it heavier than it should be.
+    /// Whether the children weigh more than the brood should.
     pub(crate) fn is_overweight(&self) -> bool {
         self.bytes > self.max_bytes
     }
@@ -143,12 +143,12 @@ impl Brood {
         self.branches = branches;
     }
 
-    /// The number of children, those that have gone on among them.
+    /// The number of children, including those that have gone on.
     pub(crate) fn children(&self) -> u64 {
         self.born.len() as u64 + self.gone_on
     }
 
-    /// The children, those that have gone on, and the rows that were not used.
+    /// The children that have not gone on, the branches of those that have, and the unused rows.
     pub(crate) fn into_parts(self) -> (Vec<Newborn>, Vec<Branch>, Vec<Row>) {
         (self.born, self.branches, self.rows)
     }

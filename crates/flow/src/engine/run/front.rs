@@ -1,4 +1,4 @@
-//! The front of a stage: the payloads that it takes, and what becomes of a unit whose run fails.
+//! The front of a stage: the payloads that it takes, and what happens to a unit whose run fails.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::ticket::{TicketBook, Unfinished};
 
 pub struct Front<In> {
     pub(crate) entry: Arc<Entry<In>>,
-    /// Writes the dead letter of a ticketed unit to its ticket; gives the letter back if there is no ticket.
+    /// Writes a ticketed unit's dead letter to its ticket. If there is no ticket, returns the letter.
     pub(crate) tickets: Arc<dyn TicketBook>,
 }
 
@@ -29,7 +29,7 @@ impl<In: Send + 'static> Front<In> {
         unsafe { self.entry.column.cell(row) }
     }
 
-    /// A unit's payload, as it waits for the stage. The caller has the unit, and no code changes it meanwhile.
+    /// A unit's payload as it waits for the stage. The caller owns the unit, and no code changes the payload meanwhile.
     pub(super) fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any> {
         // SAFETY: the lane's column belongs to the flow that the row belongs to, and the caller keeps the cell as it is.
         unsafe { self.entry.column.peek(row) }.map(|input| input as &dyn Any)
@@ -45,7 +45,7 @@ impl<In: Send + 'static> Front<In> {
         self.fail_with(failure, row, run, |row| self.take_input(row))
     }
 
-    /// Ends a run that has failed. `take_input` gives the input of a dead letter.
+    /// Ends a run that has failed. `take_input` returns the input for a dead letter.
     #[cold]
     pub(super) fn fail_with(
         &self,
@@ -96,7 +96,7 @@ impl<In: Send + 'static> Front<In> {
         Verdict::Dead { stop_flow: config.after_failure == AfterFailure::StopFlow }
     }
 
-    /// Computes the unit's needs and weight again, as its sender (the stage before, or the submitter) did before the
+    /// Computes the unit's needs and weight again, as its sender (the previous stage or the submitter) did before the
     /// unit came here. Runs user code.
     fn requeue(&self, failure: &Failure, mut unit: UnitRef<'_>, row: &mut Row) -> Verdict {
         let input = self.cell(row).as_ref().expect("a running unit has its payload");

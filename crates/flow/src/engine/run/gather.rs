@@ -1,11 +1,11 @@
 //! The lane of a stage that gathers its units: each joins the open group of its key, or opens one.
 //!
-//! The first member of a group becomes its holder. The scheduler lets it rest (see `units/groups`) and enqueues it again
-//! when the group is to be closed; its payload is in the group by then, which tells a holder from a unit that has just
-//! come. Up to that run further members may join, unless the group is full.
+//! The first member of a group becomes its holder. The scheduler puts the holder to rest (see `units/groups`), and
+//! enqueues it again when the group must be closed. By then the holder's payload is in the group, which tells a holder
+//! from a unit that has just come. Until the holder runs, further members may join, unless the group is full.
 //!
-//! Members join under the mutex of their group's shard, so those of different shards join at the same time. The members of a
-//! batch that join groups of one shard keep the mutex from one to the next.
+//! Members join under the mutex of their group's shard, so members of different shards can join at the same time. If
+//! successive members of a batch join groups of one shard, the worker keeps the shard's mutex from one to the next.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -63,7 +63,7 @@ struct GatherLane<In, G, K, Out, X> {
     gather: Contained<Gather<In, G, K, Out>>,
     shards: Shards<G, K, Out>,
     hasher: RandomState,
-    /// The groups that holders hold open.
+    /// The groups that units hold open.
     held: Column<Held<K>>,
     exit: X,
 }
@@ -77,8 +77,8 @@ struct Held<K> {
 
 /// The end of a unit's run.
 enum Ended {
-    /// Nothing else is to be done for the unit: it has joined a group ([`GATHERED`]), or it is a group that goes on, or
-    /// retires, with this weight.
+    /// The unit has joined a group ([`GATHERED`]), or it is a group that goes on or retires with this weight. In both
+    /// cases the settlement has nothing else to do for it.
     Moves {
         to: u16,
         bytes: u64,
@@ -89,7 +89,7 @@ enum Ended {
 impl Ended {
     const JOINED: Self = Ended::Moves { to: GATHERED, bytes: 0 };
 
-    /// Notes the end of the unit at `place`: most units of a batch move to the same place.
+    /// Notes the end of the unit at `place`. The destination that most units of a batch share is noted only once.
     fn note(self, place: u32, settlement: &mut Settlement) {
         let verdict = match self {
             Ended::Moves { to, .. } if to == settlement.to => return,
@@ -175,7 +175,7 @@ where
         unsafe { self.held.cell(row) }
     }
 
-    /// Takes the group that the unit holds open, so that it takes no further member.
+    /// Takes the group that the unit holds open. No further member can then join it.
     fn take_group(&self, row: &mut Row) -> Option<Box<Closed<G, Out>>> {
         let Held { key, group: number } = self.held(row).as_ref()?;
         let mut shard = self.shards.of(key);
@@ -188,7 +188,7 @@ where
         if group.number == *number {
             return Some(Box::new(group.close()));
         }
-        // It is another holder's.
+        // The group belongs to another holder.
         shard.open.insert(key, group);
         None
     }
@@ -203,13 +203,15 @@ where
             return ended;
         }
         self.contained(row, run, at, |row, run, at| match self.key_of(row, place, run) {
-            // The worker leaves the shard, because the code of other keys must not run under the mutex.
+            // For keys from user code, the worker leaves the shard: the code of other keys must not run under its
+            // mutex.
             Some(key) => self.join(row, key, !self.has_keys(), run, at),
             None => self.join_no_family(row, run, at),
         })
     }
 
-    /// Ends the run of a unit that joins no group: the flow was abandoned, the unit holds a group open, or it was refused.
+    /// Ends the run of a unit that joins no group, because the flow was abandoned, the unit holds a group open, or it
+    /// was refused.
     fn run_without_key<'s>(&'s self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Option<Ended> {
         if run.site.is_abandoned() {
             at.leave();
@@ -225,7 +227,7 @@ where
         Some(Ended::As(self.front.fail(&Failure::permanent(refused), row, run)))
     }
 
-    /// Runs user code for a unit, which fails if the code does or panics.
+    /// Runs user code for a unit. The unit fails if the code returns an error or panics.
     fn contained<'s>(
         &'s self,
         row: &mut Row,
@@ -246,10 +248,10 @@ where
         Ended::As(self.front.fail(&failure, row, run))
     }
 
-    /// Runs units whose groups have keys, those of one shard after the other.
+    /// Runs units whose groups have keys, one shard after the other.
     ///
-    /// Groups by many keys lie in memory that no cache holds. So the groups of a shard's units are looked up first, which the
-    /// processor does for several at a time, and their joining finds them in the cache.
+    /// Groups by many keys are in memory that no cache holds. So all groups of a shard's units are looked up first,
+    /// because the processor can then load several at a time. When the units join, they find their groups in the cache.
     fn run_by_shard(&self, rows: &mut [Row], run: &mut Run<'_>) {
         let mut keys: Vec<Option<Key<K>>> = Vec::with_capacity(rows.len());
         let mut ends = [0; SHARDS];
@@ -280,7 +282,7 @@ where
             order[*next as usize] = place;
             *next += 1;
         }
-        // Each shard's units end where those of the next one begin now.
+        // `ends` of each shard is now where the units of the next shard begin.
         let mut begin = 0_u32;
         for end in ends {
             self.run_in_shard(&order[begin as usize..end as usize], rows, &mut keys, run);
@@ -289,7 +291,7 @@ where
         run.settlement.exceptions.sort_unstable_by_key(|(place, _)| *place);
     }
 
-    /// Lets the units at these places join their groups, which are in one shard.
+    /// Joins the units at these places to their groups, which are in one shard.
     fn run_in_shard(&self, places: &[u32], rows: &mut [Row], keys: &mut [Option<Key<K>>], run: &mut Run<'_>) {
         let mut at = At::default();
         if let Some(first) = places.first().and_then(|&place| keys[place as usize].as_ref()) {
@@ -328,7 +330,8 @@ where
     Out: Send + 'static,
     X: Route<Out>,
 {
-    /// The key of the group that a unit joins; `None`: it has no family to wait for. Runs user code.
+    /// The key of the group that a unit joins; `None` if the stage gathers families and the unit has none. Runs user
+    /// code.
     fn key_of(&self, row: &mut Row, place: u32, run: &mut Run<'_>) -> Option<Key<K>> {
         let input = self.front.cell(row).as_ref().expect("a granted unit has its payload");
         let (hash, of) = match &self.gather.key {
@@ -337,7 +340,7 @@ where
                 // SAFETY: nothing else reaches the record as long as this handle lives.
                 let unit = unsafe { UnitRef::new(run.site.records(), row) };
                 let id = unit.look().parent()?.id;
-                // The flow gives these numbers out, so no input can make them collide.
+                // The flow itself gives out these numbers, so no input can make them collide.
                 (mix(id), KeyKind::Parent(id))
             }
             KeyOf::By(key) => {
@@ -352,7 +355,7 @@ where
         Some(Key { hash, of })
     }
 
-    /// The unit's context, with its weight.
+    /// The unit's context, and its weight.
     fn context<'r>(&self, row: &Row, run: &Run<'r>) -> (Cx<'r>, u64) {
         let site = run.site;
         // SAFETY: the callers use `row` for columns of payloads only, as long as this handle is used.
@@ -362,7 +365,7 @@ where
         (Cx { site, advance: run.advance, unit, attempts, stage, deadline: None, taken, not_send: PhantomData }, bytes)
     }
 
-    /// Makes a unit that has no family a group of its own. Runs user code.
+    /// Makes a group of its own for a unit that has no family. Runs user code.
     fn join_no_family(&self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'_, G, K, Out>) -> Result<Ended, Failure> {
         at.leave();
         let (cx, bytes) = self.context(row, run);
@@ -371,7 +374,7 @@ where
         Ok(self.go_on(Box::new(group.close()), row, &mut unit, run))
     }
 
-    /// Lets a unit join the open group of its key, or open one. The worker `stays` in the shard. Runs user code.
+    /// Joins a unit to the open group of its key, or opens one. The worker `stays` in the shard. Runs user code.
     fn join<'s>(
         &'s self,
         row: &mut Row,
@@ -404,7 +407,8 @@ where
         let mut group = self.begin(run.site.next_group());
         let before = if run.plain { 0 } else { cx.unit.look().bytes() };
         let mut unit = self.add(&mut group, row, cx, bytes)?;
-        // The unit's own weight is charged for the group from now on: in a chain, more may be charged to the unit still.
+        // From now on the unit's own weight is charged for the group. In a chain, more may still be charged to the
+        // unit.
         if !run.plain || unit.is_touched() {
             group.told_bytes = unit.look().next_bytes(None, before);
             unit.set_next_bytes(group.told_bytes);
@@ -456,7 +460,7 @@ where
             || self.gather.full.as_ref().is_some_and(|full| full(&group.value))
     }
 
-    /// The weight of a group with members of `joined` bytes, of which the scheduler was told that it weighs `told` bytes.
+    /// The weight of a group whose members weigh `joined` bytes, if the scheduler was last told `told` bytes.
     fn weight(&self, group: &G, joined: u64, told: u64) -> u64 {
         match (&self.gather.weigh, &self.gather.add) {
             (Some(weigh), _) => weigh(group).min(MAX_AMOUNT),
@@ -465,7 +469,7 @@ where
         }
     }
 
-    /// The bytes that the group has grown by since the scheduler was told of its weight.
+    /// The bytes by which the group has grown since the scheduler was last told of its weight.
     fn grown(&self, group: &mut Group<G>) -> u64 {
         let weight = self.weight(&group.value, group.joined_bytes, group.told_bytes);
         let grown = weight.saturating_sub(group.told_bytes);
@@ -481,8 +485,8 @@ where
         if unit.look().moves_on() && !unit.look().is_ticketed() { Ended::JOINED } else { Ended::As(Verdict::Join) }
     }
 
-    /// Tells the tickets of members, and drops what is left of their payloads. Both run user code, so no other worker waits
-    /// for a shard meanwhile.
+    /// Tells the tickets of members, and drops the remains of their payloads. Both run user code, so this is done when
+    /// the worker is in no shard.
     fn end_members(&self, rows: &mut [Row], run: &Run<'_>) {
         let settlement = &*run.settlement;
         let mut exceptions = settlement.exceptions.iter().peekable();
@@ -516,7 +520,7 @@ where
     }
 }
 
-/// Writes a note that members have joined the group, or adds to the last one, if that is about the same group.
+/// Writes a note that members have joined the group, or extends the last note if it is about the same group.
 fn note_joined<G>(group: &mut Group<G>, grown: u64, full: bool, run: &mut Run<'_>) {
     match run.settlement.groups.last_mut() {
         Some(GroupNote::Joined { group: last, bytes, full: is_full }) if *last == group.number => {
@@ -540,7 +544,7 @@ where
     Out: Send + 'static,
     X: Route<Out>,
 {
-    /// Ends the group that the unit holds open: the group goes on in its place.
+    /// Ends the rest of a holder: its group goes on in its place.
     fn end_group(&self, row: &mut Row, run: &mut Run<'_>) -> Ended {
         let Some(group) = contain(|| self.take_group(row)).flatten() else {
             let lost = Failure::permanent("the group is lost: the comparison of its key panics");
@@ -554,7 +558,7 @@ where
         self.go_on(group, row, &mut unit, run)
     }
 
-    /// Sends the group to its exit as this unit.
+    /// Sends the group, as this unit, to its exit.
     fn go_on(&self, mut group: Box<Closed<G, Out>>, row: &mut Row, unit: &mut UnitRef<'_>, run: &mut Run<'_>) -> Ended {
         let aimed = catch_unwind(AssertUnwindSafe(|| {
             self.close(&mut group);
@@ -581,7 +585,7 @@ where
             return Ended::As(Verdict::LeftBehind);
         }
         let Closed { value, number, notes, told_bytes, .. } = *group;
-        // A group that was full at once has had no holder.
+        // A group that became full with its first member never had a resting holder.
         if self.held(row).take().is_some() {
             run.settlement.groups.push(GroupNote::Ended { group: number, notes });
         } else {
@@ -609,7 +613,7 @@ where
         }
     }
 
-    /// Makes of a group what goes on, once. Runs user code.
+    /// Finishes a group and maps it to the value that goes on, unless that is done. Runs user code.
     fn close(&self, group: &mut Closed<G, Out>) {
         let Value::Joined(joined) = &mut *group.value else { return };
         if let Some(finish) = &self.gather.finish {
@@ -619,7 +623,7 @@ where
         self.map(&mut group.value);
     }
 
-    /// Maps a group that is not mapped yet. Runs user code.
+    /// Maps a group that has not been mapped yet. Runs user code.
     fn map(&self, value: &mut Value<G, Out>) {
         *value = match std::mem::replace(value, Value::Lost) {
             Value::Joined(joined) => Value::Mapped((self.gather.map)(joined)),
@@ -627,7 +631,7 @@ where
         };
     }
 
-    /// The input of the dead letter of a group.
+    /// The input for the dead letter of a group.
     fn input_of(&self, group: Closed<G, Out>) -> Option<Box<dyn Any + Send>> {
         let mut value = group.value;
         contain(|| self.map(&mut value));
@@ -637,7 +641,8 @@ where
         }
     }
 
-    /// Ends the run of a unit whose group could not go on. The group stays with it, or is the input of its dead letter.
+    /// Ends the run of a unit whose group could not go on. The group stays with the unit or is the input of its dead
+    /// letter.
     fn fail_group(&self, failure: &Failure, group: Box<Closed<G, Out>>, row: &mut Row, run: &mut Run<'_>) -> Verdict {
         let (number, notes) = (group.number, group.notes);
         let was_held = self.held(row).is_some();
@@ -654,12 +659,12 @@ where
         verdict
     }
 
-    /// Keeps the group of a unit that runs here again, or is left behind.
+    /// Keeps the group of a unit that will run here again or is left behind.
     fn keep(&self, group: Box<Closed<G, Out>>, row: &mut Row) {
         let number = group.number;
         let key = match self.held(row) {
             Some(held) => held.key.clone(),
-            // The group was full at once: no unit finds it by its key.
+            // The group was full with its first member, so no unit finds it by a key.
             None => {
                 self.drop_input(row);
                 let key = Key { hash: 0, of: KeyKind::All };

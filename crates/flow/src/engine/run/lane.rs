@@ -1,4 +1,4 @@
-//! A lane: a stage's code with its types. It runs batches of rows, and reports what follows for each unit.
+//! A lane: a stage's code, with its types. It runs batches of rows, and reports the outcome of each unit.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -19,9 +19,9 @@ use crate::exit::{Aim, Route};
 use crate::failure::{Failure, Requeue};
 use crate::stage::Stage;
 
-/// A stage as workers see it, its payload types hidden.
+/// A stage as workers see it, with its payload types erased.
 pub trait Lane: Send + Sync {
-    /// Runs the stage on every row, and reports what follows for each unit.
+    /// Runs the stage on every row, and reports the outcome of each unit.
     fn run(&self, rows: &mut [Row], run: &mut Run<'_>);
     /// Takes a unit's payload out of its cell, for a dead letter.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>>;
@@ -29,11 +29,11 @@ pub trait Lane: Send + Sync {
     fn gathers_families(&self) -> bool {
         false
     }
-    /// A unit's payload, as it waits for the stage. The caller has the unit, and no code changes it meanwhile.
+    /// A unit's payload as it waits for the stage. The caller owns the unit, and no code changes the payload meanwhile.
     fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any>;
 }
 
-/// A stage's code before its exit is known; with its exit, it becomes the stage's lane.
+/// A stage's code before its exit is known. Code and exit together make the stage's lane.
 pub trait Code<In>: Send + Sync + Sized + 'static {
     /// The results that go to the exit.
     type Out;
@@ -48,7 +48,7 @@ pub trait Code<In>: Send + Sync + Sized + 'static {
     fn lane<X: Route<Self::Out>>(self, front: Front<In>, exit: X) -> Box<dyn Lane>;
 }
 
-/// The way in which a stage's code yields its result: a new value, or its input changed in place.
+/// How a stage's code returns its result: as a new value, or as its input changed in place.
 pub(crate) trait Body<In>: Send + Sync + 'static {
     /// The result is the input, changed in place.
     const IN_PLACE: bool;
@@ -79,7 +79,7 @@ impl<In, S: Stage<In>> Body<In> for Making<S> {
         made
     }
 
-    /// The result stands, whatever the input's destructor does.
+    /// Keeps the result even if the input's destructor panics.
     #[inline]
     fn take(made: S::Out, cell: &mut Option<In>) -> S::Out {
         if std::mem::needs_drop::<In>() {
@@ -144,7 +144,7 @@ where
     }
 }
 
-/// A stage with its front, its code and its exit.
+/// A stage, with its front, its code and its exit.
 pub(crate) struct TypedLane<In, B, X> {
     pub(crate) front: Front<In>,
     pub(crate) body: B,
@@ -163,12 +163,12 @@ where
         let mut progress = Progress { next: 0, landing: false, clock: run.started_ns };
         run.settlement.to = UNDECIDED;
         run.settlement.plain = run.plain;
-        // One `catch_unwind` serves many units: it is entered again only after a panic, past the unit that panicked.
+        // One `catch_unwind` serves many units. After a panic it is entered again, past the unit that panicked.
         while progress.next < rows.len() {
             let unwound = catch_unwind(AssertUnwindSafe(|| self.run_units(rows, run, &mut progress)));
             if let Err(panic) = unwound {
                 let outcome = if std::mem::take(&mut progress.landing) {
-                    // The flow's own use of a result panicked; the unit is done all the same.
+                    // The flow's own use of the result has panicked; the unit itself is done.
                     Verdict::Retire
                 } else {
                     self.front.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
@@ -177,7 +177,7 @@ where
                 progress.end_unit(outcome, run);
             }
         }
-        // A panic here has no unit to blame; the units of the batch are done.
+        // A panic here is no unit's fault; the units of the batch are done.
         contain(|| self.body.batch_done());
         let ended = if run.time_each { progress.clock } else { site.now() };
         run.settlement.ended_ns = ended;
@@ -205,9 +205,9 @@ where
 {
     /// Runs units until the last one, or until one panics.
     ///
-    /// Plain units of a batch that is timed as a whole (more than one unit, and short ones: see `Run::time_each`) take
-    /// the shortest path if the stage has one exit; all others, and the rest of a batch after a unit that ends in
-    /// another way, are run one by one. A change to one path must be made to both.
+    /// Plain units take the shortest path if the batch is timed as a whole (it has several units, and they are short;
+    /// see `Run::time_each`) and the stage has one exit. All other units run one by one. So does the next unit after
+    /// one that ends in another way. A change to one path must be made to both.
     fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
         let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
         while let Some(row) = rows.get_mut(progress.next) {
@@ -310,12 +310,13 @@ where
             Err(failure) => return Ended::As(self.front.fail(&failure, row, run)),
         };
         let aim = self.exit.aim(B::view(&made, input), &mut unit);
-        // Only an idempotent stage is cancelled for the byte budget, because it runs again when there is room.
+        // Only an idempotent stage may be cancelled for the byte budget, because the unit runs again when there is
+        // room.
         let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes());
         if let Some(bytes) = grows.filter(|&bytes| !run.advance.grow(unit.change(), bytes, true)) {
             return Ended::As(self.front.fail(&Failure::over_budget(bytes), row, run));
         }
-        // The result of a last stage is delivered even after the flow was abandoned; any other unit goes no further.
+        // The result of a last stage is delivered even after the flow was abandoned. Every other unit stays behind.
         if aim.stage != NO_STAGE && site.is_abandoned() {
             self.front.tickets.abandoned(row);
             return Ended::As(Verdict::LeftBehind);
@@ -333,7 +334,7 @@ where
         self.end_touched(&mut unit, aim.stage, aim.bytes, bytes_before, run)
     }
 
-    /// Ends the run of a unit whose record may say more than that the unit moves on.
+    /// Ends the run of a unit whose record may say more than that the unit goes on.
     fn end_touched(
         &self,
         unit: &mut UnitRef<'_>,
@@ -362,19 +363,19 @@ where
 /// The end of a unit's run.
 #[derive(Clone, Copy)]
 enum Ended {
-    /// The unit succeeded and only has to move on; with [`NO_STAGE`], it retires.
+    /// The unit succeeded and only needs to be moved; with [`NO_STAGE`], it retires.
     Moves { to: u16 },
     /// The unit ended with another outcome.
     As(Verdict),
 }
 
-/// The progress of a batch, kept outside of the frames that a panic unwinds.
+/// The progress of a batch. It is outside of the frames that a panic unwinds.
 struct Progress {
-    /// The unit that runs.
+    /// The index of the unit that runs.
     next: usize,
     /// The unit's code has run, and its result is being delivered.
     landing: bool,
-    /// The unit's start; the batch's start if units are not timed.
+    /// The time at which the unit started; if units are not timed, the time at which the batch started.
     clock: u64,
 }
 
@@ -394,7 +395,7 @@ impl Progress {
         }
     }
 
-    /// Notes an outcome that differs from the batch's.
+    /// Notes an outcome that differs from the batch's common destination.
     fn end_unit(&mut self, outcome: Verdict, run: &mut Run<'_>) {
         run.settlement.exceptions.push((self.next as u32, outcome));
         self.tick(run);
@@ -412,8 +413,8 @@ impl Progress {
     }
 }
 
-/// Whether the unit goes back to its queue for other needs. Such an end is not a result that could come too late, and a
-/// retry would run with grants that the unit no longer needs.
+/// Whether the unit returns to its queue for other needs. Such an end is not a result, so it cannot come too late, and
+/// a retry would run with grants that the unit no longer needs.
 fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
     result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
 }

@@ -1,18 +1,18 @@
-//! The run of a batch: a stage's code with its types, on a worker that does not hold the flow's mutex.
+//! The run of a batch: a stage's code, with its types, on a worker that does not hold the flow's mutex.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `site` | what running code may reach of its flow |
+//! | `site` | the parts of its flow that running code may use |
 //! | `batch_run` | the run of a batch, as a lane sees it |
 //! | `settlement` | the results that a worker brings back |
-//! | `front` | the payloads that a stage takes, and what becomes of a unit whose run fails |
-//! | `lane` | a stage's code with its types |
-//! | `advance` | bytes that a batch has in advance for payloads that grow |
+//! | `front` | the payloads that a stage takes, and what happens to a unit whose run fails |
+//! | `lane` | a stage's code, with its types |
+//! | `advance` | bytes reserved in advance for a batch's growing payloads |
 //! | `brood` | the children that one run of a splitting stage brings out |
-//! | `split` | a splitting stage's code with its types |
-//! | `witness` | a listener to runs and pulls, for a trace |
+//! | `split` | a splitting stage's code, with its types |
+//! | `witness` | a listener to runs and pulls, for traces |
 //! | `shards` | a gathering stage's groups, by their keys |
-//! | `gather` | a gathering stage's code with its types |
+//! | `gather` | a gathering stage's code, with its types |
 
 pub(crate) mod advance;
 pub(crate) mod batch_run;

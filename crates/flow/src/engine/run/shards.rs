@@ -1,4 +1,4 @@
-//! The groups of a stage that gathers, in shards with a mutex each, by their keys.
+//! The groups of a stage that gathers, divided by their keys into shards with a mutex each.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -15,17 +15,18 @@ pub(super) const SHARDS: usize = 16;
 pub(super) struct Shards<G, K, Out>(Box<[Mutex<Shard<G, K, Out>>]>);
 
 impl<G, K, Out> Shards<G, K, Out> {
-    /// Several shards, or one for groups without keys.
+    /// Makes several shards, or one shard for groups without keys.
     pub(super) fn new(have_keys: bool) -> Self {
         Shards((0..if have_keys { SHARDS } else { 1 }).map(|_| Mutex::default()).collect())
     }
 
-    /// The number of the key's shard.
+    /// The index of the key's shard.
     pub(super) fn place(&self, key: &Key<K>) -> usize {
         let spread = match &key.of {
-            // Families that are split in one run have numbers near each other, and are gathered in one run.
+            // Families that are split in one run have numbers near each other, and are gathered in one run. So they
+            // share a shard.
             KeyKind::Parent(id) => id >> 8,
-            // The maps use the lowest and the highest bits of the hash.
+            // The maps use the lowest and the highest bits of the hash, so the shard depends on bits between them.
             KeyKind::All | KeyKind::Of(_) => key.hash >> 32,
         };
         spread as usize % self.0.len()
@@ -37,16 +38,17 @@ impl<G, K, Out> Shards<G, K, Out> {
     }
 
     fn lock(&self, place: usize) -> MutexGuard<'_, Shard<G, K, Out>> {
-        // A panic in user code fails the unit and leaves the shard as it was.
+        // A panic in user code fails the unit, and leaves the shard as it was.
         self.0[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The groups of some keys.
 pub(super) struct Shard<G, K, Out> {
-    /// A member of one of many groups finds it in memory that no cache holds. So it lies in the table itself.
+    /// With many groups, the group that a member joins is rarely in the cache. It lies in the table itself, not behind
+    /// a pointer, so that a look-up loads less memory.
     pub(super) open: HashMap<Key<K>, Group<G>, BuildHasherDefault<Hashed>>,
-    /// Groups that take no further member, by their numbers.
+    /// Groups that take no further members, by their numbers.
     pub(super) full: FxHashMap<u64, Box<Closed<G, Out>>>,
 }
 
@@ -56,15 +58,15 @@ impl<G, K, Out> Default for Shard<G, K, Out> {
     }
 }
 
-/// The shard that the members of a batch join in.
+/// The shard, if any, that the worker is in while the members of a batch join.
 pub(super) struct At<'a, G, K, Out>(Option<Entered<'a, G, K, Out>>);
 
 /// A shard that a worker has entered.
 pub(super) struct Entered<'a, G, K, Out> {
     place: usize,
     pub(super) shard: MutexGuard<'a, Shard<G, K, Out>>,
-    /// The group that the last member joined, out of its table as long as the worker stays: the next member mostly joins
-    /// the same one. Only of a stage whose keys are the flow's own.
+    /// The group that the last member joined. It is out of its table as long as the worker stays, because the next
+    /// member usually joins the same group. Used only if keys come from the flow itself.
     pub(super) last: Option<(Key<K>, Group<G>)>,
 }
 
@@ -75,11 +77,11 @@ impl<G, K, Out> Default for At<'_, G, K, Out> {
 }
 
 impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
-    /// The shard of this key, which the worker stays in until it leaves.
+    /// Enters the shard of this key. The worker stays there until it leaves or enters another one.
     pub(super) fn enter(&mut self, shards: &'a Shards<G, K, Out>, key: &Key<K>) -> &mut Entered<'a, G, K, Out> {
         let place = shards.place(key);
         if self.0.as_ref().is_some_and(|entered| entered.place != place) {
-            // Two mutexes at once could be a circle.
+            // A worker that locked two mutexes at once could cause a deadlock.
             self.leave();
         }
         self.0.get_or_insert_with(|| Entered { place, shard: shards.lock(place), last: None })
@@ -93,7 +95,7 @@ impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
 }
 
 impl<G, K: Eq, Out> Entered<'_, G, K, Out> {
-    /// The open group of this key, which is the flow's own.
+    /// The open group of this key, which must come from the flow itself.
     pub(super) fn last(&mut self, key: &Key<K>) -> Option<&mut Group<G>> {
         if !self.last.as_ref().is_some_and(|(last, _)| last.is(key)) {
             self.put_back();
@@ -110,7 +112,7 @@ impl<G, K: Eq, Out> Entered<'_, G, K, Out> {
     }
 }
 
-/// The key of a group, with its hash: a map that grows does not run the user code of its keys.
+/// The key of a group, with its hash. So a map that grows does not run the user code that computes hashes.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key<K> {
     pub(super) hash: u64,
@@ -120,13 +122,13 @@ pub(super) struct Key<K> {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum KeyKind<K> {
     All,
-    /// The number of the parent.
+    /// The parent's number.
     Parent(u64),
     Of(K),
 }
 
 impl<K> Key<K> {
-    /// Whether both are the same, of keys that are the flow's own.
+    /// Whether the keys are equal, for keys that come from the flow itself.
     #[inline]
     fn is(&self, other: &Self) -> bool {
         match (&self.of, &other.of) {
@@ -143,7 +145,7 @@ impl<K> Hash for Key<K> {
     }
 }
 
-/// The hasher of keys that are hashed already.
+/// The hasher for keys that already have a hash.
 #[derive(Default)]
 pub(super) struct Hashed(u64);
 
@@ -166,15 +168,15 @@ pub(super) struct Group<G> {
     pub(super) value: Contained<G>,
     pub(super) number: u64,
     pub(super) units: u64,
-    /// The weight of its members when they joined.
+    /// The total weight of its members when they joined.
     pub(super) joined_bytes: u64,
-    /// The weight that the scheduler was told of.
+    /// The weight of which the scheduler was last told.
     pub(super) told_bytes: u64,
-    /// The number of notes that were written about it.
+    /// The number of notes that workers have written about it.
     pub(super) notes: u64,
 }
 
-/// A group that takes no further member.
+/// A group that takes no further members.
 pub(super) struct Closed<G, Out> {
     pub(super) value: Contained<Value<G, Out>>,
     pub(super) number: u64,
@@ -185,11 +187,11 @@ pub(super) struct Closed<G, Out> {
 
 /// The value of a closed group.
 pub(super) enum Value<G, Out> {
-    /// As its members have joined it.
+    /// The value that its members have built.
     Joined(G),
-    /// As it goes on.
+    /// The value that goes on.
     Mapped(Out),
-    /// The code that maps it has panicked.
+    /// None, because the code that maps the group has panicked.
     Lost,
 }
 

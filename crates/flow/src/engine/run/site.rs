@@ -1,4 +1,4 @@
-//! The parts of a flow that running code may reach without the flow's mutex.
+//! The parts of a flow that running code may use without the flow's mutex.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub(crate) struct StageConfig {
     pub(crate) objects: Vec<u16>,
 }
 
-/// The listener for dead letters whose unit has no ticket.
+/// The listener for dead letters of units without tickets.
 pub(crate) type Letters = Box<dyn Fn(DeadLetter) + Send + Sync>;
 
 pub(crate) struct Site {
@@ -35,14 +35,14 @@ pub(crate) struct Site {
     letters: Contained<Letters>,
     /// The time at which the flow was built.
     epoch: Instant,
-    /// Set together with the phase, for code that runs without the mutex. The flag publishes nothing else, so relaxed
-    /// is enough.
+    /// Set when the phase changes, for code that runs without the mutex. The flag publishes nothing else, so relaxed is
+    /// enough.
     abandoned: AtomicBool,
-    /// The number of groups that were ever opened.
+    /// The number of groups ever opened.
     groups: AtomicU64,
     /// The flow has a witness (see `witness`).
     witnessed: AtomicBool,
-    /// The time of a simulated flow.
+    /// The current time of a simulated flow.
     simulated: Option<Arc<AtomicU64>>,
 }
 
@@ -103,26 +103,26 @@ impl Site {
         &self.stamps
     }
 
-    /// The number of a new group. A unit may open several, one after the other.
+    /// The number of a new group. A unit may open several groups, one after the other.
     pub(crate) fn next_group(&self) -> u64 {
         // Relaxed: the numbers only have to differ.
         self.groups.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Tells running code that the flow has a witness which listens.
+    /// Tells running code that a witness listens to the flow.
     #[cfg(feature = "trace")]
     pub(crate) fn set_witnessed(&self) {
         // Relaxed: a thread that the witness listens to has synchronized with it since (see `trace::tape`).
         self.witnessed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the flow has a witness that listens.
+    /// Whether a witness listens to the flow.
     #[inline]
     pub(crate) fn is_witnessed(&self) -> bool {
         self.witnessed.load(Ordering::Relaxed)
     }
 
-    /// Lets the flow live in simulated time, which `now` tells.
+    /// Makes the flow take its time from `now`, for a simulation.
     pub(crate) fn simulate(&mut self, now: Arc<AtomicU64>) {
         self.simulated = Some(now);
     }
@@ -137,12 +137,12 @@ impl Site {
         }
     }
 
-    /// The moment at this many nanoseconds since the flow was built.
+    /// The moment that is this many nanoseconds after the flow was built.
     pub(crate) fn instant(&self, ns: u64) -> Instant {
         self.epoch + Duration::from_nanos(ns)
     }
 
-    /// The nanoseconds from the building of the flow to this moment.
+    /// The nanoseconds from when the flow was built to this moment.
     pub(crate) fn ns_at(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX)
     }
@@ -156,7 +156,7 @@ impl Site {
         self.abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// Delivers a dead letter to its unit's ticket, or to the flow's listener.
+    /// Delivers a dead letter to its unit's ticket or to the flow's listener.
     pub(crate) fn deliver(&self, letter: DeadLetter, ticketed: bool, row: &mut Row, tickets: &dyn TicketBook) {
         contain(|| {
             let letter = if ticketed { tickets.dead(row, letter) } else { Some(letter) };

@@ -1,4 +1,4 @@
-//! The lane of a stage that splits its units: each unit is opened once, as an iterator of its children, and brings out
+//! The lane of a stage that splits its units. Each unit is opened once, as an iterator of its children, and brings out
 //! as many of them at a time as the flow has room for.
 
 use std::any::Any;
@@ -25,7 +25,7 @@ use crate::exit::Route;
 use crate::failure::Failure;
 use crate::ticket::Unfinished;
 
-/// The intended time between two readings of the clock, and the most children between them.
+/// The intended time between two readings of the clock, and the maximum number of children between them.
 const READ_CLOCK_NS: u64 = 1_000;
 const MAX_STRIDE: u64 = 16;
 
@@ -58,10 +58,10 @@ struct SplitLane<In, I: IntoIterator, F, X> {
     exit: X,
 }
 
-/// The clock of a run: read once for several children, unless each has a time limit.
+/// The clock of a run. It is read once for several children, unless each child has a time limit.
 struct Clock {
     read_ns: u64,
-    /// The number of children since then.
+    /// The number of children since the last reading.
     unread: u64,
     /// The number of children between two readings.
     stride: u64,
@@ -80,10 +80,10 @@ impl Clock {
     }
 }
 
-/// The children that a unit still has in it.
+/// The children that an opened unit has not brought out yet.
 struct Opened<C> {
     children: C,
-    /// It has brought out a child, and cannot begin again.
+    /// The unit has brought out a child, so it cannot be split again from the beginning.
     begun: bool,
 }
 
@@ -148,13 +148,13 @@ where
         self.cell(row).as_ref().is_some_and(|opened| opened.begun)
     }
 
-    /// Drops what is left of an opened unit.
+    /// Drops the remaining children of an opened unit.
     fn close(&self, row: &mut Row) {
         let opened = self.cell(row).take();
         contain(|| drop(opened));
     }
 
-    /// Brings out children of the unit until it has no more, the brood is full, or the time is over.
+    /// Brings out children of the unit until it has no more, the brood is full, or the time is up.
     fn run_unit(&self, row: &mut Row, brood: &mut Brood, clock: &mut Clock, until_ns: u64, run: &Run<'_>) -> Verdict {
         let site = run.site;
         if let Some(refused) = self.refusal(row, run) {
@@ -173,7 +173,7 @@ where
                 self.front.tickets.abandoned(row);
                 return Verdict::LeftBehind;
             }
-            // A run brings out at least one child if there is room.
+            // If there is room, each run brings out at least one child.
             if !brood.has_room() || (clock.read_ns >= until_ns && brood.len() > before) {
                 return Verdict::Unfold { begun: self.has_begun(row) };
             }
@@ -210,7 +210,7 @@ where
         unit.look().refused().map(str::to_owned)
     }
 
-    /// Brings out one child. Returns `false` if there was none. Runs user code.
+    /// Brings out one child. Returns `false` if there are no more. Runs user code.
     fn bring_out(
         &self,
         row: &mut Row,
@@ -274,7 +274,7 @@ where
         }
     }
 
-    /// The unit as the record of its child names it.
+    /// The unit as the records of its children name it.
     fn parent_of(&self, row: &Row, run: &Run<'_>) -> Parent {
         // SAFETY: nothing else reaches the record as long as this handle lives.
         let unit = unsafe { UnitRef::new(run.site.records(), row) };
@@ -282,7 +282,7 @@ where
         Parent { row: row.number(), id: run.site.stamps().id(row), depth }
     }
 
-    /// Ends a unit that has no more children in it.
+    /// Ends a unit that has no more children. `whole` says that this run has brought out all of them.
     fn end(&self, whole: bool, row: &mut Row, run: &Run<'_>) -> Verdict {
         self.close(row);
         let input = self.front.cell(row).take();
@@ -303,7 +303,7 @@ where
     }
 }
 
-/// The row of a child that is being made. If that fails, the brood gets the row back.
+/// The row of a child that is being made. If that fails, the row returns to the brood.
 struct Cradle<'a, 'r> {
     row: Option<Row>,
     stamp: Stamp,

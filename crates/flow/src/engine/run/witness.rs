@@ -1,6 +1,6 @@
-//! Witnesses: listeners that are told of every run of a batch and of every pull of the source, for a trace.
+//! Witnesses: listeners that are told of every run of a batch and every pull of the source, for traces.
 //!
-//! Each worker has a track of its own, so it tells the witness without a lock that another worker may hold. A flow
+//! Each worker has a track of its own, so no other worker can hold a lock that it needs to tell the witness. A flow
 //! without a witness pays one branch for each batch.
 
 use std::cell::Cell;
@@ -14,16 +14,16 @@ use crate::engine::units::column::Row;
 
 /// A listener to the runs of a flow.
 pub(crate) trait Witness: Send + Sync {
-    /// A new track, for the worker that calls, or for all fibers.
+    /// A new track for the calling worker, or, if `of_fibers`, one for all fibers.
     fn track(self: Arc<Self>, of_fibers: bool) -> Box<dyn Track>;
 }
 
 /// One worker's handle to the witness.
 pub(crate) trait Track: Send {
-    /// A fiber has begun to run, this long after its start.
+    /// A fiber has begun to run, `delay_ns` after it was started.
     #[cfg(feature = "fibers")]
     fn fiber_began(&mut self, delay_ns: u64);
-    /// The worker has no work, and goes to sleep until there may be some.
+    /// The worker has no work, and goes to sleep.
     fn rests(&mut self);
     /// The worker begins a turn, or a pull, at `now`.
     fn begins(&mut self, now: u64);
@@ -38,11 +38,11 @@ pub(crate) struct Ran<'a> {
     pub(crate) site: &'a Site,
     pub(crate) stage: u16,
     pub(crate) began_ns: u64,
-    /// The batch has gone on from the run that the track was told of last: it has the same rows.
+    /// The batch has gone on from the run that was reported last, so its rows are the same.
     pub(crate) goes_on: bool,
-    /// The units are plain (see `Record`), and nothing has changed that.
+    /// The units are plain (see `Record`), and the run has not changed that.
     pub(crate) plain: bool,
-    /// The units; their records still say what they asked for in this stage.
+    /// The units. Their records still say what they asked for in this stage.
     pub(crate) rows: &'a [Row],
     pub(crate) settlement: &'a Settlement,
     /// The index of this run's first entry in [`Settlement::timings`].
@@ -52,20 +52,20 @@ pub(crate) struct Ran<'a> {
 }
 
 thread_local! {
-    /// The processor time, in ns, that others have spent for the units of this thread since its last run was reported.
+    /// The processor time, in ns, that others have spent on this thread's units since its last run was reported.
     static CHARGED_NS: Cell<u64> = const { Cell::new(0) };
-    /// The time, in ns, that they have waited for a processor.
+    /// The time, in ns, for which those others have waited for a processor.
     static DELAYED_NS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Adds processor time that another process or thread has spent for the unit that this thread runs.
+/// Adds processor time that another process or thread has spent on the unit that this thread runs.
 pub(crate) fn charge(spent: Duration, delayed: Duration) {
     let add = |cell: &Cell<u64>, time: Duration| cell.set(cell.get().saturating_add(crate::engine::pace::nanos(time)));
     CHARGED_NS.with(|cell| add(cell, spent));
     DELAYED_NS.with(|cell| add(cell, delayed));
 }
 
-/// Takes the time that was charged since the last call: spent, and waited for a processor.
+/// Takes the times charged since the last call: spent on a processor, and waited for one.
 pub(crate) fn take_charged() -> (u64, u64) {
     (CHARGED_NS.take(), DELAYED_NS.take())
 }

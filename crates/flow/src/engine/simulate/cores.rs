@@ -1,9 +1,11 @@
-//! Cores: computing jobs share them evenly, like threads of one priority.
+//! Cores: computing jobs share them evenly, like threads of equal priority.
 //!
-//! With `n` jobs on `c` cores, each job runs at the speed `min(1, c / n)`, less a loss: an operating system does not move
-//! each job to an idle core at once, and others compute as well. A job alone loses nothing; the loss grows evenly with
-//! the number of jobs, and is whole when each core has one. All jobs run at the same speed, so one counter of work done
-//! is enough: a job that needs `w` more ends when the counter has grown by `w`.
+//! With `n` jobs on `c` cores, each job runs at the speed `min(1, c / n)`, less a loss. The loss stands for an
+//! operating system that does not move each job to an idle core at once, and for other programs that compute as well. A
+//! single job loses nothing. The loss grows linearly with the number of jobs, and is complete when each core has one.
+//!
+//! All jobs run at the same speed, so one counter of work done is enough: a job that needs `w` more ends when the
+//! counter has grown by `w`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -54,7 +56,7 @@ impl Cores {
         self.at_ns = now;
     }
 
-    /// Adds a job that needs `cpu_ns` of a core for itself.
+    /// Adds a job that needs a core for `cpu_ns` if it has the core to itself.
     pub(crate) fn add(&mut self, job: u64, cpu_ns: u64, now: u64) {
         self.advance(now);
         self.jobs.push(Reverse((Work(self.done + cpu_ns as f64), job)));
@@ -95,8 +97,8 @@ mod tests {
         let mut cores = Cores::new(1, 0.0);
         cores.add(1, 100, 0);
         cores.add(2, 100, 50);
-        // The first job has 50 left, and both run at half speed: the first ends at 150 and the other, with 50 left, at
-        // 200.
+        // The first job has 50 left, and both run at half speed. So the first ends at 150, when the other has 50 left,
+        // and the other ends at 200.
         assert_eq!((cores.next_end(), cores.take_ended(150)), (150, Some(1)));
         assert_eq!((cores.next_end(), cores.take_ended(200), cores.next_end()), (200, Some(2), u64::MAX));
     }
@@ -107,7 +109,7 @@ mod tests {
         cores.add(1, 100, 0);
         assert_eq!(cores.next_end(), 100, "a job alone loses nothing");
         cores.add(2, 100, 0);
-        // Three quarters of the speed.
+        // Both run at three quarters of the speed.
         assert_eq!(cores.next_end(), 134);
         cores.add(3, 100, 0);
         assert_eq!(cores.next_end(), 200);

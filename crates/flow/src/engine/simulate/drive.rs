@@ -34,7 +34,7 @@ pub(crate) struct Costs {
     pub(crate) wake_ns: u64,
     /// The time from the start of a worker to its first instruction.
     pub(crate) start_ns: u64,
-    /// The same of a fiber.
+    /// The same for a fiber.
     pub(crate) fiber_start_ns: u64,
     /// The engine's own work for a run of a batch in a stage.
     pub(crate) between_ns: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Costs {
     pub(crate) loss: f64,
 }
 
-/// The source of a simulated run: the time that it takes to pull each unit.
+/// The source of a simulated run. It says how long the pull of each unit takes.
 pub(crate) trait Pulls {
     /// Returns the time to pull the next `units` units, or the remaining ones if there are fewer.
     fn next(&mut self, units: usize) -> Spent;
@@ -60,11 +60,11 @@ pub(crate) enum NoEnd {
 /// The outcome of a simulated run.
 pub(crate) struct Simulated {
     pub(crate) report: Report,
-    /// The times at which the departures that were asked for happened.
+    /// The times of the two departures that the caller asked for.
     pub(crate) marks_ns: [u64; 2],
 }
 
-/// The looks of a viewer after which its interval is doubled: the simulated time may be long beyond any use.
+/// The number of looks after which the viewer's interval doubles, because a simulated run may last very long.
 const LOOKS_AT_AN_INTERVAL: u32 = 4096;
 
 /// A viewer of a simulated run: it sees the flow at its beginning, after each interval, and at its end.
@@ -80,7 +80,7 @@ impl<'a> Viewer<'a> {
         Viewer { every_ns: every_ns.max(1), looks: 0, next_ns: 0, see }
     }
 
-    /// The time of its next look, if that comes before `until_ns`.
+    /// The time of the viewer's next look, if that is before `until_ns`.
     fn next_before(&self, until_ns: u64) -> Option<u64> {
         Some(self.next_ns).filter(|&at| at < until_ns)
     }
@@ -96,9 +96,9 @@ impl<'a> Viewer<'a> {
     }
 }
 
-/// Runs a flow in simulated time, from its first pull to the departure of its last unit. The flow has a source, no
-/// thread, and lives in the time of `meter`; it must not have been started. The times of two departures are noted, whose
-/// numbers `marks` has.
+/// Runs a flow in simulated time, from its first pull to the departure of its last unit. The flow must have a source
+/// and take its time from `meter`; it must not have been started, and so has no thread. `marks` has the numbers of two
+/// departures whose times are noted.
 pub(crate) fn simulate(
     shared: &Arc<Shared>,
     meter: &Meter,
@@ -165,7 +165,7 @@ struct Drive<'a, 'v> {
     cores: Cores,
     now: u64,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    /// The number of events so far, which orders events of the same time.
+    /// The number of events so far; it orders events of the same time.
     sequence: u64,
     workers: Vec<Worker>,
     /// Settlements for reuse.
@@ -180,7 +180,7 @@ enum Event {
     Begins { worker: usize },
     /// A worker stops polling for work.
     StopsPolling { worker: usize },
-    /// The work of a worker is over.
+    /// A worker's task ends.
     Ends { worker: usize },
 }
 
@@ -287,7 +287,7 @@ impl Drive<'_, '_> {
         if self.shared.are_fibers(post) { self.costs.fiber_start_ns } else { self.costs.start_ns }
     }
 
-    /// Wakes a worker of the post: a polling one, or the one that fell asleep last.
+    /// Wakes a worker of the post: a polling one, or else the one that fell asleep last.
     fn wake_one(&mut self, post: Post) {
         let of_post = |at: At| move |worker: &Worker| worker.post == post && worker.at == at;
         let polling = self.workers.iter().position(of_post(At::Polling));
@@ -365,7 +365,7 @@ impl Drive<'_, '_> {
         }
     }
 
-    /// Runs a batch's code, which says how long it takes.
+    /// Runs a batch's code, which reports how long it takes.
     fn run(&mut self, worker: usize, mut batch: DispatchedBatch) {
         let (shared, began_ns) = (self.shared, self.now);
         let mut settlement = self.settlements.pop().unwrap_or_default();
@@ -400,7 +400,7 @@ impl Drive<'_, '_> {
         }
     }
 
-    /// A worker's task has done its computing and needs no core any more.
+    /// A worker's task has finished its computing, and no longer needs a core.
     fn computed(&mut self, worker: u64) {
         let worker = worker as usize;
         let wait_ns = match &self.workers[worker].task {
@@ -410,7 +410,7 @@ impl Drive<'_, '_> {
         if wait_ns > 0 { self.schedule(wait_ns, Event::Ends { worker }) } else { self.end(worker) }
     }
 
-    /// Settles a worker's finished task, and makes the worker look for more.
+    /// Settles a worker's finished task, and makes the worker look for more work.
     fn end(&mut self, worker: usize) {
         let shared = self.shared;
         let mut state = shared.lock();
@@ -438,7 +438,7 @@ impl Drive<'_, '_> {
     }
 }
 
-/// Changes a settlement so that its batch ended now. Units that shared cores took longer than they reported.
+/// Changes a settlement as if its batch ended now. Units took longer than they reported if they had to share cores.
 fn stretch(settlement: &mut Settlement, began_ns: u64, now: u64) {
     let (said, took) = (settlement.ended_ns - began_ns, now - began_ns);
     settlement.ended_ns = now;

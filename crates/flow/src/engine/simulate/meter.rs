@@ -1,9 +1,9 @@
-//! The meter, through which simulated code reports its duration.
+//! The meter, to which simulated code reports its duration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The duration of one batch's code. Only one thread uses it, so every access is relaxed.
+/// The duration of one batch's code. Only one thread uses the meter, so every access is relaxed.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     /// The simulated time.

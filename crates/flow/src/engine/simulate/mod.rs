@@ -8,9 +8,9 @@
 //! | `meter` | the duration that simulated code reports |
 //!
 //! A simulated worker runs the same cycle as a thread (see `cycle`), with two differences: it takes one batch per turn,
-//! and it runs a batch through one stage at a time. Threads take several batches per turn, or several stages for a
-//! batch, to save the engine's own time, which a simulation does not have. A stage's code runs at the beginning of its
-//! batch and reports its duration; the batch is settled at the end of that time.
+//! and it runs a batch through one stage at a time. Threads take several batches per turn, or take a batch through
+//! several stages, to save the engine's own time, which a simulation does not have. A stage's code runs at the
+//! beginning of its batch and reports its duration. The batch is settled at the end of that duration.
 
 pub(crate) mod cores;
 pub(crate) mod drive;

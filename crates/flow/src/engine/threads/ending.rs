@@ -18,7 +18,7 @@ impl Shared {
         identity::is_of(self.site().flow_id())
     }
 
-    /// Closes admission: units in flight go on.
+    /// Closes admission. Units in flight go on.
     pub(crate) fn close(self: &Arc<Self>) {
         self.end(|state| state.life.drain());
     }
@@ -36,7 +36,7 @@ impl Shared {
     }
 
     fn end(self: &Arc<Self>, how: impl FnOnce(&mut State)) {
-        // The gate closes first: a unit that was sent before is counted when the state hears of the end.
+        // The gate closes first, so every unit that was sent before has been counted when the state learns of the end.
         self.gate().close();
         let mut state = self.lock();
         how(&mut state);
@@ -56,8 +56,8 @@ impl Shared {
         state.is_over() && self.gate().is_empty()
     }
 
-    /// Waits until every unit has left, or the flow was abandoned and its running code had `grace` to end; then ends
-    /// the flow's threads. Returns the remaining units that no worker runs.
+    /// Waits until every unit has left, or until the flow is abandoned and its running code has had `grace` to end.
+    /// Then ends the flow's threads. Returns the remaining units that no worker runs.
     ///
     /// # Panics
     /// On one of the flow's own threads, which would wait for itself.
@@ -96,7 +96,8 @@ impl Shared {
         }
         let is_pulling = state.intake.is_pulling();
         let all_idle = state.no_stage_runs() && !is_pulling;
-        // The units that still wait to come in are counted as left, but were never in flight beside the others.
+        // The units that still wait to enter are counted as left, but they do not count in the peaks of units in
+        // flight.
         let peaks = state.intake.budget().peaks();
         self.gate().admit_all(&mut state, self.now());
         state.admit_all_pulled(self.now());
@@ -115,7 +116,8 @@ impl Shared {
             // Every thread is asleep or about to notice the end of the flow.
             for thread in threads {
                 if thread.thread().id() != std::thread::current().id() {
-                    // A worker contains all panics of user code; the panic hook has reported one of its own.
+                    // A worker contains all panics of user code. If the worker itself panicked, the panic hook has
+                    // reported it.
                     if let Err(panic) = thread.join() {
                         drop_panic(panic);
                     }
@@ -127,7 +129,7 @@ impl Shared {
         rows
     }
 
-    /// Unwinds the fibers that wait. Returns whether there may be some.
+    /// Unwinds the fibers that wait. Returns whether there may be any.
     fn cancel_fibers(&self) -> bool {
         #[cfg(feature = "fibers")]
         return self.fibers().cancel();
@@ -135,7 +137,7 @@ impl Shared {
         false
     }
 
-    /// Gives up on a unit that no worker has: its dead letter goes to its ticket, or to the flow's listener.
+    /// Gives up a unit that no worker has. Its dead letter goes to its ticket, or to the flow's listener.
     pub(crate) fn write_off(&self, row: &mut Row, tickets: &dyn TicketBook, stage: u16, cause: Cause, message: &str) {
         let site = self.site();
         let unit = site.stamps().id(row);

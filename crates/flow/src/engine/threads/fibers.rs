@@ -1,15 +1,15 @@
-//! Workers that are fibers: a runtime of few threads, on whose fibers the code of some stages runs.
+//! Workers that are fibers: they run the code of some stages on a runtime of few threads.
 //!
-//! A fiber is a seat exactly like a thread of a blocking stage: the state counts it before it starts, and it runs
-//! [`work`](crate::engine::cycle). So the proof against deadlock, caps, failures, panics and the drain hold as they do for threads. Two things
-//! differ. A fiber without work ends, because the next one is cheap, while a thread sleeps in `sleep`; so the engine never
-//! waits on a fiber. And a wait in a stage's code can be ended from outside, so an abandoned flow unwinds the fibers that
-//! still wait when their grace is over.
+//! To the state, a fiber is like a thread of a blocking stage: the state counts it before it starts, and it runs
+//! [`work`](crate::engine::cycle). So the proof against deadlock, the caps, and the rules for failures, panics and the
+//! drain apply as they do to threads. Two things differ. First, a fiber without work ends, because the next one is
+//! cheap, while a thread sleeps in `sleep`; so the engine never waits on a fiber. Second, a wait in a stage's code can
+//! be ended from outside. So an abandoned flow unwinds the fibers that still wait when their grace is over.
 //!
-//! No lock of the engine is held while a stage's code runs, and only that suspends a fiber.
+//! A fiber is suspended only while a stage's code runs, and no lock of the engine is held then.
 //!
-//! The runtime starts with the first fiber. If the system refuses its threads, or a stack, the seat counts as a refused
-//! thread: the timekeeper tries again in a while.
+//! The runtime starts with the first fiber. If the system refuses its threads or a stack, that counts as a refused
+//! thread: the timekeeper tries again after a while.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -21,7 +21,7 @@ use crate::engine::run::witness::{Ran, Track};
 use crate::fibers::{FiberTrouble, Fibers};
 use crate::report::{Report, StackUse};
 
-/// The stages whose workers are fibers, and the runtime of these.
+/// The stages whose workers are fibers, and the runtime of these fibers.
 pub(crate) struct FiberSeats {
     /// For each stage, whether its workers are fibers.
     stages: Box<[bool]>,
@@ -29,7 +29,7 @@ pub(crate) struct FiberSeats {
     options: Options,
     runtime: RwLock<Phase>,
     trouble: Arc<Mutex<FiberTrouble>>,
-    /// For each stage, the greatest depth of a stack on which one of its fibers has ended, in bytes.
+    /// For each stage, the maximum depth of a stack at the end of one of its fibers, in bytes.
     deepest: Box<[AtomicU64]>,
     /// The track that all fibers share.
     track: OnceLock<SharedTrack>,
@@ -42,13 +42,13 @@ enum Phase {
 }
 
 impl FiberSeats {
-    /// `options` say how many threads there are.
+    /// `options` has the number of threads.
     pub(crate) fn new(stages: Box<[bool]>, stack_bytes: usize, options: Options) -> Self {
         let trouble = Arc::<Mutex<FiberTrouble>>::default();
         let noted = trouble.clone();
         let options = options
             .stack_bytes(stack_bytes)
-            // The flow bounds its seats.
+            // The flow itself bounds the number of fibers.
             .max_fibers(usize::MAX)
             .stack_setting(
                 "set `stack = \"{KiB}KiB\"` in the stage of the flow file, or `StageBuilder::stack({bytes})` in code",
@@ -72,7 +72,7 @@ impl FiberSeats {
         self.stages[usize::from(stage)]
     }
 
-    /// Starts the runtime with the first fiber, unless the system refuses or the flow has ended.
+    /// Starts the runtime for the first fiber, unless the system refuses or the flow has ended.
     fn open(&self) {
         if self.with(|_| ()).is_some() {
             return;
@@ -86,13 +86,13 @@ impl FiberSeats {
         }
     }
 
-    /// Starts a fiber. A body that cannot run is dropped.
+    /// Starts a fiber. If that fails, drops the body.
     pub(super) fn spawn(&self, name: Arc<str>, body: impl FnOnce() + Send + 'static) {
         self.open();
         drop(self.with(|runtime| Builder::new().name(name).spawn_on(runtime, body)));
     }
 
-    /// Calls `act` with the runtime, if there is one. It ends no sooner than the call.
+    /// Calls `act` with the runtime, if there is one. The runtime does not end before the call does.
     fn with<T>(&self, act: impl FnOnce(&Runtime) -> T) -> Option<T> {
         match &*self.runtime.read().unwrap_or_else(PoisonError::into_inner) {
             Phase::Runs(runtime) => Some(act(runtime)),
@@ -105,7 +105,7 @@ impl FiberSeats {
         self.with(Runtime::cancel).is_some()
     }
 
-    /// Ends the runtime: waits for its fibers if `all_idle`, or leaves those behind that never wait again.
+    /// Ends the runtime. If `all_idle`, waits for its fibers; otherwise leaves behind the fibers that do not end.
     pub(super) fn end(&self, all_idle: bool) {
         let phase = std::mem::replace(&mut *self.runtime.write().unwrap_or_else(PoisonError::into_inner), Phase::Ended);
         match phase {
@@ -115,7 +115,7 @@ impl FiberSeats {
         }
     }
 
-    /// A track for a fiber, made of one that all fibers share.
+    /// A track for a fiber. It is a handle to one track that all fibers share.
     pub(super) fn track(&self, make: impl FnOnce() -> Box<dyn Track>) -> Box<dyn Track> {
         Box::new(self.track.get_or_init(|| SharedTrack(Arc::new(Mutex::new(make())))).clone())
     }
@@ -123,11 +123,11 @@ impl FiberSeats {
     /// Notes the depth of the calling fiber's stack, at its end.
     pub(super) fn note_depth(&self, stage: u16) {
         let depth = stack_used_bytes().unwrap_or(0) as u64;
-        // Relaxed: a number for the report, which comes after the fibers.
+        // Relaxed: a number for the report, which is made after the fibers have ended.
         self.deepest[usize::from(stage)].fetch_max(depth, Relaxed);
     }
 
-    /// Adds what the report tells about fibers.
+    /// Adds the report's part about fibers.
     pub(super) fn complete(&self, mut report: Report) -> Report {
         let stack_bytes = self.stack_bytes as u64;
         for (stage, deepest) in report.stages.iter_mut().zip(&self.deepest) {
@@ -140,7 +140,7 @@ impl FiberSeats {
         report
     }
 
-    /// A look at all fibers, with backtraces for which it waits so long.
+    /// The state of all fibers. With `backtraces`, waits for their backtraces for at most that time.
     pub(crate) fn look(&self, backtraces: Option<Duration>) -> Fibers {
         let dump = |runtime: &Runtime| match backtraces {
             Some(limit) => runtime.dump_with_backtraces(limit),
@@ -151,8 +151,8 @@ impl FiberSeats {
     }
 }
 
-/// The track of all fibers. The clock of a thread tells nothing about one of its fibers, so a run counts as a wait from
-/// its beginning to its end, apart from the processor time that was charged to it.
+/// The track of all fibers. The clock of a thread says nothing about one of its fibers. So a run counts as a wait from
+/// beginning to end, apart from the processor time that was charged to it.
 #[derive(Clone)]
 struct SharedTrack(Arc<Mutex<Box<dyn Track>>>);
 
@@ -178,7 +178,7 @@ impl Track for SharedTrack {
     }
 }
 
-/// Notes the unit that the calling fiber serves: the first one of its batch.
+/// Notes the unit that the calling fiber serves, which is the first one of its batch.
 pub(crate) fn note_unit(unit: Option<u64>) {
     current().set_unit(unit);
 }

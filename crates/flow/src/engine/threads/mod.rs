@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `shared` | the state behind its mutex; unlocking it and sending the wake-ups |
+//! | `shared` | the state behind its mutex; how it is unlocked and wake-ups are sent |
 //! | `spawn` | starting threads |
 //! | `fibers` | workers that are fibers: starting them, and their runtime |
 //! | `sleep` | a worker without work |

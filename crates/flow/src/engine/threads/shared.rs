@@ -1,11 +1,13 @@
-//! The flow as all its threads share it: the scheduler's state behind its mutex, and the ways to wait for it.
+//! The flow as all its threads share it: the scheduler's state behind its mutex, and how threads wait for it.
 //!
-//! A change that may concern other threads ends in [`Shared::unlock_and_wake`]: it plans the wake-ups, unlocks the
-//! mutex, and sends them. Other holders of the mutex drop the guard: those that only look; a thread that opens
-//! admission, begins to wait, falls back to sleep, gives its pocket's rows back, or ends; and code whose unit grows
-//! (`grow`), which only uses room up. [`Host::expel`] hands its wake-ups to its caller. A submitter may admit units
-//! from the gate and then begin to wait. Their wake-ups are not lost: either the gate was attended, and the end of its
-//! attendance is such a change, or their own sender is about to make one.
+//! A change that may concern other threads ends in [`Shared::unlock_and_wake`], which plans the wake-ups, unlocks the
+//! mutex, and sends them. Other holders of the mutex just drop the guard. These are threads that only read; threads
+//! that open admission, begin to wait, go back to sleep, return the rows of a pocket, or end; and code whose unit grows
+//! (`grow`), which only uses up room. [`Host::expel`] returns its wake-ups to its caller.
+//!
+//! A submitter may admit units from the gate and then begin to wait. The wake-ups for these units are not lost. Either
+//! the gate was attended, and the end of the attendance is such a change; or the sender of the units is about to make
+//! such a change.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -37,7 +39,7 @@ use crate::engine::units::record::Record;
 /// The state, locked.
 pub(crate) type Locked<'a> = lock::MutexGuard<'a, State>;
 
-/// The way to start a worker that the state already counts as alive.
+/// The function that starts a worker which the state already counts as alive.
 pub(crate) type StartWorker = fn(&Arc<Shared>, Post);
 
 pub(crate) struct Shared {
@@ -50,14 +52,14 @@ pub(crate) struct Shared {
     witness: OnceLock<Arc<dyn Witness>>,
     start_worker: StartWorker,
     /// The mutex is held for a microsecond or two. Sleeping and waking takes far longer, so a thread that finds it
-    /// locked spins for a while first.
+    /// locked first spins for a while.
     state: CachePadded<lock::Mutex<State>>,
-    /// A worker will come by the gate, so a unit may wait there (see `intake/gate`). The flag is written under the mutex
+    /// A worker will visit the gate, so a unit may wait there (see `intake/gate`). The flag is written under the mutex
     /// and ordered by fences.
     attended: CachePadded<AtomicBool>,
     /// The event count on which shared workers sleep; incremented under the mutex or after it.
     work: CachePadded<EventCount>,
-    /// An event count for each stage, used by the blocking ones.
+    /// An event count for each stage; only blocking stages use theirs.
     stage_work: Vec<EventCount>,
     pub(super) clock: EventCount,
     /// The event count that changes when the flow may be over.
@@ -67,7 +69,7 @@ pub(crate) struct Shared {
     fibers: FiberSeats,
 }
 
-/// A value that is written often, in cache lines of its own (two, because the processor fetches them in pairs).
+/// A frequently written value in cache lines of its own (two, because the processor fetches them in pairs).
 #[repr(align(128))]
 struct CachePadded<T>(T);
 
@@ -114,7 +116,7 @@ impl Shared {
         self.settings.get()
     }
 
-    /// Sets the listener to the flow's runs, before the flow starts; the first one stays.
+    /// Sets the listener to the flow's runs before the flow starts. Only the first call has an effect.
     #[cfg(feature = "trace")]
     pub(crate) fn set_witness(&self, witness: Arc<dyn Witness>) {
         let _ = self.witness.set(witness);
@@ -131,7 +133,7 @@ impl Shared {
         Some(witness.clone().track(false))
     }
 
-    /// The parts of the flow that running code may reach.
+    /// The parts of the flow that running code may use.
     #[inline]
     pub(crate) fn site(&self) -> &Site {
         &self.site
@@ -200,8 +202,8 @@ impl Shared {
 // ---- the mutex ----------------------------------------------------------------------------------------
 
 impl Shared {
-    /// Locks the state. No user code runs under the mutex, so a panic under it is a defect of the engine. The mutex
-    /// does not poison itself, because going on with the state as it is loses less than taking every thread down.
+    /// Locks the state. No user code runs under the mutex, so a panic under it is a defect of the engine. The mutex has
+    /// no poisoning, because going on with the state as it is loses less than stopping every thread.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
         self.state.0.lock()
@@ -214,8 +216,8 @@ impl Shared {
         self.send(wakeups);
     }
 
-    /// Finishes a change: publishes whether the gate is attended, and admits what waits there if it is not; closes
-    /// groups if nothing else can move; sets a watch over the source. Then plans whom to wake, and marks that in the
+    /// Finishes a change. Publishes whether the gate is attended, and if it is not, admits the units there. Closes
+    /// groups if nothing else can move. Sets a watch over the source. Then plans the wake-ups, and marks them in the
     /// state.
     #[inline]
     pub(crate) fn finish_change(&self, state: &mut State) -> Wakeups {
@@ -227,8 +229,8 @@ impl Shared {
             let now = self.now();
             state.watch_source(now);
         }
-        // Only where a batch may wait to fill does the plan depend on the time, and a clock read costs as much as the
-        // rest of the plan.
+        // The plan depends on the time only if batches may wait to fill. A clock read costs as much as the rest of the
+        // plan.
         let now = if state.stages.batches_may_wait() { self.now() } else { u64::MAX };
         let mut wakeups = state.plan_wakeups(|| self.gate.is_empty(), now);
         state.mark(&mut wakeups);
@@ -241,7 +243,7 @@ impl Shared {
         let key = event.snapshot();
         drop(state);
         wake_before_blocking();
-        // Whichever it was, the caller checks the state again.
+        // In both cases the caller checks the state again.
         let _ = event.wait_with(key, most.map(|most| Instant::now() + most), SpinPolicy::NONE);
         self.lock()
     }
@@ -296,13 +298,13 @@ impl Shared {
     /// unit.
     #[inline]
     pub(crate) fn gate_is_still_attended(&self) -> bool {
-        // Pairs with the fence in `serve_unattended_gate`: if this load misses the end of the attendance, the worker sees the
-        // unit.
+        // Pairs with the fence in `serve_unattended_gate`: if this load misses the end of the attendance, the worker
+        // sees the unit.
         fence(Ordering::SeqCst);
         self.gate_is_attended()
     }
 
-    /// Publishes whether the gate is attended, and admits the units that wait there if it is not.
+    /// Publishes whether the gate is attended. If it is not, admits the units that wait there.
     #[inline]
     fn serve_unattended_gate(&self, state: &mut State) {
         if state.life.must_close_gate() {

@@ -1,4 +1,4 @@
-//! A worker without work: it polls for a moment if some is likely to come, then sleeps.
+//! A worker without work: it polls for a moment if work is likely to come, then sleeps.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use crate::engine::pace::ALERT_NS;
 /// A thread of a blocking stage ends after this time without work.
 const MAX_IDLE: Duration = Duration::from_secs(5);
 
-/// The number of pauses between two looks at the clock while polling.
+/// The number of pauses between two readings of the clock while polling.
 const ALERT_SPINS: u32 = 8;
 
-/// Sleeps until there may be work. Returns `None` if the thread was idle for long and ends.
+/// Sleeps until there may be work. Returns `None` if the thread was idle for long, and ends.
 ///
-/// If another worker will be back soon, this one first polls for work for a while: what it finds in that time would be
-/// over before the thread had gone to sleep and come back.
+/// If another worker will be back soon, this one first polls for a while. Work that comes in that time would be done by
+/// others before the thread had gone to sleep and woken up.
 pub(crate) fn sleep<'a>(shared: &'a Arc<Shared>, mut state: Locked<'a>, post: Post, now: u64) -> Option<Locked<'a>> {
     let max_idle = (post != Post::Shared).then_some(MAX_IDLE);
     let mut alert = state.fall_asleep(post, now);

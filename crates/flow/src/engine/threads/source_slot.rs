@@ -1,4 +1,4 @@
-//! The source between pulls. The slot lends it to the worker that pulls, so it runs and ends without a lock.
+//! The source between pulls. The slot lends it to the worker that pulls, so the source runs and ends without a lock.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::engine::units::column::Row;
 /// The listener for the end of the source.
 type TellEnd = Box<dyn FnOnce(SourceEnd) + Send>;
 
-/// The place of the flow's source; empty if submitters send the units.
+/// The slot for the flow's source; empty if submitters send the units.
 #[derive(Default)]
 pub(crate) struct SourceSlot {
     slot: Mutex<Slot>,
@@ -61,12 +61,12 @@ impl SourceSlot {
         Some(end)
     }
 
-    /// Takes the payload of the source's panic, if it panicked and no listener was told.
+    /// Takes the payload of the source's panic, if it panicked and no listener took the payload.
     pub(crate) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
         self.panic.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Tells the listener how the source ended, unless it was told before.
+    /// Tells the listener how the source ended, unless it has already been told.
     pub(super) fn tell_end(&self, end: PullEnd) {
         let Some(ended) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let end = match end {
@@ -77,7 +77,7 @@ impl SourceSlot {
         contain(|| ended(end));
     }
 
-    /// Waits for a pull in progress, and drops the source, so that no worker uses it any more.
+    /// Waits for a pull in progress, and drops the source. No worker uses it afterwards.
     pub(crate) fn detach(&self) {
         let source = self.take_back();
         contain(|| drop(source));
@@ -91,7 +91,7 @@ impl SourceSlot {
         Some(Lent { slot: self, source: Some(source) })
     }
 
-    /// Waits for a pull in progress, and takes the source, unless it has ended.
+    /// Waits for a pull in progress, and takes the source unless it has ended.
     fn take_back(&self) -> Option<Box<dyn Source>> {
         loop {
             let key = self.back.snapshot();
@@ -123,7 +123,7 @@ impl Lent<'_> {
 }
 
 impl Drop for Lent<'_> {
-    /// Ends the source, unless it was given back.
+    /// Ends the source, unless it was returned for the next pull.
     fn drop(&mut self) {
         let source = self.source.take();
         contain(|| drop(source));

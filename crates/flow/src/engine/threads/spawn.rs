@@ -1,4 +1,4 @@
-//! Starting threads: workers, and the timekeeper.
+//! How threads start: the workers, and the timekeeper.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub(crate) fn open(shared: &Arc<Shared>) {
     shared.lock().open(now);
 }
 
-/// Starts a worker that the state already counts as alive: a thread or a fiber. If the system refuses the thread, the flow goes on with the
-/// threads it has, and the timekeeper tries again in a while.
+/// Starts a worker, as a thread or a fiber; the state already counts it as alive. If the system refuses the thread, the
+/// flow goes on with the threads it has, and the timekeeper tries again after a while.
 pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
     let name = match post {
         Post::Shared => "worker",
@@ -44,7 +44,7 @@ pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
     }
 }
 
-/// A fiber's place at its stage.
+/// A fiber that was started for a stage.
 #[cfg(feature = "fibers")]
 struct Seat {
     shared: Arc<Shared>,
@@ -71,7 +71,7 @@ impl Seat {
 
 #[cfg(feature = "fibers")]
 impl Drop for Seat {
-    /// If the system has no stack or no runtime for a fiber, that counts as a refused thread.
+    /// A fiber for which the system has no stack or no runtime counts as a refused thread.
     fn drop(&mut self) {
         if !self.has_begun {
             let mut state = self.shared.lock();
@@ -81,8 +81,8 @@ impl Drop for Seat {
     }
 }
 
-/// Starts the flow's timekeeper before anything is admitted. The timekeeper then makes up for any thread that the
-/// system refuses later.
+/// Starts the flow's timekeeper before anything is admitted. If the system refuses a thread later, the timekeeper tries
+/// again.
 fn start_timekeeper(shared: &Arc<Shared>) {
     for _ in 0..TIMEKEEPER_ATTEMPTS {
         let theirs = shared.clone();

@@ -1,4 +1,4 @@
-//! Observation and steering of a flow from outside.
+//! How a flow is observed and steered from outside.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor}
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
 
-/// The number of keys that are looked at under one hold of the mutex, which takes a tenth of a millisecond.
+/// The number of keys that are inspected each time the mutex is held; that takes a tenth of a millisecond.
 const KEYS_AT_ONCE: usize = 4_096;
 
-/// The number of a resource's keys that are listed where a key is unknown.
+/// The maximum number of existing keys that an error about an unknown key lists.
 const SOME_KEYS: usize = 4_096;
 
 impl Shared {
@@ -37,10 +37,10 @@ impl Shared {
         snapshot
     }
 
-    /// The unit with this number, with the line in which it stands.
+    /// The unit with this number, with the line in which it waits.
     pub(crate) fn explain_unit(&self, number: u64, most: usize) -> Result<UnitState, NoUnit> {
         let mut seen = None;
-        // A unit that moved from a list not yet walked to one already walked is found by a second walk.
+        // A second walk finds a unit that moved from a list not yet walked to a list already walked.
         for _ in 0..2 {
             let mut search = UnitSearch::new(number);
             if let Some(found) = self.search(|state, now| state.search_unit(&mut search, now)) {
@@ -52,7 +52,7 @@ impl Shared {
         Err(NoUnit { unit: number, next, seen, unseen })
     }
 
-    /// At most `most` waiting units for whose payloads `label` gives a label.
+    /// At most `most` waiting units, with the labels that `label` gives to their payloads.
     pub(crate) fn find_units<T: 'static, L>(
         &self,
         most: usize,
@@ -72,15 +72,16 @@ impl Shared {
         FoundUnits { units: search.found.into_iter().zip(labels).collect(), in_all: search.in_all, in_hand }
     }
 
-    /// Shows the units that wait to run in a stage: the number, the stage and the record of each. One that moves meanwhile
-    /// may be shown twice or not at all.
+    /// Shows the number, the stage and the record of each unit that waits to run in a stage. A unit that moves
+    /// meanwhile may be shown twice or not at all.
     #[cfg(feature = "trace")]
     pub(crate) fn see_waiting(&self, mut see: impl FnMut(u64, u16, &Record)) {
         let mut at = (0, 0, 0);
         let _over: Option<()> = self.search(|state, _| state.search_waiting(&mut at, &mut see));
     }
 
-    /// A resource or one of its keys, with at most `most` of the units that hold it, and as many of those in its line.
+    /// A resource or one of its keys, with at most `most` of the units that hold it, and at most `most` units in its
+    /// line.
     pub(crate) fn explain_line(&self, resource: &str, key: Option<&str>, most: usize) -> Result<LineState, NoLine> {
         let index = self.lock().find_line(resource, key, SOME_KEYS)?;
         // The key may be forgotten meanwhile.
@@ -105,7 +106,7 @@ impl Shared {
     fn with_line(&self, found: Found, most: usize) -> UnitState {
         let Found { mut unit, stands } = found;
         let Some(Stands { resource, key, amount, ahead, for_batch }) = stands else { return unit };
-        // If the line is gone by now, the unit has what it waited for.
+        // If the line is gone by now, the unit has got what it waited for.
         unit.waits_for = self.line(resource, key.as_deref(), most).map(|line| match (Box::new(line), for_batch) {
             (line, true) => WaitsFor::Permit { ahead, line },
             (line, false) => WaitsFor::Resource { amount, ahead, line },
@@ -127,7 +128,7 @@ impl Shared {
         Some(line)
     }
 
-    /// Repeats a step under the mutex until it ends the search.
+    /// Repeats a step under the mutex until the search ends.
     fn search<T>(&self, mut step: impl FnMut(&State, u64) -> Stepped<T>) -> Option<T> {
         loop {
             match self.look(&mut step) {
@@ -138,11 +139,11 @@ impl Shared {
         }
     }
 
-    /// Looks at the state, and then gives way for as long as that took.
+    /// Reads the state under the mutex, and then pauses for as long as that took.
     ///
-    /// The mutex is unfair: without the pause, a thread that takes it again and again would keep it from a waiter that
-    /// has gone to sleep. During the pause a waiter that spins takes it, and one that sleeps wakes up. Nothing else in
-    /// the engine pays for that.
+    /// The mutex is unfair. Without the pause, a thread that takes it again and again would keep it from a waiter that
+    /// has gone to sleep. During the pause, a spinning waiter takes the mutex, and a sleeping waiter wakes up. No other
+    /// user of the mutex pays for this.
     fn look<T>(&self, look: impl FnOnce(&State, u64) -> T) -> T {
         let state = self.lock();
         let now = self.now();
@@ -162,12 +163,12 @@ impl Shared {
         report
     }
 
-    /// Grants everything that can be granted, and wakes the threads that this concerns.
+    /// Grants everything that can be granted, and wakes the threads concerned.
     pub(crate) fn look_again(self: &Arc<Self>) {
         self.change(|_| ());
     }
 
-    /// Changes a setting, and grants everything that it now allows.
+    /// Changes a setting, and grants everything that the change allows.
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut State)) {
         let changed: Result<(), Infallible> = self.try_change(|state| {
             change(state);
@@ -185,9 +186,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Changes settings, and grants everything that they now allow.
+    /// Changes settings, and grants everything that the change allows.
     pub(crate) fn steer(self: &Arc<Self>, change: impl Fn(&mut Settings)) {
-        // The guard hands the settings over even if one of the destructors panics.
+        // The guard passes on the settings even if a destructor panics.
         let _hand_over = HandOver(self);
         self.settings.update(|settings| {
             let mut settings = settings.clone();
@@ -206,7 +207,7 @@ impl Shared {
     }
 }
 
-/// Hands the newest settings over when it is dropped.
+/// Passes the newest settings to the state when it is dropped.
 struct HandOver<'a>(&'a Arc<Shared>);
 
 impl Drop for HandOver<'_> {
