@@ -1,4 +1,4 @@
-//! Payloads that grow in batches: the bytes that a batch has in advance stay within the cap and come back.
+//! Payloads that grow in batches: the bytes that a batch reserves in advance stay within the cap and are released.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use millstream_flow::{Batch, Flow};
 use millstream_verify_random::Random;
 
-/// Bytes that the units of a flow have reserved and not given back, as the test counts them.
+/// The bytes that the units of a flow have reserved and not released, as the test counts them.
 #[derive(Default)]
 struct Held {
     now: AtomicU64,
@@ -34,7 +34,7 @@ impl Drop for Body {
 }
 
 #[test]
-fn batches_that_grow_keep_the_cap_and_give_every_byte_back() {
+fn batches_that_grow_keep_the_cap_and_release_every_byte() {
     let mut random = Random::seeded();
     for _ in 0..20 {
         let (cap, batch) = (2_000 + random.below(200_000), 1 + random.below(64) as usize);
@@ -54,7 +54,7 @@ fn batches_that_grow_keep_the_cap_and_give_every_byte_back() {
         .batch(Batch::of(batch))
         .to(shrink);
         flow.stage(shrink, |body: &mut Body, cx| {
-            // A second growth in a later stage of the same batch.
+            // The unit grows a second time, in a later stage of the same batch.
             cx.reserve_first(body.bytes + 7)
         })
         .bytes(|body: &Body| body.bytes)
@@ -67,7 +67,7 @@ fn batches_that_grow_keep_the_cap_and_give_every_byte_back() {
         let report = flow.build(grow).unwrap().run(units);
         assert_eq!((report.retired, report.dead_lettered, report.left), (3000, 0, 0));
         let most = held.most.load(Ordering::SeqCst);
-        // Where the units that wait for bytes hold all of them, nothing else can move: one unit then goes on beyond the
+        // If the units that wait for bytes hold all of them, nothing else can move. Then one unit goes on beyond the
         // budget, and leaves before the next one does.
         let most_beyond = cap + most_growth + 7;
         assert!(most <= most_beyond && report.peak_bytes_in_flight <= most_beyond, "{most} of {cap}: {report:?}");
@@ -93,7 +93,8 @@ fn one_unit_at_a_time_goes_on_beyond_the_budget_through_all_its_stages() {
     let mut flow = Flow::builder::<()>("beyond");
     flow.memory(5 * 900 + 3).workers(1);
     let (grow, again, done) = (flow.inlet::<()>("grow"), flow.inlet::<()>("again"), flow.retire());
-    // Five of ten units grow, and none of these finds seven bytes more. The other five stand in line before them.
+    // Five of ten units grow, and none of the five finds seven more free bytes. The other five are ahead of them in
+    // line.
     flow.stage(grow, |(): &mut (), cx| cx.reserve_first(900)).batch(Batch::of(10)).to(again);
     flow.stage(again, |(): &mut (), cx| cx.reserve_first(907)).batch(Batch::of(1)).to(done);
     let report = flow.build(grow).unwrap().run([(); 10]);

@@ -1,5 +1,5 @@
-//! Flows whose stages fail, panic and run late at random, with caps and workers changing throughout: nothing is lost,
-//! nothing hangs, and every dead letter is complete.
+//! Flows whose stages fail, panic and run late at random, while caps and workers change: no unit is lost, no run hangs,
+//! and every dead letter is complete.
 //!
 //! `MILLSTREAM_STRESS=n` runs n times as many seeds, of 100 000 units each; `MILLSTREAM_SEED=n` begins at that seed.
 
@@ -13,13 +13,13 @@ use millstream_flow::{
 };
 use millstream_verify_random::{Random, seed, stress};
 
-/// The fate of a unit in a stage, by its number, the stage and the attempt: the same in every run of a seed.
+/// The fate of a unit, determined by its number, the stage and the attempt. It is the same in every run of a seed.
 fn fate(seed: u64, unit: u64, stage: u64, attempt: u64) -> u64 {
     Random::new(seed ^ unit.rotate_left(24) ^ (stage << 8) ^ attempt).below(1000)
 }
 
-/// One run in 97, whichever it is, sends its unit back to the queue, every other time after a pause: that changes nothing of what
-/// becomes of it.
+/// One run in 97 sends its unit back to the queue, half of the time after a pause. That does not change the unit's
+/// fate.
 fn detour() -> Result<(), Failure> {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     match RUNS.fetch_add(1, Ordering::Relaxed) % 194 {
@@ -49,7 +49,7 @@ struct Outcomes {
     letters: Vec<DeadLetter>,
 }
 
-/// Five stages with every kind of need and policy, a loop, a branch, and steering from another thread.
+/// Five stages with every kind of need and policy, a loop, a branch, and changes of settings from another thread.
 fn storm(seed: u64, units: u64) -> Outcomes {
     let mut random = Random::new(seed);
     let retired = Arc::new(Mutex::new(Vec::new()));
@@ -91,7 +91,7 @@ fn storm(seed: u64, units: u64) -> Outcomes {
         .after_failure(AfterFailure::Skip)
         .idempotent()
         .to(again);
-    // A loop: one unit in eight comes back once.
+    // A loop: one unit in eight returns once.
     let seen = Arc::new(Mutex::new(HashSet::new()));
     flow.update(again, move |unit, cx| {
         if unit.is_multiple_of(50) {
@@ -135,7 +135,7 @@ fn storm(seed: u64, units: u64) -> Outcomes {
     Outcomes { report, retired, letters }
 }
 
-/// Changes every setting up and down until the flow is over.
+/// Raises and lowers every setting until the flow is over.
 fn steer(control: Control, mut random: Random, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         while !over.load(Ordering::Relaxed) {
@@ -166,7 +166,7 @@ fn check(seed: u64, units: u64) {
     assert_eq!(report.retired, retired.len() as u64 + report.skipped, "seed {seed}");
     assert_eq!(report.dead_lettered, letters.len() as u64, "seed {seed}");
 
-    // No unit ends twice, and none ends both ways.
+    // No unit ends twice, and none both retires and fails.
     retired.sort_unstable();
     assert!(retired.windows(2).all(|pair| pair[0] < pair[1]), "seed {seed}: a unit retired twice");
     for letter in &letters {

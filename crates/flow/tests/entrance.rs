@@ -36,7 +36,7 @@ impl Wakes {
         future.poll(&mut Context::from_waker(&Waker::from(self.clone())))
     }
 
-    /// Polls the future once now and once after each wake-up.
+    /// Polls the future once at the start and once after each wake-up.
     fn drive<F: Future>(self: &Arc<Self>, mut future: Pin<&mut F>) -> F::Output {
         loop {
             let seen = self.count();
@@ -123,7 +123,7 @@ struct AtOnce {
 impl Wake for AtOnce {
     fn wake(self: Arc<Self>) {
         self.woken.store(true, Ordering::SeqCst);
-        // The thread that held the task looks at `woken` once more after it has let go.
+        // The thread that held the task checks `woken` once more after it has unlocked the task.
         while self.woken.load(Ordering::SeqCst) {
             let Ok(mut task) = self.task.try_lock() else { return };
             self.woken.store(false, Ordering::SeqCst);
@@ -230,7 +230,7 @@ fn a_unit_dropped_while_the_flow_drains_is_counted() {
 }
 
 #[test]
-fn no_unit_is_dropped_for_one_that_would_not_fit_anyway() {
+fn no_unit_is_dropped_for_a_newcomer_that_would_not_fit_anyway() {
     in_time(|| {
         let service = parcels(10).start_with(Overload::DropOldest);
         let gate = Gate::default();
@@ -324,7 +324,7 @@ fn submitters_enter_in_the_order_they_came() {
 }
 
 #[test]
-fn no_newcomer_passes_a_waiting_submitter() {
+fn no_newcomer_overtakes_a_waiting_submitter() {
     in_time(|| {
         let service = parcels(100).start();
         let gate = Gate::default();
@@ -344,7 +344,7 @@ fn no_newcomer_passes_a_waiting_submitter() {
 }
 
 #[test]
-fn a_future_that_is_dropped_gives_its_place_to_the_next() {
+fn a_dropped_future_lets_the_next_submitter_enter() {
     in_time(|| {
         let service = parcels(100).start();
         let gate = Gate::default();
@@ -362,7 +362,7 @@ fn a_future_that_is_dropped_gives_its_place_to_the_next() {
 }
 
 #[test]
-fn a_waiting_submitter_gets_in_beside_endless_newcomers() {
+fn a_waiting_submitter_gets_in_among_endless_newcomers() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("barging");
         flow.workers(1).inflight(8);
@@ -399,7 +399,7 @@ fn the_first_in_line_is_woken_by_the_first_unit_whose_bytes_suffice() {
         assert!(wakes[1].poll(large.as_mut()).is_pending());
         second.open();
         goes.wait().unwrap();
-        // The unit of 900 bytes stays in flight until the small unit, for which there is room now, has passed.
+        // The unit of 900 bytes stays in flight until the small unit, which now has room, has run.
         wakes[0].drive(small).unwrap().wait().unwrap();
         assert!(wakes[1].poll(large.as_mut()).is_pending());
         first.open();
@@ -409,7 +409,7 @@ fn the_first_in_line_is_woken_by_the_first_unit_whose_bytes_suffice() {
 }
 
 #[test]
-fn a_unit_larger_than_the_budget_gets_in_beside_endless_small_ones() {
+fn a_unit_larger_than_the_budget_gets_in_among_endless_small_ones() {
     in_time(|| {
         let service = parcels(10).start();
         let over = Arc::new(AtomicBool::new(false));
@@ -431,7 +431,7 @@ fn a_unit_larger_than_the_budget_gets_in_beside_endless_small_ones() {
 }
 
 #[test]
-fn a_unit_waiting_for_memory_beside_a_delayed_one_gets_it() {
+fn a_unit_that_waits_for_memory_gets_it_although_another_is_delayed() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("memory");
         flow.inflight(10).memory(100).workers(2);
@@ -476,7 +476,7 @@ fn a_stage_that_submits_to_its_own_full_flow_is_refused_at_once() {
                 let mut said = said.lock().unwrap();
                 said.push(format!("{:?}", submitter.submit(1).err()));
                 said.push(format!("{:?}", submitter.submit_deadline(1, Instant::now() + 10 * LONG).err()));
-                // Units with a place at the gate come in later; after that a send is refused, too.
+                // The gate still takes some units, which wait there; after that, a send is refused, too.
                 while submitter.send(1).is_ok() {
                     sent.fetch_add(1, Ordering::SeqCst);
                 }

@@ -1,4 +1,4 @@
-//! Explanations: a unit is found wherever it is, with what it waits for and the holders of that.
+//! Explanations: a unit is found wherever it is, with what it waits for and the units that hold it.
 
 mod support;
 
@@ -11,10 +11,10 @@ use support::{Gate, in_time, ms};
 /// Longer than any test.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The time by which something happens, however busy the machine is.
+/// The time within which something must happen, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until something holds.
+/// Waits until a condition is true.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -24,7 +24,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_unit_in_line_knows_its_place_and_the_unit_that_holds_its_key() {
+fn a_unit_in_line_is_explained_with_its_position_and_the_holder_of_its_key() {
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("keys");
@@ -113,7 +113,7 @@ fn tokens_held_across_stages_lead_to_their_holder_there() {
 
 #[test]
 fn pauses_rates_queues_and_batches_are_told_apart() {
-    // With batches of one, a worker has few seats: most units stay in the queue behind those in the line of the rate.
+    // With batches of one, a worker has few seats, so most units stay in the queue behind the units in the rate's line.
     in_time(|| [1, 64].map(told_apart));
 }
 
@@ -156,7 +156,7 @@ fn told_apart(batch: usize) {
     let Some(WaitsFor::Resource { ahead: 1, line, .. }) = waits_for(9) else { panic!("{:?}", waits_for(9)) };
     assert!(line.ready_in_ns > Some(1_000_000_000) && line.holders.is_empty() && line.in_use == 0);
     assert!(matches!(waits_for(14), Some(WaitsFor::Worker { busy: 1, ceiling: 1, .. })), "{:?}", waits_for(14));
-    assert_eq!(control.explain_unit(7).unwrap().doing, Doing::Granted, "its batch fills");
+    assert_eq!(control.explain_unit(7).unwrap().doing, Doing::Granted, "its batch is filling");
     control.abandon();
     gate.open();
 }
@@ -189,7 +189,7 @@ fn a_unit_is_found_among_many_while_they_move() {
         let found = control.explain_unit(249_999).unwrap();
         assert_eq!((found.unit, found.doing), (249_999, Doing::Waiting));
         gate.open();
-        // They leave while they are looked for: found or gone, and never another one.
+        // Units leave while the test looks for them. Each is found or gone, and never confused with another.
         for unit in (0..300_000).step_by(29_999) {
             assert!(control.explain_unit(unit).map_or(true, |found| found.unit == unit));
         }
@@ -234,7 +234,7 @@ fn explanations_asked_back_to_back_leave_the_flow_to_others() {
 }
 
 #[test]
-fn a_child_that_a_run_is_bringing_out_is_not_said_to_have_left() {
+fn a_child_that_a_run_is_bringing_out_is_not_reported_as_gone() {
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("children");
@@ -285,7 +285,7 @@ fn units_are_found_by_their_payloads_and_a_label_that_panics_does_no_harm() {
         for (place, label) in found.units {
             assert_eq!((place.unit, place.doing, place.stage.as_deref()), (label, Doing::Waiting, Some("visit")));
         }
-        assert_eq!(control.find_units(3, |_: &String| Some(())).in_all, 0, "no payload is of this type");
+        assert_eq!(control.find_units(3, |_: &String| Some(())).in_all, 0, "no payload has this type");
         let panicking =
             std::panic::AssertUnwindSafe(|| control.find_units(1, |_: &u64| -> Option<()> { panic!("label") }));
         std::panic::catch_unwind(panicking).unwrap_err();

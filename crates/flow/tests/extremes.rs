@@ -1,5 +1,5 @@
-//! Numbers at the ends of their ranges: weights, needs, capacities, budgets. Whatever the numbers were, an idle flow
-//! has nothing in use and admits the next unit.
+//! Numbers at the ends of their ranges: weights, needs, capacities, budgets. With any such numbers, an idle flow has
+//! nothing in use and admits the next unit.
 
 #[path = "support/time.rs"]
 mod time;
@@ -15,7 +15,7 @@ use proptest::test_runner::TestRunner;
 use time::ms;
 use watchdog::in_time;
 
-/// Numbers near those at which arithmetic changes.
+/// Numbers near those at which arithmetic overflows or changes.
 fn extreme() -> impl Strategy<Value = u64> {
     let ends = [0, 1, 4, 1000, MAX_AMOUNT - 1, MAX_AMOUNT, MAX_AMOUNT + 1, 1 << 62, 1 << 63, u64::MAX - 1, u64::MAX];
     prop_oneof![9 => prop::sample::select(ends.to_vec()), 1 => any::<u64>()]
@@ -76,7 +76,7 @@ fn run(units: &[Extreme], memory: u64, capacity: u64, inflight: u64, idempotent:
             Err(other) => panic!("{other}"),
         }
     }
-    // A ticket has its result a moment before its unit leaves.
+    // A ticket has its result shortly before its unit leaves.
     let idle = std::iter::repeat_with(|| control.snapshot()).find(|snapshot| snapshot.in_flight == 0).unwrap();
     assert_eq!(idle.bytes_in_flight, 0);
     assert!(idle.resources.iter().all(|resource| resource.in_use == 0), "{:?}", idle.resources);
@@ -150,7 +150,7 @@ fn a_delay_beyond_the_clock_never_ends() {
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
         flow.stage(work, |_: &mut u64, _| Ok(())).to(done);
         let service = flow.build(work).unwrap().start();
-        // The delay is longer than nanoseconds can count from the flow's beginning.
+        // The delay is longer than the flow's nanoseconds can count.
         let centuries = Duration::from_secs(600 * 365 * 24 * 3600);
         let Some(at) = Instant::now().checked_add(centuries) else { return };
         let _never = service.submit_at(1, at).unwrap();

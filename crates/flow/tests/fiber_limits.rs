@@ -1,4 +1,4 @@
-//! Fibers at the limits of a process: threads, stacks, address space. Each task is a process of its own.
+//! Fibers at the limits of a process: threads, stacks, address space. Each task runs in a process of its own.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +9,7 @@ use millstream_fiber::sleep;
 use millstream_flow::Flow;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
-/// The environment variable that holds the child's task.
+/// The environment variable that names the child's task.
 const TASK: &str = "MILLSTREAM_FLOW_TASK";
 
 fn child(task: &str) -> (Output, String) {
@@ -60,8 +60,8 @@ fn sleepers() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(most.0, UNITS, "all sleep at once");
-    // The timekeeper, the thread of the fibers, and the watch over that one.
-    assert!(most.1 <= 3, "{} threads beside the caller's", most.1);
+    // The threads are the timekeeper, the thread of the fibers, and the thread that watches that one.
+    assert!(most.1 <= 3, "{} threads in addition to the caller's", most.1);
     tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
     assert_eq!(service.drain().retired, UNITS);
     assert_eq!(threads(), before, "a drain ends all threads");
@@ -78,7 +78,7 @@ fn recurse(depth: u64) -> u64 {
     if depth == 0 { 0 } else { recurse(depth + 1) + frame[7] }
 }
 
-/// Unit 3 needs a larger stack.
+/// Unit 3 needs a larger stack than its fiber has.
 fn overflow() {
     let mut flow = Flow::builder::<u64>("deep");
     let (wait, done) = (flow.inlet::<u64>("dig"), flow.retire());
@@ -95,7 +95,8 @@ fn an_overflow_names_the_stage_the_unit_and_the_setting() {
     assert!(text.contains("`stack = \"192KiB\"`") && text.contains("`StageBuilder::stack(196608)`"), "{text}");
 }
 
-/// The process has address space for few stacks: the others are refused, and the units wait for those that are there.
+/// The process has address space for few stacks. The system refuses further stacks, and units wait for the existing
+/// ones.
 fn few_stacks() {
     const STACK: usize = 1 << 30;
     let mut flow = Flow::builder::<u64>("large");
@@ -112,14 +113,14 @@ fn few_stacks() {
     let control = flow.control();
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
-    // Room for the first chunk of stacks, and not for a second one.
+    // Room for the first chunk of stacks, but not for a second one.
     let most = pages * rustix::param::page_size() as u64 + 120 * STACK as u64;
     setrlimit(Resource::As, Rlimit { current: Some(most), ..getrlimit(Resource::As) }).unwrap();
     let began = Instant::now();
     let report = flow.run(0..1000);
     assert_eq!(report.retired, 1000);
     let trouble = control.fibers().trouble;
-    assert!(trouble.refused > 0, "the limit has no effect: the test tests nothing");
+    assert!(trouble.refused > 0, "the limit has no effect, so the test tests nothing");
     assert_eq!(report.refused_fibers, trouble.refused);
     assert_eq!(report.latest_refusal, trouble.latest_refusal);
     let reason = trouble.latest_refusal.unwrap();

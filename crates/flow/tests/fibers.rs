@@ -1,4 +1,4 @@
-//! Stages whose units run on fibers: what holds for threads holds for them.
+//! Stages whose units run on fibers. They behave like stages on threads.
 
 #[path = "support/time.rs"]
 mod time;
@@ -20,11 +20,11 @@ use millstream_verify_random::{Random, seed};
 use time::ms;
 use watchdog::in_time;
 
-/// Waits until it holds, for two minutes at most.
+/// Waits until the condition is true, for at most two minutes.
 fn eventually(holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(120), "it never held");
+        assert!(began.elapsed() < Duration::from_secs(120), "the condition never became true");
         std::thread::sleep(ms(1));
     }
 }
@@ -36,7 +36,7 @@ fn patient(units: u64) -> (FlowBuilder<u64>, Inlet<u64>) {
     (flow, inlet)
 }
 
-/// Counts what is inside at once, and the most.
+/// Counts how many are inside at once, and keeps the maximum.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,
@@ -87,7 +87,7 @@ fn the_report_shows_the_deepest_stack_of_a_stage_on_fibers() {
         let report = flow.build(deep).unwrap().run(0..100);
         let stacks = report.stages[0].stacks.unwrap();
         assert!((20 << 10..=stacks.stack_bytes).contains(&stacks.deepest_bytes), "{stacks:?}");
-        assert_eq!(report.stages[1].stacks, None, "it is not on fibers");
+        assert_eq!(report.stages[1].stacks, None, "the stage does not run on fibers");
         assert_eq!(report.refused_fibers, 0);
     });
 }
@@ -186,7 +186,7 @@ fn an_abandoned_flow_unwinds_the_fibers_that_wait() {
         service.control().abandon();
         let report = service.drain();
         assert_eq!((report.retired, report.left), (0, 50));
-        assert_eq!(unwound.load(Ordering::SeqCst), 30, "destructors have run before the drain returned");
+        assert_eq!(unwound.load(Ordering::SeqCst), 30, "the destructors ran before the drain returned");
         assert!(tickets.into_iter().all(|ticket| ticket.wait().is_err()));
     });
 }
@@ -279,7 +279,7 @@ fn the_dump_names_stage_unit_wait_and_stack() {
 }
 
 #[test]
-fn a_ceiling_that_changes_holds_from_then_on() {
+fn a_changed_ceiling_applies_from_then_on() {
     in_time(|| {
         let (mut flow, wait) = patient(2000);
         let gauge = Arc::new(Gauge::default());
@@ -306,7 +306,7 @@ fn a_ceiling_that_changes_holds_from_then_on() {
 }
 
 #[test]
-fn senseless_numbers_are_refused_by_the_build() {
+fn invalid_numbers_are_refused_by_the_build() {
     let error = |fibers: usize, stack: Option<usize>| {
         let (mut flow, wait) = patient(10);
         let done = flow.retire();
@@ -356,7 +356,7 @@ fn a_unit_may_spawn_fibers_and_join_them() {
 }
 
 /// Fiber, blocking and plain stages in one flow, with failures, panics, tokens that are held across stages, a loop, and
-/// ceilings that change throughout.
+/// ceilings that keep changing.
 fn mixed(seed: u64, units: u64) {
     let mut random = Random::new(seed);
     let mut flow = Flow::builder::<u64>(format!("mixed {seed}"));

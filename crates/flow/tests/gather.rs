@@ -1,4 +1,4 @@
-//! Units that are gathered: groups by count, weight, key, time and family, limits, failures, and the end of a flow.
+//! Units that are gathered: groups by count, weight, key, time and family; limits, failures, and the end of a flow.
 
 #[path = "gather/failures.rs"]
 mod failures;
@@ -40,7 +40,7 @@ fn sorted<T: Ord + Clone>(values: &Mutex<Vec<T>>) -> Vec<T> {
     values
 }
 
-/// Groups that are the sum of their members.
+/// Groups whose value is the sum of their members.
 fn sum() -> Gather<u64, u64> {
     Gather::fold(
         || 0,

@@ -1,5 +1,5 @@
-//! The grants of queues: never more than there is, all needs at once, past units that wait for something else, and to
-//! every unit in the end.
+//! The grants of queues: never more than the capacity, all needs at once, past units that wait for something else, and
+//! to every unit in the end.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Batch, Cx, Failure, Flow, Need, Rate, Retry, select};
 use support::{Gate, in_time, ms};
 
-/// Counts the units that are inside at once.
+/// Counts the units that are inside at once, and keeps the maximum.
 #[derive(Default)]
 struct Inside {
     now: AtomicU64,
@@ -40,7 +40,8 @@ impl Drop for Leave<'_> {
 
 #[test]
 fn a_key_keeps_its_cap_and_a_stalled_key_holds_up_no_other() {
-    // Twenty hosts have 30 units each, 2 at once; the units of host 0 stall until all others are done.
+    // Each of twenty hosts has 30 units, of which 2 may run at once. The units of host 0 stall until all others are
+    // done.
     const HOSTS: u64 = 20;
     const ALL: u64 = 30 * HOSTS;
     const OTHERS: u64 = ALL - 30;
@@ -107,8 +108,8 @@ fn needs_are_granted_all_at_once_or_not_at_all() {
 
 #[test]
 fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
-    // Units of `a` alone and of `b` alone keep both busy at alternating times, and one unit needs both. The source
-    // gives further units without end until that one has run.
+    // Some units need only `a`, and some only `b`. They keep both busy at alternating times, and one unit needs both.
+    // The source gives further units until that unit has run.
     let served = Arc::new(AtomicBool::new(false));
     let overtaken = Arc::new(AtomicUsize::new(0));
     let mut flow = Flow::builder::<()>("both");
@@ -135,8 +136,8 @@ fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
         .unwrap()
         .run((0..).take_while(move |_| !stop.load(Ordering::SeqCst) && Instant::now() < deadline));
     assert!(served.load(Ordering::SeqCst), "the unit that needs both never ran");
-    // The documented bound is nine turns in lines of at most 64 units each, of two resources; the units ahead of it,
-    // and those that ran while it did, come on top.
+    // The documented bound is nine passes through lines of at most 64 units each, for two resources. The units that
+    // were ahead of it, and those that ran at the same time, come on top.
     let bound = (8 + 2 + 1) * 64 * 2;
     let overtaken = overtaken.load(Ordering::SeqCst);
     assert!(overtaken <= bound, "{overtaken} units of {} overtook it; the bound is {bound}", report.admitted);
@@ -164,20 +165,20 @@ fn a_rate_is_kept_and_its_burst_is_used() {
         times.sort();
         (took, times.windows(60).map(|window| window[59] - window[0]).min().expect("120 times"))
     }
-    // A thread that loses its core makes calls late, and the calls that follow come closer together, so the best of
-    // five attempts counts.
+    // A thread that loses its core makes calls late, and the calls after them come closer together. So the best of five
+    // attempts counts.
     let (mut least, mut apart) = (Duration::MAX, Duration::ZERO);
     for _ in 0..5 {
         let (took, sixty) = run();
-        // The burst allows 20 calls at once; the other 100 come at 2 ms each.
+        // The burst allows 20 calls at once; the other 100 come at intervals of 2 ms.
         assert!(took >= ms(195), "120 calls took {took:?}: faster than the rate");
         (least, apart) = (least.min(took), apart.max(sixty));
-        // 60 grants take at least 40 periods; 10 ms of leeway for units that were granted and ran later.
+        // 60 grants take at least 40 periods, less 10 ms for units that were granted earlier than they ran.
         if least < ms(1500) && apart + ms(10) >= ms(78) {
             return;
         }
     }
-    panic!("120 calls took {least:?} at least, which is to be 0.2 s; 60 took {apart:?} at most, which is to be 78 ms");
+    panic!("the fastest 120 calls took {least:?}, expected 0.2 s; 60 calls took up to {apart:?}, expected 78 ms");
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn rates_by_key_do_not_share_tokens_and_idle_keys_are_forgotten() {
     let flow = flow.build(call).unwrap();
     let control = flow.control();
     let started = Instant::now();
-    // At most 8 of the 50 keys exist at once: the others wait until the tokens of an idle one are back.
+    // At most 8 of the 50 keys exist at once. The other units wait until the tokens of an idle key are back.
     let report = flow.run(0..200);
     assert_eq!(report.retired, 200);
     assert!(started.elapsed() < Duration::from_secs(120));
@@ -359,7 +360,7 @@ fn growth_beyond_the_budget_requeues_idempotent_units_and_all_finish() {
     let report = flow.build(fetch).unwrap().run((0..300).map(|_| Vec::new()));
     assert_eq!((report.retired, report.dead_lettered), (300, 0));
     assert!(report.peak_bytes_in_flight <= 100_000, "{} bytes in flight", report.peak_bytes_in_flight);
-    assert!(report.stages[0].requeued > 0, "the budget was never short: the test tests nothing");
+    assert!(report.stages[0].requeued > 0, "the budget was never short, so the test tests nothing");
 }
 
 #[test]
@@ -380,11 +381,11 @@ fn a_stage_that_has_not_begun_its_work_keeps_the_budget() {
     let report = flow.build(work).unwrap().run(0..300);
     assert_eq!((report.retired, report.dead_lettered, works.load(Ordering::SeqCst)), (300, 0, 300));
     assert!(report.peak_bytes_in_flight <= 100_000, "{} bytes in flight", report.peak_bytes_in_flight);
-    assert!(report.stages[0].requeued > 0, "the budget was never short: the test tests nothing");
+    assert!(report.stages[0].requeued > 0, "the budget was never short, so the test tests nothing");
 }
 
 #[test]
-fn no_newcomer_passes_a_unit_that_waits_for_memory() {
+fn no_newcomer_overtakes_a_unit_that_waits_for_memory() {
     const BIG: u64 = u64::MAX;
     const INFLIGHT: u64 = 10;
     const NEWCOMERS: u64 = 500;
@@ -400,7 +401,7 @@ fn no_newcomer_passes_a_unit_that_waits_for_memory() {
                 cx.reserve(100).inspect_err(|_| is_cancelled.open())?;
                 note.store(pass.load(Ordering::SeqCst), Ordering::SeqCst);
             } else if cx.attempt() == 1 {
-                // While that unit pauses a timer is set, and no unit may run.
+                // While this unit pauses, a timer is set, and it may happen that no unit runs.
                 return Err(Failure::msg("again"));
             } else if is_cancelled.is_open() {
                 pass.fetch_add(1, Ordering::SeqCst);
@@ -413,7 +414,7 @@ fn no_newcomer_passes_a_unit_that_waits_for_memory() {
         .bytes(|_| 10)
         .to(done);
         let service = flow.build(grow).unwrap().start();
-        // This unit is in flight all the time, so the big one never fits.
+        // This unit is in flight all the time, so the big unit never fits.
         let _delayed = service.submit_at(0, Instant::now() + Duration::from_secs(3600)).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -421,16 +422,16 @@ fn no_newcomer_passes_a_unit_that_waits_for_memory() {
             }
             service.submit(BIG).unwrap().wait().unwrap();
         });
-        assert!(cancelled.is_open(), "the budget was never short: the test tests nothing");
+        assert!(cancelled.is_open(), "the budget was never short, so the test tests nothing");
         service.control().abandon();
         assert_eq!(service.drain().left, 1);
         let passed = passed_when_big_ran.load(Ordering::SeqCst);
-        assert!(passed < INFLIGHT, "{passed} units passed it");
+        assert!(passed < INFLIGHT, "{passed} units overtook it");
     });
 }
 
 #[test]
-fn units_waiting_for_memory_and_each_other_finish_beside_a_timer() {
+fn units_that_wait_for_memory_and_each_other_finish_while_a_timer_is_set() {
     const FIRST: u64 = 1;
     const SECOND: u64 = 2;
     in_time(|| {
@@ -456,7 +457,7 @@ fn units_waiting_for_memory_and_each_other_finish_beside_a_timer() {
         flow.update(last, |_: &mut u64, _| Ok(())).need(Need::tokens(token, 1)).to(done);
         let service = flow.build(take).unwrap().start();
         let _pending = service.submit_at(0, Instant::now() + Duration::from_secs(3600)).unwrap();
-        // The first unit exceeds the budget, and then waits for the token of the second one, which waits for memory.
+        // The first unit exceeds the budget. Then it waits for the token of the second unit, which waits for memory.
         let tickets = [FIRST, SECOND].map(|unit| service.submit(unit).unwrap());
         second_is_in.open();
         for ticket in tickets {
@@ -534,7 +535,7 @@ fn a_unit_that_waits_for_a_worker_holds_no_tokens() {
         let control = service.control();
         (0..40).for_each(|unit| service.send(unit).unwrap());
         first_ends.open();
-        // Two units run; the others have come at least as far as the first queue.
+        // Two units run; the others have at least reached the first queue.
         while control.snapshot().stages[1].running < 2 {
             std::thread::sleep(ms(1));
         }
@@ -578,7 +579,7 @@ fn a_blocking_stage_gets_the_threads_that_its_tokens_allow() {
     });
 }
 
-/// A unit of one host that is sent on to another.
+/// A unit for one host that is redirected to another.
 #[derive(Clone)]
 struct Redirected {
     host: &'static str,
@@ -586,9 +587,9 @@ struct Redirected {
 }
 
 #[test]
-fn a_unit_that_needs_another_key_gives_its_own_back_and_waits_in_line() {
-    // Two hosts that redirect to each other, with one slot each that is held until a later stage: a unit that kept one while it
-    // waited for the other would never end.
+fn a_unit_that_needs_another_key_releases_its_own_and_waits_in_line() {
+    // Two hosts redirect to each other. Each has one token, which a unit holds until a later stage. A unit that kept
+    // one token while it waited for the other would never end.
     let hosts: Arc<[Inside; 2]> = Arc::default();
     let seen = Arc::clone(&hosts);
     let mut flow = Flow::builder::<()>("cycle");
@@ -618,7 +619,7 @@ fn a_unit_that_needs_another_key_gives_its_own_back_and_waits_in_line() {
 }
 
 #[test]
-fn a_requeue_after_the_time_limit_is_no_time_out() {
+fn a_requeue_after_the_time_limit_is_not_a_timeout() {
     let hosts: Arc<[Inside; 2]> = Arc::default();
     let first_attempts = Arc::new(AtomicU64::new(0));
     let (seen, counter) = (Arc::clone(&hosts), Arc::clone(&first_attempts));
@@ -641,7 +642,7 @@ fn a_requeue_after_the_time_limit_is_no_time_out() {
     })
     .need(Need::keyed(host, |unit: &Redirected| unit.host.into()))
     .timeout(ms(20))
-    // On a busy machine the last run of a unit may be late as well.
+    // On a busy machine, the last run of a unit may be late, too.
     .retry(Retry::times(1000).backoff(ms(1)..ms(1)))
     .blocking()
     .to(done);
@@ -652,7 +653,7 @@ fn a_requeue_after_the_time_limit_is_no_time_out() {
 }
 
 #[test]
-fn a_requeue_is_no_attempt_and_weighs_the_unit_again() {
+fn a_requeue_is_not_an_attempt_and_weighs_the_unit_again() {
     let attempts = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&attempts);
     let mut flow = Flow::builder::<Vec<u8>>("weighed");

@@ -1,4 +1,5 @@
-//! User code that panics or comes back where the engine least expects it: wakers, destructors, listeners.
+//! User code that panics, or calls back into the flow, where the engine least expects it: wakers, destructors,
+//! listeners.
 
 #[path = "support/gated.rs"]
 mod gated;
@@ -40,7 +41,7 @@ fn explode() {
 }
 
 #[test]
-fn a_panicking_wake_up_costs_only_its_place() {
+fn a_submitter_whose_wake_up_panics_only_loses_its_position() {
     in_time(|| {
         let (flow, gate) = gated(1);
         let service = flow.start();
@@ -57,7 +58,7 @@ fn a_panicking_wake_up_costs_only_its_place() {
         assert!(poll(&mut lost, &bad).is_pending() && poll(&mut next, &good.into_waker()).is_pending());
         gate.open();
         assert_eq!(first.wait().unwrap(), 2);
-        // The worker goes on, and the next submitter in line is woken although the first one never comes.
+        // The worker goes on, and the next submitter in line is woken although the first one never enters.
         while woken.load(Ordering::SeqCst) == 0 {
             thread::sleep(ms(1));
         }
@@ -77,7 +78,8 @@ fn a_ticket_keeps_its_result_when_its_wakers_panic() {
         let unclonable = Hooks { clone: Box::new(explode), ..Hooks::default() }.into_waker();
         let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poll(&mut ticket, &unclonable)));
         assert!(panics.is_err());
-        // The ticket's clone of this waker panics when the ticket drops it, and the next waker when the unit wakes it.
+        // The ticket's clone of the first waker panics when the ticket drops it. The second waker panics when the unit
+        // wakes it.
         let undroppable = Hooks { drop: Box::new(explode), ..Hooks::default() }.into_waker();
         assert!(poll(&mut ticket, &undroppable).is_pending());
         let unwakable = Hooks { wake: Box::new(explode), ..Hooks::default() }.into_waker();
@@ -160,7 +162,7 @@ fn wake_ups_that_poll_at_once_do_not_nest() {
     });
 }
 
-/// A payload that panics when it is dropped, even while another panic unwinds, with one more of its kind.
+/// A payload that panics when it is dropped, even during another panic. It contains one more of its kind.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -215,10 +217,10 @@ fn a_failure_message_survives_later_panics() {
             .retry(Retry::times(1).backoff(ms(1)..ms(1)))
             .to(done);
         let service = flow.build(fail).unwrap().start();
-        // Its listener drops the letter, and with it the bomb.
+        // The listener drops the letter, and the bomb with it.
         service.send(Bomb).unwrap();
         let ticket = service.submit(Bomb).unwrap();
-        let Err(Unfinished::Dead(letter)) = ticket.wait() else { panic!("the stage gives the unit up") };
+        let Err(Unfinished::Dead(letter)) = ticket.wait() else { panic!("the stage did not give up the unit") };
         assert_eq!((letter.attempts, &*letter.message), (2, "the reason"));
         std::mem::forget(letter);
         let report = service.drain();
@@ -282,7 +284,7 @@ fn two_services_that_send_to_each_other_do_not_deadlock() {
             let other = other.clone();
             flow.stage(work, move |n: &mut u64, _| {
                 let other = other.lock().unwrap().clone().expect("set before the first unit");
-                // The unit takes longer than the gate is attended, so a send meets a full flow.
+                // The unit runs longer than the gate is attended, so a send finds the flow full.
                 thread::sleep(ms(2));
                 match *n {
                     0 => Ok(()),
@@ -315,7 +317,7 @@ fn two_services_that_send_to_each_other_do_not_deadlock() {
 }
 
 #[test]
-fn a_ticket_that_hears_of_its_group_may_wait_for_other_members() {
+fn a_ticket_that_learns_of_its_group_may_wait_for_other_members() {
     in_time(|| {
         let mut flow = Flow::builder::<u64>("members");
         flow.workers(2);
@@ -334,7 +336,7 @@ fn a_ticket_that_hears_of_its_group_may_wait_for_other_members() {
         };
         let waker = Hooks { wake: Box::new(wake), ..Hooks::default() }.into_waker();
         let mut first = loop {
-            // A unit that has joined before its ticket is polled is no use here.
+            // A unit that joins before its ticket is polled does not test this.
             let mut ticket = service.submit(1).unwrap();
             if poll(&mut ticket, &waker).is_pending() {
                 break ticket;

@@ -1,5 +1,5 @@
-//! Forks within forks whose pieces come together again: every such flow ends, whatever is dropped on the way, and no more
-//! groups wait than units are in flight.
+//! Splits within splits whose pieces are gathered again. Every such flow ends, whatever is dropped on the way, and no
+//! more groups are open than units may be in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use millstream_flow::{Flow, Gather, select};
 use millstream_verify_random::Random;
 
-/// The groups that are open, and the most that were.
+/// The number of open groups, and its maximum.
 #[derive(Default)]
 struct Open {
     now: AtomicU64,
@@ -25,7 +25,7 @@ impl Open {
     }
 }
 
-/// Groups by parent that add their members and count themselves.
+/// Groups by parent that sum their members and count themselves as open.
 fn sum(open: &Arc<Open>) -> Gather<u64, u64> {
     let (begun, ended) = (Arc::clone(open), Arc::clone(open));
     let begin = move || {
@@ -39,12 +39,12 @@ fn sum(open: &Arc<Open>) -> Gather<u64, u64> {
     Gather::fold(begin, add).by_parent().finish(move |_| ended.end())
 }
 
-/// The pieces of a unit: `width` of them, of which the least significant digits say what becomes of each.
+/// The `width` pieces of a unit. The least significant digits of a piece say what becomes of it.
 fn pieces(n: u64, width: u64) -> impl Iterator<Item = u64> {
     (0..n % (width + 1)).map(move |part| (n.wrapping_mul(31) + part * 7) % 1000)
 }
 
-/// Two levels of pieces, of which some are dropped, as one thread would gather them.
+/// The sum of two levels of pieces, some of them dropped, as a single thread would compute it.
 fn expected(n: u64, width: u64, drop: u64) -> Option<u64> {
     let mut branches = pieces(n, width).filter(|branch| branch % 10 >= drop).filter_map(|branch| {
         let mut leaves = pieces(branch, width).filter(|leaf| leaf % 10 >= drop);
@@ -78,7 +78,7 @@ fn no_more_groups_wait_than_units_are_in_flight_and_every_flow_ends() {
         flow.stage(also, |n: &mut u64, _| Ok(*n)).to(select(keeps, [leaves.into(), gone.into()]));
         flow.gather(leaves, sum(&open[0])).to(branches);
         flow.gather(branches, sum(&open[1])).to(end);
-        // What is dropped retires as a mark.
+        // A dropped piece retires as a mark.
         flow.stage(gone, |_: &mut u64, _| Ok(u64::MAX)).to(done);
         flow.stage(end, |n: &mut u64, _| Ok(*n)).to(done);
         let units = 40;

@@ -1,6 +1,6 @@
-//! The engine's queues as their units see them, recorded and checked: a resource is a semaphore, a pool an allocator,
-//! and a stage's queue hands every unit over once and in order. Broken twins of the queues show that the same check
-//! catches a mistake.
+//! The engine's queues as their units see them, recorded and checked: a resource is a semaphore, a pool is an
+//! allocator, and a stage's queue delivers every unit once and in order. Broken twins of the queues show that the same
+//! checks catch mistakes.
 //!
 //! `MILLSTREAM_STRESS=n` makes the runs n times longer; `MILLSTREAM_PICTURES=folder` draws the counter-examples there.
 
@@ -31,8 +31,8 @@ fn assert_holds(history: &History, model: &Model) {
     assert_eq!(verdict.holds(), Some(true), "{model}: {verdict:?}");
 }
 
-/// Logs for the workers of a stage. Workers borrow them, because the engine's threads are its own. While the logs
-/// exist, workers are now and then stopped in the middle of their work.
+/// Logs for the workers of a stage. Workers borrow them, because the test does not create the engine's threads. While
+/// the logs exist, workers are now and then stopped in the middle of their work.
 #[derive(Clone)]
 struct Logs {
     logs: Arc<Mutex<Vec<Log>>>,
@@ -79,8 +79,8 @@ fn tokens_are_a_semaphore() {
         let slots = flow.tokens("slots", tokens);
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
         let inside = logs.clone();
-        // The token was there before the stage began and goes back after it has ended, so the record is shorter than
-        // the time for which the token was held.
+        // The token was taken before the stage began, and is released after it has ended. So the recorded operation is
+        // shorter than the time for which the token was held.
         flow.stage(work, move |unit: &mut u64, _| {
             inside.with(|log| {
                 log.record(Op::ACQUIRE, (), || ());
@@ -93,7 +93,8 @@ fn tokens_are_a_semaphore() {
         .to(done);
         flow.build(work).unwrap().run(0..300 * stress());
         logs.close();
-        // A mutex has a process as its holder, while a semaphore's permit has none, so one token is checked as both.
+        // In the model, a mutex has a process as its holder, and a semaphore's permit has no holder. So one token is
+        // checked as both.
         let history = recorder.finish();
         assert_eq!(history.len() as u64, 600 * stress());
         assert_holds(&history, &Model::new(Kind::Semaphore).with_capacity(tokens));
@@ -140,7 +141,7 @@ fn every_unit_leaves_the_queue_once() {
         let (entering, leaving) = (logs.clone(), logs.clone());
         flow.update(first, move |unit: &mut u64, _| {
             let number = *unit;
-            // The unit enters the second stage's queue after this.
+            // After this, the unit enters the second stage's queue.
             entering.with(|log| log.record(Op::ADD, number, || true));
             busy(number);
             Ok(())
@@ -159,8 +160,7 @@ fn every_unit_leaves_the_queue_once() {
     }
 }
 
-/// With one worker before it and one behind it, a stage's queue is first in, first out, whether or not its units have
-/// needs.
+/// With one worker on each side, a stage's queue is first in, first out, whether or not its units have needs.
 #[test]
 fn a_stages_queue_is_first_in_first_out() {
     for needs in [false, true] {
@@ -194,10 +194,10 @@ fn a_stages_queue_is_first_in_first_out() {
     }
 }
 
-/// The number of runs in which a twin may go uncaught.
+/// The maximum number of runs in which a twin may go uncaught.
 const MAX_RUNS: u32 = 200;
 
-/// Returns the first run in which a twin is caught; its counter-example is small.
+/// Checks that the twin is caught, and that the counter-example is small.
 fn assert_caught(name: &str, title: &str, model: &Model, mut run: impl FnMut() -> History) {
     must_be_caught(name, title, |history, options| check(history, model, options).unwrap(), &mut run);
 }
@@ -221,7 +221,7 @@ fn must_be_caught(
     }
 }
 
-/// The work that workers do at once, each with a log.
+/// Runs `work` on several workers at once, each with a log.
 fn workers(count: u32, work: impl Fn(&mut Log) + Sync) -> History {
     let recorder = Recorder::new().room(1 << 8);
     thread::scope(|scope| {
@@ -233,12 +233,12 @@ fn workers(count: u32, work: impl Fn(&mut Log) + Sync) -> History {
     recorder.finish()
 }
 
-/// A grant in two steps, without the mutex around both: a worker checks that a token is left, and then takes one.
+/// A grant in two steps without a mutex around both: a worker checks that a token is left, and then takes one.
 #[test]
 fn a_grant_in_two_steps_is_caught() {
     let tokens = 1;
     let model = Model::new(Kind::Semaphore).with_capacity(tokens);
-    assert_caught("granted-twice", "a grant that looks first and takes then", &model, || {
+    assert_caught("granted-twice", "a grant that first checks and then takes", &model, || {
         let left = AtomicU64::new(tokens);
         workers(3, |log| {
             for unit in 0..60 {
@@ -257,11 +257,11 @@ fn a_grant_in_two_steps_is_caught() {
     });
 }
 
-/// A worker looks at the queue's head under one lock and takes it off under another: two workers run the same unit, and
-/// no worker runs the next one.
+/// A worker reads the queue's head under one lock and removes it under another. So two workers can run the same unit,
+/// and no worker runs the next one.
 #[test]
 fn a_unit_taken_with_two_locks_is_caught() {
-    assert_caught("run-twice", "a unit that is taken off its queue with two locks", &Kind::Queue.into(), || {
+    assert_caught("run-twice", "a unit that is removed from its queue under two locks", &Kind::Queue.into(), || {
         let queue = Mutex::new((0..200_u64).collect::<VecDeque<_>>());
         let recorder = Recorder::new().room(1 << 8);
         let mut entering = recorder.log();

@@ -1,4 +1,4 @@
-//! Keys, lines and bounded queues: no flow that passes the checks can hang, whatever its units need.
+//! Keys, lines and bounded queues: a flow that passes the checks cannot hang, whatever its units need.
 
 mod support;
 
@@ -66,7 +66,7 @@ fn units_with_two_new_keys_each_finish_under_a_bound_of_two_or_three() {
 }
 
 #[test]
-fn no_newcomer_makes_a_key_before_a_unit_that_waits_for_two() {
+fn no_newcomer_makes_a_key_before_a_unit_that_waits_for_two_keys() {
     in_time(|| {
         let ran = Arc::new(Mutex::new(Vec::new()));
         let held = Gate::default();
@@ -172,7 +172,7 @@ fn the_key_of_a_rate_is_forgotten_for_a_unit_that_needs_another() {
     }
 }
 
-/// Measures the whole process, so the test runs in a process of its own.
+/// This test measures the whole process, so it runs in a process of its own.
 #[cfg(target_os = "linux")]
 #[test]
 fn units_of_one_key_of_a_rate_leave_nothing_behind() {
@@ -253,7 +253,7 @@ fn a_busy_floor_leaves_the_shared_workers_to_other_stages() {
 }
 
 #[test]
-fn a_unit_that_goes_elsewhere_gives_back_its_place_in_the_queue() {
+fn a_unit_that_goes_elsewhere_releases_its_slot_in_the_queue() {
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("branch");
@@ -276,7 +276,7 @@ fn a_unit_that_goes_elsewhere_gives_back_its_place_in_the_queue() {
         for n in [1, 3, 5, 7] {
             service.send(n).unwrap();
         }
-        // All four units sit in the slow branch.
+        // All four units are in the slow branch.
         while service.control().snapshot().stages[0].units < 4 {
             thread::sleep(ms(1));
         }
@@ -308,7 +308,7 @@ fn a_direct_loop_to_a_bounded_entry_queue_is_refused() {
     flow.stage(page, |n: &mut u64, _| Ok(if *n > 0 { Either::Left(*n - 1) } else { Either::Right(()) }))
         .queue(2)
         .to((page, done));
-    // Two units that hold both places would wait for a further one each.
+    // Two units that hold both slots would each wait for another slot.
     assert!(matches!(flow.build(page), Err(BuildError::NeedsCycle(_))));
 }
 
@@ -345,7 +345,7 @@ fn units_without_a_seat_in_their_stage_hold_no_tokens() {
         while control.snapshot().stages[0].units < 31 {
             thread::sleep(ms(1));
         }
-        // Thirty units stand in line before the stage, but only one of them can run.
+        // Thirty units are in line before the stage, but only one of them can run.
         control.set_capacity("net", 2).unwrap();
         last.wait().unwrap();
         gate.open();
@@ -372,7 +372,7 @@ struct StagePlan {
     batch: Option<usize>,
     workers: Option<(usize, usize)>,
     blocking: bool,
-    /// A later stage, the exit, or an earlier stage, to which some units go instead of the next one.
+    /// A later stage, the exit, or an earlier stage. Some units go there instead of to the next stage.
     also: Option<usize>,
     retries: u32,
 }
@@ -441,7 +441,7 @@ fn flow_plan() -> impl Strategy<Value = FlowPlan> {
         })
 }
 
-/// A unit, with the number of stages it has been in.
+/// A unit, with the number of stages that it has passed.
 #[derive(Debug, Clone, Hash)]
 struct Walker {
     n: u64,
@@ -449,7 +449,7 @@ struct Walker {
 }
 
 impl Walker {
-    /// A number that is the same in every run.
+    /// A pseudo-random number that is the same in every run.
     fn chance(&self, salt: &str, below: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self, salt).hash(&mut hasher);
@@ -457,8 +457,8 @@ impl Walker {
     }
 }
 
-/// The needs of a stage, at most one of each resource: several needs of one resource would be granted as one amount,
-/// which might be above the capacity.
+/// The needs of a stage, at most one for each resource. Several needs of one resource would be granted as one amount,
+/// which might exceed the capacity.
 fn needs(
     plan: &FlowPlan,
     stage: &StagePlan,
@@ -559,7 +559,7 @@ fn run(plan: &FlowPlan) -> Option<Result<(Report, Snapshot), Box<Snapshot>>> {
     let (over, is_over) = mpsc::channel();
     let units = plan.units;
     thread::spawn(move || {
-        // After a hang was reported the channel has no receiver.
+        // After a hang was reported, the channel has no receiver.
         let _ = over.send(flow.run((0..units).map(|n| Walker { n, steps: 0 })));
     });
     Some(match is_over.recv_timeout(Duration::from_secs(120)) {
@@ -576,7 +576,7 @@ fn every_checked_flow_finishes_within_capacity_and_returns_all() {
     let finished = std::cell::Cell::new(0);
     let failed = std::cell::Cell::new(false);
     let result = runner.run(&flow_plan(), |plan| {
-        // On a busy machine fewer cases have to do; a failure is always shrunk.
+        // On a busy machine, fewer cases are enough. A failure is always shrunk.
         if started.elapsed() > Duration::from_secs(6) && !failed.get() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Live traces: windows of flows that go on.
+//! Live traces: windows of flows that keep running.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn window_of(live: &LiveTrace, units: usize) -> Trace {
 }
 
 #[test]
-fn a_flow_that_runs_is_asked_and_asked_again_after_a_change() {
+fn a_running_flow_gives_a_window_before_and_after_a_change() {
     let mut flow = Flow::builder("naps");
     let bed = flow.tokens("bed", 1);
     let (nap, done) = (flow.inlet("nap"), flow.retire());
@@ -35,11 +35,15 @@ fn a_flow_that_runs_is_asked_and_asked_again_after_a_change() {
     let control = flow.control();
     let service = flow.start_from(0.., |_| ());
     std::thread::sleep(Duration::from_millis(30));
-    assert_eq!(Trace::read(&*live.window(live.most_bytes())).unwrap().units(), 0, "nothing is kept unasked");
+    assert_eq!(
+        Trace::read(&*live.window(live.most_bytes())).unwrap().units(),
+        0,
+        "nothing is recorded before it is asked for"
+    );
     assert!(live.begin() && !live.begin());
 
     let wall = |trace: &Trace, beds| trace.replay(&WhatIf::default().capacity("bed", beds)).unwrap().steady_wall;
-    // A replay knows nothing of a neighbor that had the processors: of several windows one is left alone.
+    // A replay does not know of other programs that used the processors. So one of several windows must be undisturbed.
     let mut windows = 0;
     let (trace, measured) = loop {
         let trace = window_of(&live, 80);
@@ -61,7 +65,7 @@ fn a_flow_that_runs_is_asked_and_asked_again_after_a_change() {
     control.set_capacity("bed", 4).unwrap();
     live.restart();
     let changed = window_of(&live, 80);
-    assert_eq!(changed.resources()[0].capacity, 4, "the window is that of the settings of now");
+    assert_eq!(changed.resources()[0].capacity, 4, "the window has the current settings");
     assert!(!changed.measured().was_steered);
     assert!(changed.measured().wall < measured.wall * 4 / 5 * changed.units() as u32 / trace.units() as u32);
     control.stop();
@@ -88,11 +92,12 @@ fn windows_have_whole_families_at_any_moment() {
     let mut seen = 0;
     for round in 0..10 {
         std::thread::sleep(Duration::from_millis(3));
-        // Small windows lack what came before them.
+        // Small windows lack the events before them.
         let trace = Trace::read(&*live.window(if round % 2 == 0 { 160 << 10 } else { 48 << 10 })).unwrap();
         let (measured, units) = (trace.measured(), trace.units() as u64);
         seen += units;
-        // A run that a family lacked would end as a failure, and one too many would leave its unit behind.
+        // If a family lacked a run, a unit would end as a failure. If it had a run too many, a unit would be left
+        // behind.
         let replayed = trace.replay(&WhatIf::default()).unwrap().report;
         assert_eq!((replayed.admitted, replayed.dead_lettered, replayed.left), (units, 0, 0), "round {round}");
         assert_eq!(replayed.retired, measured.retired, "round {round}");
@@ -106,7 +111,7 @@ fn windows_have_whole_families_at_any_moment() {
 }
 
 #[test]
-fn a_flow_is_recorded_and_asked_at_once() {
+fn a_flow_is_recorded_and_traced_live_at_the_same_time() {
     let mut flow = Flow::builder("both");
     let (work, done) = (flow.inlet("work"), flow.retire());
     flow.update(work, |n: &mut u64, _| {
@@ -131,17 +136,17 @@ fn a_flow_is_recorded_and_asked_at_once() {
     std::fs::remove_file(path).unwrap();
     assert_eq!((file.units(), file.is_live(), file.note()), (600, false, &"file".into()));
     let window = Trace::read(&*live.window(live.most_bytes())).unwrap();
-    assert_eq!((window.units(), window.note()), (600, &"live".into()), "all have left");
+    assert_eq!((window.units(), window.note()), (600, &"live".into()), "all units have left");
 }
 
 #[test]
-fn what_waits_behind_a_slow_host_is_in_the_window() {
+fn units_that_wait_for_a_slow_host_are_in_the_window() {
     let mut flow = Flow::builder("hosts");
     let host = flow.keyed_tokens("host", 1);
     let slots = flow.tokens("slots", 64);
     let (plan, fetch, done) = (flow.inlet("plan"), flow.inlet("fetch"), flow.retire());
     flow.update(plan, |_: &mut u64, _| Ok(())).to(fetch);
-    // One host in eleven units is slow, and the line before it fills the flow.
+    // One unit in eleven goes to the slow host, and the line for that host fills the flow.
     let host_of = |unit: &u64| if unit.is_multiple_of(11) { "slow".to_owned() } else { format!("fast {}", unit % 11) };
     flow.update(fetch, |unit: &mut u64, _| {
         std::thread::sleep(Duration::from_millis(if unit.is_multiple_of(11) { 20 } else { 1 }));
@@ -169,7 +174,7 @@ fn what_waits_behind_a_slow_host_is_in_the_window() {
         std::thread::sleep(Duration::from_millis(20));
     };
     for bytes in [0, 1, 19, 40] {
-        assert!(!live.window(bytes).is_empty(), "a window without room for the units that wait ends");
+        assert!(!live.window(bytes).is_empty(), "a window without room for the waiting units still ends");
     }
     let as_it_is = trace.replay(&WhatIf::default()).unwrap();
     let ratio = as_it_is.steady_wall.as_secs_f64() / trace.measured().wall.as_secs_f64();

@@ -13,7 +13,7 @@ fn text(snapshot: &Snapshot, format: Format) -> String {
     metrics.end().unwrap()
 }
 
-/// The samples of a snapshot, which are the same in both formats.
+/// The samples of a snapshot; they are the same in both formats.
 fn samples(snapshot: &Snapshot) -> Vec<Sample> {
     let open = open_metrics(&text(snapshot, Format::OpenMetrics)).unwrap();
     assert_eq!(open, prometheus(&text(snapshot, Format::Prometheus)).unwrap());
@@ -28,7 +28,7 @@ fn sum(samples: &[Sample], name: &str, labels: &[(&str, &str)]) -> f64 {
     samples.iter().filter(fits).map(|sample| sample.value).sum()
 }
 
-/// A flow of stages in a row with hostile names, the first of which needs a token by key.
+/// A flow of stages in a row with hostile names. The first stage needs a token by key.
 fn long(stages: usize, keys: u64) -> Flow<u64, u64> {
     let mut flow = Flow::builder::<u64>("f\"\\\n{},=");
     let name = |i: usize| format!("stage \"{i}\"\\\n{{}}=,\u{202e}ü");
@@ -48,7 +48,7 @@ fn long(stages: usize, keys: u64) -> Flow<u64, u64> {
     flow.build(inlets[0]).unwrap()
 }
 
-/// A flow of 60 stages, through which some units have gone, and in which 10^5 wait, each for a key of its own.
+/// A flow of 60 stages: some units have gone through it, and 10^5 units wait in it, each for a key of its own.
 fn crowded(look: impl FnOnce(&dyn Fn() -> Snapshot)) {
     let service = long(60, 100_000).start();
     let control = service.control();
@@ -71,7 +71,7 @@ fn series_do_not_grow_with_keys_and_units_and_hostile_names_are_escaped() {
     let idle = samples(&long(60, 1).control().snapshot());
     crowded(|snapshot| {
         let crowded = samples(&snapshot());
-        // What units have waited for and their quantiles have series once there are any.
+        // Series for waits and quantiles exist only once there are any.
         assert!(crowded.len() <= idle.len() + 60 * (3 * 2 + 2 * 4), "{} and {}", idle.len(), crowded.len());
         assert_eq!(sum(&crowded, "millstream_resource_keys", &[("resource", "by\nkey")]), 100_000.0);
         let first = "stage \"0\"\\\n{}=,\u{202e}ü";
@@ -85,7 +85,7 @@ fn series_do_not_grow_with_keys_and_units_and_hostile_names_are_escaped() {
 #[test]
 fn the_metrics_of_a_run_account_for_every_unit_and_attempt() {
     let mut flow = Flow::builder("counts");
-    // The names of things that are no resources, as well.
+    // This also tests the names of waits that are not for resources.
     let (memory, worker) = (flow.tokens("memory", 1), flow.rate("a worker", Rate::per_second(1e6).burst(1)));
     let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
     flow.stage(work, |unit: &mut u64, cx| match *unit % 4 {
@@ -132,7 +132,7 @@ fn the_metrics_of_a_run_account_for_every_unit_and_attempt() {
 }
 
 #[test]
-fn the_reader_refuses_texts_that_are_no_metrics() {
+fn the_reader_refuses_texts_that_are_not_metrics() {
     for wrong in [
         "a 1\n",
         "# TYPE a gauge\na 1",
@@ -148,6 +148,6 @@ fn the_reader_refuses_texts_that_are_no_metrics() {
         assert!(prometheus(wrong).is_err(), "{wrong:?}");
         assert!(open_metrics(&format!("{wrong}# EOF\n")).is_err(), "{wrong:?}");
     }
-    assert!(open_metrics("# TYPE a counter\na 1\n# EOF\n").is_err(), "a counter without its ending");
+    assert!(open_metrics("# TYPE a counter\na 1\n# EOF\n").is_err(), "a counter without its `_total` suffix");
     assert!(open_metrics("").is_err(), "no end");
 }

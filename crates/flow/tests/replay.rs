@@ -1,4 +1,4 @@
-//! Traces and replays: what a replay keeps of a run, and traces that are damaged.
+//! Traces and replays: what a replay reproduces of a run, and how damaged traces are refused.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use millstream_flow::{
 };
 use millstream_verify_random::{Random, seed, stress};
 
-/// An output that a test keeps.
+/// An output that the test can read.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -24,7 +24,7 @@ impl Write for Kept {
     }
 }
 
-/// Runs a flow on units, and returns its report and the bytes of its trace.
+/// Runs a flow on units. Returns its report and the bytes of its trace.
 fn traced<In: Send + 'static, R: Send + 'static>(
     flow: Flow<In, R>,
     units: impl IntoIterator<Item = In, IntoIter: Send>,
@@ -41,7 +41,7 @@ fn read_trace(bytes: &[u8]) -> Trace {
     Trace::read(bytes).unwrap()
 }
 
-/// The numbers that a replay without changes has to bring out again.
+/// The numbers that a replay without changes must reproduce.
 fn counts(report: &Report) -> Vec<u64> {
     let Report { admitted, split, retired, skipped, dead_lettered, gathered, left, .. } = *report;
     let of_stages =
@@ -58,10 +58,10 @@ fn nap(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-// ---- what a replay keeps ------------------------------------------------------------------------------
+// ---- what a replay reproduces -------------------------------------------------------------------------
 
 #[test]
-fn units_take_the_branches_that_they_took() {
+fn units_take_the_same_branches_as_in_the_run() {
     let mut flow = Flow::builder("branches");
     let (sort, odd, even, done) = (flow.inlet("sort"), flow.inlet("odd"), flow.inlet("even"), flow.retire());
     let choose = |n: &u64| (n % 3) as usize;
@@ -73,7 +73,7 @@ fn units_take_the_branches_that_they_took() {
 }
 
 #[test]
-fn units_fail_and_are_retried_as_they_were() {
+fn units_fail_and_are_retried_as_in_the_run() {
     let mut flow = Flow::builder("failing");
     let (first, second, done) = (flow.inlet("first"), flow.inlet("second"), flow.retire());
     flow.update(first, |n: &mut u64, cx| match *n % 7 {
@@ -88,13 +88,13 @@ fn units_fail_and_are_retried_as_they_were() {
     flow.update(second, |n: &mut u64, _| if n.is_multiple_of(11) { Err(Failure::msg("skip")) } else { Ok(()) })
         .after_failure(AfterFailure::Skip)
         .to(done);
-    // A unit asks for other needs once: the payload remembers it.
+    // The unit asks for other needs once; its payload records that.
     let (report, bytes) = traced(flow.build(first).unwrap(), (0..2000).filter(|n| n % 7 != 2));
     assert_same_counts(&report, &bytes);
 }
 
 #[test]
-fn parents_have_the_children_that_they_had() {
+fn parents_have_the_same_children_as_in_the_run() {
     let mut flow = Flow::builder("family");
     let (open, work, sum, done) = (flow.inlet("open"), flow.inlet("work"), flow.inlet("sum"), flow.retire());
     flow.split(open, |n: &mut u64, _| {
@@ -115,7 +115,7 @@ fn parents_have_the_children_that_they_had() {
 }
 
 #[test]
-fn groups_by_key_have_the_members_that_they_had() {
+fn groups_by_key_have_the_same_members_as_in_the_run() {
     let mut flow = Flow::builder("keys");
     let (group, count, done) = (flow.inlet("group"), flow.inlet("count"), flow.retire());
     let gather = Gather::fold(
@@ -132,7 +132,7 @@ fn groups_by_key_have_the_members_that_they_had() {
 }
 
 #[test]
-fn keys_hold_up_the_units_that_they_held_up() {
+fn keys_hold_up_the_same_units_as_in_the_run() {
     let mut flow = Flow::builder("hosts");
     let host = flow.keyed_tokens("host", 1);
     let (get, done) = (flow.inlet("get"), flow.retire());
@@ -147,13 +147,13 @@ fn keys_hold_up_the_units_that_they_held_up() {
     let (report, bytes) = traced(flow.build(get).unwrap(), 0..400);
     let trace = read_trace(&bytes);
     let replayed = trace.replay(&WhatIf::default()).unwrap().report;
-    // A hundred units of one key come one after the other, whatever else there is.
+    // A hundred units of one key run one after the other, whatever else runs.
     assert!(replayed.wall_s >= 0.2 && replayed.wall_s <= report.wall_s * 1.1, "{} {}", replayed.wall_s, report.wall_s);
     let two = trace.replay(&WhatIf::default().capacity("host", 2)).unwrap().report;
     assert!(two.wall_s < replayed.wall_s * 0.7, "{} {}", two.wall_s, replayed.wall_s);
 }
 
-/// A flow of two stages that wait, the first for one of `disk` tokens.
+/// A flow of two stages that sleep. The first one needs one of `disk` tokens.
 fn naps(disk: u64) -> Flow<u64, u64> {
     let mut flow = Flow::builder("naps");
     flow.inflight(32);
@@ -186,7 +186,7 @@ fn a_replay_is_watched_from_its_beginning_to_its_end() {
     let mut seen = Vec::new();
     let watched =
         trace.replay_watched(&none, Duration::from_secs_f64(every), |now| seen.push(now.clone())).unwrap().report;
-    assert_eq!(watched.wall_s, trace.replay(&none).unwrap().report.wall_s, "to be seen changes nothing");
+    assert_eq!(watched.wall_s, trace.replay(&none).unwrap().report.wall_s, "watching changes nothing");
     assert!((40..=43).contains(&seen.len()), "{}", seen.len());
     let (first, last) = (&seen[0], &seen[seen.len() - 1]);
     assert_eq!((first.phase, first.admitted, last.phase, last.retired), (Phase::Running, 0, Phase::Done, UNITS));
@@ -206,37 +206,37 @@ fn a_replay_is_watched_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn a_watched_replay_has_a_bounded_number_of_looks() {
+fn a_replay_is_watched_a_bounded_number_of_times() {
     let (_, bytes) = traced(naps(2), 0..300);
     let trace = read_trace(&bytes);
     let mut looks = 0_u64;
     let report = trace.replay_watched(&WhatIf::default(), Duration::ZERO, |_| looks += 1).unwrap().report;
     let microseconds = report.wall_s * 1e6;
     assert!(microseconds > 20_000.0, "{microseconds}");
-    // The intervals are 1, 2, 4… microseconds, each for 4,096 looks.
+    // The intervals are 1, 2, 4… microseconds, with 4,096 looks each.
     let intervals = (microseconds / 4096.0 + 1.0).log2().ceil();
     assert!((looks as f64) <= 4096.0 * intervals + 2.0, "{looks} looks in {microseconds} us");
 }
 
-/// The runs of a test that depends on the time: one of them must come about undisturbed.
+/// The number of attempts of a test that depends on time. At least one of them must be undisturbed.
 const ATTEMPTS: usize = 8;
 
 #[test]
-fn a_waiting_flow_takes_the_time_that_its_replay_says() {
+fn a_replay_predicts_the_duration_of_a_flow_that_waits() {
     let mut misses = Vec::new();
     for _ in 0..ATTEMPTS {
         let (two, bytes) = traced(naps(2), 0..300);
         let trace = read_trace(&bytes);
         let itself = trace.replay(&WhatIf::default()).unwrap().report;
         let predicted = trace.replay(&WhatIf::default().capacity("disk", 12)).unwrap().report;
-        // Whatever else the machine does, these hold.
+        // These must be true whatever else the machine does.
         for what_if in [WhatIf::default(), WhatIf::default().capacity("disk", 12)] {
             let (least, _) = trace.at_least(&what_if).unwrap();
             let replayed = trace.replay(&what_if).unwrap().report.wall_s;
             assert!(least.as_secs_f64() <= replayed, "{least:?} {replayed}");
         }
         assert!(itself.bottleneck.starts_with("disk"), "{}", itself.bottleneck);
-        // A loaded machine adds to every nap, and what it adds is no part of the units' own time.
+        // A loaded machine adds to every nap, and the units' own times do not include that.
         let twelve = naps(12).run(0..300);
         let faster = trace.replay(&WhatIf::default().service("a", 0.5)).unwrap().report;
         let ratios = [
@@ -254,7 +254,7 @@ fn a_waiting_flow_takes_the_time_that_its_replay_says() {
 }
 
 #[test]
-fn memory_rates_batches_and_holds_are_in_the_model() {
+fn a_replay_models_memory_rates_batches_and_holds() {
     let mut flow = Flow::builder("all");
     flow.inflight(64).memory(10_000).workers(3);
     let rate = flow.rate("rate", Rate::per_second(2000.0).burst(5));
@@ -278,10 +278,10 @@ fn memory_rates_batches_and_holds_are_in_the_model() {
     let (report, bytes) = traced(flow.build(a).unwrap(), 0..1000);
     let replayed = read_trace(&bytes).replay(&WhatIf::default()).unwrap().report;
     assert_eq!(counts(&replayed), counts(&report));
-    // How many units are in flight at once depends on the moment.
+    // The number of units that are in flight at once depends on timing.
     let peak = replayed.peak_bytes_in_flight as f64 / report.peak_bytes_in_flight as f64;
     assert!((0.4..2.5).contains(&peak), "{peak}");
-    // A thousand tokens and as many more, at two thousand a second.
+    // A thousand tokens from the burst, and a thousand more at two thousand a second.
     assert!(replayed.wall_s > 0.9, "{}", replayed.wall_s);
 }
 
@@ -319,7 +319,7 @@ fn units_that_wait_for_memory_are_not_lost() {
 
 // ---- random flows -------------------------------------------------------------------------------------
 
-/// A flow of a few stages with random policies, whose units fail, branch and have children at random.
+/// A flow of a few stages with random policies. Its units fail, branch and have children at random.
 fn storm(seed: u64) {
     let mut random = Random::new(seed);
     let mut flow: FlowBuilder<u64> = Flow::builder("storm");
@@ -402,7 +402,7 @@ fn replays_of_random_flows_bring_every_unit_to_its_end() {
 // ---- settings -----------------------------------------------------------------------------------------
 
 #[test]
-fn settings_that_make_no_sense_are_refused_with_their_reason() {
+fn invalid_settings_are_refused_with_a_reason() {
     let (_, bytes) = traced(naps(2), 0..4);
     let trace = read_trace(&bytes);
     let refused = |what_if: WhatIf| trace.replay(&what_if).unwrap_err().to_string();
@@ -427,7 +427,7 @@ fn settings_that_make_no_sense_are_refused_with_their_reason() {
         let message = refused(what_if.clone());
         assert!(message.contains(says), "{what_if:?}: {message}");
     }
-    // Extreme numbers that make sense.
+    // Extreme numbers that are valid.
     for what_if in [
         WhatIf::default().capacity("disk", u64::MAX),
         WhatIf::default().service("a", 0.0).cores(usize::MAX).memory(u64::MAX),
@@ -438,9 +438,9 @@ fn settings_that_make_no_sense_are_refused_with_their_reason() {
 }
 
 #[test]
-fn groups_that_code_closes_have_as_many_members_as_they_had() {
+fn groups_that_code_closes_have_as_many_members_as_in_the_run() {
     let mut flow = Flow::builder("code");
-    // Of units that join at the same time, a trace does not tell which one came first.
+    // A trace does not say which of several units joined first if they joined at the same time.
     flow.workers(1);
     let (group, done) = (flow.inlet("group"), flow.retire());
     let is_full = |group: &Vec<u64>| group.iter().sum::<u64>() > 90;
@@ -493,7 +493,7 @@ fn events_show_each_run_of_each_unit_on_its_worker() {
 // ---- files --------------------------------------------------------------------------------------------
 
 #[test]
-fn a_trace_that_is_cut_off_or_damaged_is_refused_and_never_believed() {
+fn a_truncated_or_damaged_trace_is_refused() {
     let (_, bytes) = traced(naps(4), 0..40);
     for length in 0..bytes.len() {
         match Trace::read(&bytes[..length]) {
@@ -517,7 +517,7 @@ fn records_that_no_recording_writes_are_refused_without_a_panic() {
     let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     let mut random = Random::new(11);
     for _ in 0..3000 {
-        // A chunk of noise, or of records with noise in them, whose checksum is right.
+        // A chunk of noise, or of records that contain noise, with a correct checksum.
         let mut chunk = bytes[header + 13..].to_vec();
         chunk.truncate(1 + random.below(60) as usize);
         for _ in 0..1 + random.below(4) {
@@ -532,7 +532,7 @@ fn records_that_no_recording_writes_are_refused_without_a_panic() {
         file.extend((chunk.len() as u32).to_le_bytes());
         file.extend(sum.to_le_bytes());
         file.extend(&chunk);
-        // The summary of the trace follows, so that a chunk that passes is replayed.
+        // The summary of the trace follows, so a chunk that passes the checks is replayed.
         let summary = bytes.windows(5).rposition(|window| window[0] == b'S' && window[3..] == [0, 0]).unwrap();
         file.extend(&bytes[summary..]);
         if let Ok(trace) = Trace::read(&*file) {
@@ -558,7 +558,7 @@ fn traces_that_contradict_themselves_are_refused() {
         let message = Trace::read(&*file).unwrap_err().to_string();
         assert!(message.contains(says), "{message}");
     }
-    // Without its records.
+    // The trace without its records.
     let summary = bytes.windows(5).rposition(|window| window[0] == b'S' && window[3..] == [0, 0]).unwrap();
     let message = Trace::read(&*[&bytes[..=end], &bytes[summary..]].concat()).unwrap_err().to_string();
     assert!(message.contains("0 units and 0 children, and its summary 40 and 0"), "{message}");
@@ -585,7 +585,7 @@ fn an_output_that_panics_ends_the_recording_and_not_the_flow() {
 }
 
 #[test]
-fn other_files_are_no_traces() {
+fn other_files_are_not_accepted_as_traces() {
     for (file, says) in [
         (&b""[..], "no first line"),
         (b"\n", "is not"),

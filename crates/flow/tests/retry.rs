@@ -1,4 +1,4 @@
-//! The moments at which a failed unit is retried.
+//! When a failed unit is retried.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Failure, Flow, Retry};
 
 #[test]
-fn an_attempt_comes_no_sooner_than_its_failure_asks() {
+fn a_retry_comes_no_sooner_than_the_failure_asks() {
     let attempts = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&attempts);
     let asked = Duration::from_millis(300);
@@ -29,7 +29,7 @@ fn an_attempt_comes_no_sooner_than_its_failure_asks() {
 }
 
 #[test]
-fn the_longest_pause_is_no_overflow() {
+fn the_longest_pause_does_not_overflow() {
     let mut flow = Flow::builder::<()>("never");
     let (get, done) = (flow.inlet::<u64>("get"), flow.retire());
     flow.stage(get, |_: &mut u64, _| Err(Failure::msg("busy").not_before(Duration::MAX)))

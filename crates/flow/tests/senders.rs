@@ -1,5 +1,5 @@
 //! Many threads that send into a flow of short units: no sender keeps the others from sending, every submitter at the
-//! entrance gets in, and the flow admits exactly the units that were sent, however it ends.
+//! entrance enters, and the flow admits exactly the units that were sent, however it ends.
 
 #[path = "../../ring/tests/support/watchdog.rs"]
 mod watchdog;
@@ -49,7 +49,7 @@ fn all_units_of_many_senders_go_through() {
 }
 
 #[test]
-fn a_unit_that_needs_the_whole_budget_gets_in_beside_small_ones() {
+fn a_unit_that_needs_the_whole_budget_gets_in_among_small_ones() {
     const BUDGET: u64 = 16 * 1024;
     in_time(|| {
         let mut flow = Flow::builder("weighed");
@@ -69,7 +69,7 @@ fn a_unit_that_needs_the_whole_budget_gets_in_beside_small_ones() {
                 });
             }
             thread::sleep(Duration::from_millis(5));
-            // The median number of small units that pass a large one, over a hundred large ones.
+            // The median number of small units that overtake a large one, over a hundred large ones.
             let passed_by = |_| {
                 let each = || {
                     let before = service.control().snapshot().admitted;
@@ -79,11 +79,11 @@ fn a_unit_that_needs_the_whole_budget_gets_in_beside_small_ones() {
                 passed_by.sort_unstable();
                 passed_by[50]
             };
-            // At most 1024 units were before the gate, and a few came while the large one did; more came where this
-            // thread lost its core meanwhile, so the best of three attempts counts.
+            // At most 1024 units were ahead at the gate, and a few more came while the large unit did. Still more came
+            // if this thread lost its core meanwhile, so the best of three attempts counts.
             let is_prompt = (0..3).map(passed_by).any(|units| units <= 1100);
             over.store(true, Ordering::Relaxed);
-            assert!(is_prompt, "half of the large units were passed by more than 1100 small ones");
+            assert!(is_prompt, "half of the large units were overtaken by more than 1100 small ones");
         });
         let report = service.drain();
         assert_eq!(report.admitted, report.retired);
@@ -105,7 +105,7 @@ fn a_unit_arriving_as_the_last_worker_leaves_is_not_left_behind() {
         let service = flow.build(count).unwrap().start();
         let until = Instant::now() + Duration::from_secs(5);
         let mut sent = 0;
-        // On a busy machine fewer rounds have to do.
+        // On a busy machine, fewer rounds are enough.
         while sent < 20_000 && (sent < 500 || Instant::now() < until) {
             service.send(()).unwrap();
             sent += 1;

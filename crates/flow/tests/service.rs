@@ -43,7 +43,7 @@ fn many_threads_get_their_own_results() {
 }
 
 #[test]
-fn a_full_flow_meets_submitters_by_its_policy() {
+fn a_full_flow_treats_submitters_by_its_policy() {
     let (flow, gate) = gated(3);
     let service = flow.start_with(Overload::Reject);
     let mut tickets: Vec<_> = (0..3).map(|n| service.submit(n).unwrap()).collect();
@@ -114,7 +114,7 @@ fn a_unit_does_not_run_before_its_time() {
     let (now, done) = (flow.inlet("now"), flow.retire());
     flow.stage(now, |(): &mut (), _| Ok(Instant::now())).to(done);
     let service = flow.build(now).unwrap().start();
-    // A machine that takes longer for the unit that need not wait is given more time.
+    // If the machine is too slow to run the second unit before the first one's time, the test tries a later time.
     let runs_before = |wait| {
         let at = Instant::now() + Duration::from_millis(wait);
         let later = service.submit_at((), at).unwrap();
@@ -122,7 +122,7 @@ fn a_unit_does_not_run_before_its_time() {
         assert!(later.wait().unwrap() >= at);
         soon.wait().unwrap() < at
     };
-    assert!([60, 600, 6000].into_iter().any(runs_before), "one that need not wait waits for one that must");
+    assert!([60, 600, 6000].into_iter().any(runs_before), "a unit without a start time waits for one that has one");
     service.drain();
 }
 
@@ -229,9 +229,9 @@ fn stop_admits_no_more_and_finishes_units_in_flight() {
 
 #[test]
 fn neither_kind_of_stage_starves_the_other() {
-    // One stage computes and one sleeps, both always with work, on two shared workers. No unit takes less than 1 ms, so
-    // however slow the machine is, the two workers run about 100 units of one stage in the 50 ms for which the other
-    // may be passed over, and 1400 while the other has its turn 14 times.
+    // One stage computes and one sleeps. Both always have work, and they share two workers. Every unit takes at least 1
+    // ms, so even on a slow machine the two workers run at most about 100 units of one stage in the 50 ms for which the
+    // other stage may be passed over, and 1400 while the other stage gets its turn 14 times.
     const MANY: u64 = 1400;
     const FEW: u64 = 8;
     fn spin(_: &mut u64, _: &mut Cx<'_>) -> Result<(), Failure> {
@@ -250,7 +250,7 @@ fn neither_kind_of_stage_starves_the_other() {
             let mut flow = Flow::builder::<u64>("starve");
             flow.workers(2).inflight(400);
             let (a, b, done) = (flow.inlet::<u64>("a"), flow.inlet::<u64>("b"), flow.retire());
-            // Odd units stay in `a` and even ones in `b` until the test ends, so both always have work.
+            // Odd units stay in `a` and even ones in `b` until the test ends, so both stages always have work.
             let onwards = select(|n: &u64| (*n % 2) as usize, [b.into(), a.into()]);
             let for_ever = select(|_: &u64| 0, [b.into(), done.into()]);
             if compute_last {
@@ -284,7 +284,7 @@ fn neither_kind_of_stage_starves_the_other() {
 }
 
 #[test]
-fn units_at_the_gate_of_an_abandoned_flow_are_left_and_not_at_its_peak() {
+fn units_at_the_gate_of_an_abandoned_flow_count_as_left_but_not_in_its_peak() {
     for _ in 0..20 {
         let mut flow = Flow::builder::<()>("abandoned");
         flow.inflight(2).workers(1);
@@ -329,13 +329,13 @@ fn a_blocking_stage_takes_no_shared_worker() {
 }
 
 #[test]
-fn a_floor_stands_beside_busy_workers() {
+fn a_floor_is_extra_to_busy_shared_workers() {
     let mut flow = Flow::builder::<()>("floor");
     flow.workers(1).inflight(10);
     let (hog, quick, done) = (flow.inlet::<u64>("hog"), flow.inlet::<u64>("quick"), flow.retire());
     let passed = Arc::new(AtomicBool::new(false));
     let (wait, mark) = (passed.clone(), passed.clone());
-    // Unit 1 keeps the only shared worker until unit 0, which comes back later, has passed `quick`.
+    // Unit 1 keeps the only shared worker busy until unit 0, which returns later, has passed `quick`.
     flow.update(hog, move |n, cx| {
         if *n == 0 {
             cx.delay(Duration::from_millis(30));

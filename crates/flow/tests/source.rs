@@ -1,4 +1,4 @@
-//! The source: workers pull it as there is room, and it may block, panic or be endless.
+//! The source: workers pull it as long as there is room, and it may block, panic or be endless.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 use millstream_flow::{Batch, Either, Flow, Outcome, SourceEnd};
 use support::{Gate, LONG, in_time, ms};
 
-/// A source whose next unit comes when the test says so.
+/// A source that gives its next unit when the test sends it.
 fn by_hand() -> (mpsc::Sender<u64>, mpsc::IntoIter<u64>) {
     let (give, units) = channel();
     (give, units.into_iter())
@@ -27,14 +27,14 @@ fn units_pulled_before_a_source_blocks_do_not_wait_for_it() {
     let (give, units) = by_hand();
     let service = flow.build(step).unwrap().start_from(units, |_| ());
     let mut next = 0;
-    // Bursts make the source quick with long pulls; then it blocks in the middle of one.
+    // Bursts make the source fast, so that its pulls get long. Then it blocks in the middle of a pull.
     for burst in [1, 10, 1000, 3, 1, 500, 7] {
         for _ in 0..burst {
             give.send(next).unwrap();
             next += 1;
         }
         for _ in 0..burst {
-            results.recv_timeout(LONG).expect("a unit waits for a later one");
+            results.recv_timeout(LONG).expect("a unit that was pulled waits for a later one");
         }
     }
     drop(give);
@@ -58,8 +58,8 @@ fn a_blocked_source_keeps_no_worker_from_pulled_units() {
     for n in 0..20 {
         give.send(n).unwrap();
     }
-    // The only worker's place must come back from the pull that waits for unit 20.
-    let ran: Vec<u64> = (0..20).map(|_| results.recv_timeout(LONG).expect("the source holds the worker")).collect();
+    // The pull that waits for unit 20 must lose the slot of the only worker.
+    let ran: Vec<u64> = (0..20).map(|_| results.recv_timeout(LONG).expect("the source keeps the worker")).collect();
     assert_eq!(ran, (0..20).collect::<Vec<_>>());
     drop(give);
     assert_eq!(service.drain().retired, 20);
@@ -67,7 +67,7 @@ fn a_blocked_source_keeps_no_worker_from_pulled_units() {
 
 #[test]
 fn the_source_is_pulled_while_all_units_but_one_wait_for_each_other() {
-    // Both stages are known to be quick before the workers meet, so the engine does not expect them to block.
+    // Both stages are known to be fast before the workers meet, so the engine does not expect them to block.
     let meet = Arc::new(Barrier::new(3));
     let mut flow = Flow::builder::<()>("meet");
     flow.workers(3);
@@ -88,15 +88,15 @@ fn the_source_is_pulled_while_all_units_but_one_wait_for_each_other() {
 
 #[test]
 fn a_waiting_worker_with_many_units_takes_no_other_workers_seat() {
-    // Units are quick at first, so a worker takes many at once. One of them waits for a unit that comes after others
-    // have been so slow that a worker would be given one at a time.
+    // Units are fast at first, so a worker takes many at once. One of them waits for a later unit. The units between
+    // the two have been so slow that a worker would now be given one at a time.
     const WAITS: u64 = 20_000;
     const SLOW: u64 = WAITS + 200;
     const ALL: u64 = SLOW + 50;
     in_time(|| {
         let gate = Gate::default();
         let mut flow = Flow::builder::<()>("seats");
-        // More units may be in flight than fit into one worker's hands.
+        // More units may be in flight than one worker takes at once.
         flow.workers(2).inflight(10_000);
         let (step, done) = (flow.inlet("step"), flow.retire());
         let slow = Arc::new(AtomicU64::new(SLOW));
@@ -125,7 +125,7 @@ fn a_waiting_worker_with_many_units_takes_no_other_workers_seat() {
 
 #[test]
 fn a_waiting_unit_holds_up_no_other_under_a_small_cap() {
-    // Units are so quick that a worker takes all that may be in flight; then one waits for a unit that comes later.
+    // Units are so fast that a worker takes as many as may be in flight. Then one waits for a unit that comes later.
     const WAITS: u64 = 20_000;
     const OPENS: u64 = WAITS + 100;
     for (workers, cap) in [(2, 2), (2, 3), (2, 8), (3, 40), (4, 4)] {
@@ -150,8 +150,8 @@ fn a_waiting_unit_holds_up_no_other_under_a_small_cap() {
 
 #[test]
 fn finished_units_go_on_while_their_worker_waits_in_the_next() {
-    // The first stage's units are so quick that a worker takes several at once. Then each waits until the unit before
-    // it has gone through the second stage.
+    // The first stage's units are so fast that a worker takes several at once. Then each waits until the unit before it
+    // has gone through the second stage.
     const WAITS: u64 = 20_000;
     const ALL: u64 = WAITS + 40;
     for round in 0..5 {
@@ -186,7 +186,7 @@ fn finished_units_go_on_while_their_worker_waits_in_the_next() {
 
 #[test]
 fn a_ceiling_of_one_holds_while_the_worker_is_in_another_stage() {
-    // The worker has several batches of the first stage in its hands while it runs one of them in the second stage.
+    // The worker has several batches of the first stage in hand while it runs one of them in the second stage.
     const ALL: u64 = 60_000;
     in_time(|| {
         let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -196,7 +196,7 @@ fn a_ceiling_of_one_holds_while_the_worker_is_in_another_stage() {
         let counts = most.clone();
         flow.stage(step, move |n: &mut u64, _| {
             counts.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            // The spin is long enough for two workers to meet.
+            // The spin lasts long enough for two workers to meet.
             (0..20).for_each(|_| std::hint::spin_loop());
             inside.fetch_sub(1, Ordering::SeqCst);
             Ok(*n)
@@ -226,7 +226,7 @@ fn a_ceiling_of_one_holds_while_the_worker_is_in_another_stage() {
 
 #[test]
 fn a_source_is_pulled_while_all_workers_are_busy_for_long() {
-    // The blocking stage has threads of its own; it must not starve for want of a pull, however often the flow is full
+    // The blocking stage has threads of its own. It must not starve for lack of a pull, however often the flow is full
     // meanwhile.
     for cap in [2, 3, 10, 100] {
         in_time(move || {
@@ -282,8 +282,8 @@ fn a_panic_in_the_source_end_listener_is_contained() {
 
 #[test]
 fn a_source_panic_after_a_stop_is_reported() {
-    // The source panics at once; when another worker has its worker's place; and when the end of the flow no longer
-    // waits for it.
+    // The source panics in three situations: at once; when another worker has got its worker's slot; and when the end
+    // of the flow no longer waits for it.
     for pause in [0, 10, 150] {
         in_time(move || {
             let mut flow = Flow::builder::<()>("late");
@@ -307,8 +307,8 @@ fn a_source_panic_after_a_stop_is_reported() {
 
 #[test]
 fn a_drain_admits_units_the_source_has_given() {
-    // The drain waits for a pull of less than 0.1 s; the test tries again on a machine that keeps the source's thread
-    // from running for that long.
+    // The drain waits for a pull of less than 0.1 s. If the machine keeps the source's thread from running for that
+    // long, the test tries again.
     let is_kept = |round: u64| {
         let (give, units) = channel();
         let taken = Arc::new(AtomicU64::new(0));
@@ -336,8 +336,8 @@ fn a_drain_admits_units_the_source_has_given() {
 
 #[test]
 fn a_drain_waits_briefly_for_a_pull_in_progress() {
-    // The drain waits for 0.1 s; the test tries again on a machine that keeps the source's thread from running for that
-    // long.
+    // The drain waits for 0.1 s. If the machine keeps the source's thread from running for that long, the test tries
+    // again.
     let is_kept = |_: u32| {
         let (begun, taken) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (begins, count) = (begun.clone(), taken.clone());
@@ -367,8 +367,8 @@ fn a_drain_waits_briefly_for_a_pull_in_progress() {
 #[test]
 fn a_batch_waits_to_fill_while_others_are_taken() {
     const WAIT: u64 = 300;
-    // If giving the units before them takes as long as a batch waits, one of their batches may have been cut short, and
-    // the last units are in one that began before them; the test then tries again.
+    // If the earlier units take as long to send as a batch waits, one of their batches may have been cut short. Then
+    // the last units are in a batch that opened earlier, and the test tries again.
     let waits = |_: u32| {
         let (give, units) = by_hand();
         let ran = Arc::new(Mutex::new(Vec::new()));
@@ -392,18 +392,19 @@ fn a_batch_waits_to_fill_while_others_are_taken() {
         while ran.lock().unwrap().len() < 4 {
             thread::sleep(ms(1));
         }
-        // The batch cannot have opened before its first unit was sent, so this holds on a machine of any speed.
+        // The batch cannot have opened before its first unit was sent, so this is true on a machine of any speed.
         let waited = ran.lock().unwrap()[0] - sent;
         assert!(waited >= ms(WAIT) || sent - begun >= ms(WAIT), "it ran {waited:?} after it came");
         assert_eq!(service.drain().retired, 8004);
         waited >= ms(WAIT)
     };
-    assert!((0..3).any(waits), "a batch does not wait to fill");
+    assert!((0..3).any(waits), "no batch waited to fill");
 }
 
 #[test]
 fn weights_are_right_after_a_chain() {
-    // A unit weighs 100 bytes, then 10, and then what the third stage computes; without a function, as before.
+    // A unit weighs 100 bytes, then 10, and then what the third stage computes; without a function, it weighs as much
+    // as before.
     for (third, each) in [(None, 10), (Some(10), 10), (Some(60), 60), (Some(100), 100)] {
         in_time(move || {
             let gate = Gate::default();
@@ -491,7 +492,7 @@ fn units_are_numbered_from_zero_without_a_gap() {
 }
 
 #[test]
-fn the_end_of_a_source_is_told_once_and_how() {
+fn the_listener_is_told_once_how_a_source_ended() {
     let build = |name: &str| {
         let mut flow = Flow::builder::<u64>(name);
         let (step, done) = (flow.inlet("step"), flow.retire());

@@ -52,7 +52,11 @@ fn children_know_their_parent_and_come_in_order() {
     seen.sort_unstable();
     let largest = seen.iter().find(|(.., n)| *n == 999).unwrap().0;
     let of_the_last: Vec<u64> = seen.iter().filter(|(parent, ..)| *parent == largest).map(|&(.., n)| n).collect();
-    assert_eq!(of_the_last, (0..1000).collect::<Vec<_>>(), "numbers rise in the order of birth");
+    assert_eq!(
+        of_the_last,
+        (0..1000).collect::<Vec<_>>(),
+        "the children are numbered in the order in which they were brought out"
+    );
     let mut numbers: Vec<u64> = seen.iter().map(|&(_, unit, _)| unit).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -60,7 +64,7 @@ fn children_know_their_parent_and_come_in_order() {
 }
 
 #[test]
-fn the_caps_hold_inside_one_parent() {
+fn the_caps_apply_to_the_children_of_one_parent() {
     let mut flow = Flow::builder::<()>("caps");
     flow.inflight(8).memory(1000).workers(2);
     let (split, child, done) = (flow.inlet("split"), flow.inlet("child"), flow.retire());
@@ -74,7 +78,7 @@ fn the_caps_hold_inside_one_parent() {
 }
 
 #[test]
-fn a_flow_full_of_parents_goes_on() {
+fn a_flow_full_of_parents_makes_progress() {
     for inflight in 1..6 {
         let mut flow = Flow::builder::<()>("full");
         flow.inflight(inflight).workers(2);
@@ -311,7 +315,7 @@ fn the_needs_of_a_splitting_stage_are_granted_for_each_run() {
     .need(Need::tokens(tokens, 1))
     .need(Need::tokens(permit, 1).per_batch())
     .to(child);
-    // The children need the same token: a parent that kept it would wait for its own children.
+    // The children need the same token. A parent that kept it would wait for its own children.
     flow.stage(child, |n: &mut u64, _| Ok(*n)).need(Need::tokens(tokens, 1)).to(done);
     let report = flow.build(split).unwrap().run(vec![500; 10]);
     assert_eq!((report.split, report.retired, report.dead_lettered), (5000, 5010, 0));
@@ -434,7 +438,7 @@ fn the_build_refuses_what_could_wait_for_its_own_children() {
     assert!(held.contains("`first` holds `tokens` until `child`, but `split` on the way"), "{held}");
 }
 
-/// Trees of units that are split, fail, panic and pause at random, in flows whose caps change all the time.
+/// Trees of units that are split, fail, panic and pause at random, in flows whose caps keep changing.
 #[test]
 fn nothing_is_lost_in_random_trees() {
     let first = seed();

@@ -1,4 +1,5 @@
-//! A system that refuses threads for a while. The limit applies to the whole process, so this is a program of its own.
+//! A system that refuses threads for a while. The limit applies to the whole process, so this test is a program of its
+//! own.
 #![cfg(target_os = "linux")]
 
 #[path = "support/time.rs"]
@@ -13,13 +14,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use time::ms;
 use watchdog::in_time;
 
-/// Keeps the process from mapping another thread's stack.
+/// Keeps the process from mapping the stack of another thread.
 fn forbid_threads() {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("a kernel with /proc");
     let pages: u64 =
         statm.split(' ').next().and_then(|pages| pages.parse().ok()).expect("`statm` begins with the size");
     let size = pages * rustix::param::page_size() as u64;
-    // The limit leaves less than a stack, and enough for the test's own allocations.
+    // The limit leaves less than one stack, but enough for the test's own allocations.
     let limit = Rlimit { current: Some(size + (1 << 20)), ..getrlimit(Resource::As) };
     setrlimit(Resource::As, limit).expect("lowering a limit is always allowed");
 }
@@ -40,9 +41,9 @@ fn units_wait_for_a_thread_while_the_system_has_none() {
         let service = flow.build(compute).unwrap().start();
         let control = service.control();
         forbid_threads();
-        assert!(thread::Builder::new().spawn(|| ()).is_err(), "the limit has no effect: the test tests nothing");
+        assert!(thread::Builder::new().spawn(|| ()).is_err(), "the limit has no effect, so the test tests nothing");
         let tickets: Vec<_> = (0..10).map(|n| service.submit(n).unwrap()).collect();
-        // The pause is longer than the one between two attempts to start a thread.
+        // The pause is longer than the time between two attempts to start a thread.
         thread::sleep(ms(250));
         let waiting = control.snapshot();
         assert_eq!((waiting.in_flight, waiting.workers_busy), (10, 0));

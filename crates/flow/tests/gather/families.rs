@@ -7,7 +7,7 @@ use millstream_flow::{AfterFailure, Batch, Failure, Flow, Gather, select};
 use super::{collect, conserved, letters, sorted, sum};
 
 #[test]
-fn a_family_s_group_takes_the_parent_s_place() {
+fn a_family_s_group_replaces_the_parent() {
     let mut flow = Flow::builder::<(u64, Option<u64>, Vec<u64>)>("family");
     flow.inflight(3).workers(2);
     let groups = collect(&mut flow);
@@ -23,7 +23,7 @@ fn a_family_s_group_takes_the_parent_s_place() {
     assert_eq!((report.retired, report.gathered), (5 + 4, 113 - 4), "a parent without children has no group");
     let mut sizes = Vec::new();
     for (_, parent, mut members) in groups.lock().unwrap().clone() {
-        assert_eq!(parent, None, "the group stands where its parent stood");
+        assert_eq!(parent, None, "the group has replaced its parent");
         members.sort_unstable();
         assert!(members.iter().copied().eq((0..members.len() as u64).map(|n| n * 2)));
         sizes.push(members.len());
@@ -33,7 +33,7 @@ fn a_family_s_group_takes_the_parent_s_place() {
 }
 
 #[test]
-fn levels_that_were_split_are_gathered_level_by_level() {
+fn nested_families_are_gathered_level_by_level() {
     for inflight in [1, 2, 5, 100] {
         let mut flow = Flow::builder::<(Option<u64>, u64)>("levels");
         flow.inflight(inflight).workers(2);
@@ -83,7 +83,7 @@ fn a_dead_child_fails_its_family_s_group() {
 }
 
 #[test]
-fn a_parent_that_fails_on_the_way_fails_its_family_s_group_and_those_above() {
+fn a_parent_that_fails_midway_fails_the_group_of_its_family_and_those_above() {
     let mut flow = Flow::builder::<usize>("above");
     let (sizes, dead) = (collect(&mut flow), letters(&mut flow));
     let (outer, inner) = (flow.inlet("outer"), flow.inlet("inner"));
@@ -183,7 +183,7 @@ fn families_that_run_on_in_one_turn_are_whole_and_counted() {
             (0..5000).filter(|n| n % 5 > 0).map(|n| (0..n % 5).map(|p| 10 * n + p).sum()).collect();
         expected.sort_unstable();
         assert_eq!(sorted(&sums), expected);
-        // 2 children a unit on average; the first of each group comes to the stage again, as the group.
+        // A unit has 2 children on average. The first member of each group comes to the stage again, as the group.
         assert_eq!((report.split, report.gathered, report.left), (10_000, 6_000, 0));
         let units: Vec<u64> = report.stages.iter().map(|stage| stage.units).collect();
         assert_eq!((units[0], units[1] + units[2], units[3], units[4]), (5_000, 10_000, 14_000, 4_000));
@@ -196,7 +196,7 @@ fn a_part_that_is_full_in_the_turn_of_its_family_remains_a_child() {
     flow.workers(1);
     let parts = collect(&mut flow);
     let (split, part, end, done) = (flow.inlet("split"), flow.inlet("part"), flow.inlet("end"), flow.retire());
-    // The first child fills a part by itself, and the second one opens another, which takes the parent's place.
+    // The first child fills a part on its own. The second child opens another part, which replaces the parent.
     flow.split(split, |n: &mut u64, _| Ok([*n, 1].map(Ok))).to(part);
     let weight = |n: &u64| if *n == 1 { 1 } else { 100 };
     flow.gather(part, Gather::into_vec().by_parent().bytes(100)).bytes(weight).to(end);

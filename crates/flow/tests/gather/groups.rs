@@ -49,7 +49,7 @@ fn groups_by_weight_are_closed_by_the_member_that_fills_them() {
     conserved(&report);
     let groups = groups.lock().unwrap();
     let weights: Vec<usize> = groups.iter().map(|group| group.iter().map(Vec::len).sum()).collect();
-    assert!(weights.iter().filter(|&&weight| weight < 1000).count() <= 1, "all but the last are full");
+    assert!(weights.iter().filter(|&&weight| weight < 1000).count() <= 1, "all groups but the last are full");
     assert!(weights.iter().all(|&weight| weight < 1097));
     assert!(report.peak_bytes_in_flight <= 100_100, "{}", report.peak_bytes_in_flight);
     assert_eq!(report.stages[0].torn, 0);
@@ -177,7 +177,7 @@ fn an_open_group_shows_and_a_drained_service_closes_it() {
 }
 
 #[test]
-fn what_one_gather_makes_at_the_end_joins_the_groups_of_the_next() {
+fn groups_closed_at_the_end_join_the_groups_of_the_next_stage() {
     for workers in 1..3 {
         let mut flow = Flow::builder::<u64>("stairs");
         flow.workers(workers);
@@ -193,7 +193,7 @@ fn what_one_gather_makes_at_the_end_joins_the_groups_of_the_next() {
 }
 
 #[test]
-fn a_group_goes_on_as_what_it_is_mapped_to() {
+fn a_group_goes_on_as_the_value_it_is_mapped_to() {
     let mut flow = Flow::builder::<String>("map");
     flow.workers(2);
     let (retired, dead) = (collect(&mut flow), letters(&mut flow));
@@ -205,7 +205,7 @@ fn a_group_goes_on_as_what_it_is_mapped_to() {
     flow.gather(gather, text).to(done);
     let report = flow.build(gather).unwrap().run(1..8);
     conserved(&report);
-    // 3 + 6 comes to nine, 1 + 4 + 7 to twelve, and 2 + 5 to seven.
+    // 3 + 6 sums to nine, 1 + 4 + 7 to twelve, and 2 + 5 to seven.
     assert_eq!(sorted(&retired), ["7", "9"]);
     let dead = dead.lock().unwrap();
     assert!(dead.len() == 1 && dead[0].input.is_none(), "its group is lost: {dead:?}");

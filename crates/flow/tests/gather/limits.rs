@@ -100,7 +100,7 @@ fn a_group_opened_at_the_end_of_a_chain_weighs_what_its_unit_weighs_there() {
     let number = |body: &mut Vec<u8>, _: &mut millstream_flow::Cx<'_>| Ok(body.len() as u64);
     flow.stage(body, number).bytes(|body| body.len() as u64).to(gather);
     flow.gather(gather, sum().by_key(|n| *n)).bytes(|_| 8).to(done);
-    // Twice as many bytes as the budget has pass through 2,000 groups, which weigh 16,000 bytes together.
+    // The units weigh 40 MB in total, but the 2,000 groups that they join weigh only 16,000 bytes together.
     let report = flow.build(body).unwrap().run((0..20_000).map(|n| vec![0_u8; 1_000 + n % 2_000]));
     conserved(&report);
     assert_eq!((report.stages[1].torn, sums.lock().unwrap().len(), report.left), (0, 2_000, 0));

@@ -14,8 +14,8 @@ use millstream_verify_random::{Random, seed, stress};
 
 use super::{collect, conserved, letters};
 
-/// Trees of units that are split and gathered again by several rules, fail, panic and pause at random, in flows whose
-/// caps change all the time: every leaf ends in one group or one letter.
+/// Trees of units that are split and gathered again by several rules, and that fail, panic and pause at random, in
+/// flows whose caps keep changing. Every leaf ends in one group or one letter.
 #[test]
 fn nothing_is_lost_in_random_groups() {
     let first = seed();
@@ -33,7 +33,7 @@ fn nothing_is_lost_in_random_groups() {
     }
 }
 
-/// A unit of a random tree: its level, a number that decides its fate, and its leaf, once it is one.
+/// A unit of a random tree: its level, a number that decides its fate, and the number of its leaf if it is one.
 #[derive(Clone, Copy)]
 struct Twig {
     level: u32,
@@ -117,7 +117,7 @@ fn storm(seed: u64) {
             fate => Ok(Twig { level: twig.level + 1, fate: fate.wrapping_mul(0x9e37_79b9) ^ n, leaf: None }),
         }))
     });
-    // The children of a unit go two ways, as its copies would, and meet again.
+    // The children of a unit take two paths, as its copies would, and meet again.
     let ways = select(|twig: &Twig| usize::from(twig.fate.is_multiple_of(3)), [sort.into(), aside.into()]);
     stage.after_failure(if random.below(2) == 0 { AfterFailure::Skip } else { AfterFailure::DeadLetter }).to(ways);
     flow.update(

@@ -1,5 +1,5 @@
-//! The entrance: units of many threads go in as through a queue, whether they waited in line, lay at the gate or went
-//! straight in. The broken twin is an entrance that lets a newcomer pass units at the gate.
+//! The entrance: units of many threads enter as through a queue, whether they waited in line, were at the gate, or
+//! entered at once. The broken twin is an entrance that lets a newcomer overtake units at the gate.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -50,8 +50,8 @@ fn submitters_put_their_units_into_a_queue() {
     }
 }
 
-/// Units come to the gate, from where a worker admits all at once; at a gate that no worker attends, they go straight
-/// in. A sound entrance first admits the units that still lie at the gate.
+/// Units come to the gate, and a worker admits all of them at once. At a gate that no worker attends, units enter at
+/// once. A correct entrance first admits the units that are still at the gate.
 #[derive(Default)]
 struct Entrance<const EMPTIES_GATE: bool> {
     gate: Mutex<Vec<u64>>,
@@ -98,11 +98,11 @@ fn passed<const EMPTIES_GATE: bool>() -> History {
 }
 
 #[test]
-fn a_newcomer_that_passes_the_gate_is_caught() {
+fn a_newcomer_that_overtakes_the_gate_is_caught() {
     assert_holds(&passed::<true>(), &Kind::Queue.into());
     assert_caught(
         "passed-the-gate",
-        "an entrance that lets a newcomer pass those at the gate",
+        "an entrance that lets a newcomer overtake units at the gate",
         &Kind::Queue.into(),
         passed::<false>,
     );

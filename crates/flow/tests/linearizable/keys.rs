@@ -1,4 +1,4 @@
-//! Keyed tokens: each key is a semaphore of its own. The broken twin is a table of keys that makes one twice.
+//! Keyed tokens: each key is a semaphore of its own. The broken twin is a table of keys that makes a key twice.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use millstream_verify_random::stress;
 
 use crate::{Logs, assert_caught, assert_holds, busy, workers};
 
-/// The flow has more keys than may be in use, so they are forgotten and made again all the time.
+/// The flow has more keys than may exist at once, so they are forgotten and made again all the time.
 #[test]
 fn each_key_is_a_semaphore_however_often_it_is_forgotten() {
     for (tokens, threads, keys_most) in [(1, 2, 2), (2, 8, 3)] {
@@ -43,11 +43,11 @@ fn each_key_is_a_semaphore_however_often_it_is_forgotten() {
     }
 }
 
-/// A table of keys that looks under one lock and inserts under another: two workers make the same key, and each copy
+/// A table of keys that searches under one lock and inserts under another. Two workers make the same key, and each copy
 /// has its token.
 #[test]
 fn a_key_that_is_made_twice_is_caught() {
-    assert_caught("key-made-twice", "a key that two make at once", &Kind::Mutex.into(), || {
+    assert_caught("key-made-twice", "a key that two workers make at once", &Kind::Mutex.into(), || {
         let table: Mutex<HashMap<u64, Arc<AtomicBool>>> = Mutex::default();
         workers(2, |log| {
             for unit in 0..40 {

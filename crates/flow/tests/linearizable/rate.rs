@@ -1,5 +1,5 @@
-//! A rate: a bucket into which a token drops at every tick, with a specification of its own. The broken twin is a rate
-//! that grants in two steps.
+//! A rate: a bucket that gets a token at every tick, with a specification of its own. The broken twin is a rate that
+//! grants in two steps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,8 +15,8 @@ use crate::{busy, must_be_caught};
 
 /// A bucket of tokens.
 ///
-/// A rate's tokens come evenly, independent of the recorded ticks: over `t` ticks it grants `burst + t` at most, and a
-/// bucket with room for one more than `burst` does that whenever the ticks happen.
+/// A rate's tokens come evenly, independent of the recorded ticks. Over `t` ticks it grants at most `burst + t`. A
+/// bucket with room for one more than `burst` allows that, whenever the ticks happen.
 struct Bucket {
     room: u64,
     tick: Op,
@@ -34,7 +34,7 @@ impl Spec for Bucket {
     }
 }
 
-/// Adds ticks to the history: each happens between its time and the next one's.
+/// Adds ticks to the history. Each tick happens between its own time and that of the next one.
 fn ticking(takes: &History, period: Duration) -> History {
     let mut builder = Builder::new();
     builder.skew(takes.skew());
@@ -50,12 +50,12 @@ fn ticking(takes: &History, period: Duration) -> History {
     builder.finish().unwrap()
 }
 
-/// Checks a ticking history. All of them name their operations alike, so the tick of a fresh builder is theirs, too.
+/// Checks a history with ticks. All histories give operations the same names, so a tick from a fresh builder matches.
 fn verdict(history: &History, burst: u64, options: &Options) -> Verdict {
     check_spec(history, &Bucket { room: burst + 1, tick: Builder::new().op("tick") }, options)
 }
 
-/// A unit takes its token at some moment between the source, which makes it, and its stage.
+/// A unit takes its token at some moment after the source makes it and before its stage runs.
 #[test]
 fn a_rate_is_a_bucket() {
     for (burst, workers) in [(1, 2), (5, 4)] {
@@ -77,7 +77,7 @@ fn a_rate_is_a_bucket() {
         let logs: Vec<Log> = (0..units).map(|_| recorder.log()).collect();
         let _preemption = Preemption::start().unwrap();
         let began = logs.into_iter().map(|mut log| {
-            // A quiet time lets the burst build up again.
+            // A quiet period lets the burst build up again.
             if log.process() % 40 == 39 {
                 thread::sleep(Duration::from_millis(3));
             }
@@ -93,12 +93,12 @@ fn a_rate_is_a_bucket() {
     }
 }
 
-/// A worker checks that the next token is there, and then moves on the time of the one after it.
+/// A worker checks that the next token is there, and then advances the time of the one after it.
 #[test]
 fn a_rate_that_grants_in_two_steps_is_caught() {
     const PERIOD: Duration = Duration::from_micros(200);
     let bucket = |history: &History, options: &Options| verdict(history, 1, options);
-    must_be_caught("token-spent-twice", "a rate that looks first and takes then", bucket, || {
+    must_be_caught("token-spent-twice", "a rate that first checks and then takes", bucket, || {
         let (began, next) = (Instant::now(), AtomicU64::new(0));
         let recorder = Recorder::new().room(1 << 8);
         thread::scope(|scope| {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::{LONG, ms};
 
-/// A gate that is closed at first; its clones open together.
+/// A gate that is closed at first. All clones open together.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<AtomicBool>);
 
@@ -22,7 +22,7 @@ impl Gate {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Waits until the gate is open, or for `LONG`: a stage's code that never ended would outlive its test.
+    /// Waits until the gate is open, but at most for `LONG`: a stage's code that never ended would outlive its test.
     pub(crate) fn pass(&self) {
         let until = Instant::now() + LONG;
         while !self.is_open() && Instant::now() < until {

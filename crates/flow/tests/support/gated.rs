@@ -4,8 +4,8 @@ use millstream_flow::Flow;
 
 use crate::support::Gate;
 
-/// A flow for `inflight` units of one stage, which takes one unit at a time, keeps it until the gate opens, and doubles
-/// it.
+/// A flow for `inflight` units with one stage. The stage takes one unit at a time, keeps it until the gate opens, and
+/// doubles it.
 pub(crate) fn gated(inflight: u64) -> (Flow<u64, u64>, Gate) {
     let gate = Gate::default();
     let mut flow = Flow::builder("gated");

@@ -1,4 +1,4 @@
-//! A watchdog for tests that might hang, and a gate that holds a stage's code back.
+//! A watchdog for tests that might hang, and a gate that holds back a stage's code.
 
 mod gate;
 mod time;

@@ -1,4 +1,4 @@
-//! A strict reader of the text formats of metrics: it accepts the grammar and nothing beside it.
+//! A strict reader of the text formats of metrics. It accepts exactly the grammar.
 
 use std::collections::HashSet;
 
@@ -34,7 +34,7 @@ fn read(text: &str, open: bool) -> Result<Vec<Sample>, String> {
     let mut series = HashSet::new();
     let mut family: Option<(String, String)> = None;
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err("the last line has no end".into());
+        return Err("the last line does not end with a newline".into());
     }
     for line in text.split_terminator('\n') {
         let wrong = |why: &str| format!("{why}: {line:?}");
@@ -43,7 +43,7 @@ fn read(text: &str, open: bool) -> Result<Vec<Sample>, String> {
             let kinds: &[&str] =
                 if open { &["counter", "gauge", "summary", "info"] } else { &["counter", "gauge", "summary"] };
             if !is_name(name) || !kinds.contains(&kind) {
-                return Err(wrong("a name or a type that is none"));
+                return Err(wrong("an invalid name or type"));
             }
             if !families.insert(name.to_owned()) {
                 return Err(wrong("a second family of this name"));
@@ -55,11 +55,11 @@ fn read(text: &str, open: bool) -> Result<Vec<Sample>, String> {
         if let Some(rest) = line.strip_prefix("# UNIT ") {
             let (of, unit) = rest.split_once(' ').ok_or_else(|| wrong("no unit"))?;
             if !open || of != name || !name.ends_with(&format!("_{unit}")) {
-                return Err(wrong("a unit that is not the name's"));
+                return Err(wrong("a unit that the name does not end with"));
             }
         } else if let Some(rest) = line.strip_prefix("# HELP ") {
             if rest.split_once(' ').is_none_or(|(of, help)| of != name || unescaped(help, open).is_none()) {
-                return Err(wrong("help that is none"));
+                return Err(wrong("invalid help"));
             }
         } else {
             let sample = sample(line).ok_or_else(|| wrong("no sample"))?;
@@ -73,7 +73,7 @@ fn read(text: &str, open: bool) -> Result<Vec<Sample>, String> {
             let ending = ending.ok_or_else(|| wrong("a sample of another family"))?;
             let quantile = sample.label("quantile").is_some();
             if quantile != (kind == "summary" && ending.is_empty()) {
-                return Err(wrong("a quantile out of place"));
+                return Err(wrong("a quantile where none belongs, or none where one belongs"));
             }
             if kind == "counter" && (sample.value < 0.0 || sample.value.is_nan()) {
                 return Err(wrong("a counter below zero"));
@@ -131,7 +131,7 @@ fn is_name(name: &str) -> bool {
     name.chars().next().is_some_and(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
 }
 
-/// The text with its escapes undone; `None` for an escape that is none, and for a bare quote where quotes are escaped.
+/// The text with its escapes undone; `None` if an escape is invalid, or a quote is not escaped where it must be.
 fn unescaped(text: &str, quotes: bool) -> Option<String> {
     let mut plain = String::new();
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! Times in the units in which tests write them.
+//! Durations in the units that tests use.
 
 use std::time::Duration;
 

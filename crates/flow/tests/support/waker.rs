@@ -1,4 +1,4 @@
-//! Wakers whose every step is the test's own code.
+//! Wakers whose every step runs the test's own code.
 
 use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_takes_too_long_gives_its_batches_back_and_keeps_the_one_in_hand() {
+    fn a_turn_that_takes_too_long_loses_its_batches_except_the_one_in_hand() {
         let turn = TurnSlot::default();
         turn.begin(1, 2, 0);
         turn.add(batch(1, 2..4, false));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_key_has_a_line_that_newcomers_do_not_pass() {
+    fn the_slot_of_a_key_has_a_line_that_newcomers_do_not_overtake() {
         let (mut grants, mut timers) = one(Supply::Tokens(1), true);
         let ask = |key: &str| Ask { resource: 0, until: NO_STAGE, amount: 1, key: Some(key.into()) };
         let (first, second, third) = ([ask("a")], [ask("b")], [ask("c")]);
@@ -213,7 +213,7 @@ mod tests {
         grants.park_for_keys(row(1), 0, 0, &mut timers, 0);
         grants.drop_user(a, &mut timers, 1);
         assert_eq!(grants.next_with_free_keys(), Some(0));
-        assert_eq!(grants.lacking_keys(&third, None, &mut timers, 1), Some(0), "a unit waits for that place");
+        assert_eq!(grants.lacking_keys(&third, None, &mut timers, 1), Some(0), "a unit waits for that slot");
         let waiter = grants.next_in_line_for_keys(0).unwrap();
         assert!(waiter.row.number() == 1 && grants.has_keys_for(&second, 0, &mut timers, 1));
     }

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advance_is_a_part_of_what_is_free_while_half_of_the_cap_is() {
+    fn an_advance_is_a_part_of_the_free_bytes_while_half_of_the_cap_is_free() {
         let mut budget = Budget::new(9, 160);
         assert_eq!((budget.advance(5), budget.advance(1000)), (5, 19));
         assert!(budget.fits(136) && !budget.fits(137) && budget.peak_bytes() == 0);

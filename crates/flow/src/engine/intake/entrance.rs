@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_kept_until_it_is_left_or_its_wake_up_fails() {
+    fn a_position_is_kept_until_its_submitter_leaves_or_its_wake_up_fails() {
         let mut entrance = Entrance::default();
         let mut places = [None; 3];
         for place in &mut places {
@@ -152,7 +152,7 @@ mod tests {
         }
         assert!(entrance.head_may_enter(0, |bytes, _| bytes == 1) && !entrance.head_may_enter(0, |_, _| false));
         let (woken, _) = entrance.wake_head().expect("it is asleep");
-        assert!(Some(woken) == places[0] && !entrance.head_may_enter(0, |_, _| true), "a place is woken once");
+        assert!(Some(woken) == places[0] && !entrance.head_may_enter(0, |_, _| true), "a submitter is woken once");
         let mut comes_back = places[0];
         assert!(entrance.wait(&mut comes_back, 0, 1, false, thread()).is_none() && comes_back == places[0]);
         entrance.expel(woken);

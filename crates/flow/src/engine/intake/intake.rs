@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_submitter_goes_behind_the_units_at_the_gate_and_before_those_that_come_later() {
+    fn a_submitter_enters_after_the_units_at_the_gate_and_before_later_units() {
         let mut intake = Intake::new(Budget::new(10, 10), 0, None);
         let mut place = None;
         assert!(intake.is_turn(None, 0) && !intake.is_turn(None, 3));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pull_does_not_pass_a_waiting_submitter() {
+    fn a_pull_does_not_overtake_a_waiting_submitter() {
         let mut intake = Intake::new(Budget::new(10, 10), 0, None);
         assert!(!intake.is_ready_to_pull());
         intake.attach();

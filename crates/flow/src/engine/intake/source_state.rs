@@ -233,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_pull_loses_its_place_and_is_told_to_hurry() {
+    fn a_long_pull_loses_its_slot_and_is_told_to_hurry() {
         let (mut source, staging) = pulled(1_000);
         source.begin(&staging, true, 64, 10_000);
         assert!(!source.displace(10_000 + TURN_LASTS_NS), "it has a little longer");
         assert!(source.displace(10_001 + TURN_LASTS_NS) && !source.is_in_place() && !source.pull_ends_soon());
         // SAFETY: this test makes one row of each number.
         assert!(staging.push(unsafe { crate::engine::units::column::Row::new(0) }, true), "the puller hears of it");
-        assert!(!source.displace(10_002 + TURN_LASTS_NS), "the place is lost once");
+        assert!(!source.displace(10_002 + TURN_LASTS_NS), "the slot is lost once");
     }
 
     #[test]

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_out_is_counted_once() {
+    fn every_kind_of_departure_is_counted_once() {
         let mut ledger = Ledger::new();
         ledger.admit(3);
         ledger.split(4);

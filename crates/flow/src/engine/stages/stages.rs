@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_marked_once_and_a_worker_s_end_gives_its_seats_back() {
+    fn a_queue_is_marked_once_and_a_worker_that_ends_frees_its_seats() {
         let mut stages = line(&[0]);
         grant(&mut stages, 0, 0..2, 0);
         assert_eq!((stages.next_marked(), stages.next_marked()), (Some(0), None));

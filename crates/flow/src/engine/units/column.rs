@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_has_a_cell_of_its_own() {
+    fn every_row_has_its_own_cell() {
         let column = Column::new();
         for n in (0..5000).chain([70_000, 1_000_000]) {
             // SAFETY: one row is alive at a time, and this column belongs to no flow.

@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_gives_back_what_is_selected_and_keeps_the_rest() {
+    fn a_unit_releases_the_selected_grants_and_keeps_the_others() {
         let mut record = Record::default();
         record.hold([grant(1, 0, NO_STAGE), grant(2, 0, 3), grant(3, 1, 3)]);
         let mut given = Vec::new();
