@@ -136,8 +136,8 @@ fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
         .unwrap()
         .run((0..).take_while(move |_| !stop.load(Ordering::SeqCst) && Instant::now() < deadline));
     assert!(served.load(Ordering::SeqCst), "the unit that needs both never ran");
-    // The documented bound is nine passes through lines of at most 64 units each, for two resources. The units that
-    // were ahead of it, and those that ran at the same time, come on top.
+    // The documented bound is nine passes through lines of at most 64 units each, for two resources. In addition, the
+    // test allows for the units that were ahead of it and those that ran at the same time.
     let bound = (8 + 2 + 1) * 64 * 2;
     let overtaken = overtaken.load(Ordering::SeqCst);
     assert!(overtaken <= bound, "{overtaken} units of {} overtook it; the bound is {bound}", report.admitted);

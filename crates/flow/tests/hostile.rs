@@ -336,7 +336,7 @@ fn a_ticket_that_learns_of_its_group_may_wait_for_other_members() {
         };
         let waker = Hooks { wake: Box::new(wake), ..Hooks::default() }.into_waker();
         let mut first = loop {
-            // A unit that joins before its ticket is polled does not test this.
+            // If the unit joins before its ticket is polled, the round tests nothing.
             let mut ticket = service.submit(1).unwrap();
             if poll(&mut ticket, &waker).is_pending() {
                 break ticket;

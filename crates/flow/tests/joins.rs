@@ -1,4 +1,4 @@
-//! Splits within splits whose pieces are gathered again. Every such flow ends, whatever is dropped on the way, and no
+//! Splits within splits, with pieces that are gathered again. Every such flow ends, whatever is dropped on the way, and no
 //! more groups are open than units may be in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -229,7 +229,7 @@ fn a_replay_predicts_the_duration_of_a_flow_that_waits() {
         let trace = read_trace(&bytes);
         let itself = trace.replay(&WhatIf::default()).unwrap().report;
         let predicted = trace.replay(&WhatIf::default().capacity("disk", 12)).unwrap().report;
-        // These must be true whatever else the machine does.
+        // These facts must be true whatever else the machine does.
         for what_if in [WhatIf::default(), WhatIf::default().capacity("disk", 12)] {
             let (least, _) = trace.at_least(&what_if).unwrap();
             let replayed = trace.replay(&what_if).unwrap().report.wall_s;

@@ -54,7 +54,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             state = woken;
             hands.lend_pocket(&mut state);
             hands.read_clock();
-            // The wake-up may be for units at the gate alone.
+            // The wake-up may have been only for units at the gate.
             if !shared.gate().is_empty() {
                 shared.gate().admit_from_gate(&mut state, hands.now());
             }

@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    /// Ends a unit that was given up on outside of a worker.
+    /// Removes a unit that [`drop_oldest`](Self::drop_oldest) has taken, and counts it as a dead letter.
     pub(crate) fn discard(&mut self, row: Row, now: u64) {
         self.stages.at_mut(self.intake.entry()).count_dead_letter();
         self.leave(row, Parting::Dead, now);

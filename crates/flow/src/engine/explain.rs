@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) stands: Option<Stands>,
 }
 
-/// The line of a unit; it is described in full when the unit is.
+/// The line of a unit. The line's details are looked up after the unit's.
 pub(super) struct Stands {
     pub(super) resource: u16,
     pub(super) key: Option<String>,

@@ -13,8 +13,8 @@
 //! To see why, assume that all groups were by family. Then all children of the deepest waiting parent would be holders
 //! of its family's groups, so these groups would have all their members, and would be closed already.
 //!
-//! A group that is not by family is closed in one of two cases: if the flow has ended, because the group has all its
-//! members; or if units need its room.
+//! A group that is not by family is then closed if the flow has ended, because the group has all its members, or if
+//! units need its room.
 
 use super::state::State;
 use super::timers::TimerAction;
@@ -88,7 +88,7 @@ impl State {
             record.set_parent(above);
             if dead > 0 && !self.rules(holder.stage).goes_on_torn {
                 let units = if dead == 1 { "a unit".into() } else { format!("{dead} units") };
-                record.refuse(format!("the group lacks {units}: failed for good").into());
+                record.refuse(format!("the group lacks {units} that failed for good").into());
             }
             if let Some(above) = above {
                 self.units.families().add_children(above.row, 1);

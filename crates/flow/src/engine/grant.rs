@@ -1,8 +1,8 @@
 //! Grants: a unit gets all it needs at once, before a worker is spent on it.
 //!
 //! # How a queue is granted
-//! `pump` grants units from the front of a stage's queue as long as the stage has seats. A stage has as many seats as
-//! its workers and the idle workers could run units next; units beyond the seats hold nothing. One idle worker may
+//! `pump` grants units from the front of a stage's queue as long as the stage has seats. A stage has a seat for each
+//! unit that its workers and the idle workers could run next; a unit without a seat holds nothing. One idle worker may
 //! count for several stages. A unit whose needs are all free takes them and joins a granted batch. A unit that lacks
 //! something *parks*: it joins the first-come-first-served line of the first thing it lacks, and holds nothing
 //! meanwhile. The queue goes on with the next unit, so a busy key holds up only the units that need it.
@@ -12,11 +12,11 @@
 //! line. A newcomer never takes what a unit in line waits for.
 //!
 //! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
+//! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
 //! not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the next
 //! one: one after the other along the flow's resource order, keeping what it has, and waiting in each line. (The
 //! resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a unit waits
 //! for at most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
-//! `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
 //!
 //! # Why nothing deadlocks
 //! A unit that holds one thing and waits for another waits for something later in one order of resources:
@@ -32,12 +32,12 @@
 //!    key in
 //!    whose line it stands (see `grants/key`).
 //!
-//! So along any chain of "waits for a holder of", the order rises, and the last holder waits for no resource. It runs,
-//! or waits for a worker or a timer, and will release what it holds. Bytes come last in the order and have a rule of
-//! their own (see `grants/memory`).
+//! Consider a chain of waits: a unit waits for a holder, which waits for another holder, and so on. Each step goes up
+//! in the order, so the last holder waits for no resource. It runs, or waits for a worker or a timer, and will release
+//! what it holds. Bytes come last in the order and have a rule of their own (see `grants/memory`).
 //!
-//! Waits inside a stage's own code are beyond this proof: [`Submitter`](crate::service::Submitter) says which of them
-//! the engine refuses, and which it forbids without detecting them.
+//! This proof does not cover waits inside a stage's own code. [`Submitter`](crate::service::Submitter) says which of
+//! them the engine refuses, and which it forbids without detecting them.
 
 use super::claims::{GrantList, InstanceId, Want, Wants};
 use super::grants::instance::Party;
@@ -235,8 +235,8 @@ impl State {
         self.units.record(row).count_bounce() > MAX_BOUNCES
     }
 
-    /// Takes all that the unit needs, or nothing. A unit that opens a batch also needs the stage's permits. After a
-    /// [`Lack::Need`] the key of that need is still alive, for the unit that will park on it.
+    /// Takes all that the unit needs, or nothing. A unit that opens a batch also needs the stage's permits. If the
+    /// result is [`Lack::Need`], the key of that need stays alive for the unit that will park on it.
     fn all_at_once(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<(), Lack> {
         // Everything is checked before anything is taken. The mutex is held throughout, so no check goes stale, and
         // nothing needs to be rolled back except the users of keys.

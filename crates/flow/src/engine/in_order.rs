@@ -1,7 +1,7 @@
 //! Acquisition of needs one after the other, in the resource order. It serves a unit that too often failed to get all
 //! of them at once (see `grant`).
 //!
-//! This is the fallback, because a unit that acquires in order holds tokens idle while it waits for others. Taking all
+//! This is the fallback, because a unit that acquires in order keeps tokens idle while it waits for others. Taking all
 //! needs at once leaves no token idle, but without the fallback it could starve a unit with many needs.
 
 use super::claims::{NO_STAGE, Step};

@@ -62,7 +62,7 @@ impl Life {
         }
     }
 
-    /// Closes admission, because the program says so.
+    /// Closes admission, because the program asks for it.
     pub(crate) fn stop(&mut self) {
         if !self.is_closed() {
             self.phase = Phase::Draining;

@@ -1,10 +1,10 @@
 //! Onward: children run on at once, in the turn that brought them out.
 //!
-//! A unit with few children brings all of them out in one run. They are in the worker's cache then, and no other worker
-//! can do anything for their parent meanwhile. So the worker takes them on through open stages, as it does with any
-//! batch that it has run. If all children of a family are brought out in one turn and come to one group, the group has
-//! all its members there. The group then goes on in the same turn, and the scheduler is told of everything at once,
-//! when the turn is settled.
+//! A unit with few children brings all of them out in one run. The children are in the worker's cache then, and no
+//! other worker can do anything for their parent meanwhile. So the worker takes them on through open stages, as it does
+//! with any batch that it has run. If all children of a family are brought out in one turn and come to one group, the
+//! group has all its members there. The group then goes on in the same turn, and the scheduler is told of everything at
+//! once, when the turn is settled.
 //!
 //! A unit that has further children returns to the scheduler first, so that another worker can bring them out. Children
 //! with enough work to be worth a wake-up return to the scheduler, too, so that another worker can run them.
@@ -22,7 +22,7 @@ use super::threads::shared::Shared;
 use super::units::column::Row;
 use super::units::record::Parent;
 
-/// The children of one unit, as far as they have gone on.
+/// The children of one unit that have gone on.
 struct Family {
     /// The row of the unit that was split.
     parent: u32,

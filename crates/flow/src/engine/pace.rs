@@ -1,5 +1,6 @@
 //! The durations by which the engine plans. They share a file because they must stay in proportion: a turn is shorter
-//! than the attendance of the gate, which is shorter than a watch, which is shorter than a chain or a stall.
+//! than the time for which the gate is attended, which is shorter than a watch, which is shorter than a chain or a
+//! stall.
 
 use std::time::Duration;
 
@@ -17,8 +18,9 @@ pub(crate) const SOON_NS: u64 = 200_000;
 pub(crate) const WATCH_NS: u64 = 1_000_000;
 
 /// A turn or a pull that has taken this long counts as held up. It is 20 times the intended duration of a pull, and 100
-/// times that of a turn's batches in their first stage. A healthy turn whose batches go on through further stages may
-/// last as long, too. It then loses the batches that it has not begun, and other workers can take them.
+/// times the intended duration of a turn's batches in their first stage. A healthy turn whose batches go on through
+/// further stages may last as long, too. It then loses the batches that it has not begun, and other workers can take
+/// them.
 pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 
 /// A chain older than this ends with its current stage.

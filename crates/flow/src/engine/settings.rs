@@ -1,9 +1,8 @@
 //! Caps and bounds of workers. They can change while a flow runs.
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
-//! parts of the scheduler keep the numbers that they were given last, so all reads within one step agree. They must
-//! agree because the number of units that may still enter is a difference, and both of its terms depend on the same
-//! cap.
+//! parts of the scheduler keep the numbers that they were given last, so all reads within one step agree. Otherwise a
+//! step could mix an old cap with a new one when it computes, for example, how many units may still enter.
 //!
 //! A change takes two steps. The setter first replaces the value. Then, under the mutex, it gives the newest value to
 //! the parts, even if another setter made that value. The replacement happens outside of the mutex because it may run
@@ -18,7 +17,7 @@ pub(crate) struct Settings {
     pub(crate) inflight: u64,
     /// The maximum number of payload bytes in flight.
     pub(crate) memory: u64,
-    /// The bounds on the workers of each stage.
+    /// The number of threads that serve all non-blocking stages.
     pub(crate) shared_workers: usize,
     /// The bounds of each stage.
     pub(crate) workers: Box<[Workers]>,

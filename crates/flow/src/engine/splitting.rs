@@ -5,7 +5,7 @@
 //! that has more children waits for room again. It leaves the flow with its last child.
 //!
 //! # Why every wait ends
-//! A unit in the line for room holds nothing, so no child waits for it. So all children leave in the end, and make
+//! A unit in the line for room holds nothing, so no child waits for it. Hence all children leave in the end, and make
 //! room. If the flow is full of units in that line, nothing else moves, and the first of them brings out one child
 //! beyond the caps. The line prefers the deepest unit. So this child and its descendants leave before another unit of
 //! the same depth exceeds the caps.

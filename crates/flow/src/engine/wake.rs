@@ -63,8 +63,8 @@ impl State {
         if self.intake.head_may_enter(may_enter) { EntranceCall::Head } else { EntranceCall::None }
     }
 
-    /// Whether the flow has ended, apart from units at the gate: nothing further can happen. A pull that blocks soon
-    /// loses its worker's slot; the end of the flow waits a little longer for it.
+    /// Whether the flow has ended, apart from units at the gate: nothing further can happen. A blocked pull soon loses
+    /// its worker's slot; the end of the flow then waits a little longer for it.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed()
             && self.intake.budget().in_flight() == 0

@@ -21,7 +21,7 @@ pub(crate) struct Crew {
     /// The turns of each shared worker.
     turns: Vec<Arc<TurnSlot>>,
     notes: BatchNotes,
-    /// Shared workers that run a batch or pull the source.
+    /// The number of shared workers that run a batch or pull the source.
     shared_busy: usize,
     /// The number of busy shared workers that are expected back soon.
     shared_busy_soon: usize,

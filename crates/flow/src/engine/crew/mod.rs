@@ -9,7 +9,7 @@
 //! | `wakeups` | the plan of wake-ups |
 //! | `crew` | the interface of the part |
 
-#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+#[expect(clippy::module_inception, reason = "the interface of a part has the name of the part")]
 pub(crate) mod crew;
 pub(crate) mod notes;
 pub(crate) mod post;

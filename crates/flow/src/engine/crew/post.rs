@@ -50,7 +50,7 @@ impl Threads {
         usize::from(self.alert <= self.signals)
     }
 
-    /// Counts one sleeper as awake. So it gets no second wake-up, and does not end before this one arrives.
+    /// Counts one sleeper as awake, so that it gets no second wake-up and does not end before this one arrives.
     pub(crate) fn mark_woken(&mut self) {
         self.asleep -= 1;
         self.signals += 1;

@@ -19,7 +19,7 @@
 //!
 //! # What other threads see
 //! A worker's [`TurnSlot`] says which stage the worker has reached. A thread that takes a snapshot or watches the flow
-//! first updates the stages' counts from the slots, so it sees the turns' work where it is.
+//! first updates the stages' counts from the slots. So it counts each turn in the stage that its worker has reached.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -52,8 +52,8 @@ pub(crate) struct DispatchedBatch {
     pub(crate) note: Option<NoteId>,
     /// The batch will end soon, and its worker will then visit the gate.
     pub(crate) soon: bool,
-    /// The worker times each unit. Otherwise it times the batch, because its units are too short to read the clock for
-    /// each.
+    /// The worker times each unit. If not, it times the batch as a whole, because its units are too short to read the
+    /// clock for each.
     pub(crate) time_each: bool,
 }
 
@@ -274,7 +274,10 @@ mod tests {
         assert_eq!((taken.units_in_hand, taken.pending.len(), taken.finished.len()), (2, 1, 1));
         assert_eq!(turn.count_one_in_hand(taken.units_in_hand), 2);
         assert!(turn.next((in_hand, Some(Settlement::default())), &mut results).is_none());
-        assert!(results[0].1.is_none() && results[1].1.is_some(), "the first batch is settled and only counts");
+        assert!(
+            results[0].1.is_none() && results[1].1.is_some(),
+            "the first batch is settled, and stays only as a count"
+        );
         assert_eq!(turn.end(), Some((1, 2, true)));
     }
 }

@@ -29,7 +29,7 @@ impl Watch {
         }
     }
 
-    /// Brings a watch that is set forward.
+    /// Brings forward a watch that is set.
     pub(super) fn bring_forward(&mut self, timers: &mut Timers, now: u64) {
         if self.at.is_some_and(|at| at > now + WATCH_NS) {
             self.at = None;

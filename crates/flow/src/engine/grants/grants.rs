@@ -79,7 +79,7 @@ impl Grants {
         instance.in_use < self.resources[usize::from(resource)].capacity() && instance.line.is_empty()
     }
 
-    /// The number of units (for permits, of batches) that can run at once if each takes tokens of its own.
+    /// The number of units, or for permits the number of batches, that can run at once if each takes tokens of its own.
     pub(crate) fn most_at_once<'a>(&self, wants: impl Iterator<Item = &'a Want>) -> usize {
         let tokens =
             wants.filter_map(|want| match self.resources[usize::from(self.resource_of(want.instance))].spec.supply {

@@ -25,7 +25,7 @@ pub(super) struct Instance {
 /// A waiter in an instance's line.
 pub(crate) struct Waiter {
     pub(crate) party: Party,
-    /// The amount of the instance that the party waits for.
+    /// The amount that the party waits for.
     pub(crate) amount: u64,
     pub(crate) since_ns: u64,
 }

@@ -123,7 +123,7 @@ impl Grants {
     pub(crate) fn drop_user(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
         let instance = &mut self.instances[id as usize];
         if instance.key.is_some() {
-            debug_assert!(instance.users > 0, "a key loses a user that it does not have");
+            debug_assert!(instance.users > 0, "a key loses more users than it has");
             instance.users = instance.users.saturating_sub(1);
             self.forget_if_unused(id, timers, now);
         }

@@ -115,7 +115,7 @@ impl Grants {
         let instance = &mut self.instances[id as usize];
         let Some(head) = instance.line.front() else { return };
         let at = instance.ready_at(rate, head.amount).max(now + 1);
-        // A timer for a later time is left from before the rate was raised, and does not count.
+        // A timer that is set for a later time dates from before the rate was raised, and does not count.
         if instance.timer_set_ns.is_none_or(|set| set > at) {
             instance.timer_set_ns = Some(at);
             timers.set(at, TimerAction::Rate(id));

@@ -3,9 +3,9 @@
 //! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most
 //! for units that were in flight before it, and each of those frees its bytes when it leaves.
 //!
-//! That may take long if none of them runs because they pause between attempts, wait for tokens of a rate, or wait for
-//! their batch to fill. At such a moment, the first unit in line goes on beyond the budget if it has waited for
-//! [`MEMORY_PATIENCE_NS`]. The next unit does so when the flow is within the budget again, or another
+//! This may take a long time if none of them runs, because they pause between attempts, wait for tokens of a rate, or
+//! wait for their batch to fill. At such a moment, the first unit in line goes on beyond the budget if it has waited
+//! for [`MEMORY_PATIENCE_NS`]. The next unit does so when the flow is within the budget again, or another
 //! [`MEMORY_PATIENCE_NS`] later, because the first unit could wait for something that the next one holds. If nothing
 //! else in the flow can ever move, the first unit goes on at once: only a unit that finishes frees memory.
 //!
@@ -174,7 +174,7 @@ mod tests {
         assert!(!line.head_is_due(true, MEMORY_PATIENCE_NS - 1) && line.head_is_due(false, MEMORY_PATIENCE_NS));
         assert!(line.pop(true, &mut timers, MEMORY_PATIENCE_NS).is_some());
         assert!(!line.head_is_due(false, MEMORY_PATIENCE_NS + 1), "the first one may wait for it");
-        assert!(line.head_is_due(true, MEMORY_PATIENCE_NS + 1), "the budget is kept again");
+        assert!(line.head_is_due(true, MEMORY_PATIENCE_NS + 1), "the flow is within the budget again");
         assert!(line.head_is_due(false, 2 * MEMORY_PATIENCE_NS));
     }
 }

@@ -11,7 +11,7 @@
 //! | `room` | the line of units that wait for room for their children |
 //! | `grants` | the interface of the part |
 
-#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+#[expect(clippy::module_inception, reason = "the interface of a part has the name of the part")]
 pub(crate) mod grants;
 pub(crate) mod instance;
 pub(crate) mod key;

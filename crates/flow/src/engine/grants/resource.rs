@@ -16,7 +16,7 @@ pub(super) struct ResourceState {
     pub(super) idle_rates: VecDeque<InstanceId>,
     /// Units whose keys cannot be made yet because the resource has reached its limit of keys.
     pub(super) key_waiters: VecDeque<KeyWaiter>,
-    /// A lower bound of the time at which the first idle key may be forgotten.
+    /// A lower bound on the time at which the first idle key may be forgotten.
     pub(super) idle_until_ns: u64,
     pub(super) keys_timer_set: bool,
     /// The number of tokens held, over all keys.

@@ -6,8 +6,8 @@ pub(crate) struct Budget {
     /// The number of stages that split units.
     splits: u64,
     in_flight: u64,
-    /// Units at rest. They wait only for other units: they hold a group open, or they are parents whose own work has
-    /// ended. They hold no resources, and the cap does not count them.
+    /// The number of units at rest, which wait only for other units: they hold a group open, or are parents whose own
+    /// work has ended. They hold no resources, and the cap does not count them.
     at_rest: u64,
     /// Room for children, in units and bytes, that running splits have reserved.
     reserved: (u64, u64),
@@ -94,8 +94,8 @@ impl Budget {
     }
 
     /// The part of the cap on units in flight that admission may fill. The rest is left for children. With `n` stages
-    /// that split, admission may fill `1 / (n + 1)` of the cap, and each of those stages, in order from the entry, as
-    /// much again.
+    /// that split, admission may fill `1 / (n + 1)` of the cap. Each of those stages, in order from the entry, may fill
+    /// the same amount in addition.
     #[inline]
     pub(crate) fn admission_cap(&self) -> u64 {
         if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
@@ -160,8 +160,8 @@ impl Budget {
         self.reserved.1 -= bytes;
     }
 
-    /// Reserves room for payloads that will grow by `bytes`. It takes up to an eighth of the free bytes, and none
-    /// unless half of the cap is free. Returns the reserved bytes.
+    /// Reserves room for payloads that will grow by `bytes`: at most an eighth of the free bytes, and nothing unless
+    /// half of the cap is free. Returns the reserved bytes.
     pub(crate) fn advance(&mut self, bytes: u64) -> u64 {
         let room = self.room_for_bytes();
         let bytes = if room >= self.max_bytes.div_ceil(2) { bytes.min(room / 8) } else { 0 };

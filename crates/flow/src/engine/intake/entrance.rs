@@ -37,14 +37,14 @@ struct Waiting {
 /// Wakers of submitters, each with its position at the entrance.
 pub(crate) type Entering = Vec<(u64, Wake)>;
 
-/// A submitter's waker, used once. Dropping it runs a user's destructor at most, and contains its panic.
+/// A submitter's waker, used once. Dropping it may run a user's destructor, whose panic is contained.
 pub(crate) enum Wake {
     Thread(Arc<EventCount>),
     Task(Contained<Waker>),
 }
 
 impl Wake {
-    /// Wakes the submitter. Returns whether the wake-up ran to its end. The caller must hold no lock.
+    /// Wakes the submitter. Returns whether the wake-up ran to completion. The caller must hold no lock.
     pub(crate) fn wake(self) -> bool {
         match self {
             Wake::Thread(bell) => {
@@ -106,8 +106,8 @@ impl Entrance {
         }
     }
 
-    /// Whether the head of the line may be woken: it has not been woken yet, `left` covers the units that it waits for
-    /// at the gate, and `may_enter(bytes, is_unticketed)` agrees.
+    /// Whether the head of the line should be woken: it has not been woken yet, no unit at the gate is ahead of it
+    /// after `left` units have left the gate, and `may_enter(bytes, is_unticketed)` agrees.
     #[inline]
     pub(crate) fn head_may_enter(&self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.line.first_key_value().is_some_and(|(_, head)| {

@@ -52,7 +52,7 @@ pub(crate) struct TypedGate<In> {
     put_back: AtomicUsize,
     bytes: AtomicU64,
     settings: Arc<LiveSettings>,
-    /// The total time that senders have waited for a slot since it was last read.
+    /// The total time that senders have waited for a slot since this total was last read.
     waited_ns: AtomicU64,
 }
 
@@ -131,7 +131,7 @@ impl<In: Send> TypedGate<In> {
         sent
     }
 
-    /// Relaxed is enough: the gate counts bytes, but this count does not publish them.
+    /// Relaxed is enough: the count of bytes publishes no data.
     fn take_bytes(&self, bytes: u64) -> bool {
         if bytes == 0 {
             return true;
@@ -158,7 +158,7 @@ impl<In: Send> TypedGate<In> {
         self.sender.len() + self.put_back.load(Ordering::Relaxed)
     }
 
-    /// The bytes of all units that [`waiting`](Self::waiting) has counted, or more.
+    /// An upper bound on the bytes of all units that [`waiting`](Self::waiting) has counted.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         // Pairs with the release by which a sender claims its slot. The sender counts its bytes before that, so the
         // bytes of every counted unit are included.

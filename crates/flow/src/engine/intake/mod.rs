@@ -15,7 +15,7 @@ pub(crate) mod candidate;
 pub(crate) mod crossing;
 pub(crate) mod entrance;
 pub(crate) mod gate;
-#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+#[expect(clippy::module_inception, reason = "the interface of a part has the name of the part")]
 pub(crate) mod intake;
 pub(crate) mod source;
 pub(crate) mod source_state;

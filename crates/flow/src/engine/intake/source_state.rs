@@ -115,8 +115,8 @@ impl SourceState {
         }
     }
 
-    /// Whether the staged units may be stamped with the time at which their pull began, because it did not last long.
-    /// They are the units of the pull in progress or, without one, of the last pull.
+    /// Whether the staged units may be stamped with the time at which their pull began; the pull must not have lasted
+    /// long. The staged units belong to the pull in progress or, without one, to the last pull.
     pub(crate) fn stamps_hold(&self, now: u64) -> bool {
         self.pulling.as_ref().map_or(!self.slow, |pull| now.saturating_sub(pull.since_ns) <= SLOW_NS)
     }
@@ -168,8 +168,9 @@ impl SourceState {
         !self.open && (self.told || self.is_in_place())
     }
 
-    /// Ends the source after the flow was closed. Returns whether the listener must be told now. It is not told during
-    /// a pull, which may still end the source in another way, unless the pull blocks.
+    /// Ends the source after the flow was closed. Returns whether the listener must be told now. While a pull is in
+    /// progress, the listener is not told yet, because the pull may still end the source in another way; a blocked pull
+    /// does not count.
     pub(crate) fn close(&mut self) -> bool {
         if std::mem::take(&mut self.open) && self.pulling.is_some() {
             self.staging.hurry_up();
@@ -190,7 +191,7 @@ impl SourceState {
     }
 
     /// How long the end of the flow should still wait for a pull that has lost its worker's slot. The pull's thread may
-    /// only have been kept from running, and the units that it has taken from the source would be lost.
+    /// just have been kept from running; without the wait, the units that it has taken from the source would be lost.
     pub(crate) fn grace_remaining(&self, now: u64) -> Option<Duration> {
         let pull = self.pulling.as_ref()?;
         let left = (pull.since_ns + PULL_GRACE_NS).saturating_sub(now);
@@ -239,7 +240,7 @@ mod tests {
         assert!(!source.displace(10_000 + TURN_LASTS_NS), "it has a little longer");
         assert!(source.displace(10_001 + TURN_LASTS_NS) && !source.is_in_place() && !source.pull_ends_soon());
         // SAFETY: this test makes one row of each number.
-        assert!(staging.push(unsafe { crate::engine::units::column::Row::new(0) }, true), "the puller hears of it");
+        assert!(staging.push(unsafe { crate::engine::units::column::Row::new(0) }, true), "the puller is told");
         assert!(!source.displace(10_002 + TURN_LASTS_NS), "the slot is lost once");
     }
 
@@ -249,9 +250,9 @@ mod tests {
         source.begin(&staging, true, 64, 0);
         assert!(source.stamps_hold(SLOW_NS) && !source.stamps_hold(SLOW_NS + 1), "the pull blocks");
         source.end(true, SLOW_NS + 1);
-        assert!(!source.stamps_hold(SLOW_NS + 2), "the units that it left were pulled long ago");
+        assert!(!source.stamps_hold(SLOW_NS + 2), "the units that it has left were pulled long ago");
         source.begin(&staging, true, 64, 2 * SLOW_NS);
-        assert!(source.stamps_hold(2 * SLOW_NS + 1), "its units are its own, however long the pull before it took");
+        assert!(source.stamps_hold(2 * SLOW_NS + 1), "the length of an earlier pull does not matter");
         source.end(true, 2 * SLOW_NS + 1);
         assert!(source.stamps_hold(9 * SLOW_NS));
     }

@@ -15,8 +15,8 @@ const WELL_USED: f64 = 0.6;
 /// source.
 const BRIEF_NS: u64 = 20_000_000;
 
-/// Names the limit of the flow whose last snapshot is given. `admission_waited_ns` is the time that submitters and the
-/// source waited for admission.
+/// Names the limit of a flow, given its last snapshot. `admission_waited_ns` is the time that submitters and the source
+/// waited for admission.
 ///
 /// The candidates, in order, are a stage at its own ceiling, the shared workers, a resource that units waited for, the
 /// caps of admission, and the source unless the run was brief. Each is judged by averages over the whole run.

@@ -4,7 +4,6 @@
 //! [`depart`](Ledger::depart). No other code counts units, and all three are called under the flow's mutex. Plain units
 //! are counted by the batch, after they have retired (see `run::settlement::retire_early`). A listener that must see
 //! each unit leave, such as a journal, must be called there, too.
-//! unit leave, such as a journal, needs a place there, too.
 
 use crate::engine::histogram::Times;
 use crate::engine::units::families::Parting;

@@ -6,5 +6,5 @@
 //! | `bottleneck` | the limit of a flow, in words |
 
 pub(crate) mod bottleneck;
-#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+#[expect(clippy::module_inception, reason = "the interface of a part has the name of the part")]
 pub(crate) mod ledger;

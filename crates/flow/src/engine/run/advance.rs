@@ -44,7 +44,7 @@ pub(crate) struct AdvancedBytes {
 }
 
 impl<'a> Advance<'a> {
-    /// The state of a batch of `units` that has no advance yet.
+    /// An empty advance, for a batch of `units`.
     pub(crate) fn new(flow: &'a dyn Growth, units: usize) -> Self {
         Advance { flow, units: units as u64, bytes: Cell::default() }
     }

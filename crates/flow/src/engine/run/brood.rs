@@ -71,7 +71,7 @@ impl Brood {
         Brood { rows, next: first, end_id, born, branches, gone_on: 0, bytes: 0, max_bytes, reserved }
     }
 
-    /// Whether another child may come. Only the first child may make the brood heavier than `max_bytes` on its own.
+    /// Whether another child may come. A brood without children has room for a child of any weight.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         !self.rows.is_empty() && (self.born.is_empty() || self.bytes < self.max_bytes)

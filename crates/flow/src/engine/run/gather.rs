@@ -1,8 +1,9 @@
 //! The lane of a stage that gathers its units: each joins the open group of its key, or opens one.
 //!
 //! The first member of a group becomes its holder. The scheduler puts the holder to rest (see `units/groups`), and
-//! enqueues it again when the group must be closed. By then the holder's payload is in the group, which tells a holder
-//! from a unit that has just come. Until the holder runs, further members may join, unless the group is full.
+//! enqueues it again when the group must be closed. By then the holder's payload is in the group, so a unit without a
+//! payload is a holder, and not a unit that has just come. Until the holder runs, further members may join, unless the
+//! group is full.
 //!
 //! Members join under the mutex of their group's shard, so members of different shards can join at the same time. If
 //! successive members of a batch join groups of one shard, the worker keeps the shard's mutex from one to the next.
@@ -203,7 +204,7 @@ where
             return ended;
         }
         self.contained(row, run, at, |row, run, at| match self.key_of(row, place, run) {
-            // For keys from user code, the worker leaves the shard: the code of other keys must not run under its
+            // With keys from user code, the worker leaves the shard: the code of other keys must not run under its
             // mutex.
             Some(key) => self.join(row, key, !self.has_keys(), run, at),
             None => self.join_no_family(row, run, at),
@@ -250,8 +251,9 @@ where
 
     /// Runs units whose groups have keys, one shard after the other.
     ///
-    /// Groups by many keys are in memory that no cache holds. So all groups of a shard's units are looked up first,
-    /// because the processor can then load several at a time. When the units join, they find their groups in the cache.
+    /// If there are many keys, their groups do not fit into a cache. So all groups of a shard's units are looked up
+    /// first, because the processor can then load several at a time. When the units join, their groups are in the
+    /// cache.
     fn run_by_shard(&self, rows: &mut [Row], run: &mut Run<'_>) {
         let mut keys: Vec<Option<Key<K>>> = Vec::with_capacity(rows.len());
         let mut ends = [0; SHARDS];
@@ -282,7 +284,7 @@ where
             order[*next as usize] = place;
             *next += 1;
         }
-        // `ends` of each shard is now where the units of the next shard begin.
+        // The units of each shard now end at its entry of `ends`, and those of the next shard begin there.
         let mut begin = 0_u32;
         for end in ends {
             self.run_in_shard(&order[begin as usize..end as usize], rows, &mut keys, run);
@@ -291,7 +293,7 @@ where
         run.settlement.exceptions.sort_unstable_by_key(|(place, _)| *place);
     }
 
-    /// Joins the units at these places to their groups, which are in one shard.
+    /// Joins the units at these indices to their groups, which are in one shard.
     fn run_in_shard(&self, places: &[u32], rows: &mut [Row], keys: &mut [Option<Key<K>>], run: &mut Run<'_>) {
         let mut at = At::default();
         if let Some(first) = places.first().and_then(|&place| keys[place as usize].as_ref()) {
@@ -544,7 +546,7 @@ where
     Out: Send + 'static,
     X: Route<Out>,
 {
-    /// Ends the rest of a holder: its group goes on in its place.
+    /// Ends the run of a holder: its group goes on in its place.
     fn end_group(&self, row: &mut Row, run: &mut Run<'_>) -> Ended {
         let Some(group) = contain(|| self.take_group(row)).flatten() else {
             let lost = Failure::permanent("the group is lost: the comparison of its key panics");
@@ -613,7 +615,7 @@ where
         }
     }
 
-    /// Finishes a group and maps it to the value that goes on, unless that is done. Runs user code.
+    /// Finishes a group and maps it to the value that goes on, unless this has been done. Runs user code.
     fn close(&self, group: &mut Closed<G, Out>) {
         let Value::Joined(joined) = &mut *group.value else { return };
         if let Some(finish) = &self.gather.finish {

@@ -205,9 +205,9 @@ where
 {
     /// Runs units until the last one, or until one panics.
     ///
-    /// Plain units take the shortest path if the batch is timed as a whole (it has several units, and they are short;
-    /// see `Run::time_each`) and the stage has one exit. All other units run one by one. So does the next unit after
-    /// one that ends in another way. A change to one path must be made to both.
+    /// Plain units take the shortest path if the stage has one exit and the batch is timed as a whole. (It is timed as
+    /// a whole if it has several short units; see `Run::time_each`.) All other units run one by one. So does the next
+    /// unit after one that ends in another way. A change to one path must be made to both.
     fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
         let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
         while let Some(row) = rows.get_mut(progress.next) {
@@ -334,7 +334,7 @@ where
         self.end_touched(&mut unit, aim.stage, aim.bytes, bytes_before, run)
     }
 
-    /// Ends the run of a unit whose record may say more than that the unit goes on.
+    /// Ends the run of a unit whose record may differ from that of a plain unit.
     fn end_touched(
         &self,
         unit: &mut UnitRef<'_>,

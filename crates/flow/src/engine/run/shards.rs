@@ -112,7 +112,7 @@ impl<G, K: Eq, Out> Entered<'_, G, K, Out> {
     }
 }
 
-/// The key of a group, with its hash. So a map that grows does not run the user code that computes hashes.
+/// The key of a group, stored with its hash, so that a map that grows does not run user code to compute hashes.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key<K> {
     pub(super) hash: u64,
@@ -155,7 +155,7 @@ impl Hasher for Hashed {
     }
 
     fn write(&mut self, _: &[u8]) {
-        unreachable!("a key writes its hash alone")
+        unreachable!("a key writes only its hash")
     }
 
     fn finish(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Witnesses: listeners that are told of every run of a batch and every pull of the source, for traces.
 //!
-//! Each worker has a track of its own, so no other worker can hold a lock that it needs to tell the witness. A flow
-//! without a witness pays one branch for each batch.
+//! Each worker has a track of its own, so no worker waits for another worker's lock to report. A flow without a witness
+//! pays one branch for each batch.
 
 use std::cell::Cell;
 use std::sync::Arc;

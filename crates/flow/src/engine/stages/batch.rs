@@ -37,7 +37,7 @@ impl GrantedBatch {
         }
     }
 
-    /// The time at which the first of its units came to the queue.
+    /// The time at which the oldest of its units came to the queue.
     pub(super) fn oldest_ns(&self) -> Option<u64> {
         self.arrivals.iter().map(|&(at, _)| at).min()
     }
@@ -52,7 +52,7 @@ pub(crate) struct TakenBatch {
     pub(crate) permits: GrantList,
     /// The batch is expected to end soon.
     pub(crate) soon: bool,
-    /// The worker times each unit. Otherwise it times the batch, because its units are too short to read the clock for
-    /// each.
+    /// The worker times each unit. If not, it times the batch as a whole, because its units are too short to read the
+    /// clock for each.
     pub(crate) time_each: bool,
 }

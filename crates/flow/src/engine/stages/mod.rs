@@ -17,6 +17,6 @@ pub(crate) mod open;
 pub(crate) mod parked;
 pub(crate) mod queue;
 pub(crate) mod stage;
-#[expect(clippy::module_inception, reason = "the part's face is named after the part")]
+#[expect(clippy::module_inception, reason = "the interface of a part has the name of the part")]
 pub(crate) mod stages;
 pub(crate) mod stats;

@@ -9,7 +9,6 @@ pub(crate) struct OpenStages(Arc<[Open]>);
 
 /// The facts about a stage that a worker knows without the flow's mutex. All accesses are relaxed: the facts are hints
 /// and publish nothing.
-/// nothing.
 #[derive(Debug, Default)]
 struct Open {
     /// The size of the largest batch that may go on to the stage in a chain; 0 if the stage is not open.

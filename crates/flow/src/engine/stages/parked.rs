@@ -6,8 +6,8 @@
 //! clocks, so most new times go to the end of the list. A time whose units have all left stays in the list until it
 //! becomes the first, or until more than half of the list are such times.
 //!
-//! When a unit leaves, it costs O(log n) to find its time, and O(1) if the unit is the oldest. The list has at most
-//! twice as many times as there are units, plus [`FEW`].
+//! When a unit leaves, finding its time costs O(log n), or O(1) if the unit is the oldest. The list has at most twice
+//! as many times as there are units, plus [`FEW`].
 
 use std::collections::VecDeque;
 
@@ -16,11 +16,11 @@ const FEW: usize = 64;
 
 /// See the [module](self).
 pub(super) struct Parked {
-    /// Units that wait for a resource, by resource.
+    /// The number of waiting units, by resource.
     by_resource: Vec<u32>,
     /// The sum of `by_resource`.
     for_resources: usize,
-    /// Units that wait for room for their children.
+    /// The number of units that wait for room for their children.
     for_room: usize,
     since: Arrivals,
 }
@@ -118,7 +118,7 @@ impl Arrivals {
     /// Removes one unit, which must be there.
     fn remove(&mut self, at: u64) {
         let Ok(place) = self.place_of(at) else {
-            debug_assert!(false, "a unit leaves that did not come");
+            debug_assert!(false, "a unit leaves that never came");
             return;
         };
         let units = &mut self.times[place].1;

@@ -393,7 +393,7 @@ mod tests {
         let choice = stages.choose(false, 1);
         assert!(choice.stage == Some(0) && choice.below_floor);
         stages.at_mut(0).take_batch(true, 1);
-        assert_eq!(stages.choose(true, 1).stage, Some(1), "the floor is reached");
+        assert_eq!(stages.choose(true, 1).stage, Some(1), "the stage has reached its floor");
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         grant(&mut stages, 0, 0..1, 0);
         grant(&mut stages, 1, 1..3, 0);
         assert_eq!(stages.choose(true, 1).stage, Some(1));
-        assert_eq!(stages.choose_split(1, |_| true, 1), None, "a batch for each worker is there");
+        assert_eq!(stages.choose_split(1, |_| true, 1), None, "there is a batch for each worker");
         assert_eq!(stages.choose_split(2, |nth| nth == 1, 1), Some(0));
         assert_eq!(stages.choose_split(2, |_| false, 1), None);
         stages.at_mut(0).take_batch(true, 1);

@@ -43,7 +43,7 @@ impl Shared {
         self.unlock_and_wake(state);
     }
 
-    /// Acts on the end of the source that its last pull found.
+    /// Acts on the end of the source, which its last pull found.
     pub(crate) fn end_source(self: &Arc<Self>, end: PullEnd) {
         if end == PullEnd::Panicked {
             self.abandon();
@@ -64,7 +64,7 @@ impl Shared {
     pub(crate) fn finish(self: &Arc<Self>, grace: Duration) -> Vec<Row> {
         assert!(
             !self.is_own_thread(),
-            "flow `{}` is drained by its own stage's code, which it would wait for",
+            "flow `{}` cannot be drained by code of its own stages: the drain would wait for that code",
             self.site().name()
         );
         let mut state = self.lock();

@@ -88,7 +88,7 @@ impl Families {
         self.parents.entry(parent).or_default().children += children;
     }
 
-    /// Ends the own work of a unit.
+    /// Ends a unit's own work.
     #[inline]
     pub(crate) fn end(&mut self, row: Row, parting: Parting) -> Effect {
         let dead = u64::from(parting == Parting::Dead);

@@ -1,8 +1,8 @@
 //! Groups: each has a unit that holds it open for others until the group is closed.
 //!
 //! The first member of a group stays in flight as the group's holder, and rests here with its row. Members that join
-//! later leave the flow. The worker that joins them keeps the group's contents (see `run/gather`). When its batch is
-//! settled, the worker notes here by how much the group grew and whether it is full.
+//! later leave the flow. The stage's lane keeps the group's contents (see `run/gather`). When a batch of members is
+//! settled, its worker notes here by how much the group grew and whether it is full.
 //!
 //! A note may come before the holder itself is settled, if another worker ran the holder. It may also come after the
 //! group has ended. So each group has a number that no other group of the flow gets, not even one that the same unit
@@ -213,7 +213,7 @@ mod tests {
     fn a_holder_whose_group_is_full_before_it_rests_does_not_rest() {
         let mut groups = Groups::default();
         assert_eq!(groups.join(4, 10), 10);
-        assert!(groups.fill(4).is_none(), "its holder is still in a worker's hands");
+        assert!(groups.fill(4).is_none(), "a worker still has its holder in hand");
         assert!(groups.rest(4, holder(4)).is_some());
         assert_eq!((groups.end(4, 1), groups.at_rest(), groups.groups.len()), (10, 0, 0));
     }

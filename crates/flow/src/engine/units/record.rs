@@ -117,9 +117,9 @@ impl Record {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
-    /// The unit's weight in its next stage: the weight `says` that the stage computes, or else the weight to which the
-    /// unit has grown, or else its weight in this stage. `before` is the weight charged to the unit when it began to
-    /// run.
+    /// The unit's weight in its next stage: `says`, if the next stage computes one; otherwise the weight to which the
+    /// unit has grown; and if it has not grown, its weight in this stage. `before` is the weight charged to the unit
+    /// when it began to run.
     #[inline]
     pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
@@ -411,7 +411,7 @@ impl Record {
     }
 }
 
-/// A handle to a unit's record for the code of its stage, which only makes notes there.
+/// A handle to a unit's record. The code of the unit's stage uses it only to make notes there.
 pub struct UnitRef<'a> {
     column: &'a Column<Record>,
     row: Row,
@@ -482,7 +482,7 @@ impl<'a> UnitRef<'a> {
         touched
     }
 
-    /// Sets the weight that a unit which only moves on has in its next stage.
+    /// Sets the weight in the next stage for a unit that only moves on.
     pub(crate) fn set_next_bytes(&mut self, bytes: u64) {
         if self.look().is_reserved {
             self.change().is_reserved = false;

@@ -3,7 +3,6 @@
 //! The latency of a unit counts from its admission; for a child, from the beginning of its parent's run; for a pulled
 //! unit, from the beginning of its pull. A pulled unit gets the time of its admission instead if its pull lasted long,
 //! or if there was no room for all units pulled with it (see `pulling`).
-//! there was not room for it and all that were pulled with it (see `pulling`).
 
 use std::num::NonZeroU64;
 

@@ -13,7 +13,7 @@ use crate::engine::claims::{GrantList, InstanceId};
 
 /// The position of a walk: the number of the list, the number of its runs that are done, and the number of units that
 /// are done in the next run. A run is a part of a list, such as one arrival of a queue. In a list without runs, the
-/// second number counts its units.
+/// second number is the number of units that are done.
 pub(crate) type WalkedTo = (usize, usize, usize);
 
 /// A map is walked from its beginning in each step, so a step sees at least one part in this many of it.
@@ -28,7 +28,7 @@ pub(crate) struct Walk {
     left: usize,
 }
 
-/// Where the walk sees a unit, and since when it waits there.
+/// Where the walk sees a unit, and the time since which it waits there.
 pub(crate) enum Sight<'a> {
     /// In its stage's queue: at `place` in run `run`, both counted from the end.
     Queued { since_ns: u64, run: usize, place: usize },
