@@ -150,7 +150,7 @@ fn a_delay_beyond_the_clock_never_ends() {
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
         flow.stage(work, |_: &mut u64, _| Ok(())).to(done);
         let service = flow.build(work).unwrap().start();
-        // The delay is longer than the flow's nanoseconds can count.
+        // The delay is longer than the flow's clock can count in nanoseconds.
         let centuries = Duration::from_secs(600 * 365 * 24 * 3600);
         let Some(at) = Instant::now().checked_add(centuries) else { return };
         let _never = service.submit_at(1, at).unwrap();

@@ -32,7 +32,7 @@ fn assert_holds(history: &History, model: &Model) {
 }
 
 /// Logs for the workers of a stage. Workers borrow them, because the test does not create the engine's threads. While
-/// the logs exist, workers are now and then stopped in the middle of their work.
+/// the logs exist, workers are sometimes stopped in the middle of their work.
 #[derive(Clone)]
 struct Logs {
     logs: Arc<Mutex<Vec<Log>>>,

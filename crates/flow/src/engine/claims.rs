@@ -11,10 +11,10 @@
 
 use smallvec::SmallVec;
 
-/// A number that stands for no stage. As a destination, it means retirement.
+/// The stage number that means "no stage". As a destination, it means retirement.
 pub(crate) const NO_STAGE: u16 = u16::MAX;
 
-/// The destination of a batch while none of its units has gone on, so that each unit so far is an exception.
+/// The destination of a batch before any of its units has gone on: each unit so far is an exception.
 pub(crate) const UNDECIDED: u16 = NO_STAGE - 1;
 
 /// The destination of units that have joined groups.

@@ -44,7 +44,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
                 return;
             }
             if shared.are_fibers(post) {
-                // A new fiber costs less than one that sleeps.
+                // A new fiber costs less than a sleeping one.
                 state.crew.threads_mut(post).count_end();
                 shared.unlock_and_wake(state);
                 return hands.end();
@@ -61,7 +61,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             continue;
         };
 
-        // Wake others for what is left, and run.
+        // Wake others for the remaining work, and run.
         shared.unlock_and_wake(state);
         hands.run(task);
         state = hands.lock();

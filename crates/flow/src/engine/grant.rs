@@ -1,4 +1,4 @@
-//! Grants: a unit gets all it needs at once, before a worker is spent on it.
+//! Grants: a unit gets all it needs at once, before it gets a worker.
 //!
 //! # How a queue is granted
 //! `pump` grants units from the front of a stage's queue as long as the stage has seats. A stage has a seat for each
@@ -7,19 +7,19 @@
 //! something *parks*: it joins the first-come-first-served line of the first thing it lacks, and holds nothing
 //! meanwhile. The queue goes on with the next unit, so a busy key holds up only the units that need it.
 //!
-//! When a unit releases something, `serve` wakes the head of the line for it. That unit tries for *everything* again:
-//! it is granted, or it parks at the end of the line of the next thing it lacks, and `serve` tries the next unit in
+//! When a unit releases something, `serve` wakes the head of the line for it. That unit tries for *everything* again.
+//! It is granted, or it parks at the end of the line of the next thing it lacks. Then `serve` tries the next unit in
 //! line. A newcomer never takes what a unit in line waits for.
 //!
 //! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
 //! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
 //! not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the next
-//! one: one after the other along the flow's resource order, keeping what it has, and waiting in each line. (The
-//! resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a unit waits
-//! for at most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
+//! one. It takes one need after the other along the flow's resource order, keeps what it has, and waits in each line.
+//! (The resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a unit
+//! waits for at most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
 //!
-//! # Why nothing deadlocks
-//! A unit that holds one thing and waits for another waits for something later in one order of resources:
+//! # Why nothing deadlocks If a unit holds one thing while it waits for another, the other thing comes later in one
+//! order of resources:
 //! 1. Inside one grant a unit holds nothing while it waits or, in order, only earlier things.
 //! 2. A unit may hold something over several stages (`until`) while a later stage asks for more. The build follows
 //!    every path
@@ -44,7 +44,7 @@ use super::grants::instance::Party;
 use super::state::State;
 use super::units::column::Row;
 
-/// The number of wake-ups that may leave a unit without something it needs before it acquires its needs in order.
+/// A unit that still lacks something after more wake-ups than this acquires its needs in order.
 const MAX_BOUNCES: u8 = 8;
 
 /// The reason why a unit could not be granted.
@@ -157,8 +157,8 @@ impl State {
         }
     }
 
-    /// Grants as many units of the queue's first arrival as there are tokens for. It applies only to a stage whose
-    /// units all have the same needs, and only while they run. The batch holds the grants, so no unit's record is
+    /// Grants as many units of the queue's first arrival as there are tokens for. It applies only if all units of the
+    /// stage have the same needs and hold them only while they run. The batch holds the grants, so no unit's record is
     /// touched.
     fn grant_many(&mut self, stage: u16, workers: usize, now: u64) -> bool {
         let state = self.stages.at(stage);

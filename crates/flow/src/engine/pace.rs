@@ -1,6 +1,6 @@
-//! The durations by which the engine plans. They share a file because they must stay in proportion: a turn is shorter
-//! than the time for which the gate is attended, which is shorter than a watch, which is shorter than a chain or a
-//! stall.
+//! The durations by which the engine plans. They share a file because they must stay in proportion. A turn is shorter
+//! than the time for which the gate is attended, and that time is shorter than a watch. A watch is shorter than a chain
+//! or a stall.
 
 use std::time::Duration;
 

@@ -284,8 +284,8 @@ impl State {
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
-    /// Releases what a unit no longer holds when it moves from `stage` to `next`: the grants that end here, and its
-    /// slots in the queues of stages that it does not go to.
+    /// Releases what a unit no longer holds when it moves from `stage` to `next`. These are the grants that end here,
+    /// and its slots in the queues of stages that it does not go to.
     fn release_passed(&mut self, row: &mut Row, stage: u16, next: u16, now: u64) {
         let State { units, stages, grants, timers, .. } = self;
         let state = stages.at(stage);

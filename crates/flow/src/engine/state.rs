@@ -15,8 +15,8 @@
 //! prove.
 //!
 //! The mutex is therefore taken rarely, once for a turn of several batches through several stages, and little happens
-//! under it: rows change owners, and no payload is touched. The cost shows where a stage's units take a microsecond and
-//! must run in batches of one.
+//! under it: rows change owners, and no payload is touched. The cost becomes visible if a stage's units take a
+//! microsecond and must run in batches of one.
 
 use std::sync::Arc;
 

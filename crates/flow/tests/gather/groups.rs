@@ -1,4 +1,4 @@
-//! Groups by count, weight, key and time, and those that are closed at the end of a flow.
+//! Groups by count, weight, key and time, and groups that are closed at the end of a flow.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

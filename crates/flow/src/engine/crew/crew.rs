@@ -198,7 +198,7 @@ impl Crew {
         self.watch.has_ended()
     }
 
-    /// Notes that a shared worker was woken or started.
+    /// Notes that a shared worker was woken or started in reaction to the last watch.
     pub(crate) fn act_on_watch(&mut self) {
         self.watch.act();
     }

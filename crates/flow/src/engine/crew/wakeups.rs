@@ -2,8 +2,8 @@
 //!
 //! The plan is a value. The scheduler makes it without changing the state, then records the planned wake-ups in the
 //! state, and unlocks the mutex. Only then are the wake-ups carried out, so a woken thread does not run into the locked
-//! mutex. A woken worker takes its batch and makes a plan in turn. So the sleeping workers wake one after the other,
-//! not all at once.
+//! mutex. A woken worker takes its batch and then makes a plan of its own. So the sleeping workers wake one after the
+//! other, not all at once.
 
 use smallvec::SmallVec;
 

@@ -58,8 +58,8 @@ impl MemoryLine {
     }
 
     /// Puts a cancelled unit at the end of the line; puts the unit that went on beyond the budget at the front. The
-    /// unit's waiting time begins `now`, or at the time that keeps the line sorted. The two differ because workers read
-    /// the clock before they lock the mutex, so times may arrive out of order.
+    /// unit's wait begins `now`, or at a time close to it that keeps the line sorted: workers read the clock before
+    /// they lock the mutex, so times may arrive out of order.
     pub(crate) fn park(&mut self, mut waiter: MemoryWaiter, timers: &mut Timers, now: u64) {
         if self.exceeding == Some(waiter.unit) {
             waiter.since_ns = self.line.front().map_or(now, |first| now.min(first.since_ns));

@@ -101,8 +101,8 @@ impl Budget {
         if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
     }
 
-    /// The part of the cap that may be full after the `nth` stage that splits, counted from 1 at the entry; 0 is
-    /// admission.
+    /// The part of the cap that admission and the first `nth` stages that split may fill together, counted from the
+    /// entry. For 0, it is the part of admission alone.
     fn cap_of_split(&self, nth: u64) -> u64 {
         let share = u128::from(self.max_in_flight) * u128::from(nth + 1) / u128::from(self.splits + 1);
         (share as u64).max(1)
@@ -132,13 +132,13 @@ impl Budget {
         self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }
 
-    /// Whether at least half of what the `nth` stage that splits may fill is free, in units and in bytes.
+    /// Whether at least half of the units that the `nth` stage that splits may fill are free, and half of the bytes.
     pub(crate) fn is_half_free(&self, nth: u64) -> bool {
         self.room_for_children(nth) >= self.cap_of_split(nth).div_ceil(2)
             && self.room_for_bytes() >= self.max_bytes.div_ceil(2)
     }
 
-    /// Whether the flow has exactly one unit, and no child may be on its way into it.
+    /// Whether the flow has exactly one unit, and no child can be on its way into the flow.
     pub(crate) fn has_one_unit(&self) -> bool {
         self.in_flight + self.reserved.0 == 1
     }

@@ -106,8 +106,8 @@ impl Entrance {
         }
     }
 
-    /// Whether the head of the line should be woken: it has not been woken yet, no unit at the gate is ahead of it
-    /// after `left` units have left the gate, and `may_enter(bytes, is_unticketed)` agrees.
+    /// Whether to wake the head of the line. It must not have been woken yet, the `left` units that have left the gate
+    /// must include all units ahead of it, and `may_enter(bytes, is_unticketed)` must agree.
     #[inline]
     pub(crate) fn head_may_enter(&self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.line.first_key_value().is_some_and(|(_, head)| {

@@ -12,8 +12,8 @@
 //! side whose fence comes later sees what the other side wrote before its own fence: the worker sees the unit, or the
 //! sender sees the end of the attendance and admits the unit itself.
 //!
-//! No unit enters too late. The gate is closed by one atomic operation on the ring's cursor. A `send` that claimed its
-//! slot before that has its unit counted; a later one gets its unit back.
+//! No unit enters too late. The gate is closed by one atomic operation on the ring's cursor. If a `send` has claimed
+//! its slot by then, its unit is counted; otherwise it gets its unit back.
 //!
 //! The gate takes at most [`MAX_AT_GATE`] units, and a sixteenth of the byte budget. A sender that finds the ring full
 //! waits in the ring. Hundreds may wait there, and none of them is woken for a single unit. The worker that ends the

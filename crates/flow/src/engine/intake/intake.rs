@@ -116,8 +116,8 @@ impl Intake {
         behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)
     }
 
-    /// Whether the submitter at position `place` (`None`: a newcomer) is the next to enter, and all units that were at
-    /// the gate before the first submitter in line have left it.
+    /// Whether the submitter at position `place` (`None`: a newcomer) is the next to enter. All units that came to the
+    /// gate before the first submitter in line must have left the gate.
     pub(crate) fn is_turn(&self, place: Option<u64>, at_the_gate: usize) -> bool {
         // A newcomer is behind all units that are at the gate.
         let behind = self.entrance.head_is_behind().unwrap_or_else(|| self.behind(at_the_gate));

@@ -11,7 +11,7 @@ const MANY_WAITED: f64 = 0.5;
 const FEW_WAITED: f64 = 0.1;
 const WELL_USED: f64 = 0.6;
 
-/// In a run shorter than this, start and end take so large a part of the time that idle workers say nothing about the
+/// In a run shorter than this, starting and ending take so much of the time that idle workers say nothing about the
 /// source.
 const BRIEF_NS: u64 = 20_000_000;
 

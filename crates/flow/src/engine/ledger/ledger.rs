@@ -61,9 +61,9 @@ impl Ledger {
         self.split += units;
     }
 
-    /// Counts units that leave in the same way: units that have retired early (`run/settlement`), when their batch is
-    /// settled; the units of a batch that leaves as a whole; and single units, such as a dead letter or the last of a
-    /// family.
+    /// Counts units that leave in the same way. They are units that have retired early (`run/settlement`), which count
+    /// when their batch is settled; or the units of a batch that leaves as a whole; or a single unit, such as a dead
+    /// letter or the last of a family.
     #[inline]
     pub(crate) fn depart(&mut self, units: u64, parting: Parting) {
         match parting {

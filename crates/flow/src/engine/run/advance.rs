@@ -1,5 +1,5 @@
-//! An advance: bytes of the budget that a batch reserves for payloads that will grow, so that each need not ask by
-//! itself.
+//! An advance: bytes of the budget that a batch reserves for payloads that will grow, so that they need not ask one by
+//! one.
 //!
 //! A payload that grows takes the flow's mutex, which costs as much as a short unit's whole run. The units of a batch
 //! are alike, so the first growth in a batch also asks for the other units, provided that half of the budget is free.

@@ -284,7 +284,7 @@ where
             order[*next as usize] = place;
             *next += 1;
         }
-        // The units of each shard now end at its entry of `ends`, and those of the next shard begin there.
+        // `ends` now has the end of each shard's units, where the next shard's units begin.
         let mut begin = 0_u32;
         for end in ends {
             self.run_in_shard(&order[begin as usize..end as usize], rows, &mut keys, run);

@@ -413,8 +413,8 @@ impl Progress {
     }
 }
 
-/// Whether the unit returns to its queue for other needs. Such an end is not a result, so it cannot come too late, and
-/// a retry would run with grants that the unit no longer needs.
+/// Whether the unit returns to its queue for other needs. Such an end is not a result, so no time limit applies to it.
+/// A retry would run with grants that the unit no longer needs.
 fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
     result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
 }

@@ -35,8 +35,8 @@ pub(crate) struct Site {
     letters: Contained<Letters>,
     /// The time at which the flow was built.
     epoch: Instant,
-    /// Set when the phase changes, for code that runs without the mutex. The flag publishes nothing else, so relaxed is
-    /// enough.
+    /// Set when the flow is abandoned, for code that runs without the mutex. The flag publishes nothing else, so
+    /// relaxed is enough.
     abandoned: AtomicBool,
     /// The number of groups ever opened.
     groups: AtomicU64,

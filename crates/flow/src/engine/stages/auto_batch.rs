@@ -1,20 +1,20 @@
 //! The size of batches in a flow that sets none.
 //!
 //! Long batches improve throughput. A stage's code, and the kernel code that it calls, are loaded into the core's
-//! caches once for a batch instead of once for each unit, and the flow's mutex is taken once for the batch. Between two
-//! visits to a stage, a core does other work, which evicts the stage's code. For example, the four stages of an
-//! archive, at 10 to 50 µs a unit, take 4 % less CPU time in batches of 200 µs than in batches of 20 µs; batches of 50
-//! and 100 µs lie between.
+//! caches once for a batch instead of once for each unit. The flow's mutex is also taken only once for a batch. Between
+//! two visits to a stage, a core does other work, which evicts the stage's code. For example, an archive has four
+//! stages, which take 10 to 50 µs a unit. They take 4 % less CPU time in batches of 200 µs than in batches of 20 µs;
+//! batches of 50 and 100 µs lie between.
 //!
 //! Short batches improve latency, because in every stage a unit waits for the other units of its batch. A flow that
 //! pulls its units from a source has long batches, since no client waits for a single unit. A service to which clients
 //! submit units has short batches. Stages that block have short batches, too: the units of a batch would wait one after
 //! the other while several workers could wait at the same time.
 //!
-//! In both cases a batch is small enough that every worker gets some of the units in flight. This bound decides if few
-//! units may be in flight or there are many workers. The batches of one turn are together subject to the same bound.
-//! Their units stay in flight until the turn ends or is held up, so a unit that waits in a turn must not take the room
-//! of others.
+//! In both cases a batch is small enough that every worker gets some of the units in flight. This bound takes effect
+//! when few units may be in flight or there are many workers. The batches of one turn are together subject to the same
+//! bound. Their units stay in flight until the turn ends or is held up, so units that wait in a turn must leave room
+//! for others.
 //!
 //! The units of one batch run one after the other, so units that wait for one another need batches of one.
 

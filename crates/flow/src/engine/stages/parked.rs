@@ -1,8 +1,8 @@
 //! The units of a stage that wait in lines: what they wait for, and when the oldest of them came to the stage's queue.
 //!
 //! There may be a line for each of a hundred thousand keys, and the oldest unit may be in any of them. To find its age
-//! without a search of the lines, the stage keeps the arrival times of all its units in lines: a sorted list of times,
-//! each with a number of units. Units join lines in the order of their arrival, up to the jitter of the workers'
+//! without a search of the lines, the stage keeps a sorted list of the arrival times of all its units in lines. Each
+//! time has its number of units. Units join lines in the order of their arrival, up to the jitter of the workers'
 //! clocks, so most new times go to the end of the list. A time whose units have all left stays in the list until it
 //! becomes the first, or until more than half of the list are such times.
 //!
@@ -90,7 +90,7 @@ impl Parked {
 /// The times of arrival of some units.
 #[derive(Default)]
 struct Arrivals {
-    /// Times, ascending, each with its number of units. The first one has units.
+    /// Times, ascending, each with its number of units. The first time always has units.
     times: VecDeque<(u64, u32)>,
     /// The number of times without units.
     vacant: usize,

@@ -227,7 +227,7 @@ impl Stages {
     }
 
     /// Whether the non-blocking stages have fewer batches than there are workers. Batches that still lack a need count.
-    /// A stage that splits is left out, because only one worker at a time could run it.
+    /// A stage that splits is left out, because a unit to be split is work for one worker only.
     fn run_low(&self, workers: usize) -> bool {
         let stages = self.list.iter().filter(|stage| !stage.is_blocking() && stage.splits().is_none());
         stages.map(|stage| stage.could_run().div_ceil(stage.batch_target())).sum::<usize>() < workers
@@ -302,7 +302,7 @@ impl Stages {
     }
 
     /// Sizes batches, turns and chains after the settings or the source have changed. `by_needs` returns how many
-    /// batches of a stage can run at once by its needs.
+    /// batches of a stage its needs allow to run at once.
     pub(crate) fn resize(
         &mut self,
         has_source: bool,

@@ -53,7 +53,8 @@ pub(crate) struct Parent {
 struct Needs {
     /// The unit's needs in its current stage, if needs there differ by unit.
     asks: Vec<Ask>,
-    /// The same for the unit's next stage, which may be this one again; they replace `asks` when the unit gets there.
+    /// The needs in the unit's next stage, which may be the current one again. They replace `asks` when the unit gets
+    /// there.
     next_asks: Vec<Ask>,
     held: GrantList,
     /// The reason why the unit's current or next stage cannot run it.
@@ -213,7 +214,7 @@ impl Record {
         std::mem::take(&mut self.delay_ns)
     }
 
-    /// Clears what a failed attempt has set for later: the pause and the reservation.
+    /// Clears the pause and the reservation that a failed attempt has set.
     pub(crate) fn fall_back(&mut self) {
         self.delay_ns = 0;
         self.is_reserved = false;

@@ -1,8 +1,8 @@
 //! The stamp of a unit: its number, and the time from which its latency counts.
 //!
-//! The latency of a unit counts from its admission; for a child, from the beginning of its parent's run; for a pulled
-//! unit, from the beginning of its pull. A pulled unit gets the time of its admission instead if its pull lasted long,
-//! or if there was no room for all units pulled with it (see `pulling`).
+//! The latency of a unit counts from its admission. That of a child counts from the beginning of its parent's run, and
+//! that of a pulled unit from the beginning of its pull. A pulled unit gets the time of its admission instead if its
+//! pull lasted long, or if there was no room for all units pulled with it (see `pulling`).
 
 use std::num::NonZeroU64;
 

@@ -117,7 +117,7 @@ impl Walk {
         self.left -= seen.max(1).min(self.left);
     }
 
-    /// The number of the next `lists` lists that earlier steps have completed. They count as shown.
+    /// Of the next `lists` lists, the number that earlier steps have completed. These count as shown.
     pub(crate) fn pass(&mut self, lists: usize) -> usize {
         let passed = self.at.0.saturating_sub(self.shown).min(lists);
         self.shown += passed;

@@ -41,9 +41,9 @@ impl StageState {
         ((TURN_NS / batch_ns) as usize).clamp(1, TURN_BATCHES)
     }
 
-    /// The size of the largest batch that may come to this stage in a chain. It is 0 if no batch may: all workers must
-    /// be allowed to enter the stage, and its units must need nothing. If the flow sets no size, time alone decides, so
-    /// that a batch sized for the previous stage need not be split.
+    /// The size of the largest batch that may come to this stage in a chain. It is 0 unless all workers may enter the
+    /// stage and its units need nothing. If the flow sets no size, time alone decides, so that a batch sized for the
+    /// previous stage need not be split.
     pub(in crate::engine::stages) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
             && self.splits.is_none()
