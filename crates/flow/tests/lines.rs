@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 use support::{Gate, in_time, ms};
 
 #[test]
-fn each_unit_takes_what_it_needs_itself() {
+fn each_unit_takes_exactly_what_it_needs() {
     in_time(|| {
         let mut flow = Flow::builder::<()>("amounts");
         flow.inflight(1).workers(1);

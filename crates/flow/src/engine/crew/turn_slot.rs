@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_followed_to_the_stage_where_it_is() {
+    fn a_worker_is_followed_to_the_stage_that_it_has_reached() {
         let turn = TurnSlot::default();
         assert!(turn.follow().is_none(), "it has no turn");
         turn.begin(1, 8, 0);

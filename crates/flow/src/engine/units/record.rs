@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_stage_s_needs_become_the_present_ones_when_the_unit_goes_on() {
+    fn the_next_stage_s_needs_become_the_current_ones_when_the_unit_goes_on() {
         let mut record = Record::default();
         record.set_asks(vec![ask(1)], None);
         record.next_asks().push(ask(2));
