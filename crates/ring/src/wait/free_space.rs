@@ -6,9 +6,9 @@
 //! looks for room joins the [line](super::line).
 //!
 //! **Who wakes the first of the line**, each time one thread:
-//! - The looker, when its *turn* has ended: it wakes the first, and joins the line itself. A turn lasts some 30 sleeps and
-//!   at least a millisecond, so handing over takes a small part of the time, and each producer's wait is bounded by the
-//!   turns before it.
+//! - The looker, when its *turn* has ended: it wakes the first, and joins the line itself. A turn lasts some 30 sleeps, and
+//!   at least a millisecond where the consumers are quick, so handing over takes a small part of the time, and each
+//!   producer's wait is bounded by the turns before it.
 //! - The next completion, after a looker has looked for as long as a sleep costs and found nothing. Consumers are then
 //!   slower than that, and a wake-up for each completion costs less than the work between.
 //! - A consumer that finds nothing for as long as a wake-up takes, or is about to sleep: no producer is at work, or too few.
@@ -34,7 +34,7 @@ use millstream_sync::eventcount::Waited;
 
 use super::line::{Line, Place};
 use super::notifier::Notifier;
-use super::spin::{AdaptiveSpin, Looked, turn_ns};
+use super::spin::{AdaptiveSpin, Looked, turn_has_ended};
 use super::{WaitStrategy, cost};
 use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, Ordering};
@@ -84,8 +84,9 @@ struct Alarm {
 #[derive(Debug, Default)]
 struct Looker {
     is_there: advice::AtomicBool,
-    /// The end of its turn.
-    turn_ends_ns: advice::AtomicU64,
+    turn_began_ns: advice::AtomicU64,
+    /// The number of waits in its turn.
+    waits: advice::AtomicU64,
 }
 
 impl FreeSpace {
@@ -252,12 +253,14 @@ impl FreeSpace {
     /// Whether the turn has ended; then the next one begins.
     fn turn_has_ended(&self) -> bool {
         let now_ns = cost::now_ns();
-        let ends_ns = self.looker.turn_ends_ns.load(Ordering::Relaxed);
-        let has_ended = ends_ns <= now_ns;
+        let began_ns = self.looker.turn_began_ns.load(Ordering::Relaxed);
+        let waits = self.looker.waits.load(Ordering::Relaxed) + 1;
+        let has_ended = turn_has_ended(now_ns.saturating_sub(began_ns), waits, u64::from(cost::of_sleep()));
         if has_ended {
-            self.looker.turn_ends_ns.store(now_ns + turn_ns(), Ordering::Relaxed);
+            self.looker.turn_began_ns.store(now_ns, Ordering::Relaxed);
         }
-        has_ended && ends_ns > 0
+        self.looker.waits.store(if has_ended { 0 } else { waits }, Ordering::Relaxed);
+        has_ended && began_ns > 0
     }
 
     /// Looks until there is room or reason to sleep.
@@ -342,10 +345,13 @@ mod tests {
         let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
         let [first, second] = [(); 2].map(|()| room.line.join());
         let soon = cost::now_ns() + 3_600_000_000_000;
-        room.looker.turn_ends_ns.store(soon, Ordering::Relaxed);
+        room.looker.turn_began_ns.store(soon, Ordering::Relaxed);
         assert_eq!(room.role(), Role::Looks, "a turn was cut short");
         room.looker.is_there.store(false, Ordering::Relaxed);
-        room.looker.turn_ends_ns.store(1, Ordering::Relaxed);
+        room.looker.turn_began_ns.store(1, Ordering::Relaxed);
+        while !turn_has_ended(cost::now_ns() - 1, 1, u64::from(cost::of_sleep())) {
+            std::thread::yield_now();
+        }
         assert_eq!(room.role(), Role::StandsBack);
         assert!(first.was_woken() && !second.was_woken());
         assert_eq!(room.role(), Role::Looks, "the next turn has not begun");

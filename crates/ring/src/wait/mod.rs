@@ -38,8 +38,8 @@
 //!   yield delays the sleepers' events by as much as other threads keep the core.
 //! - Beside threads that are always busy, yields that wait for them take 1/32 of a waiter's time.
 //! - A producer in the line waits for the turns of those before it, as long as the producers wait like it: those that use
-//!   the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, at least 1 ms, and to
-//!   the next wait of the looker. If the consumers stop for good and leave room, the producer finds it within 200 ms.
+//!   the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, at least 1 ms unless its
+//!   waits take `S` each, and to the next wait of the looker. If the consumers stop for good and leave room, the producer finds it within 200 ms.
 //! - If the looker leaves and the consumer only polls, the line sleeps until a poll finds nothing.
 //!
 //! # Constants

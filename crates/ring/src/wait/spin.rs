@@ -44,9 +44,15 @@ struct Advice {
     yields_from_ns: AtomicU64,
 }
 
-/// Nanoseconds of a turn.
-pub(super) fn turn_ns() -> u64 {
-    MIN_TURN_NS.max(SLEEPS_PER_TURN * u64::from(cost::of_sleep()))
+/// Nanoseconds of a turn of a producer that sends quickly.
+fn turn_ns(sleep_ns: u64) -> u64 {
+    MIN_TURN_NS.max(SLEEPS_PER_TURN * sleep_ns)
+}
+
+/// Whether a producer's turn has ended, after `waits` waits for room in `lasted_ns`. One whose waits take as long as a sleep
+/// sends little in a turn, so what its caches lack costs less than its waits.
+pub(super) fn turn_has_ended(lasted_ns: u64, waits: u64, sleep_ns: u64) -> bool {
+    lasted_ns >= turn_ns(sleep_ns) || (lasted_ns >= SLEEPS_PER_TURN * sleep_ns && lasted_ns / waits >= sleep_ns)
 }
 
 impl AdaptiveSpin {
@@ -79,7 +85,7 @@ impl AdaptiveSpin {
     /// Learns from a yield of this length.
     fn yielded(&self, took_ns: u64) {
         self.advice.yield_ns.store(took_ns, Ordering::Relaxed);
-        let lost = took_ns >= turn_ns();
+        let lost = took_ns >= turn_ns(u64::from(cost::of_sleep()));
         if lost || self.advice.yields_from_ns.load(Ordering::Relaxed) > 0 {
             let from_ns = if lost { cost::now_ns().saturating_add(SLEEPS_PER_TURN.saturating_mul(took_ns)) } else { 0 };
             self.advice.yields_from_ns.store(from_ns, Ordering::Relaxed);
@@ -337,9 +343,10 @@ mod tests {
     #[test]
     fn waiters_that_lost_their_cores_for_a_turn_yield_again_after_some_time() {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
-        spin.yielded(turn_ns() - 1);
+        let sleep_ns = u64::from(cost::of_sleep());
+        spin.yielded(MIN_TURN_NS / 2);
         assert!(spin.yields(), "a turn of the partner ended the yields");
-        spin.yielded(turn_ns());
+        spin.yielded(16 * turn_ns(sleep_ns));
         assert!(!spin.yields());
         spin.advice.yields_from_ns.store(cost::now_ns(), Ordering::Relaxed);
         assert!(spin.yields());
@@ -352,6 +359,16 @@ mod tests {
         let always = AdaptiveSpin::new(WaitStrategy::Yield);
         always.yielded(u64::MAX);
         assert!(always.yields());
+    }
+
+    #[test]
+    fn a_turn_of_long_waits_ends_before_one_of_short_waits() {
+        let quick = 10_000;
+        assert!(turn_has_ended(32 * quick, 32, quick) && !turn_has_ended(32 * quick - 1, 1, quick));
+        assert!(!turn_has_ended(32 * quick, 33, quick) && !turn_has_ended(MIN_TURN_NS - 1, 1000, quick));
+        assert!(turn_has_ended(MIN_TURN_NS, u64::MAX, quick));
+        let slow = 50_000;
+        assert!(!turn_has_ended(MIN_TURN_NS, 1, slow) && turn_has_ended(32 * slow, u64::MAX, slow));
     }
 
     /// An adversary that knows the rule chooses when each event comes: at once, right after the waiter has fallen asleep, a
