@@ -5,13 +5,13 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
-/// The first panic of destructors that run one after another; the panic hook reports them all.
+/// The first panic of several destructors that run one after another. The panic hook reports every panic.
 #[derive(Debug, Default)]
 #[must_use]
 pub(crate) struct Panic(Option<Box<dyn Any + Send>>);
 
 impl Panic {
-    /// Drops a value. A panic of its destructor does not keep others from running.
+    /// Drops a value. If its destructor panics, this keeps the panic and returns, so that other destructors still run.
     pub(crate) fn contain_drop<T>(&mut self, value: T) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
             match self.0 {
@@ -31,7 +31,7 @@ impl Panic {
         }
     }
 
-    /// Swallows the panic, in a thread that is not at fault.
+    /// Swallows the panic, for a thread that is not at fault.
     pub(crate) fn end(self) {
         // The payload is leaked, since its destructor may panic, too.
         mem::forget(self);

@@ -1,13 +1,13 @@
 //! Rings that do not collapse when threads outnumber cores.
 //!
-//! They hand values over in order, from thread to thread or from process to process. Millstream's own engine uses one,
-//! at the gate through which units come in; the queues of its stages are lists under a mutex, because a grant takes
-//! from several resources at once (`engine/state.rs` of `millstream-flow` gives the full reason).
+//! A ring passes values in order, from thread to thread or from process to process. Millstream's own engine uses one,
+//! at the gate through which units enter. The queues of its stages are lists under a mutex, because a grant takes from
+//! several resources at once (`engine/state.rs` of `millstream-flow` gives the full reason).
 //!
 //! | I want | look at |
 //! | --- | --- |
-//! | to send values from threads to a thread, or to a set of them | [`channel`] |
-//! | a graph of consumers over events that are written in place: the disruptor | [`graph`] |
+//! | to send values from any threads to one or several others | [`channel`] |
+//! | a graph of consumers that share events written in place: the disruptor | [`graph`] |
 //! | a ring between two processes, either of which may crash | [`shared`] |
 //! | to wait for several channels at once | [`WaitSet`] |
 //! | to choose between latency and CPU | [`WaitStrategy`] |
@@ -32,7 +32,7 @@ mod options;
 mod padded;
 mod primitive;
 pub mod sequencer;
-// No file can be mapped in a model, so a build with loom has this module for its models only.
+// A model cannot map a file, so a build with loom compiles this module only for its own models.
 #[cfg(all(target_os = "linux", any(not(loom), test)))]
 pub mod shared;
 mod slots;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::wait::{Notifier, WaitSet, WaitStrategy};
 
-/// The capacity of a ring, the wait strategy of its threads, and the set whose waiters it wakes. A plain number is a
-/// capacity with defaults for the rest.
+/// The capacity of a ring, the wait strategy of its threads, and the [`WaitSet`] whose waiters it wakes. A plain number
+/// is a capacity, with defaults for the rest.
 ///
 /// ```
 /// use millstream_ring::{Options, WaitStrategy, channel};
@@ -34,7 +34,7 @@ impl Options {
         Options { strategy, ..self }
     }
 
-    /// Makes arrivals wake the waiters of this set, too.
+    /// Makes arrivals wake the waiters of this set as well.
     #[must_use]
     pub fn wait_set(self, set: &WaitSet) -> Self {
         Options { set: Some(Arc::clone(&set.notifier)), ..self }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-/// Keeps data that two threads write from sharing a cache line.
+/// Gives a value cache lines of its own, so that two threads that write to different values do not share a line.
 ///
 /// The alignment is 128 bytes: x86-64 fetches lines in pairs, and aarch64 has machines with lines of 128 bytes.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
-//! The building blocks of the crate: the machine's atomics, cells, fences and pauses, or loom's in a model.
+//! The atomics, cells, fences and pauses that the crate builds on: those of the machine, or loom's in a model.
 
-/// The number of bytes that a prefetch fetches. Where lines are larger, some are requested twice, which costs an
-/// instruction.
+/// The number of bytes that a prefetch fetches. On machines with larger lines, some lines are requested twice, which
+/// costs an instruction.
 pub(crate) const LINE_BYTES: usize = 64;
 
 #[cfg(not(loom))]
@@ -12,7 +12,7 @@ mod real {
     pub(crate) use std::sync::{Arc, atomic};
     pub(crate) use std::thread::{self, yield_now};
 
-    /// Requests the cache line at an address, to write to it soon. This is a hint: no address is wrong.
+    /// Requests the cache line at an address for writing. This is a hint, so any address is valid.
     #[inline(always)]
     pub(crate) fn prefetch_for_writing<T>(at: *const T) {
         // SAFETY: a prefetch changes only the contents of caches, and does not fault. All x86-64 processors accept the
@@ -30,7 +30,7 @@ mod real {
         let _ = at;
     }
 
-    /// The standard cell behind loom's interface.
+    /// The standard cell with loom's interface.
     #[derive(Debug)]
     #[repr(transparent)]
     pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
@@ -60,10 +60,11 @@ mod real {
     pub(crate) use loom::sync::{Arc, atomic};
     use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
     pub(crate) use loom::thread::{self, yield_now, yield_now as pause};
-    // As with the real fences, a light one and a heavy one order each other, and two light ones do not.
+    // As with the real fences, a light and a heavy fence order each other; two light ones do not.
     pub(crate) use millstream_sync::model::{heavy, light};
 
-    /// Loom's lock behind `parking_lot`'s interface. Its readers wait for a writer, but not for a waiting one.
+    /// Loom's lock with `parking_lot`'s interface. A reader waits for a writer that has the lock, but not for a waiting
+    /// one.
     #[derive(Debug)]
     pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::primitive::{LINE_BYTES, UnsafeCell, prefetch_for_writing};
 
-/// The number of lines fetched together: enough that the 66 ns of one transfer, spread over them, are negligible.
+/// The number of lines that are prefetched together: enough to make the 66 ns of one transfer negligible for each.
 const LINES_TOGETHER: usize = 16;
 
 /// Cells onto which positions map, lap after lap.
@@ -16,9 +16,9 @@ pub(crate) struct Slots<E> {
     mask: usize,
 }
 
-// SAFETY: threads reach cells only through raw pointers, under a claim on the cell's position. A claim gives one thread
-// exclusive access, which `E: Send` allows, or several threads shared access, for which graphs require `E: Sync` as
-// well.
+// SAFETY: threads access cells only through raw pointers, under a claim on the cell's position. A claim gives one
+// thread exclusive access, which `E: Send` allows, or several threads shared access, for which graphs also require `E:
+// Sync`.
 unsafe impl<E: Send> Sync for Slots<E> {}
 // SAFETY: the slots own their values, which may move to another thread because `E: Send`.
 unsafe impl<E: Send> Send for Slots<E> {}
@@ -30,7 +30,7 @@ impl<E> Slots<E> {
     };
     const TOGETHER: u64 = (LINES_TOGETHER * Self::CELLS_PER_LINE) as u64;
 
-    /// `capacity` cells, whose values `make` produces.
+    /// `capacity` cells, whose values `make` creates.
     ///
     /// # Panics
     /// If `capacity` is not a power of two, exceeds [`MAX_CAPACITY`], or needs more memory than there is.
@@ -57,15 +57,14 @@ impl<E> Slots<E> {
         unsafe { self.cells.get_unchecked(position as usize & self.mask) }
     }
 
-    /// Prefetches for writing the first cells of `from..until`, which are free. Returns the end of the prefetched
-    /// cells.
+    /// Prefetches, for writing, the first of the free cells `from..until`. Returns the end of the prefetched cells.
     ///
-    /// The consumer has read these lines, so they must come back before the next lap is written. Without prefetching, a
-    /// producer among many would get them one by one: its next claim is a locked instruction, which waits until earlier
-    /// writes have their line. So every line costs the whole way to the other core and back. Requested together, they
-    /// arrive together: 4.9 ns per event instead of 7.8. A single producer, whose writes may wait in the store buffer,
-    /// gains as much: 2.1 ns instead of 4.2. The lines after the next portion are requested, too: they arrive while the
-    /// portion is written.
+    /// The consumer has read these lines, so they must return to the producer's core before the next lap is written.
+    /// Without prefetching, a producer among many would get them one by one: its next claim is a locked instruction,
+    /// which waits until earlier writes have their line. So every line would cost a full transfer. Requested together,
+    /// the lines arrive together: 4.9 ns per event instead of 7.8. A single producer, whose writes may wait in the
+    /// store buffer, gains as much: 2.1 ns instead of 4.2. The lines of the following portion are requested, too; they
+    /// arrive while the producer writes the first one.
     #[inline(always)]
     pub(crate) fn fetch(&self, from: u64, until: u64) -> u64 {
         let end = until.min(from + 2 * Self::TOGETHER);
@@ -75,9 +74,9 @@ impl<E> Slots<E> {
         end
     }
 
-    /// Fetches what a producer among many writes after the portions of a claim of `positions`, of the free cells before
-    /// `until`: cells that it has not fetched yet, which arrive while it writes the portions before them. Most claims end
-    /// in the portion in which they began, and fetch nothing.
+    /// Prefetches the cells that a producer among many writes after the portions of its claim, `positions`, up to
+    /// `until`, where the free cells end. Those cells are not prefetched yet, and arrive while the producer writes the
+    /// portions before them. Most claims end in the portion in which they began, and prefetch nothing.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&self, positions: Range<u64>, until: u64, fetched: impl FnOnce(Range<u64>)) {
         let [first, last] = [positions.start, positions.end].map(|position| position / Self::TOGETHER + 2);
@@ -90,7 +89,7 @@ impl<E> Slots<E> {
         }
     }
 
-    /// The end of the portion that a producer takes before it [fetches](Self::fetch) again, if it wants `most` of the
+    /// The end of the portion that a producer uses before it [prefetches](Self::fetch) again, if it wants `most` of the
     /// free cells `from..until`.
     #[inline(always)]
     pub(crate) fn portion(from: u64, until: u64, most: u64) -> u64 {
@@ -100,8 +99,7 @@ impl<E> Slots<E> {
     /// Copies the cells of `positions` to `to`, in order.
     ///
     /// # Safety
-    /// The caller has the right to read these cells, their number is at most the capacity, and `to` has room for as
-    /// many.
+    /// The caller may read these cells, there are at most `capacity` of them, and `to` has room for all.
     pub(crate) unsafe fn copy_out(&self, positions: Range<u64>, to: *mut E) {
         for (offset, position) in positions.enumerate() {
             // SAFETY: the caller may read the cell, and `to` has room for one value per position.
@@ -112,8 +110,7 @@ impl<E> Slots<E> {
     /// Copies values from `from` to the cells of `positions`, in order.
     ///
     /// # Safety
-    /// The caller has the right to write these cells, their number is at most the capacity, and `from` has as many
-    /// values.
+    /// The caller may write these cells, there are at most `capacity` of them, and `from` has a value for each.
     pub(crate) unsafe fn copy_in(&self, positions: Range<u64>, from: *const E) {
         for (offset, position) in positions.enumerate() {
             // SAFETY: the caller may write the cell, and `from` has one value per position.
@@ -122,7 +119,7 @@ impl<E> Slots<E> {
     }
 }
 
-/// The most slots of a ring: 2^32, and 2^30 where an address has 32 bits.
+/// The most slots of a ring: 2^32, or 2^30 where an address has 32 bits.
 const MAX_CAPACITY: usize = 1 << if usize::BITS == 64 { 32 } else { 30 };
 
 /// The number of slots that hold `capacity` values: the next power of two.

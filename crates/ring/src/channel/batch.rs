@@ -1,11 +1,11 @@
-//! A vector whose values leave from the front.
+//! A vector whose values are moved out from the front.
 
 use std::ptr;
 
-/// Values that are moved out from the front in runs; the rest moves to the front once, at the end.
+/// Values that are moved out from the front, several at a time. The remaining values move to the front once, on drop.
 #[derive(Debug)]
 pub(super) struct Batch<'a, T> {
-    /// The vector's length is zero meanwhile: after a panic, values are leaked and not dropped twice.
+    /// Its length is zero while the batch exists, so that after a panic values are leaked rather than dropped twice.
     values: &'a mut Vec<T>,
     given: usize,
     len: usize,
@@ -14,7 +14,7 @@ pub(super) struct Batch<'a, T> {
 impl<'a, T> Batch<'a, T> {
     pub(super) fn of(values: &'a mut Vec<T>) -> Self {
         let len = values.len();
-        // SAFETY: the new length is smaller, and this value takes charge of the elements beyond it.
+        // SAFETY: zero is within the capacity, and the batch becomes responsible for the elements beyond the length.
         unsafe { values.set_len(0) };
         Batch { values, given: 0, len }
     }

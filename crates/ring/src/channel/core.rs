@@ -25,7 +25,7 @@ pub(super) struct Core<T, P: SequencerParts, C: SequencerParts> {
     ends: CachePadded<Ends>,
 }
 
-/// One position that a sender has claimed or is about to claim, and the slot to write.
+/// A position that a sender has claimed or is about to claim, and its slot.
 #[derive(Debug)]
 pub(super) struct Place<'a, T, P: SequencerParts> {
     pub(super) position: u64,
@@ -33,14 +33,13 @@ pub(super) struct Place<'a, T, P: SequencerParts> {
     pub(super) completion: P::Completion<'a>,
 }
 
-/// In the number of senders: the channel is closed.
+/// The bit of [`Ends::senders`] that says that the channel is closed.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// The numbers of senders and receivers: every send reads them, and they are written when a handle is cloned or
-/// dropped.
+/// The numbers of senders and receivers. Every send reads them; only cloning or dropping a handle writes them.
 #[derive(Debug)]
 struct Ends {
-    /// The number of senders; with [`CLOSED`] they send no more.
+    /// The number of senders, plus [`CLOSED`] once the channel is closed.
     senders: AtomicUsize,
     receivers: AtomicUsize,
 }
@@ -61,15 +60,15 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         }
     }
 
-    /// The position up to which senders may claim: the capacity beyond the positions that receivers have completed. All
+    /// The position up to which senders may claim: one capacity beyond the positions that receivers have completed. All
     /// positions before `from` are known to be free.
     #[inline(always)]
     pub(super) fn free_until(&self, from: u64) -> u64 {
         self.consumers.completed(from - self.capacity) + self.capacity
     }
 
-    /// The position up to which a sender that wants `most` positions should claim, all before `from` being free. Their
-    /// cache lines are fetched for writing.
+    /// The position up to which a sender that wants `most` positions should claim. All positions before `from` are
+    /// free. Prefetches the cache lines of the free positions for writing.
     #[inline]
     pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
         let until = self.free_until(from);
@@ -77,7 +76,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         if P::MANY { until } else { Slots::<MaybeUninit<T>>::portion(from, until, most) }
     }
 
-    /// Fetches what producers write after the portions of `claim`; all positions before `until` are free.
+    /// Prefetches the lines that a sender writes after the portions of `claim`. All positions before `until` are free.
     #[inline(always)]
     pub(super) fn fetch_ahead(&self, claim: Range<u64>, until: u64) {
         if P::MANY {
@@ -85,18 +84,19 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         }
     }
 
-    /// The number of places for which senders may be woken when a receiver has completed the positions `start..end`: at
-    /// least as many as it has freed. Of many receivers, one that closes a gap also frees the places behind it that
-    /// others have completed.
+    /// The number of slots for which senders may be woken after a receiver has completed the positions `start..end`; at
+    /// least the number of slots it has freed. A receiver that closes a gap also frees the slots behind the gap, which
+    /// other receivers have completed.
     pub(super) fn freed(&self, start: u64, end: u64) -> u64 {
         if !C::MANY {
             return end - start;
         }
         let capacity = self.slots.capacity();
-        // With another gap before `start`, a flag may be taken for one of this lap, and the run be too long.
+        // If there is another gap before `start`, a flag of another lap may pass for one of this lap, and the run may
+        // be too long.
         let run = self.consumers.completed(start).max(end) - start;
-        // If the next lap has got here meanwhile, its flags cut the run short. A thread that sees such a flag sees the
-        // claim before it.
+        // If the next lap has reached these slots meanwhile, its flags cut the run short, so all slots count as freed.
+        // A thread that sees such a flag also sees the claim before it.
         if self.consumers.claimed() > start + capacity { capacity } else { run }
     }
 
@@ -105,35 +105,35 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         Place { position, slot: self.slots.at(position), completion: self.producers.completion(position) }
     }
 
-    /// The number of positions claimed by senders and not yet by receivers, including unfinished ones.
+    /// The number of positions that senders have claimed and receivers have not. Includes unfinished sends.
     pub(super) fn len(&self) -> u64 {
         let received = self.consumers.claimed();
         self.producers.claimed().saturating_sub(received).min(self.capacity)
     }
 
-    /// Moves the value at `position` out; `None` if its sender gave up the place.
+    /// Moves the value at `position` out; `None` if its sender gave up the slot.
     ///
     /// # Safety
-    /// The caller has claimed the position for receiving, producers have completed it, and this is the only call for
+    /// The caller has claimed the position for receiving, its sender has completed it, and this is the only call for
     /// it.
     #[inline(always)]
     pub(super) unsafe fn move_out(&self, position: u64) -> Option<T> {
         if self.producers.is_skipped(position) {
             return None;
         }
-        // SAFETY: a sender completed the position and did not skip it, so there is a value; only the caller has claimed
-        // it, and this is the only call for it.
+        // SAFETY: a sender completed the position and did not skip it, so the slot holds a value. Only the caller has
+        // claimed it, and this is the only call for it.
         Some(self.slots.at(position).with(|slot| unsafe { (*slot).assume_init_read() }))
     }
 
     #[inline(always)]
     pub(super) fn has_receivers(&self) -> bool {
-        // Relaxed: a sender discards a value that it sends while the last receiver leaves, see `discard`.
+        // Relaxed: if this check misses that the last receiver leaves, the sender discards its value later, see
+        // `discard`.
         if self.ends.receivers.load(Ordering::Relaxed) != 0 {
             return true;
         }
-        // Pairs with the release of each receiver that left: a sender that learns of it sees everything they did
-        // before.
+        // Pairs with the release of each receiver that left, so that this sender sees everything they did before.
         fence(Ordering::Acquire);
         false
     }
@@ -157,10 +157,11 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         // `close`, after which no position is claimed.
         let senders = self.ends.senders.load(Ordering::Acquire);
         if senders & CLOSED == 0 {
-            // The producers' cursor is not read here: a waiter would take its line from the sender for which it waits.
+            // This does not read the producers' cursor: a waiter would take the cursor's line from the sender for which
+            // it waits.
             return senders != 0;
         }
-        // While a claimed place is unfinished, receivers go on waiting, and its sender notifies them.
+        // While a claimed slot is unfinished, receivers keep waiting; its sender will notify them.
         senders != CLOSED && self.producers.claimed() != self.consumers.claimed()
     }
 
@@ -172,13 +173,14 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         }
     }
 
-    /// Wakes a receiver for each event. In a closed channel one receiver gets the value just completed, and the others
-    /// must learn that no more will come; in a channel without receivers the value is discarded.
+    /// Wakes a receiver for each event. In a closed channel, one receiver gets the value just completed, and the others
+    /// must learn that no more will come, so this wakes them all. In a channel without receivers, this discards the
+    /// value.
     ///
-    /// The loads are relaxed, but come after the light fence that follows the completion: either they see the end, or
-    /// the code after the heavy fence of the end sees the completion. The wake-up cannot stand in for these fences: a
-    /// receiver that has seen the end and sleeps again passes no further fence, and an increment of the event count
-    /// shows this thread nothing of what the sleepers saw.
+    /// The loads are relaxed, but they come after the light fence that follows the completion. Either they see the end
+    /// (closed, or no receivers), or the code after the heavy fence of the thread that made the end sees the
+    /// completion. The wake-up cannot replace these fences: a receiver that has seen the end and sleeps again executes
+    /// no further fence, and incrementing the event count shows this thread nothing of what the sleepers saw.
     #[cold]
     #[inline(never)]
     fn wake(&self, events: usize) {
@@ -194,8 +196,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 
     /// The number of senders.
     pub(super) fn senders(&self) -> usize {
-        // Acquire pairs with the release in `sender_left`: after a count of 0, everything the last sender wrote is
-        // visible.
+        // Acquire pairs with the release in `sender_left`: a thread that reads 0 sees everything the last sender wrote.
         self.ends.senders.load(Ordering::Acquire) & !CLOSED
     }
 
@@ -215,7 +216,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     }
 
     pub(super) fn sender_left(&self) {
-        // Acquire and release: the last sender passes on everything the others did before.
+        // Acquire and release: a thread that sees the last sender leave also sees everything the other senders did.
         if self.ends.senders.fetch_sub(1, Ordering::AcqRel) & !CLOSED == 1 {
             self.arrivals.notify_all(|| ());
         } else {
@@ -224,10 +225,10 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     }
 
     pub(super) fn receiver_left(&self) {
-        // Release pairs with the fence in `has_receivers`. Acquire: the last receiver passes on everything the others
-        // did before.
+        // Release pairs with the fence in `has_receivers`. Acquire: a thread that sees the last receiver leave also
+        // sees everything the other receivers did.
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // Claims end before values are discarded: then the unfinished ones are known, see `may_be_sending`.
+            // Claims end before values are discarded, so that `may_be_sending` knows the unfinished ones.
             self.producers.close();
             self.free_space.wake_all();
             self.discard_from_now_on();
@@ -236,10 +237,10 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 }
 
 impl<T, C: SequencerParts> Core<T, Multi, C> {
-    /// Closes the channel, and wakes all waiters of both sides.
+    /// Closes the channel and wakes all waiters on both sides.
     pub(super) fn close(&self) {
-        // The claims end first. Release pairs with the acquire in `has_senders`: a receiver that sees the end sees all
-        // claims. The heavy fence pairs with the light fence that follows a completion, see `wake`.
+        // Claims end first. Release pairs with the acquire in `has_senders`: a receiver that sees the channel closed
+        // sees all claims. The heavy fence pairs with the light fence that follows a completion, see `wake`.
         self.producers.close();
         self.ends.senders.fetch_or(CLOSED, Ordering::Release);
         heavy();
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_a_gap_frees_the_places_behind_it_even_after_a_lap() {
+    fn closing_a_gap_frees_the_slots_behind_it_even_after_a_lap() {
         let core = Core::<u8, Multi, Multi>::new(&Options::new(4));
         let sent = || pass(&core.producers, &(), |from| core.free_until(from));
         let claim = || core.consumers.claim(&(), 1, 1, |from| core.producers.completed(from)).unwrap();

@@ -1,15 +1,16 @@
-//! Values that no receiver will take: they are dropped as soon as the last receiver has left.
+//! Dropping the values that no receiver will take, as soon as the last receiver has left.
 //!
-//! The last receiver drops the values in the channel. A sender may be in the middle of `send` meanwhile, so the
-//! receiver leaves a waiter registered with the arrivals' notifier: a sender that completes a place then sees a waiter,
-//! finds that there is no receiver, and drops the values instead. A `send` that does not meet this race pays nothing
-//! for it. The sender's light fence between its completion and its check of the notifier pairs with the heavy fence
-//! between the registration and the receiver's last look, as with a receiver that falls asleep: one of the two sees the
+//! The last receiver drops the values in the channel. A sender may be in the middle of `send` at that time, so the
+//! receiver leaves a waiter registered with the arrivals' notifier. A sender that completes a slot then sees a waiter,
+//! finds that there is no receiver, and drops the values itself. A `send` outside this race pays nothing for it. The
+//! sender's light fence, between its completion and its check of the notifier, pairs with the heavy fence between the
+//! registration and the receiver's last check. As with a receiver that falls asleep, at least one of the two sees the
 //! other.
 //!
-//! Several threads may want to drop values at once, and a destructor may use the channel its value was in: it may drop
-//! the last sender, or send. So no lock is held while it runs. The first thread takes over the receivers' side; threads
-//! that come meanwhile increment a number and go on, and the first thread looks again until the number stands still.
+//! Several threads may want to drop values at once, and a destructor may use the channel that its value was in: it may
+//! drop the last sender, or send. So no lock is held while it runs. The first thread acts as the only receiver. Threads
+//! that come meanwhile increment a number and leave; the first thread repeats its work until the number no longer
+//! changes.
 
 use std::mem;
 
@@ -21,15 +22,15 @@ use crate::sequencer::{Hand, SequencerParts};
 /// The discarding of values that no receiver will take.
 #[derive(Debug, Default)]
 pub(super) struct Discarding {
-    /// The number of threads that have asked for it since one began; 0 while no thread discards.
+    /// The number of requests since a thread began to discard; 0 while no thread discards.
     requests: AtomicUsize,
     /// Whether the last receiver left a waiter registered with the notifier.
     registered: AtomicBool,
 }
 
 impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
-    /// Drops the values in the channel, and has senders drop the values still to come; called by the last receiver when
-    /// it has left.
+    /// Drops the values in the channel, and makes senders drop the values still to come. The last receiver calls this
+    /// when it has left.
     ///
     /// A panic of a destructor resumes once all destructors have run.
     pub(super) fn discard_from_now_on(&self) {
@@ -43,18 +44,18 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         panic.resume();
     }
 
-    /// Whether a sender may be about to complete a place.
+    /// Whether a sender may be about to complete a slot.
     fn may_be_sending(&self) -> bool {
-        // For many senders, claims have ended, so the unfinished ones are known. The claim of a sole sender is not
-        // visible, so it counts as sending while it exists.
+        // With many senders, claims have ended, so the unfinished ones are known. The claim of a sole sender is not
+        // visible, so that sender counts as sending for as long as it exists.
         if P::MANY { self.producers.claimed() != self.consumers.claimed() } else { self.senders() != 0 }
     }
 
-    /// Drops the values sent so far, up to the first unfinished place, whose sender will call this as well. There are
-    /// no receivers.
+    /// Drops the values sent so far, up to the first unfinished slot, whose sender will call this, too. There are no
+    /// receivers.
     pub(super) fn discard(&self, panic: &mut Panic) {
-        // Acquire and release: one thread hands the receivers' side over to the next, and a thread that only asks makes
-        // its completion visible to the discarding thread.
+        // Acquire and release: each discarding thread sees the work of the one before, and a thread that only requests
+        // makes its completion visible to the discarding thread.
         if self.discarding.requests.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }
@@ -67,7 +68,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         }
     }
 
-    /// Takes value by value, as a receiver does, and drops each once it is out of the channel.
+    /// Receives value by value, and drops each one after it has left the channel.
     fn discard_arrivals(&self, panic: &mut Panic) {
         let hand = self.consumers.hand(self.consumers.claimed());
         while let Some(claim) = self.consumers.claim(&hand, 1, 1, |from| self.producers.completed(from)) {
@@ -82,7 +83,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 }
 
 impl<T, P: SequencerParts, C: SequencerParts> Drop for Core<T, P, C> {
-    /// Drops the remaining values, which lie behind a place that was never completed because its permit was leaked.
+    /// Drops the remaining values, which are behind a slot that was never completed because its permit was leaked.
     fn drop(&mut self) {
         if self.discarding.registered.load(Ordering::Relaxed) {
             // The notifier may belong to a set, which outlives the channel.

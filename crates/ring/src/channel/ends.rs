@@ -10,13 +10,13 @@ use crate::sequencer::{Multi, Sequencer};
 macro_rules! end {
     ($end:ident) => {
         impl<T, P: Sequencer, C: Sequencer> $end<T, P, C> {
-            /// The most values that the channel holds, as given when it was made.
+            /// The capacity that the channel was created with: the most values that it holds.
             #[must_use]
             pub fn capacity(&self) -> usize {
                 self.core.capacity as usize
             }
 
-            /// The approximate number of values in the channel: other threads send and receive meanwhile.
+            /// The number of values in the channel; approximate, because other threads send and receive meanwhile.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.core.len() as usize
@@ -34,7 +34,7 @@ macro_rules! end {
                 self.len() == self.capacity()
             }
 
-            /// Whether the other is an end of the same channel.
+            /// Whether `other` is an end of the same channel.
             #[must_use]
             pub fn same_channel(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.core, &other.core)
@@ -42,12 +42,12 @@ macro_rules! end {
         }
 
         impl<T, C: Sequencer> $end<T, Multi, C> {
-            /// Closes the channel to new values: senders get their values back, at once if they are waiting. Values in
+            /// Closes the channel to new values: senders get their values back, even those that are waiting. Values in
             /// the channel are still received; after them, receivers learn that the channel is disconnected.
             ///
-            /// Exact: the value of a `send` that returned success before or meanwhile is received, and no later `send`
-            /// succeeds. Cost: one atomic operation, a heavy fence and a wake-up of all waiters. Channels with a sole
-            /// sender have no `close`, see the [module](super).
+            /// Closing is exact: if a `send` that began before returns success, its value is received, and no later
+            /// `send` succeeds. Cost: two atomic operations, a heavy fence and a wake-up of all waiters. Channels with
+            /// a sole sender have no `close`; the [module](super) says why.
             ///
             /// ```
             /// use millstream_ring::channel::{self, Disconnected};

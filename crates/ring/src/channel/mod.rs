@@ -1,4 +1,4 @@
-//! Bounded channels: the ring for programs that only send and receive.
+//! Bounded channels, for programs that only send and receive.
 //!
 //! | I have | function | either side can [`close`](Receiver::close) it |
 //! | --- | --- | --- |
@@ -7,16 +7,17 @@
 //! | one sender, one receiver, and every nanosecond counts | [`spsc`] | no |
 //! | one sender, many receivers, each value goes to one receiver | [`spmc`] | no |
 //!
-//! Closing is exact: a sender whose `send` reported success can rely on it. Many senders claim their places by
-//! compare-and-swap, which fails once the channel is closed. A sole sender claims without an atomic operation; checking
-//! for a closed channel between its claim and its success would take one per value. To end such a channel, drop the
+//! Closing is exact: if a `send` reports success, its value is received. Many senders claim slots by compare-and-swap,
+//! which fails once the channel is closed. A sole sender claims without an atomic operation, and to check for a closed
+//! channel after each claim it would need one per value. So a channel with a sole sender has no `close`: drop the
 //! receivers, and with them the values in the channel, or ask the sender to stop.
 //!
-//! A channel holds any number of values from 1 on; it is full at exactly that many, and rounds the slots it allocates
-//! up to a power of two. There is no capacity of 0, because a ring hands values over through a slot (take 1 and a reply
-//! channel to learn that a value was taken), and no unbounded channel, because every queue here has a bound.
+//! The capacity may be any number from 1 on. The channel is full at exactly that number of values, and allocates the
+//! next power of two of slots. There is no capacity of 0, because every value passes through a slot; to learn that a
+//! value was received, use a capacity of 1 and a reply channel. There is no unbounded channel, because every queue here
+//! has a bound.
 //!
-//! All receivers see values in one order; the values of one sender are in the order in which it sent them.
+//! Values are received in one order, and those of one sender in the order in which it sent them.
 //!
 //! ```
 //! use millstream_ring::channel;
@@ -32,32 +33,33 @@
 //! });
 //! ```
 //!
-//! **Batches.** [`Sender::send_many`] and [`Receiver::recv_many`] claim and complete many positions at once: several
-//! times the throughput. **Time.** The `try_` forms never wait, the `_deadline` forms wait until an instant, and the
-//! `_async` forms wait as a task; each exists for one value and for many. (A single value also has `_timeout` forms.)
-//! **Several channels.** [`Select`] waits for any receivers and senders, [`WaitSet`](crate::WaitSet) for the arrivals
-//! of channels that were made for it. **Streams.** With the feature `futures`, `Receiver::into_stream` and
-//! `Sender::into_sink`.
+//! **Batches.** [`Sender::send_many`] and [`Receiver::recv_many`] claim and complete many positions at once, for
+//! several times the throughput. **Time.** The `try_` forms never wait, the `_deadline` forms wait until an instant,
+//! and the `_async` forms wait as a task. Each form exists for one value and for many. (For a single value there are
+//! also `_timeout` forms.) **Several channels.** [`Select`] waits for any receivers and senders; a
+//! [`WaitSet`](crate::WaitSet) waits for arrivals on channels that were created with it. **Streams.** The feature
+//! `futures` adds `Receiver::into_stream` and `Sender::into_sink`.
 //!
 //! **The end.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
-//! receivers are gone, senders get their values back, and the values in the channel are dropped at once: by the last
-//! receiver, or, if a `send` puts a value in meanwhile, by its sender. (Values behind a [`Permit`] that is still held
-//! are dropped when it is used or dropped.) An end that learns of a disconnection sees everything the others did before
-//! they left. Destructors run outside all locks and may use the channel. A destructor that panics does not keep others
-//! from running; its panic then resumes where the last receiver is dropped, and is swallowed in a `send`, which is not
-//! at fault.
+//! receivers are gone, senders get their values back, and the values in the channel are dropped at once. The last
+//! receiver drops them, or, if a `send` adds a value meanwhile, its sender does. (Values behind an open [`Permit`] are
+//! dropped when the permit is used or dropped.) A thread that learns of a disconnection sees everything the other side
+//! did before it left. Destructors run outside all locks and may use the channel. If a destructor panics, the others
+//! still run. The panic then resumes in the thread that drops the last receiver; a `send` swallows it, because its
+//! caller is not at fault.
 //!
-//! **Two steps.** [`Sender::reserve`] acquires a place first and takes the value later; a [`Permit`] that is dropped
-//! leaves a hole that receivers skip.
+//! **Two steps.** [`Sender::reserve`] claims a slot now and gets the value later. A [`Permit`] that is dropped unused
+//! leaves a slot that receivers skip.
 //!
 //! # Progress
-//! Sending and receiving without waiting is lock-free (wait-free with one participant on that side). A sender that is
-//! stopped in the middle of `send` does not keep others from sending; receivers get all values before its place, and
-//! the rest as soon as it goes on. Until then `try_recv` reports an empty channel although a later `send` has returned.
+//! Sending and receiving without waiting is lock-free, and wait-free with one participant on that side. A sender that
+//! is stopped in the middle of `send` does not block other senders. Receivers get all values before its slot, and the
+//! later ones once it continues. Until then `try_recv` reports an empty channel even though a later `send` has
+//! returned.
 //!
 //! # Cost
-//! On two cores at 2.6 GHz: 2 ns for a `send` or a `recv` with one participant, 4 ns for a `send` with many, as long as
-//! lines stay on their core; see [`WaitStrategy`](crate::WaitStrategy) for the cost of waiting.
+//! On two cores at 2.6 GHz, a `send` or a `recv` takes 2 ns with one participant, and a `send` with many takes 4 ns, as
+//! long as cache lines stay on their core. See [`WaitStrategy`](crate::WaitStrategy) for the cost of waiting.
 
 mod batch;
 mod core;

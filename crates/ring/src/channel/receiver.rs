@@ -26,7 +26,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
     /// Receives a value, waiting as long as necessary.
     ///
-    /// Acquire: everything the sender wrote before is visible.
+    /// Acquire: everything that the sender wrote before the `send` is visible.
     ///
     /// # Errors
     /// If all senders are gone and all their values have been received.
@@ -43,7 +43,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Receives a value if there is one. Never waits.
     ///
     /// # Errors
-    /// If the channel is empty; the error tells whether it can get another value.
+    /// If the channel is empty; the error tells whether more values can arrive.
     #[inline(always)]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         if let Some(value) = self.take(self.now()) {
@@ -53,7 +53,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             self.core.free_space.found_nothing();
             return Err(TryRecvError::Empty);
         }
-        // The last sender left after the first look, perhaps after another send.
+        // The last sender may have sent another value after the first check, and then left.
         self.take(self.now()).ok_or(TryRecvError::Disconnected)
     }
 
@@ -83,11 +83,11 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Waits for at least one value, then moves the values that are there, but at most `most`, to the end of the
-    /// vector; returns their number. More values may have arrived since the last look.
+    /// Waits for at least one value, then moves the available values, at most `most`, to the end of the vector; returns
+    /// their number. More values may have arrived before the call returns.
     ///
-    /// The places become free for senders when all values are moved. The vector grows only as far as the values need,
-    /// so `usize::MAX` means "all of them". Cost: 1 ns per small value.
+    /// The slots become free for senders when all values are moved. The vector grows only as far as the values need, so
+    /// `usize::MAX` means "all of them". Cost: 1 ns per small value.
     ///
     /// # Errors
     /// If all senders are gone and all their values have been received.
@@ -107,8 +107,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// # Errors
     /// If no value arrived in time, or none can arrive any more.
     ///
-    /// It returns with the first values that arrive. To wait for more, call it again with the same deadline; this takes
-    /// 64 values, or those that arrive within 10 ms:
+    /// The call returns with the first values that arrive. To wait for more, call it again with the same deadline. This
+    /// example receives 64 values, or those that arrive within 10 ms:
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -149,8 +149,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Moves the values that are there, but at most `most`, to the end of the vector; returns their number. Never
-    /// waits. Only 0 means that there are no more.
+    /// Moves the available values, at most `most`, to the end of the vector; returns their number. Never waits. Only a
+    /// result of 0 means that no more values are available.
     ///
     /// # Errors
     /// If all senders are gone and all their values have been received.
@@ -172,7 +172,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Whether no more values will be sent: all senders are gone, or the channel is closed. Values may still be in it.
+    /// Whether no more values will be sent: all senders are gone, or the channel is closed. Values may still be in the
+    /// channel.
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
         self.core.is_sent()
@@ -193,7 +194,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         self.core.consumers.claim(&self.hand, 1, most, look)
     }
 
-    /// A look for the end of the values that have arrived; all positions before `from` have been received.
+    /// A function that finds the end of the available values, given that all positions before `from` have been
+    /// received.
     #[inline(always)]
     pub(super) fn now(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
         |from| {
@@ -205,7 +207,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// The same look, for a receiver that would wait otherwise and may let values gather first.
+    /// Like [`now`](Self::now), for a receiver that would otherwise wait: it may let values gather first.
     #[inline(always)]
     fn when_gathered(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
         |from| self.core.gathered_from(from)
@@ -224,12 +226,11 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Moves the values that are there, but at most `most`, to the end of the vector, which grows no further than they
-    /// need.
+    /// Moves the available values, at most `most`, to the end of the vector, which grows only as far as they need.
     pub(super) fn take_many(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
         let before = into.len();
         let mut received = self.take_into_room(into, most, look);
-        // A full vector may have been too short.
+        // If the vector is full now, it may have been too short for all values.
         while into.len() == into.capacity()
             && received < most
             && self.take_into_room(into, most - received, self.now()) > 0
@@ -239,16 +240,17 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         received
     }
 
-    /// The same, as far as the vector has room; if it has none, it gets room for the values that are there.
+    /// Like [`take_many`](Self::take_many), as far as the vector has room. A full vector first gets room for the
+    /// available values.
     fn take_into_room(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
         let core = &*self.core;
         let before = into.len();
         while into.len() == before {
-            // The allocation precedes the claim: it may panic, and claimed positions must be completed.
+            // The allocation precedes the claim, because it may panic and claimed positions must be completed.
             if into.capacity() == before
                 && let there @ 1.. = core.consumers.available(&self.hand, look) as usize
             {
-                // The room for one more value saves a second look: a vector that is not full afterwards had enough.
+                // Room for one more value saves a second check: a vector that is not full afterwards was long enough.
                 into.reserve(most.min(there + 1));
             }
             let most = (into.capacity() - before).min(most) as u64;
@@ -260,7 +262,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
                 // SAFETY: this thread alone has claimed the positions, and their senders have completed them.
                 into.extend(claim.clone().filter_map(|position| unsafe { core.move_out(position) }));
             } else {
-                // SAFETY: the vector has room for the claim. All its positions are complete and none is skipped, so
+                // SAFETY: the vector has room for the claim. All claimed positions are complete and none is skipped, so
                 // they hold values, which this thread alone has claimed and moves out once.
                 unsafe {
                     core.slots.copy_out(claim.clone(), into.as_mut_ptr().add(before).cast());

@@ -14,22 +14,22 @@ use millstream_sync::eventcount::Waited;
 use super::{Receiver, Sender};
 use crate::sequencer::Sequencer;
 
-/// The number of looks, with a yield after each, before it sleeps.
-const LOOKS: u32 = 16;
+/// The number of checks, with a yield after each, before the thread sleeps.
+const CHECKS: u32 = 16;
 
-/// A set of operations, each on one end of a channel; it waits until one of them is ready.
+/// A set of operations, each on one end of a channel, that waits until one of them is ready.
 ///
-/// An operation is *ready* when it would not wait: a receiver when there is a value, a sender when there is room,
-/// either when the other side is gone. The operation itself is then a `try_` call of the caller; where other threads
-/// share that end, one of them may be quicker, and the caller waits again. Channels need no preparation, the set may
-/// change between two calls, and an end may be in several sets.
+/// An operation is *ready* when it would not wait: a receive when there is a value, a send when there is room, either
+/// one when the other side is gone. The caller then performs the operation with a `try_` method. If other threads share
+/// that end, one of them may be quicker, and the caller waits again. Channels need no preparation, the set may change
+/// between two calls, and an end may be in several sets.
 ///
-/// Of several ready operations each is picked with equal probability; a set made by [`new_biased`](Self::new_biased)
-/// picks the first. A wait looks and yields for some µs, then sleeps. A look takes a few ns per operation, and a sleep
-/// one allocation and a short lock per operation.
+/// Of several ready operations, each is picked with equal probability; a set made by [`new_biased`](Self::new_biased)
+/// picks the first. A wait checks and yields for some µs, then sleeps. A check takes a few ns per operation; a sleep
+/// takes one allocation and a short lock per operation.
 ///
-/// Tasks need no counterpart: `recv_async` and `send_async` may be dropped while they wait, so the `select!` of any
-/// async library takes them.
+/// Tasks need no such set: `recv_async` and `send_async` may be dropped while they wait, so they work with the
+/// `select!` of any async library.
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,7 +65,7 @@ pub struct Select<'a> {
 trait Operation {
     fn is_ready(&self) -> bool;
 
-    /// Ends when the operation may be ready, and wakes another waiter for the same event.
+    /// Ends when the operation may be ready. Wakes another waiter for the same event.
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 }
 
@@ -77,7 +77,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             _ = self.core.wait_for_value_async(&self.hand).await;
-            // The caller may leave the value to other receivers, which were not woken for it.
+            // The caller may leave the value to another receiver, but none was woken for it.
             if C::MANY {
                 self.core.arrivals.pass_on();
             }
@@ -93,7 +93,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             self.core.wait_for_room_async(&self.hand).await;
-            // The caller may leave the place to other senders, which were not woken for it.
+            // The caller may leave the slot to another sender, but none was woken for it.
             if P::MANY {
                 self.core.free_space.pass_on();
             }
@@ -114,12 +114,12 @@ impl<'a> Select<'a> {
         Select { biased: true, ..Select::default() }
     }
 
-    /// Adds receiving from a channel; returns the operation's index. No index is used twice.
+    /// Adds a receive from a channel; returns the operation's index. No index is used twice.
     pub fn recv<T, P: Sequencer, C: Sequencer>(&mut self, receiver: &'a Receiver<T, P, C>) -> usize {
         self.add(receiver)
     }
 
-    /// Adds sending to a channel; returns the operation's index.
+    /// Adds a send to a channel; returns the operation's index.
     pub fn send<T, P: Sequencer, C: Sequencer>(&mut self, sender: &'a Sender<T, P, C>) -> usize {
         self.add(sender)
     }
@@ -147,7 +147,7 @@ impl<'a> Select<'a> {
         if self.biased {
             return ready.next();
         }
-        // The nth operation replaces its predecessor with probability 1/n, so each is equally likely.
+        // The nth ready operation replaces the earlier choice with probability 1/n, so all are equally likely.
         ready.enumerate().filter(|(before, _)| random().is_multiple_of(before + 1)).map(|(_, index)| index).last()
     }
 
@@ -179,15 +179,14 @@ impl<'a> Select<'a> {
 
     fn wait(&self, deadline: Option<Instant>) -> Option<usize> {
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..CHECKS {
                 if let Some(ready) = self.try_ready() {
                     return Some(ready);
                 }
                 thread::yield_now();
             }
             let has_passed = || deadline.is_some_and(|deadline| deadline <= Instant::now());
-            // The value or the place may be gone, since another thread was quicker; this may happen any number of
-            // times.
+            // Another thread may have been quicker and taken the value or the slot, any number of times.
             if self.sleep(deadline) == Waited::TimedOut || has_passed() {
                 return self.try_ready();
             }
@@ -200,7 +199,7 @@ impl<'a> Select<'a> {
         let mut context = Context::from_waker(&waker);
         let mut waits: Vec<_> = self.operations.iter().map(|(_, operation)| operation.wait()).collect();
         loop {
-            // Waits that were woken but not polled hand their wake-up on when they are dropped.
+            // A wait that was woken but not polled passes its wake-up on when it is dropped.
             if waits.iter_mut().any(|wait| wait.as_mut().poll(&mut context).is_ready()) {
                 return Waited::Changed;
             }
@@ -228,7 +227,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The next number of this thread's own sequence (xorshift), good enough for fairness.
+/// The next number of this thread's pseudo-random sequence (xorshift), which is good enough for fairness.
 fn random() -> usize {
     thread_local!(static STATE: Cell<u32> = const { Cell::new(0x9E37_79B9) });
     STATE.with(|state| {
@@ -245,7 +244,7 @@ fn random() -> usize {
 mod tests {
     use super::*;
 
-    /// Each wake-up is for a value that another thread takes before the wait looks.
+    /// An operation whose every wake-up is for a value that another thread takes first.
     struct AlwaysTooLate;
 
     impl Operation for AlwaysTooLate {

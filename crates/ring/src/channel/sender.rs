@@ -11,8 +11,8 @@ use crate::sequencer::{Hand, Multi, Sequencer, Single};
 
 /// Sends values into a channel; see the [module](super).
 ///
-/// The sender of a channel with many senders can be cloned: one for each thread is best, but threads may also share
-/// one.
+/// The sender of a channel with many senders can be cloned. One clone for each thread is best, but threads may also
+/// share one.
 pub struct Sender<T, P: Sequencer = Multi, C: Sequencer = Single> {
     pub(super) core: Arc<Core<T, P, C>>,
     pub(super) hand: P::Hand,
@@ -26,7 +26,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
 
     /// Sends a value, waiting for room as long as necessary.
     ///
-    /// Release: the receiver sees everything written before. Cost without waiting: 2 to 4 ns.
+    /// Release: the receiver sees everything that this thread wrote before. Cost without waiting: 2 to 4 ns.
     ///
     /// # Errors
     /// If all receivers are gone or the channel is closed.
@@ -90,9 +90,10 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(())
     }
 
-    /// Sends all values in order, as many at once as there is room for. They leave the vector as they are sent.
+    /// Sends all values in order, each time as many as there is room for. They leave the vector as they are sent.
     ///
-    /// Values of other senders may come in between. Cost: one claim per run of free positions; 1 ns per small value.
+    /// Values of other senders may arrive between them. Cost: one claim per run of free positions, and 1 ns per small
+    /// value.
     ///
     /// # Errors
     /// If all receivers are gone or the channel is closed: the vector holds the values not sent.
@@ -111,8 +112,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// Sends all values, waiting for room until `deadline`; otherwise like [`send_many`](Self::send_many).
     ///
     /// # Errors
-    /// If the deadline has passed, all receivers are gone, or the channel is closed. The vector holds the values not
-    /// sent, so the error holds none.
+    /// If the deadline has passed, all receivers are gone, or the channel is closed. The values not sent stay in the
+    /// vector, and the error holds none.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -169,8 +170,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(sent)
     }
 
-    /// Waits for a place that is filled later. The permit holds the place until it is used or dropped, and receivers do
-    /// not get past it until then.
+    /// Claims a slot, waiting for room, and fills it later. The slot is claimed until the permit is used or dropped;
+    /// until then receivers wait in front of it.
     ///
     /// # Errors
     /// If all receivers are gone or the channel is closed.
@@ -179,7 +180,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// let (mut sender, receiver) = millstream_ring::channel::mpsc(4);
     /// let permit = sender.reserve().unwrap();
     /// permit.send("made after there was room for it");
-    /// drop(sender.reserve().unwrap()); // unused: receivers skip the place
+    /// drop(sender.reserve().unwrap()); // unused: receivers skip the slot
     /// drop(sender);
     /// assert_eq!(receiver.iter().count(), 1);
     /// ```
@@ -192,7 +193,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(Permit { position, sender: self })
     }
 
-    /// Acquires a place if there is one now, to be filled later; see [`reserve`](Self::reserve). Never waits.
+    /// Claims a slot if there is one now, to be filled later; see [`reserve`](Self::reserve). Never waits.
     ///
     /// # Errors
     /// If the channel is full or closed, or all receivers are gone.
@@ -224,8 +225,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     pub(super) fn fill(&self, Place { position, slot, completion }: Place<'_, T, P>, value: T) {
         let core = &*self.core;
         slot.with_mut(|slot| {
-            // SAFETY: this sender alone has claimed the position until it completes it, and the slot is empty: its
-            // value was moved out a lap ago, or the place was skipped.
+            // SAFETY: until it completes the position, this sender alone has claimed it. The slot is empty: it was
+            // never filled, its last value was moved out, or its last position was skipped.
             unsafe { (*slot).write(value) };
         });
         core.producers.complete_one(completion);
@@ -236,8 +237,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     pub(super) fn fill_many(&self, claim: Range<u64>, batch: &mut Batch<'_, T>) -> usize {
         let core = &*self.core;
         let sent = (claim.end - claim.start) as usize;
-        // SAFETY: this sender alone has claimed the positions, whose slots are empty, and the batch gives its values
-        // up.
+        // SAFETY: this sender alone has claimed the positions, whose slots are empty, and the batch no longer owns the
+        // values.
         unsafe { core.slots.copy_in(claim.clone(), batch.give_up(sent).cast()) };
         let end = claim.end;
         core.producers.complete(claim);
@@ -264,15 +265,15 @@ impl<T, P: Sequencer, C: Sequencer> Drop for Sender<T, P, C> {
     }
 }
 
-/// A place in the channel that its owner may fill.
-#[must_use = "dropping a permit gives the place up"]
+/// A claimed slot of the channel, which the permit's owner may fill.
+#[must_use = "dropping a permit gives its slot up"]
 pub struct Permit<'a, T, P: Sequencer = Multi, C: Sequencer = Single> {
     sender: &'a mut Sender<T, P, C>,
     position: u64,
 }
 
 impl<T, P: Sequencer, C: Sequencer> Permit<'_, T, P, C> {
-    /// Fills the place. Never waits.
+    /// Fills the slot. Never waits.
     pub fn send(self, value: T) {
         let permit = std::mem::ManuallyDrop::new(self);
         permit.sender.fill(permit.sender.core.place(permit.position), value);

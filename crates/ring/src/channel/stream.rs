@@ -26,7 +26,7 @@ enum Receiving<R> {
 
 impl<T: Send + 'static, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// The channel's values as a [`Stream`], which ends when all senders are gone. A wait allocates; a value that is
-    /// there already does not.
+    /// available at once does not.
     #[must_use]
     pub fn into_stream(self) -> ReceiverStream<T, P, C> {
         ReceiverStream { state: Receiving::Idle(self) }
@@ -63,9 +63,9 @@ impl<T: Send + 'static, P: Sequencer, C: Sequencer> Stream for ReceiverStream<T,
     }
 }
 
-/// Lends the receiver to a wait.
+/// Waits until the receiver has a value or the channel has ended, and returns the receiver.
 async fn once_there<T, P: Sequencer, C: Sequencer>(mut receiver: Receiver<T, P, C>) -> Receiver<T, P, C> {
-    // An error needs no handling here: the receiver's next look finds the end.
+    // An error needs no handling here: the receiver's next check finds the end.
     let _ = receiver.core.wait_for_value_async(&mut receiver.hand).await;
     receiver
 }
@@ -90,11 +90,11 @@ enum Sending<T, S> {
 macro_rules! into_sink {
     ($P:ty) => {
         impl<T: Send + 'static, C: Sequencer> Sender<T, $P, C> {
-            /// The channel as a [`Sink`]. While the channel is full, the sink holds one value more, and sends it first;
-            /// a wait for room allocates. Closing the sink drops the sender; a closed sink is ready, and gives each
-            /// value back.
+            /// The channel as a [`Sink`]. While the channel is full, the sink holds one more value, and sends it first;
+            /// a wait for room allocates. Closing the sink drops the sender. A closed sink is always ready, and returns
+            /// each value in an error.
             ///
-            /// Its error contains the value that it could not send.
+            /// The error contains the value that the sink could not send.
             #[must_use]
             pub fn into_sink(self) -> SenderSink<T, $P, C> {
                 SenderSink { state: Sending::Idle(self) }
@@ -108,7 +108,7 @@ macro_rules! into_sink {
                 self.poll_flush(context)
             }
 
-            /// Gives the value back if the receivers are gone or the sink is closed.
+            /// Returns the value in an error if the receivers are gone, the channel is closed, or the sink is closed.
             ///
             /// # Panics
             /// If `poll_ready` has not reported that the sink is ready.

@@ -1,7 +1,7 @@
 //! Sending and receiving as a task.
 //!
-//! Tasks may share an end that can be cloned; the sole sender or receiver of a channel is lent to one task at a time,
-//! which may move between threads with it. The two cases differ only in how they borrow the end.
+//! Several tasks may share an end that can be cloned. The sole sender or receiver of a channel is lent to one task at a
+//! time, which may move between threads with it. The two cases differ only in how they borrow the end.
 
 use std::ops::{Deref, Range};
 
@@ -11,19 +11,19 @@ use super::{Disconnected, Receiver, SendError, Sender};
 use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 
 impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
-    /// Waits until there is a value to claim. The hand is shared or exclusive, so that the future may move to another
-    /// thread with it.
+    /// Waits until there is a value to claim. The borrow of the hand is shared or exclusive, as the future's move to
+    /// another thread requires.
     pub(super) async fn wait_for_value_async(&self, hand: impl Deref<Target = C::Hand>) -> Result<(), Disconnected> {
         let look = move || self.value_or_closed(&hand);
         self.arrivals.notifier.wait_async(|| (), look).await.map_err(|_| Disconnected)
     }
 
-    /// Waits for places for at most `most` values; `None` if waiting is useless.
+    /// Waits for slots for at most `most` values; `None` if waiting is useless.
     async fn wait_for_places_async(&self, hand: impl Deref<Target = P::Hand>, most: u64) -> Option<Range<u64>> {
         self.free_space.wait_async(move || self.places_or_closed(&hand, 1, most)).await
     }
 
-    /// Waits until there is a place, without taking it, or until waiting is useless.
+    /// Waits until there is a free slot, without claiming it, or until waiting is useless.
     pub(super) async fn wait_for_room_async(&self, hand: impl Deref<Target = P::Hand>) {
         self.free_space.wait_async(move || self.has_room_or_closed(&hand).then_some(())).await;
     }
@@ -75,9 +75,9 @@ macro_rules! sending {
             /// Sends a value, waiting for room as a task. The future may be dropped while it waits; then the value was
             /// not sent.
             ///
-            /// Of the waiting tasks, about as many are woken as there are places (in a channel with one receiver
-            /// exactly as many, the longest waiting first). A task that is woken must be polled or dropped: the others
-            /// sleep on.
+            /// About as many waiting tasks are woken as slots become free; in a channel with one receiver, exactly as
+            /// many, in the order in which they began to wait. A task that is woken must be polled or dropped, because
+            /// the others sleep on.
             ///
             /// # Errors
             /// If all receivers are gone or the channel is closed.
@@ -98,7 +98,7 @@ macro_rules! sending {
                 Ok(())
             }
 
-            /// Sends all values, waiting for room as [`send_async`](Self::send_async) does; otherwise like
+            /// Sends all values, waiting for room as [`send_async`](Self::send_async) does. Otherwise like
             /// [`send_many`](Self::send_many). The future may be dropped while it waits; then the vector holds the
             /// values not sent.
             ///

@@ -1,4 +1,5 @@
-//! Waiting for a place and for a value, out of line, since a copy in every caller is not worth its space.
+//! Claiming slots, and waiting for slots and values. The waits are out of line, because a copy in every caller is not
+//! worth its space.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use crate::sequencer::SequencerParts;
 use crate::wait::Places;
 
 impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
-    /// A place for one value if there is one now.
+    /// A slot for one value if there is one now.
     #[inline(always)]
     pub(super) fn claim_place(&self, hand: &P::Hand) -> Option<Place<'_, T, P>> {
         let frontier = |from| self.free_portion(from, 1);
@@ -21,7 +22,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         self.producers.claim_prepared(hand, 1, 1, frontier, prepare).map(|(_, place)| place)
     }
 
-    /// Places for at most `most` values, if there are any now.
+    /// Slots for at most `most` values, if there are any now.
     #[inline(always)]
     pub(super) fn claim_places(&self, hand: &P::Hand, most: u64) -> Option<Range<u64>> {
         let frontier = |from| self.free_portion(from, most);
@@ -29,24 +30,23 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         self.producers.claim_prepared(hand, 1, most, frontier, prepare).map(|(claim, ())| claim)
     }
 
-    /// Like [`claim_place`](Self::claim_place), but waits; `None` if the deadline has passed or all receivers are gone.
+    /// Like [`claim_place`](Self::claim_place), but waits; `None` if the deadline has passed or waiting is useless.
     ///
-    /// It returns a position and not a place, since that fits into registers.
+    /// Returns a position rather than a `Place`, because a position fits into registers.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_place(&self, hand: &P::Hand, deadline: Option<Instant>) -> Option<u64> {
         self.wait_for_places(hand, 1, deadline).map(|claim| claim.start)
     }
 
-    /// Like [`claim_places`](Self::claim_places), but waits; `None` if the deadline has passed or all receivers are
-    /// gone.
+    /// Like [`claim_places`](Self::claim_places), but waits; `None` if the deadline has passed or waiting is useless.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_places(&self, hand: &P::Hand, most: u64, deadline: Option<Instant>) -> Option<Range<u64>> {
         self.free_space.wait(deadline, |portion| self.places_or_closed(hand, portion, most)).flatten()
     }
 
-    /// Whether there is a place, or waiting for one is useless.
+    /// Whether there is a free slot, or waiting for one is useless.
     pub(super) fn has_room_or_closed(&self, hand: &P::Hand) -> bool {
         !self.is_open() || self.producers.available(hand, |from| self.free_until(from)) > 0
     }
@@ -68,8 +68,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         self.free_space.wake_waiters(places);
     }
 
-    /// The end of the values that have arrived, all positions before `from` being received; lets values gather before
-    /// it looks.
+    /// The end of the available values, given that all positions before `from` have been received. Lets values gather
+    /// before it checks.
     #[inline(never)]
     pub(super) fn gathered_from(&self, from: u64) -> u64 {
         self.arrivals.look_again(from, self.slots.capacity(), || self.producers.completed(from))
@@ -80,7 +80,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     #[inline(never)]
     pub(super) fn wait_for_value(&self, hand: &C::Hand, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
         let look = || self.value_or_closed(hand);
-        // With many receivers, the number of values decides how many others must be woken, so a full look is needed.
+        // With many receivers, the number of values decides whether another receiver must be woken, so a full check is
+        // needed.
         let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
         let starved = || self.free_space.starved(|| self.len());
         let found = self.arrivals.wait(deadline, !C::MANY, || self.consumers.claimed(), starved, look, glance);
@@ -92,8 +93,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         self.found_or_closed(|| self.consumers.available(hand, |from| self.producers.completed(from)))
     }
 
-    /// The same, for one value only. After a sleep neither data nor code are in the caches, and a receiver does not
-    /// wait for lines that it does not touch.
+    /// The same, for one value only. After a sleep neither data nor code is in the caches, so a check that touches
+    /// fewer lines is quicker.
     #[inline(always)]
     fn first_or_closed(&self, hand: &C::Hand) -> Option<Result<(), RecvTimeoutError>> {
         let first = |from| from + u64::from(self.producers.has_passed(from));
@@ -104,13 +105,13 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     fn found_or_closed(&self, available: impl Fn() -> u64) -> Option<Result<(), RecvTimeoutError>> {
         match available() {
             0 if self.has_senders() => None,
-            // The last sender left after the first look, perhaps after another send.
+            // The last sender may have sent another value after the first check, and then left.
             0 if available() == 0 => Some(Err(RecvTimeoutError::Disconnected)),
             gathered => {
                 self.arrivals.gathered(gathered, self.slots.capacity());
                 if gathered > 1 && C::MANY {
-                    // One receiver was woken for each event, but events become visible in order: an event that was
-                    // completed behind a gap woke a receiver that could not see it.
+                    // Each event woke one receiver, but events become visible in order. So an event that was completed
+                    // behind a gap woke a receiver that could not see it; this wakes another one.
                     self.notify(1, || ());
                 }
                 Some(Ok(()))

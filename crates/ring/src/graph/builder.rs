@@ -1,4 +1,4 @@
-//! The layout of the graph.
+//! Building a graph: producers, consumers, and which follows which.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 /// The function of a handler's thread.
 pub(super) type Body = Box<dyn FnOnce() -> Outcome + Send>;
 
-/// A ring whose consumers are being added; [`start`](Self::start) hands out its producer.
+/// A ring to which consumers are being added. [`start`](Self::start) returns its producer.
 ///
-/// Dropping it instead ends the ring: its pollers find no events and do not wait for any.
+/// Dropping the builder instead ends the ring: its pollers report the end and do not wait.
 pub struct Builder<E, P: Sequencer> {
-    /// The first producer, so that the ring ends if it is never started.
+    /// The first producer. Dropping it with the builder ends a ring that is never started.
     producer: Producer<E, P>,
     plan: Plan,
     bodies: Vec<(Node, Body)>,
 }
 
 impl<E: Send + Sync + 'static> Builder<E, Single> {
-    /// A ring for one producer, whose events `make` produces. A plain number is an [`Options`] with that capacity.
+    /// A ring for one producer; `make` creates the events. A plain number is an [`Options`] with that capacity.
     ///
     /// # Panics
     /// If the capacity is not a power of two.
@@ -38,7 +38,7 @@ impl<E: Send + Sync + 'static> Builder<E, Single> {
 }
 
 impl<E: Send + Sync + 'static> Builder<E, Multi> {
-    /// A ring for any number of producers, whose events `make` produces. A plain number is an [`Options`] with that
+    /// A ring for any number of producers; `make` creates the events. A plain number is an [`Options`] with that
     /// capacity.
     ///
     /// # Panics
@@ -55,32 +55,33 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         Builder { producer: Producer::first(core), plan, bodies: Vec::new() }
     }
 
-    /// Adds a consumer on a thread of its own, which sees each event after all of `follows` are through with it.
+    /// Adds a consumer on its own thread. It sees each event after all consumers in `follows` have handled it.
     ///
-    /// If `handle` panics, its consumer leaves: its followers then follow the consumers it followed, and get the event
-    /// at which it panicked and all later ones without its work. [`Producer::has_panicked`] reports it.
+    /// If `handle` panics, its consumer leaves. The followers then follow the consumers that it followed, and see the
+    /// event at which it panicked and all later ones without its work. [`Producer::has_panicked`] reports the panic.
     ///
     /// # Panics
-    /// If a node belongs to another ring, or an exclusive consumer ([`handle_mut`](Self::handle_mut)) is not among
-    /// those it follows, directly or indirectly.
+    /// If a node belongs to another ring, or if the new consumer does not follow, directly or indirectly, every
+    /// exclusive consumer ([`handle_mut`](Self::handle_mut)).
     pub fn handle(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
-        // SAFETY: the plan keeps every writer away from events while this consumer has them: producers come a lap
-        // later, and exclusive consumers come before or after it.
+        // SAFETY: the plan keeps every writer away from events while this consumer has them: producers reach them a lap
+        // later, and exclusive consumers have them before or after this one.
         self.add(follows, false, move |cell, place| cell.with(|event| handle(unsafe { &*event }, place)))
     }
 
-    /// Adds a consumer on a thread of its own that may change events.
+    /// Adds a consumer on its own thread that may change events.
     ///
-    /// If `handle` panics, its consumer leaves, like that of [`handle`](Self::handle). Its followers then get events in
-    /// the state in which it would have got them: the fields that it would have written hold values of the slot's last
-    /// lap, or of `make`, and the event at which it panicked may be half written. If followers must not act on such
-    /// events, have the handler catch its failures and mark the event.
+    /// If `handle` panics, its consumer leaves, like that of [`handle`](Self::handle). The followers then see events
+    /// without its changes: the fields that it would have written hold values of the slot's last lap, or of `make`, and
+    /// the event at which it panicked may be half written. If followers must not act on such events, let the handler
+    /// catch its own failures and mark the event.
     ///
     /// # Panics
-    /// If a node belongs to another ring, or an existing consumer is not among those it follows, directly or
-    /// indirectly: two consumers that may have an event at the same time cannot both have it exclusively.
+    /// If a node belongs to another ring, or if the new consumer does not follow, directly or indirectly, every
+    /// existing one. Otherwise another consumer could have an event while this one changes it.
     pub fn handle_mut(&mut self, follows: &[Node], mut handle: impl FnMut(&mut E, Place) + Send + 'static) -> Node {
-        // SAFETY: the plan puts all other consumers before or after this one, and producers come a lap later.
+        // SAFETY: the plan puts all other consumers before or after this one, and producers reach the event a lap
+        // later.
         self.add(follows, true, move |cell, place| cell.with_mut(|event| handle(unsafe { &mut *event }, place)))
     }
 
@@ -96,7 +97,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         node
     }
 
-    /// A party with this number of members, which the caller makes at once, and the parties that each of them follows.
+    /// A new party, the parties that it follows, and its node. The caller creates the party's `members` at once.
     fn party<C: SequencerParts>(
         &mut self,
         follows: &[Node],
@@ -117,18 +118,18 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         Consumer::new(Arc::clone(&self.producer.core), party, upstream, 0)
     }
 
-    /// Adds a pool of consumers, each on a thread of its own; each event is handled by one of them.
+    /// Adds a pool of consumers, each on its own thread. One of them handles each event.
     ///
     /// Each member takes one event at a time. If its handler panics, that event counts as handled, no other event is
-    /// lost, and the other members go on without it. When the last one panics the pool leaves, like the consumer of
+    /// lost, and the remaining members continue. When the last member panics, the pool leaves, like the consumer of
     /// [`handle`](Self::handle).
     ///
-    /// If the pool is the ring's only consumer, and no other was ever added, an event wakes one sleeping member (in a
-    /// ring with a [`WaitSet`](crate::WaitSet), or with other consumers, all of them). If that member is stopped, the
-    /// event waits for it until another member comes by.
+    /// If the pool is the only consumer that the ring has ever had, an event wakes one sleeping member. In a ring with
+    /// other consumers or with a [`WaitSet`](crate::WaitSet), it wakes all of them. If the one woken member is stopped,
+    /// the event waits until that member continues or another one becomes free.
     ///
     /// # Panics
-    /// If there is no handler, a node belongs to another ring, or an exclusive consumer is not among those it follows.
+    /// If there is no handler, a node belongs to another ring, or the pool does not follow every exclusive consumer.
     pub fn pool<H: FnMut(&E, Place) + Send + 'static>(
         &mut self,
         follows: &[Node],
@@ -139,8 +140,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         let (party, upstream, node) = self.party::<Multi>(follows, false, handlers.len());
         for mut handle in handlers {
             let consumer = self.consumer(Arc::clone(&party), upstream.clone());
-            // SAFETY: the plan keeps every writer away from events while this pool has them, and each member claims its
-            // own.
+            // SAFETY: the plan keeps every writer away from events while this pool has them, and a member handles only
+            // events that it has claimed.
             let handle = move |cell: &UnsafeCell<E>, place| cell.with(|event| handle(unsafe { &*event }, place));
             let body = move || consumer.run(handle);
             self.bodies.push((node, Box::new(body)));
@@ -148,10 +149,10 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         node
     }
 
-    /// Adds a consumer that the caller drives. As long as the poller lives, producers wait for it.
+    /// Adds a consumer that the caller drives by polling. Producers wait for the poller until it is dropped.
     ///
     /// # Panics
-    /// Like [`handle`](Self::handle).
+    /// As [`handle`](Self::handle).
     pub fn poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
         let (party, upstream, node) = self.party(follows, false, 1);
         (node, Poller::new(self.consumer(party, upstream)))
@@ -160,7 +161,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Starts the consumers' threads.
     ///
     /// # Panics
-    /// If there is no consumer, or the system cannot start a thread: then the ring ends.
+    /// If there is no consumer, or the system cannot start a thread. The ring then ends.
     pub fn start(self) -> (Producer<E, P>, Running<E, P>) {
         assert!(!self.plan.is_empty(), "a ring has at least one consumer");
         let core = Arc::clone(&self.producer.core);

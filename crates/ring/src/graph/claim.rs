@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::core::Core;
 use crate::sequencer::{Hand, Sequencer};
 
-/// Consecutive positions that are claimed and not yet published.
+/// Consecutive positions that a producer has claimed and not yet published.
 ///
-/// Dropping it, as a panic does, gives the positions up: consumers skip them. Leaking it makes consumers wait at the
-/// first of them until the producers are dropped.
+/// Dropping a claim, as a panic does, gives its positions up: consumers skip them. Leaking a claim makes consumers wait
+/// in front of its first position until the producers are dropped.
 ///
 /// ```
 /// use millstream_ring::graph::Builder;
@@ -42,7 +42,7 @@ impl<'a, E, P: Sequencer> Claim<'a, E, P> {
         Claim { core, producers, hand, positions }
     }
 
-    /// The positions, in the order consumers see them.
+    /// The positions, in the order in which consumers see them.
     #[must_use]
     pub fn positions(&self) -> Range<u64> {
         self.positions.clone()
@@ -93,8 +93,8 @@ impl<'c, E, P: Sequencer> Iterator for EventsMut<'c, E, P> {
 
     fn next(&mut self) -> Option<&'c mut E> {
         let position = self.positions.next()?;
-        // SAFETY: the claim is exclusively borrowed; consumers are through with the last lap and do not see this one
-        // before it is published. The iterator gives out each position once.
+        // SAFETY: the claim is exclusively borrowed. Consumers have handled the last lap, and do not see this one
+        // before it is published. The iterator returns each position once.
         Some(self.core.slots.at(position).with_mut(|event| unsafe { &mut *event }))
     }
 }

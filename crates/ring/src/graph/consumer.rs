@@ -1,4 +1,4 @@
-//! The consumption of events in order, and the loop of a handler's thread.
+//! Consuming events in order, and the loop of a handler's thread.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -12,28 +12,28 @@ use super::party::{Follows, Party};
 use crate::primitive::UnsafeCell;
 use crate::sequencer::{Hand, Sequencer, SequencerParts};
 
-/// The place of an event in the ring.
+/// The position of an event, and whether it ends a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The event's number, counted from the first event of the ring. Numbers of events that were given up are not
     /// reused.
     pub position: u64,
-    /// Whether the handler may have to wait for the next event: a good moment to flush gathered work.
+    /// Whether the handler may have to wait for the next event. If so, this is a good moment to flush gathered work.
     pub ends_batch: bool,
 }
 
-/// The end of a handler's thread: if it panicked, the position of the event and the payload.
+/// The result of a handler's thread: if the handler panicked, the position of the event and the payload.
 pub(super) type Outcome = Option<(u64, Box<dyn Any + Send>)>;
 
-/// One member of a consuming party. Dropping it makes it leave.
+/// One member of a party of consumers. Dropping the member makes it leave.
 #[derive(Debug)]
 pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
     core: Arc<Core<E, P>>,
     party: Arc<Party<C>>,
-    /// The parties it follows, without those that had left when it looked last.
+    /// The parties that this member follows, without those that had left at its last check.
     follows: RefCell<Follows>,
     hand: C::Hand,
-    /// The most events that are completed together, so that followers do not wait for too many.
+    /// The most events that are completed together; it bounds how many followers wait for.
     max_batch: u64,
 }
 
@@ -42,19 +42,20 @@ pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
 pub(super) enum Waited {
     Ready,
     TimedOut,
-    /// There are no producers any more, and all their events have been consumed.
+    /// All producers are gone, and all their events have been consumed.
     Ended,
 }
 
 impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     pub(super) fn new(core: Arc<Core<E, P>>, party: Arc<Party<C>>, follows: Follows, start: u64) -> Self {
         let hand = party.own.hand(start);
-        // A pool's member takes events one by one: another member can have the next one, and a panic loses only one.
+        // A pool's member takes one event at a time, so that another member can take the next, and a panic loses only
+        // one.
         let max_batch = if C::MANY { 1 } else { (core.slots.capacity() / 4).max(1) };
         Consumer { core, party, follows: RefCell::new(follows), hand, max_batch }
     }
 
-    /// The position up to which it may consume; all before `from` are known to be free.
+    /// The position up to which this member may consume. All positions before `from` are known to be free for it.
     fn free_until(&self, from: u64) -> u64 {
         self.follows.borrow_mut().completed_forgetting(from)
     }
@@ -66,14 +67,13 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     /// Calls `handle` with the slot of each event of a batch of at most `most`; returns the number of positions,
     /// including those given up.
     ///
-    /// If `handle` panics, the events before count as consumed; in a pool, so does the event at which it panicked,
-    /// which is a batch by itself.
+    /// If `handle` panics, the events before that one count as consumed. In a pool, a batch is one event, which counts
+    /// as consumed, too.
     pub(super) fn consume(&self, most: u64, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         self.consume_of(most, |from| self.free_until(from), handle)
     }
 
-    /// Like [`consume`](Self::consume), for a consumer that would wait otherwise and may let events gather before it
-    /// looks for more.
+    /// Like [`consume`](Self::consume), for a consumer that would otherwise wait: it may let events gather first.
     fn consume_gathered(&self, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         let core = &*self.core;
         let look = |from| core.arrivals.look_again(from, core.slots.capacity(), || self.free_until(from));
@@ -88,8 +88,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             return 0;
         }
         let producers = &self.core.producers;
-        // The last event that was not given up. If no position was ever given up, it is the last of all, and the search
-        // ends at once.
+        // The last position that was not given up. If none was ever given up, the search ends at the first step.
         let last = batch.clone().rev().find(|&position| !producers.is_skipped(position)).unwrap_or(batch.start);
         let mut passing = Passing { consumer: self, at: batch.start, batch: batch.clone() };
         let mut pass = |position, ends_batch| {
@@ -98,21 +97,21 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             }
             passing.at = position + 1;
         };
-        // The last event is handled apart: a loop that asks in every turn whether it is the last takes half as long
-        // again.
+        // The last event is handled outside the loop: checking for it in every iteration makes the loop take half as
+        // long again.
         (batch.start..last).for_each(|position| pass(position, false));
         pass(last, true);
         passing.at = batch.end;
         batch.end - batch.start
     }
 
-    /// Whether there is an event to consume, or the end; `None` for neither.
+    /// Whether there is an event to consume, or the end has come; `None` if neither.
     fn look(&self) -> Option<Waited> {
         let core = &*self.core;
         match self.available() {
             0 if core.has_producers() => None,
             0 => {
-                // All events are published now. An event behind a gap, left by a claim that was leaked, never arrives.
+                // All events are published now. An event behind a gap that a leaked claim left never becomes visible.
                 let next = self.party.own.claimed();
                 match self.available() {
                     0 if core.producers.completed(next) <= next => Some(Waited::Ended),
@@ -123,8 +122,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             gathered => {
                 core.arrivals.gathered(gathered, core.slots.capacity());
                 if gathered > 1 && C::MANY {
-                    // One member was woken for each event, but events become visible in order: an event that was
-                    // completed behind a gap woke a member that could not see it.
+                    // Each event woke one member, but events become visible in order. So an event that was completed
+                    // behind a gap woke a member that could not see it; this wakes another one.
                     core.arrivals.pass_on();
                 }
                 Some(Waited::Ready)
@@ -153,9 +152,9 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         core.arrivals.notifier.wait_async(|| (), move || self.look()).await
     }
 
-    /// Handles all events to the end, or to a panic of `handle`, and returns that. Leaves before it drops `handle`: the
-    /// captured values may publish when dropped, or wait for a thread that does, and then no thread may wait for this
-    /// consumer. Their drop may panic, too.
+    /// Handles all events until the end or a panic of `handle`, and returns the panic. The consumer leaves before
+    /// `handle` is dropped: when dropped, the captured values may publish, or wait for a thread that publishes, and
+    /// that thread must not wait for this consumer. Dropping them may also panic.
     pub(super) fn run(self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
         let core = Arc::clone(&self.core);
         let mut at = 0;
@@ -173,7 +172,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         if dropped.is_err() {
             core.handler_panicked();
         }
-        // Of two panics, the first one is the cause.
+        // Of two panics, the first one is reported.
         handled.and(dropped).err().map(|panic| (at, panic))
     }
 
@@ -183,20 +182,21 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 }
 
 impl<E, P: SequencerParts, C: SequencerParts> Drop for Consumer<E, P, C> {
-    /// Leaves. With its last member the party leaves, and other threads stop waiting for it.
+    /// Leaves. When its last member leaves, the party leaves, and other threads stop waiting for it.
     fn drop(&mut self) {
         if self.party.leave(self.follows.take()) {
             self.core.arrivals.notify_all(|| ());
-            // The fence of that call comes first, so tasks and threads that this misses see that the party has left.
+            // The fence of `notify_all` comes first, so tasks and threads that this call misses see that the party has
+            // left.
             self.core.free_space.wake_all();
-            // This comes last, since it may wait for a preempted producer. Woken threads need not wait for it: the
-            // party itself says that it has left.
+            // This comes last, because it may wait for a preempted producer. The woken threads need not wait for this
+            // call: they see in the party that it has left.
             self.core.leaves.forget_departed();
         }
     }
 }
 
-/// A batch that is being consumed. Dropping it, even by a panic, completes the events consumed so far.
+/// A batch that is being consumed. Dropping it, even in a panic, completes the events consumed so far.
 struct Passing<'a, E, P: Sequencer, C: Sequencer> {
     consumer: &'a Consumer<E, P, C>,
     batch: Range<u64>,

@@ -18,7 +18,7 @@ pub(super) struct Core<E, P> {
     pub(super) leaves: Leaves,
     pub(super) arrivals: Arrivals,
     pub(super) free_space: FreeSpace,
-    /// The number of producers; the builder has the first.
+    /// The number of producers, including the builder's.
     open: CachePadded<AtomicUsize>,
     /// Whether a handler has panicked.
     panicked: AtomicBool,
@@ -39,14 +39,14 @@ impl<E, P: SequencerParts> Core<E, P> {
         }
     }
 
-    /// The position up to which producers may claim; all before `from` are known to be free.
+    /// The position up to which producers may claim. All positions before `from` are known to be free.
     pub(super) fn free_until(&self, from: u64) -> u64 {
         let capacity = self.slots.capacity();
         self.leaves.completed(from - capacity) + capacity
     }
 
-    /// The position up to which a producer that wants `most` positions should claim, all before `from` being free.
-    /// Their cache lines are fetched for writing.
+    /// The position up to which a producer that wants `most` positions should claim. All positions before `from` are
+    /// free. Prefetches the cache lines of the free positions for writing.
     #[inline]
     pub(super) fn free_portion(&self, from: u64, most: u64) -> u64 {
         let until = self.free_until(from);
@@ -54,7 +54,8 @@ impl<E, P: SequencerParts> Core<E, P> {
         if P::MANY { until } else { Slots::<E>::portion(from, until, most) }
     }
 
-    /// Fetches what producers write after the portions of `claim`; all positions before `until` are free.
+    /// Prefetches the lines that a producer writes after the portions of `claim`. All positions before `until` are
+    /// free.
     #[inline(always)]
     pub(super) fn fetch_ahead(&self, claim: Range<u64>, until: u64) {
         if P::MANY {
@@ -65,7 +66,7 @@ impl<E, P: SequencerParts> Core<E, P> {
     /// Wakes followers after a consumer has completed positions. Calls `fenced` as `Arrivals::notify` does.
     #[inline(always)]
     pub(super) fn consumed(&self, fenced: impl FnOnce()) {
-        // Interchangeable waiters all wait for the producers, so this event concerns none of them.
+        // Interchangeable waiters all wait for the producers, so this completion concerns none of them.
         self.arrivals.notify_others(fenced);
         if self.free_space.freed(|| ()) {
             self.wake_for_space();
@@ -75,22 +76,23 @@ impl<E, P: SequencerParts> Core<E, P> {
     #[cold]
     #[inline(never)]
     fn wake_for_space(&self) {
-        // A task may want many positions, so all tasks look.
+        // A task may want many positions, so all tasks are woken to check.
         let places = Places { may_have_gaps: false, number: || usize::MAX };
         self.free_space.wake_waiters(places);
     }
 
-    /// Called by a consumer that has found no event for some time: more producers may be needed.
+    /// Called by a consumer that has found no event for some time, because more producers may be needed.
     pub(super) fn starved(&self) {
-        // This asks for the slowest consumer: a fast one's position would make slots look free that a slow one still
-        // holds.
+        // This uses the position of the slowest consumer: by that of a fast one, slots would look free that a slow one
+        // still uses.
         self.free_space.starved(|| self.producers.claimed().saturating_sub(self.leaves.slowest()));
     }
 
-    /// Records that a handler has panicked. Its consumer has not left yet, or is through with its last event.
+    /// Records that a handler has panicked. The handler's consumer calls this before it leaves, or after its last
+    /// event.
     pub(super) fn handler_panicked(&self) {
-        // Relaxed: the flag carries no data. A thread that finds that the consumer has left sees the flag, too, through
-        // the release with which it left.
+        // Relaxed: the flag guards no data. A thread that finds that the consumer has left also sees the flag, because
+        // the consumer left with a release.
         self.panicked.store(true, Ordering::Relaxed);
     }
 
@@ -104,7 +106,7 @@ impl<E, P: SequencerParts> Core<E, P> {
     }
 
     pub(super) fn producer_left(&self) {
-        // Acquire and release: the last producer passes on what the others published.
+        // Acquire and release: a thread that sees the last producer leave also sees the events of the others.
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.arrivals.notify_all(|| ());
         } else {

@@ -1,4 +1,4 @@
-//! The consumers without followers, for the slowest of which producers wait.
+//! The leaves of the graph: the consumers without followers. Producers wait for the slowest of them.
 
 use std::sync::Arc;
 
@@ -7,15 +7,17 @@ use crate::primitive::RwLock;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 use crate::sequencer::{Progress, Single};
 
-/// The leaves of the graph, to which more may be added while the ring runs.
+/// The leaves of the graph. More may be added while the ring runs.
 ///
-/// A read lock is held while a limit is computed, a write lock while a consumer is added. So every limit that a
-/// producer has was computed either before a newcomer was added, and is within a lap of the slowest consumer's position
-/// at that time, or with the newcomer among the leaves. Producers come here only when the limit they know is used up.
+/// A producer computes its limit, the position up to which it may claim, under a read lock; a consumer is added under
+/// the write lock. So a limit was computed either before a newcomer was added or with the newcomer among the leaves. In
+/// the first case it is at most a lap beyond the position of the slowest consumer, at which the newcomer starts. A
+/// producer takes the lock only when it has used up the limit it knows.
 ///
-/// A reader waits neither for readers nor for a waiting writer: a producer that is preempted inside delays newcomers
-/// and leavers, but no producer. The standard lock admits no reader behind a waiting writer, so one preempted producer
-/// would stop them all. A writer holds the lock for about a microsecond, and that is the longest wait of a producer.
+/// A reader waits neither for other readers nor for a waiting writer. So a producer that is preempted with the lock
+/// delays consumers that join or leave, but no other producer. The standard lock admits no reader behind a waiting
+/// writer, so with it one preempted producer would stop all others. A writer holds the lock for about a microsecond,
+/// and that is the longest wait of a producer.
 #[derive(Debug)]
 pub(super) struct Leaves {
     parties: RwLock<Follows>,
@@ -33,24 +35,25 @@ impl Leaves {
 
     /// The position up to which all leaves have completed.
     pub(super) fn slowest(&self) -> u64 {
-        // `completed` starts at the floor, which all leaves have passed.
+        // `completed` never starts below the floor, which all leaves have passed.
         self.completed(0)
     }
 
     /// Adds a consumer that starts at the position of the slowest one.
     pub(super) fn add(&self) -> (Arc<Party<Single>>, u64) {
         let mut leaves = self.parties.write();
-        // No limit is computed meanwhile, and no earlier limit lies more than a lap beyond the slowest.
+        // No limit is computed meanwhile, and no earlier limit is more than a lap beyond the slowest consumer.
         let start = leaves.completed(self.floor.0.load(Ordering::Relaxed));
         let newcomer = Arc::new(Party::new(Single::starting_at(start), 1));
         leaves.add(&(Arc::clone(&newcomer) as Arc<dyn Followed>));
         (newcomer, start)
     }
 
-    /// Removes consumers that have left, for which producers no longer wait, so that the list does not grow with every
-    /// consumer that comes and goes.
+    /// Removes consumers that have left, so that the list does not grow with every consumer that joins and leaves.
+    /// Producers already wait for them no longer.
     ///
-    /// May wait for a producer that is preempted while it computes a limit: the caller should wake other threads first.
+    /// May wait for a producer that is preempted while it computes a limit, so the caller should wake other threads
+    /// first.
     pub(super) fn forget_departed(&self) {
         self.parties.write().forget_departed();
     }
@@ -62,7 +65,7 @@ impl Progress for Leaves {
     }
 }
 
-/// A position before which all leaves have completed, as the producers have found it so far.
+/// A position that all leaves have passed, according to the producers' checks so far.
 #[derive(Debug)]
 pub(super) struct Floor(AtomicU64);
 
@@ -71,12 +74,12 @@ impl Floor {
         Floor(AtomicU64::new(0))
     }
 
-    /// The position up to which all of `leaves` have completed, all before `from` being completed. Several producers may
-    /// call this at the same time.
+    /// The position up to which all of `leaves` have completed, given that they have completed everything before
+    /// `from`. Several producers may call this at the same time.
     pub(super) fn completed(&self, leaves: &Follows, from: u64) -> u64 {
-        // Acquire pairs with the release below: the leaves' completions before the floor are not read again, so this
-        // thread must see them through the thread that read them. Without them, a flag of the lap before would pass for
-        // one of the next. The lock does not show them, as both threads may be inside.
+        // Acquire pairs with the release below. This thread does not read the completions before the floor, so it must
+        // see them through the thread that did. Otherwise an old flag could pass for one of a later lap. The lock does
+        // not order the two threads, because both may hold it for reading.
         let slowest = leaves.completed(from.max(self.0.load(Ordering::Acquire)));
         let higher = |floor| (floor < slowest).then_some(slowest);
         let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, higher);
@@ -91,7 +94,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_consumer_that_comes_and_goes_leaves_no_trace() {
+    fn a_consumer_that_joins_and_leaves_is_forgotten() {
         let (leaves, producers) = (Leaves::new(), Arc::new(Single::new(4, 4)));
         let follows = || Follows::new([&(Arc::clone(&producers) as Arc<dyn Followed>)]);
         let stays = leaves.add().0;

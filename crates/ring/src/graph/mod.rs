@@ -1,15 +1,16 @@
-//! Consumers in a graph over one ring: the disruptor.
+//! The disruptor: a graph of consumers over one ring.
 //!
-//! Events are made once, when the ring is built, and then written in place, lap after lap: the ring neither allocates
-//! nor moves them. Each consumer sees every event, in order, after the consumers that it *follows* are through with it.
+//! Events are created once, when the ring is built, and then written in place, lap after lap; the ring neither
+//! allocates nor moves them. Each consumer sees every event, in order, after the consumers that it *follows* have
+//! handled it.
 //!
 //! | I want | do |
 //! | --- | --- |
 //! | several consumers, each sees all events (multicast) | [`Builder::handle`] several times, following `&[]` |
 //! | one after the other (chain) | `handle(&[first], …)` |
-//! | two side by side, then a third (diamond) | `handle(&[a, b], …)` |
-//! | a consumer that changes events for those after it | [`Builder::handle_mut`] |
-//! | each event handled by one of several threads | [`Builder::pool`] |
+//! | two in parallel, then a third (diamond) | `handle(&[a, b], …)` |
+//! | a consumer that changes events for its followers | [`Builder::handle_mut`] |
+//! | one of several threads to handle each event | [`Builder::pool`] |
 //! | to consume on a thread of my own | [`Builder::poller`] |
 //! | one more consumer while the ring runs | [`Running::add`], [`Running::add_poller`] |
 //! | one producer, or many | [`Builder::single`], [`Builder::multi`] |
@@ -34,16 +35,16 @@
 //! assert_eq!(results.iter().collect::<Vec<_>>(), [(0, 119), (1, 238)]);
 //! ```
 //!
-//! **The end.** When the last producer is dropped, consumers handle all published events and end.
+//! **The end.** When the last producer is dropped, consumers handle the remaining published events and end.
 //!
 //! **Panics.** A handler that panics is not called again: its consumer leaves, and neither producers nor other
-//! consumers wait for it any more. [`Running::join`] reports it. The handler's captured values are dropped after its
-//! consumer has left, so their drop may publish, or wait; if it panics, that is reported, too. The followers go on, and
-//! their events from then on lack a step: the event at which the handler panicked may be half changed, and in later
-//! ones the fields that it would have written hold values of the last lap. A program that should stop instead checks
-//! [`Producer::has_panicked`] or [`Running::has_panicked`]. In a pool the other members go on, and all events are
-//! handled except the one at which it panicked, until the last member panics. A producer that panics while it writes an
-//! event does not publish it: consumers skip the position.
+//! consumers wait for it any more. [`Running::join`] reports the panic. The handler's captured values are dropped after
+//! its consumer has left, so their destructors may publish or wait; a panic in them is reported, too. The followers
+//! continue, but their events lack a step from then on: the event at which the handler panicked may be half changed,
+//! and in later ones the fields that it would have written hold values of the last lap. A program that should stop
+//! instead checks [`Producer::has_panicked`] or [`Running::has_panicked`]. In a pool, the remaining members continue
+//! and handle all events except the one at which the handler panicked. When the last member panics, the pool leaves. A
+//! producer that panics while it writes an event does not publish it: consumers skip the position.
 
 mod builder;
 mod claim;

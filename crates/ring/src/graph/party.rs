@@ -1,4 +1,4 @@
-//! A consumer as others see it: its progress, and the parties it follows.
+//! A consumer or pool as other parties see it: its progress, and the parties it follows.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,10 +37,10 @@ impl<P: SequencerParts> Followed for P {
 pub(super) struct Follows(Vec<Arc<dyn Followed>>);
 
 impl Follows {
-    /// Each of `parties` once, with each party that has left replaced by those it followed.
+    /// Each of `parties` once. A party that has left is replaced by those that it followed.
     ///
-    /// A party that has left is expanded once, however many followed it: among pairs that followed pairs there would be
-    /// 2^k paths through k of them.
+    /// A party that has left is replaced only once, however many others followed it. Otherwise, with `k` layers of two
+    /// parties that each follow both parties of the layer before, there would be 2^k paths to expand.
     pub(super) fn new<'a>(parties: impl IntoIterator<Item = &'a Arc<dyn Followed>>) -> Self {
         let mut follows = Follows::default();
         let mut seen = BTreeSet::new();
@@ -62,18 +62,18 @@ impl Follows {
         *self = Follows::new(self.0.iter().chain([party]));
     }
 
-    /// Forgets parties that have left: those they followed take their place.
+    /// Replaces parties that have left by those that they followed.
     pub(super) fn forget_departed(&mut self) {
         *self = Follows::new(&self.0);
     }
 
-    /// The position up to which all of them have completed, all before `from` being completed.
+    /// The position up to which all parties have completed, given that they have completed everything before `from`.
     pub(super) fn completed(&self, from: u64) -> u64 {
-        // The expansion runs only if a party has left meanwhile.
+        // The list is rebuilt only if a party has left meanwhile.
         self.completed_if_here(from).unwrap_or_else(|| Follows::new(&self.0).completed(from))
     }
 
-    /// The same for a caller that may change the list: it drops parties that have left.
+    /// Like [`completed`](Self::completed), for a caller that may change the list: also removes parties that have left.
     pub(super) fn completed_forgetting(&mut self, from: u64) -> u64 {
         loop {
             if let Some(completed) = self.completed_if_here(from) {
@@ -83,7 +83,7 @@ impl Follows {
         }
     }
 
-    /// The position up to which all of them have completed; `None` if one of them has left.
+    /// The position up to which all parties have completed; `None` if one of them has left.
     fn completed_if_here(&self, from: u64) -> Option<u64> {
         let mut slowest = None;
         for party in &self.0 {
@@ -102,11 +102,12 @@ impl fmt::Debug for Follows {
 
 /// One consumer, or one pool.
 ///
-/// When all its members have left, its followers follow the parties it followed: the order among the others stays.
+/// When all its members have left, its followers follow the parties that it followed, which keeps the order among the
+/// remaining parties.
 ///
-/// Each member knows the parties it follows. It forgets those that have left, and the last member hands on the ones it
-/// still follows. So a party that has left keeps alive only parties that were there when it left, and not all that came
-/// and went before.
+/// Each member knows the parties that it follows, and forgets those that have left. The last member stores the ones
+/// that it still follows in `instead`. So a party that has left keeps alive only the parties that were present when it
+/// left, and not those that had left earlier.
 #[derive(Debug)]
 pub(super) struct Party<C> {
     pub(super) own: C,
@@ -125,13 +126,14 @@ impl<C> Party<C> {
 
     /// Makes a member that followed `follows` leave; returns whether it was the last.
     pub(super) fn leave(&self, mut follows: Follows) -> bool {
-        // Release and acquire: the last member passes on everything the others did before.
+        // Release and acquire: a thread that sees the last member leave also sees everything the other members did.
         if self.members.fetch_sub(1, Ordering::AcqRel) > 1 {
             return false;
         }
         follows.forget_departed();
         self.instead.set(follows).expect("only one member is the last");
-        // Release pairs with the acquire in `instead`: the members' reads of slots come before the next writes to them.
+        // Release pairs with the acquire in `instead`: the members' reads of slots happen before later writes to those
+        // slots.
         self.has_left.store(true, Ordering::Release);
         true
     }

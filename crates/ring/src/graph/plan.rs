@@ -1,4 +1,4 @@
-//! The relation between consumers and those they follow, and the exclusiveness of consumers.
+//! Which consumer follows which, and which consumers are exclusive.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::fmt;
@@ -8,18 +8,18 @@ use super::party::{Followed, Follows};
 
 /// A consumer, or a pool, that others can follow.
 ///
-/// It stays valid when its consumer has left: a new follower then follows the consumers that it followed, or all that
-/// came before it if the ring has forgotten which ones those were.
+/// A node stays valid when its consumer has left. A new follower then follows the consumers that the departed one
+/// followed, or all that were added before it if the ring has forgotten which ones those were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     index: usize,
-    /// The address of the ring: a node means nothing to another ring.
+    /// The address of the ring, because a node means nothing to another ring.
     ring: usize,
 }
 
 /// The nodes added so far.
 pub(super) struct Plan {
-    /// The nodes by index, without some that have left.
+    /// The nodes by index, without those that have left and been forgotten.
     nodes: BTreeMap<usize, Planned>,
     /// The number of nodes ever added.
     entered: usize,
@@ -28,7 +28,7 @@ pub(super) struct Plan {
 
 struct Planned {
     party: Arc<dyn Followed>,
-    /// All nodes that are through with an event before this one sees it.
+    /// All nodes that have handled an event before this one sees it.
     before: BTreeSet<usize>,
     exclusive: bool,
 }
@@ -53,7 +53,7 @@ impl Plan {
         for (index, node) in &self.nodes {
             assert!(
                 !(exclusive || node.exclusive) || before.contains(index),
-                "consumer {index} {} has to be followed: otherwise both could have an event at the same time",
+                "consumer {index} {} has to be followed; otherwise both could have an event at the same time",
                 if node.exclusive { "is exclusive and" } else { "of a ring with a new exclusive consumer" },
             );
         }
@@ -83,7 +83,7 @@ impl Plan {
         before
     }
 
-    /// The planned node; for a forgotten one all nodes before it, since it may have followed any of them.
+    /// The planned node. For a forgotten one, all nodes before it, because it may have followed any of them.
     fn planned(&self, node: Node) -> btree_map::Range<'_, usize, Planned> {
         let first = if self.nodes.contains_key(&node.index) { node.index } else { 0 };
         self.nodes.range(first..=node.index)
@@ -99,9 +99,9 @@ impl Plan {
         Follows::new(self.nodes.iter().filter(|(index, _)| !is_followed(index)).map(|(_, node)| &node.party))
     }
 
-    /// Forgets nodes that have left, so that the plan does not grow with every consumer that comes and goes.
+    /// Forgets nodes that have left, so that the plan does not grow with every consumer that joins and leaves.
     ///
-    /// Exclusive nodes are kept, so that the nodes that must be followed do not depend on which ones have left yet.
+    /// Exclusive nodes are kept, so that the rule which nodes must be followed does not depend on which ones have left.
     pub(super) fn forget_departed(&mut self) {
         self.nodes.retain(|_, node| node.exclusive || !node.party.has_left());
         let staying: BTreeSet<_> = self.nodes.keys().copied().collect();

@@ -1,11 +1,11 @@
-//! A consumer that its owner drives.
+//! A consumer that its owner drives by polling.
 
 use std::time::Instant;
 
 use super::consumer::{Consumer, Place, Waited};
 use crate::sequencer::{Sequencer, Single};
 
-/// Consumes events on the caller's thread. As long as it lives, producers wait for it.
+/// Consumes events on the caller's thread. Producers wait for the poller until it is dropped.
 #[derive(Debug)]
 pub struct Poller<E, P: Sequencer> {
     consumer: Consumer<E, P, Single>,
@@ -15,7 +15,7 @@ pub struct Poller<E, P: Sequencer> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Polled {
-    /// The number of positions passed, including those given up.
+    /// The number of positions that the poll passed, including those given up.
     Events(u64),
     /// There are no events now.
     Idle,
@@ -28,10 +28,10 @@ impl<E, P: Sequencer> Poller<E, P> {
         Poller { consumer }
     }
 
-    /// Calls `handle` for the events that are there, but at most `most`. Never waits; wait-free, except for `handle`.
+    /// Calls `handle` for the available events, at most `most`. Never waits; wait-free, except for `handle`.
     ///
-    /// Followers get the slots when all events of a batch (up to a quarter of the ring) are handled. If `handle` panics
-    /// at an event, the next poll sees that event again.
+    /// Followers see the events of a batch (up to a quarter of the ring) when all of them are handled. If `handle`
+    /// panics at an event, the next poll sees that event again.
     ///
     /// ```
     /// use millstream_ring::graph::{Builder, Polled};
@@ -55,18 +55,18 @@ impl<E, P: Sequencer> Poller<E, P> {
         }
     }
 
-    /// Waits until a poll finds an event or the end, by the ring's wait strategy.
+    /// Waits, with the ring's wait strategy, until a poll would find an event or the end.
     pub fn wait(&self) {
         let _ = self.consumer.wait(None);
     }
 
-    /// Waits until a poll finds an event or the end; `false` if the deadline passes first.
+    /// Waits until a poll would find an event or the end; `false` if the deadline passes first.
     #[must_use]
     pub fn wait_deadline(&self, deadline: Instant) -> bool {
         self.consumer.wait(Some(deadline)) != Waited::TimedOut
     }
 
-    /// Waits as a task until a poll finds an event or the end.
+    /// Waits as a task until a poll would find an event or the end.
     pub async fn wait_async(&mut self) {
         let _ = self.consumer.wait_async().await;
     }

@@ -10,10 +10,9 @@ use super::claim::Claim;
 use super::core::Core;
 use crate::sequencer::{Multi, Sequencer};
 
-/// Writes events in place and publishes them. The producer of a ring for many producers can be cloned, one for each
-/// thread.
+/// Writes events in place and publishes them. In a ring for many producers it can be cloned, one clone for each thread.
 ///
-/// When the last one is dropped, the consumers handle all published events and end.
+/// When the last producer is dropped, the consumers handle the remaining published events and end.
 #[derive(Debug)]
 pub struct Producer<E, P: Sequencer> {
     pub(super) core: Arc<Core<E, P>>,
@@ -35,8 +34,8 @@ impl<E, P: Sequencer> Producer<E, P> {
 
     /// Writes one event, waiting for room as long as necessary, and publishes it.
     ///
-    /// The event holds its values of the last lap. Release: consumers see everything written. If `write` panics, no
-    /// event is published.
+    /// `write` gets the event with its values of the last lap. Release: consumers see everything written. If `write`
+    /// panics, no event is published.
     pub fn publish(&mut self, write: impl FnOnce(&mut E)) {
         let mut claim = self.claim(1);
         write(claim.first());
@@ -46,7 +45,7 @@ impl<E, P: Sequencer> Producer<E, P> {
     /// Writes and publishes one event if there is room now. Never waits.
     ///
     /// # Errors
-    /// If there is no room; then `write` was not called.
+    /// If there is no room. `write` is then not called.
     pub fn try_publish(&mut self, write: impl FnOnce(&mut E)) -> Result<(), Full> {
         let mut claim = self.try_claim(1)?;
         write(claim.first());
@@ -54,10 +53,10 @@ impl<E, P: Sequencer> Producer<E, P> {
         Ok(())
     }
 
-    /// Writes and publishes `events` events, as many at once as there is room for; `write` also gets the index of each
-    /// event, from 0.
+    /// Writes and publishes `events` events, each time as many as there is room for. `write` also gets the index of
+    /// each event, from 0.
     ///
-    /// Events of other producers may come in between.
+    /// Events of other producers may be published between them.
     pub fn publish_many(&mut self, events: u64, mut write: impl FnMut(u64, &mut E)) {
         let mut written = 0;
         while written < events {
@@ -124,10 +123,10 @@ impl<E, P: Sequencer> Producer<E, P> {
         self.held(claimed)
     }
 
-    /// Whether a handler has panicked; in a pool, any handler. Wait-free; a load.
+    /// Whether a handler has panicked; in a pool, any member's handler. Wait-free: a load.
     ///
-    /// It becomes true before any event goes by without that handler, or without its whole pool. Only the event at
-    /// which it panicked may get through shortly before.
+    /// This becomes true before any event passes without that handler, or, in a pool, without any handler. Only the
+    /// event at which a handler panicked may reach the followers shortly before.
     ///
     /// ```
     /// use millstream_ring::graph::Builder;
@@ -154,7 +153,7 @@ impl<E, P: Sequencer> Producer<E, P> {
         self.core.slots.capacity()
     }
 
-    /// Claims one to `most` positions, whatever is free.
+    /// Claims as many positions as are free, from 1 to `most`; waits for the first.
     fn claim_some(&mut self, most: u64) -> Claim<'_, E, P> {
         let claimed = self.claimed(1, most).or_else(|| self.wait_to_claim(1, most, None));
         self.held(claimed.expect("without a deadline only success ends the wait"))

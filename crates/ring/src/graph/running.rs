@@ -27,15 +27,16 @@ pub struct Running<E, P: Sequencer> {
     panics: Vec<HandlerPanicked>,
 }
 
-/// A handler panicked, or a value that it had captured panicked when dropped. Its consumer has left: all later events
-/// went by without it.
+/// A handler panicked, or a value that it had captured panicked when dropped. Its consumer has left, so all later
+/// events passed without it.
 #[derive(Debug, Error)]
 #[error("the handler of consumer {} panicked at position {position}: {message}", node.index())]
 #[non_exhaustive]
 pub struct HandlerPanicked {
     /// The consumer.
     pub node: Node,
-    /// The event that it was handling; for a later panic, the last event that it got, or 0.
+    /// The position of the event that the handler was handling. For a panic after the last event, the position of that
+    /// event, or 0 if there was none.
     pub position: u64,
     /// The panic's message, if it has one.
     pub message: String,
@@ -52,13 +53,13 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         self.threads.push((node, thread));
     }
 
-    /// Adds a consumer on a thread of its own. It starts with the oldest event that not all consumers have handled.
+    /// Adds a consumer on its own thread. It starts with the oldest event that some consumer has not handled yet.
     ///
-    /// Producers that need a new limit wait while it is added, for about a microsecond. The call waits for no consumer,
-    /// and not for the thread of one that has left.
+    /// Producers that need to know how many slots are free wait while it is added, for about a microsecond. The call
+    /// waits for no consumer, and for no thread of a consumer that has left.
     ///
     /// # Panics
-    /// Like [`Builder::handle`](super::Builder::handle), or if the system cannot start a thread: then the ring goes on
+    /// As [`Builder::handle`](super::Builder::handle), and if the system cannot start a thread. The ring then continues
     /// without the newcomer.
     pub fn add(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
         let (node, consumer) = self.newcomer(follows);
@@ -69,10 +70,10 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         node
     }
 
-    /// Adds a consumer that the caller drives; otherwise like [`add`](Self::add).
+    /// Adds a consumer that the caller drives by polling. Otherwise like [`add`](Self::add).
     ///
     /// # Panics
-    /// Like [`Builder::handle`](super::Builder::handle).
+    /// As [`Builder::handle`](super::Builder::handle).
     pub fn add_poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
         let (node, consumer) = self.newcomer(follows);
         (node, Poller::new(consumer))
@@ -87,10 +88,10 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         (node, Consumer::new(Arc::clone(&self.core), party, upstream, start))
     }
 
-    /// Keeps only the outcomes of consumers that have left.
+    /// Forgets consumers that have left, except for their panics.
     ///
-    /// Does not wait: a thread that has left but not ended yet, since it drops its handler's captured values, is kept
-    /// until the next call.
+    /// Does not wait. The thread of a consumer that has left may still be dropping its handler's captured values; it is
+    /// kept until the next call.
     fn forget_departed(&mut self) {
         let left = self.threads.extract_if(.., |(node, thread)| self.plan.has_left(*node) && has_ended(thread));
         self.panics.extend(left.filter_map(|(node, thread)| ended(node, thread)));
@@ -120,7 +121,7 @@ fn has_ended(thread: &JoinHandle<Outcome>) -> bool {
     thread.is_finished()
 }
 
-/// A model's threads do not report their end, so the model joins them.
+/// Loom's threads do not report that they have ended, so a model joins them.
 #[cfg(loom)]
 fn has_ended(_thread: &JoinHandle<Outcome>) -> bool {
     true
@@ -128,7 +129,7 @@ fn has_ended(_thread: &JoinHandle<Outcome>) -> bool {
 
 /// Waits until the thread has ended; returns its handler's panic, if there was one.
 fn ended(node: Node, thread: JoinHandle<Outcome>) -> Option<HandlerPanicked> {
-    // The thread's body catches the handler's panics. What remains is a payload that panics when it is dropped.
+    // The thread's body catches the handler's panics. Only a panic payload that panics when dropped ends the thread.
     let (position, panic) = thread.join().unwrap_or_else(|panic| Some((0, panic)))?;
     Some(HandlerPanicked { node, position, message: message(&*panic) })
 }
@@ -143,7 +144,7 @@ mod tests {
     use crate::graph::Builder;
 
     #[test]
-    fn a_consumer_that_has_left_is_forgotten_before_another_comes() {
+    fn a_consumer_that_has_left_is_forgotten_before_another_joins() {
         let mut ring = Builder::single(4, || 0_u32);
         let (node, stays) = ring.poller(&[]);
         let (producer, mut running) = ring.start();

@@ -1,44 +1,44 @@
-//! Sequencers decide which participant may touch which position: claims, completions, and how far others have come.
+//! Sequencers decide which participant may use which position, by claims and completions.
 //!
-//! Positions count up from zero without end; position `p` lives in slot `p mod capacity`. A ring has two kinds of
-//! parties, and to this module they are the same: each *claims* positions in order, works on them, and *completes*
-//! them; and each follows another party, because a position may be claimed only when the party before it is through.
-//! Consumers follow the producers; producers follow the last consumers, one lap behind. So one pair of types serves
+//! Positions count up from zero without end; position `p` uses slot `p mod capacity`. A ring has producers and
+//! consumers, and to this module the two sides are alike. Each side *claims* positions in order, works on them, and
+//! *completes* them. Each side follows the other: a position may be claimed only when the side in front has completed
+//! it. Consumers follow the producers; producers follow the last consumers, one lap behind. So one pair of types serves
 //! both sides:
 //!
 //! | | [`Single`]: one participant | [`Multi`]: many |
 //! | --- | --- | --- |
 //! | claim | no other participant competes: no atomic operation | compare-and-swap of the cursor, when the position is free |
 //! | complete | store the cursor | store each position's own flag, in any order, without reading other participants' flags |
-//! | followers look at | the cursor | the run of flags that are set |
+//! | followers read | the cursor | the run of flags that are set |
 //! | progress of claims | wait-free | lock-free |
 //! | progress of completions | wait-free | wait-free |
 //!
 //! # Why flags, and the cost of alternatives
-//! A participant of `Multi` that is stopped between claim and completion must not keep others from completing. It does
-//! not: the flags behind it are set all the same; followers stop before the gap, and go on when it closes.
+//! A participant of `Multi` that is stopped between claim and completion must not keep others from completing. With
+//! flags it does not: others set the flags behind it. Followers stop in front of the gap, and continue when it closes.
 //!
-//! - The first disruptor let completions wait for each other by spinning; with more threads than cores the spinner
-//!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The cure, a list of
-//!   pending positions and a state machine *unpublished → pending → published* in which a failed compare-and-swap means
-//!   "another thread does it", takes a store and one or more compare-and-swaps on a shared cursor for each completion,
-//!   and one thread may end up publishing for all.
-//! - One flag per position is that state machine with the list as its only state: a flag beyond a gap is *pending*, and
-//!   *published* is a fact that the follower finds out by reading, so the last transition needs no write at all. LMAX 3
-//!   and 4 do the same with a 4-byte lap number per position.
-//! - A sequence word in each slot (Vyukov) costs 8 bytes beside each payload and a write by the *consumer* into each
-//!   slot. A queue of tickets claimed by fetch-and-add (SCQ, LMAX's claim) never retries, but takes positions that are
-//!   not free yet: a thread that holds one must wait for it, and so must all threads behind it. In trials on two cores
-//!   with three producers and one consumer, fetch-and-add ahead of free slots passed 16 M events/s, sequence words 31,
-//!   and this protocol 110 to 120 (200 since producers fetch the lines of free slots together before they write).
+//! - In the first disruptor, completions waited for each other by spinning. With more threads than cores, a spinner
+//!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The remedy was a
+//!   list of pending positions, with a state machine *unpublished → pending → published* in which a failed
+//!   compare-and-swap means that another thread publishes. It takes a store and one or more compare-and-swaps on a
+//!   shared cursor for each completion, and one thread may end up publishing for all.
+//! - One flag per position is that state machine with the list as its only state. A flag that is set beyond a gap means
+//!   *pending*; the follower infers *published* from the flags that it reads, so the last transition needs no write.
+//!   LMAX 3 and 4 do the same with a 4-byte lap number per position.
+//! - A sequence word in each slot (Vyukov) costs 8 bytes next to each payload, and a write by the *consumer* to each
+//!   slot. A claim by fetch-and-add (SCQ, LMAX) never retries, but it may claim a position that is not free yet. Its
+//!   thread must then wait for that position, and so must all threads behind it. On two cores with three producers and
+//!   one consumer, fetch-and-add passed 16 M events/s, sequence words passed 31 M, and this protocol 110 to 120 M (200
+//!   M with producers that prefetch the lines of free slots together before they write).
 //!
 //! Here a flag is one byte: the parity of the lap, and whether the position was skipped. 64 flags share a cache line,
-//! so following costs a 64th of a line for each event. Parity suffices because followers never look further than one
-//! lap (the comment on `Multi::completed` has the argument).
+//! so a follower reads a 64th of a line for each event. Parity suffices because followers never read further ahead than
+//! one lap (the comment on `Multi::completed` has the argument).
 //!
 //! # Skipped positions
-//! A claim that is dropped, by a panic for example, is completed as *skipped*: followers pass it. A `Single` needs none
-//! of this: there are no claims behind the dropped one, so it is simply taken back.
+//! A claim that is dropped, by a panic for example, is completed as *skipped*, and followers pass it. A `Single` does
+//! not need this: there are no claims behind the dropped one, so it counts as never made.
 
 mod multi;
 mod single;
@@ -51,7 +51,7 @@ use std::ops::Range;
 
 pub(crate) use sealed::{Hand, Progress, Sequencer as SequencerParts};
 
-/// The way in which one side of a ring claims and completes positions: [`Single`] or [`Multi`].
+/// How one side of a ring claims and completes positions: [`Single`] or [`Multi`].
 pub trait Sequencer: sealed::Sequencer {}
 
 impl Sequencer for Single {}
@@ -60,31 +60,33 @@ impl Sequencer for Multi {}
 pub(crate) mod sealed {
     use super::{Debug, Range};
 
-    /// The progress of a party.
+    /// The progress of one side of a ring, or of a party of consumers.
     pub trait Progress: Send + Sync {
-        /// The end of the completed positions from `from` on.
+        /// The end of the run of completed positions that starts at `from`.
         ///
-        /// All positions before `from` are complete. Everything done with them, and with those up to the result, is
-        /// visible to the caller (acquire).
+        /// The caller knows that all positions before `from` are complete. Everything done with the positions before
+        /// the result is visible to the caller (acquire).
         fn completed(&self, from: u64) -> u64;
 
-        /// Whether `position` is completed, where all before it are; otherwise like [`completed`](Self::completed).
+        /// Whether `position` is completed, if all positions before it are. Otherwise like
+        /// [`completed`](Self::completed).
         #[inline(always)]
         fn has_passed(&self, position: u64) -> bool {
             self.completed(position) > position
         }
     }
 
-    /// One participant's knowledge of its side. A call that is not inlined gets a copy: if it got the hand's address,
-    /// the hand would be read from memory for each event.
+    /// One participant's private state. A function that is not inlined gets a copy: if it got the hand's address, the
+    /// compiler would have to read the hand from memory for each event.
     pub trait Hand: Debug + Send + Clone {
-        /// Takes over the state of a copy.
+        /// Replaces this state by that of a copy.
         fn catch_up(&self, copy: Self);
 
-        /// Records that all positions before `end` are completed.
+        /// Records that this participant has completed all positions before `end`.
         ///
-        /// The best place is after the [light fence](crate::primitive::light) that follows a completion: there the
-        /// compiler forgets the contents of memory, and the next claim need not load a value stored after the fence.
+        /// The best time to call this is after the [light fence](crate::primitive::light) that follows a completion. At
+        /// the fence the compiler discards what it knows about memory; a value stored after it can stay in a register
+        /// for the next claim.
         fn has_completed(&self, end: u64);
     }
 
@@ -101,13 +103,13 @@ pub(crate) mod sealed {
         /// Whether there may be more than one participant.
         const MANY: bool;
 
-        /// The state that one participant keeps to itself.
+        /// The private state of one participant.
         type Hand: Hand;
 
-        /// The argument of [`complete_one`](Self::complete_one), computed ahead.
+        /// The argument of [`complete_one`](Self::complete_one), computed before the claim.
         type Completion<'a>: Debug + Copy;
 
-        /// A side without claims on a ring of `capacity` slots; the first `limit` positions are free.
+        /// A side of a ring of `capacity` slots, without claims. The first `limit` positions are free.
         fn new(capacity: u64, limit: u64) -> Self;
 
         /// The initial state of a new participant. A `Single` has one participant at a time.
@@ -115,19 +117,20 @@ pub(crate) mod sealed {
 
         /// Claims at least `least` and at most `most` positions, or none.
         ///
-        /// `frontier` takes a position before which all are known to be free, and returns the position before which all
-        /// are free now.
+        /// `frontier` takes a position before which all positions are known to be free, and returns the position before
+        /// which all are free now.
         #[inline(always)]
         fn claim(&self, hand: &Self::Hand, least: u64, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
             self.claim_prepared(hand, least, most, frontier, |_, _| ()).map(|(claim, ())| claim)
         }
 
-        /// Claims like [`claim`](Self::claim), and returns the value that `prepare` made right before the claim, for its
-        /// positions and the position before which all are known to be free.
+        /// Claims like [`claim`](Self::claim), and also returns the result of `prepare`, which runs right before the
+        /// claim. Its arguments are the positions to be claimed, and the position before which all are known to be
+        /// free.
         ///
-        /// A claim in a `Multi` is a locked instruction. No later load begins before it ends, and it waits for the
-        /// stores before it. So a load on which a store depends belongs ahead of the claim: behind it, the load delays
-        /// the store, and the store delays the next claim.
+        /// A claim in a `Multi` is a locked instruction: no later load begins before it ends, and it waits for all
+        /// earlier stores. So a load on which a store depends should precede the claim. After the claim, the load would
+        /// delay the store, and the store would delay the next claim.
         fn claim_prepared<R>(
             &self,
             hand: &Self::Hand,
@@ -137,14 +140,14 @@ pub(crate) mod sealed {
             prepare: impl Fn(Range<u64>, u64) -> R,
         ) -> Option<(Range<u64>, R)>;
 
-        /// Prefetches for writing the memory that completing these positions will write; a hint.
+        /// Prefetches, for writing, the memory that completing these positions writes. This is a hint.
         fn fetch(&self, positions: Range<u64>);
 
         /// The number of positions that could be claimed now.
         fn available(&self, hand: &Self::Hand, frontier: impl Fn(u64) -> u64) -> u64;
 
-        /// Completes claimed positions, which followers may then have (release). In a `Single`, they begin with the
-        /// claim's start.
+        /// Completes claimed positions, so that followers may claim them (release). In a `Single`, `positions` starts
+        /// where the claim starts.
         ///
         /// The participant's hand must [record it](Hand::has_completed) afterwards.
         fn complete(&self, positions: Range<u64>);
@@ -164,17 +167,17 @@ pub(crate) mod sealed {
         /// Whether any completed position was ever given up.
         fn may_have_skipped(&self) -> bool;
 
-        /// Whether this one position was completed; for exclusive access, without ordering.
+        /// Whether this one position was completed. Without ordering, for callers with exclusive access.
         fn is_complete(&self, position: u64) -> bool;
 
-        /// The end of the claimed positions (in a `Single`: of the completed ones).
+        /// The end of the claimed positions; in a `Single`, of the completed positions.
         fn claimed(&self) -> u64;
 
-        /// Ends all claims: none succeeds after this, and those that have succeeded are in [`claimed`](Self::claimed).
+        /// Ends all claims: none succeeds after this, and [`claimed`](Self::claimed) includes all that have succeeded.
         /// Has no effect on a `Single`, which claims without an atomic operation.
         fn close(&self) {}
 
-        /// Whether claims have ended. A `Single` has no such end.
+        /// Whether claims have ended. Always `false` for a `Single`.
         fn is_closed(&self) -> bool {
             false
         }

@@ -1,4 +1,4 @@
-//! A side with many participants: a cursor for claims, a flag for each completion.
+//! A side with many participants, which has a cursor for claims and a flag for each completion.
 
 use std::ops::Range;
 
@@ -7,40 +7,43 @@ use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use crate::primitive::{LINE_BYTES, pause, prefetch_for_writing};
 
-/// Many participants, which claim by compare-and-swap and complete in any order.
+/// A side with many participants, which claim by compare-and-swap and complete in any order.
 ///
-/// Claims are lock-free: a claim fails only because another one succeeded. Completions are wait-free: a store for each
-/// position.
+/// Claims are lock-free: a claim has to retry only because another one succeeded. Completions are wait-free: a store
+/// for each position.
 #[derive(Debug)]
 pub struct Multi {
     claims: CachePadded<Claims>,
     /// One flag for each slot: [`LAP`] and [`SKIPPED`].
     flags: Box<[AtomicU8]>,
-    /// Whether any position was ever skipped. Skips are rare, and before the first one readers need not check flags.
+    /// Whether any position was ever skipped. Skips are rare, and before the first one readers need not check the flags
+    /// for it.
     has_skipped: AtomicBool,
     mask: usize,
     capacity_log2: u32,
 }
 
-/// The two words of a claim. They share a line: a thread that is about to change the cursor has it anyway.
+/// The two words that a claim uses. They share a cache line, which a thread that is about to change the cursor needs
+/// anyway.
 #[derive(Debug)]
 struct Claims {
-    /// The first unclaimed position; with [`CLOSED`] it stays unclaimed.
+    /// The first unclaimed position, plus [`CLOSED`] once claims have ended.
     cursor: AtomicU64,
-    /// All positions before this were found to be free. This is a hint: it may lag behind the truth, even by being
-    /// overwritten with an older one, but never run ahead of it.
+    /// All positions before this were found to be free. This is a hint: an older value may overwrite a newer one, so it
+    /// may be too low, but never too high.
     limit: AtomicU64,
 }
 
-/// In the cursor: larger than any position, so that a claim finds no free position and checks further.
+/// The bit of the cursor that ends claims. It makes the cursor larger than any limit, so that a claim finds no free
+/// position and then checks this bit.
 const CLOSED: u64 = 1 << 63;
 
 const LAP: u8 = 1;
 const SKIPPED: u8 = 2;
 
-/// Binary logarithm of the longest back-off in pauses. A participant that lost a compare-and-swap pauses 2, 4, 8, …
-/// times, up to 64, some 1.6 µs. The winner runs alone meanwhile: a claim takes 2 ns when the line stays on its core
-/// and 60 ns when it goes back and forth.
+/// Binary logarithm of the longest back-off, in pauses. A participant that lost a compare-and-swap pauses 2, 4, 8, …
+/// times, up to 64 times, which takes some 1.6 µs. Meanwhile the winner runs alone: a claim takes 2 ns while the line
+/// stays on its core, and 60 ns when the line moves back and forth.
 const MAX_PAUSES_LOG2: u32 = 6;
 
 impl Multi {
@@ -50,7 +53,7 @@ impl Multi {
         unsafe { self.flags.get_unchecked(position as usize & self.mask) }
     }
 
-    /// The lap bit of a completed position: 1 in the first lap, since flags start as 0, then 0, and so on.
+    /// The lap bit of a completed position: 1 in the first lap, because flags start as 0, then 0 and 1 in turn.
     #[inline(always)]
     fn lap(&self, position: u64) -> u8 {
         !(position >> self.capacity_log2) as u8 & LAP
@@ -68,20 +71,20 @@ impl Multi {
 /// The number of leading flags that belong to this lap.
 #[inline(always)]
 fn run(flags: &[AtomicU8], lap: u8) -> u64 {
-    // Acquire pairs with the release in `complete` and `skip`, for each position by itself.
+    // Acquire pairs, flag by flag, with the release in `complete_one` and `skip`.
     flags.iter().take_while(|flag| flag.load(Ordering::Acquire) & LAP == lap).count() as u64
 }
 
 impl Progress for Multi {
     /// Reads flags until the first that does not belong to this lap.
     ///
-    /// One bit tells laps apart: positions before `from` are complete, so a position within a lap of `from` has a flag
-    /// at least as new as the lap before its own, whose bit differs. If the flag is newer than its own lap, `from` is
-    /// long out of date; then the answer may fall short, but never go too far.
+    /// One bit tells laps apart. Positions before `from` are complete, so the flag of a position within a lap of `from`
+    /// is of that position's own lap, or of the lap before, whose bit differs. It can be of a later lap only if `from`
+    /// is long out of date; the result may then be too low, but never too high.
     #[inline]
     fn completed(&self, from: u64) -> u64 {
-        // This takes two runs, to the end of the slots and on from their beginning: within a run the lap is the same,
-        // and the loop does not load it again after every acquire.
+        // There are two runs: to the end of the slots, and on from their beginning. Within a run the lap is the same,
+        // so the loop does not load it again after every acquire.
         let (behind, before) = self.flags.split_at(from as usize & self.mask);
         let completed = run(before, self.lap(from));
         if completed < before.len() as u64 {
@@ -100,7 +103,7 @@ impl Progress for Multi {
 impl Sequencer for Multi {
     const MANY: bool = true;
 
-    /// Participants share all state.
+    /// Empty: participants share all state.
     type Hand = ();
 
     /// The position's flag, and its completed value.
@@ -130,22 +133,22 @@ impl Sequencer for Multi {
         let claims = &*self.claims;
         let mut lost = 0;
         loop {
-            // Acquire pairs with the release below: the flags of positions before the cursor are seen as their owners
-            // left them. An older flag has the same parity as one of the next lap, and would make that lap's position
-            // look complete.
+            // Acquire pairs with the release below: this thread sees the flags of the positions before the cursor as
+            // they were when those positions were claimed. A still older flag has the parity of the next lap, and would
+            // make that lap's position look complete.
             let next = claims.cursor.load(Ordering::Acquire);
-            // Acquire pairs with the release below: the thread that found the positions free has seen their owners
-            // complete them, and now this thread has, too.
+            // Acquire pairs with the release below: the thread that found the positions free has seen their
+            // completions, and so this thread sees them, too.
             let mut limit = claims.limit.load(Ordering::Acquire);
             if limit < next + least {
                 if next & CLOSED != 0 {
                     return None;
                 }
-                // Positions that were claimed were free, so the cursor is as good a start; an old hint could be more
-                // than a lap behind, where flags say nothing.
+                // Claimed positions were free, so the cursor is a valid start, too. An old hint could be more than a
+                // lap behind, where flags mean nothing.
                 limit = frontier(limit.max(next));
                 if limit < next + least {
-                    // The cursor may have moved on meanwhile; then the frontier says nothing about it.
+                    // If the cursor has moved meanwhile, the frontier may be out of date, so the claim retries.
                     if claims.cursor.load(Ordering::Relaxed) == next {
                         return None;
                     }
@@ -154,7 +157,7 @@ impl Sequencer for Multi {
                 claims.limit.store(limit, Ordering::Release);
             }
             let end = next + (limit - next).min(most);
-            // This comes before the exchange, and stays there: the compiler moves no access beyond a release.
+            // This runs before the exchange, which is a release, so the compiler does not move it behind the exchange.
             let prepared = prepare(next..end, limit);
             match claims.cursor.compare_exchange(next, end, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Some((next..end, prepared)),
@@ -203,7 +206,7 @@ impl Sequencer for Multi {
 
     #[cold]
     fn skip(&self, positions: Range<u64>) {
-        // Relaxed: a thread that sees one of the flags below, which are stored with release, sees this, too.
+        // Relaxed: a thread that sees one of the flags below, which are stored with release, also sees this.
         self.has_skipped.store(true, Ordering::Relaxed);
         for position in positions {
             self.flag(position).store(self.lap(position) | SKIPPED, Ordering::Release);
@@ -212,7 +215,7 @@ impl Sequencer for Multi {
 
     #[inline(always)]
     fn is_skipped(&self, position: u64) -> bool {
-        // Relaxed: `completed` has read this flag with acquire, and it does not change before the next lap.
+        // Relaxed: `completed` has read this flag with acquire, and the flag does not change before the next lap.
         self.may_have_skipped() && self.flag(position).load(Ordering::Relaxed) & SKIPPED != 0
     }
 
@@ -230,8 +233,8 @@ impl Sequencer for Multi {
     }
 
     fn close(&self) {
-        // One word decides between claims and the end. Release: a thread that learns of the end sees everything before
-        // it.
+        // Claims and their end change the same word, so each claim comes before the end or fails. Release: a thread
+        // that learns of the end sees everything that preceded it.
         self.claims.cursor.fetch_or(CLOSED, Ordering::Release);
     }
 
@@ -288,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn a_frontier_seen_before_another_claim_says_nothing() {
+    fn a_claim_retries_when_another_claim_made_its_frontier_stale() {
         let sides = Sides::new();
         sides.producers.complete(sides.produce(4, 4).unwrap());
-        let looks = Cell::new(0);
+        let checks = Cell::new(0);
         let claim = sides.producers.claim(&(), 1, 1, |from| {
             let full = sides.consumers.completed(from - 4) + 4;
-            if looks.replace(looks.get() + 1) == 0 {
-                // Right after the look, all positions are consumed and another thread claims.
+            if checks.replace(checks.get() + 1) == 0 {
+                // Right after this check, all positions are consumed and another thread claims.
                 sides.consumers.complete(sides.consume(4).unwrap());
                 assert_eq!(sides.produce(1, 1), Some(4..5));
             }

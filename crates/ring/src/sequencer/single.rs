@@ -1,4 +1,4 @@
-//! A side with one participant, which alone writes the cursor.
+//! A side with one participant, the only writer of the cursor.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -7,22 +7,22 @@ use super::sealed::{Hand, Progress, Sequencer};
 use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicU64, Ordering};
 
-/// One participant, without any atomic read-modify-write.
+/// A side with one participant, which needs no atomic read-modify-write operation.
 ///
-/// Claims and completions are wait-free: a claim looks at the followed party only when the limit it last saw is used
-/// up, and a completion is one release store.
+/// Claims and completions are wait-free. A claim reads the progress of the side that it follows only when the limit it
+/// last saw is used up, and a completion is one release store.
 #[derive(Debug)]
 pub struct Single {
-    /// The end of the completed positions; written by the participant only.
+    /// The end of the completed positions. Only the participant writes it.
     cursor: CachePadded<AtomicU64>,
 }
 
-/// The participant's memory of its side.
+/// The participant's private state.
 #[derive(Debug, Clone)]
 pub struct SingleHand {
-    /// The end of the positions it has completed: the cursor's value, without touching the line that others read. A
-    /// load of a value just stored takes the processor five times as long as an addition, and each event would wait for
-    /// it.
+    /// The end of the positions that it has completed: a copy of the cursor that avoids the line that others read.
+    /// Loading a value that was just stored takes five times as long as an addition, and each event would wait for that
+    /// load.
     next: Cell<u64>,
     /// All positions before this are free.
     limit: Cell<u64>,
@@ -100,7 +100,7 @@ impl Sequencer for Single {
         limit - hand.next.get()
     }
 
-    /// Does nothing: the cursor is written all the time, so its line is there.
+    /// Does nothing: the participant writes the cursor all the time, so its core has the line.
     #[inline(always)]
     fn fetch(&self, _positions: Range<u64>) {}
 
