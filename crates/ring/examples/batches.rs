@@ -1,8 +1,7 @@
-//! Several producers, and a receiver that takes their values in batches: 64 lines, or those of 10 ms, whichever comes
-//! first.
+//! Several producers, and a receiver that takes their lines in batches: 64 lines, or those that arrive within 10 ms.
 //!
-//! A journal is written like this: each write is expensive, so it should contain many lines, but no line should wait
-//! for long.
+//! A journal is a typical use: each write is expensive, so it should contain many lines, but no line should wait for
+//! long.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +29,7 @@ fn main() {
                 }
             });
         }
-        // This drops the last sender outside the threads, so that the receiver learns when all senders are gone.
+        // This drops the only sender outside the threads, so that the receiver learns when all senders are gone.
         drop(sender);
         let mut batch = Vec::with_capacity(BATCH);
         while gather(&receiver, &mut batch) {
@@ -43,8 +42,8 @@ fn main() {
     println!("{lines} lines in {writes} writes");
 }
 
-/// Waits for a first line, then for further ones until the batch is full or the first has waited long enough. `false`
-/// when no more can come.
+/// Waits for a first line, then for more until the batch is full or the first line has waited long enough. `false` when
+/// no more lines can come.
 fn gather(receiver: &Receiver<String>, batch: &mut Vec<String>) -> bool {
     if receiver.recv_many(batch, BATCH).is_err() {
         return false;

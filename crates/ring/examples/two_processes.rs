@@ -1,6 +1,7 @@
-//! A ring between two processes: this program starts itself as the measuring process, and adds up the readings it gets.
+//! A ring between two processes: this program starts itself a second time to measure, and adds up the readings it
+//! receives.
 //!
-//! The processes meet at a file in memory, whose name the first passes to the second.
+//! The processes share a file in memory; the first passes the file's name to the second.
 
 use std::fs::File;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The promises of a channel, one property per test.
+//! Channels, one property per test.
 #![cfg(not(loom))]
 
 #[path = "support/block_on.rs"]
@@ -21,7 +21,7 @@ use millstream_ring::sequencer::{Multi, Sequencer};
 use millstream_ring::{Options, WaitSet, WaitStrategy};
 use strategies::STRATEGIES;
 
-/// A time within which everything here happens, however busy the machine is.
+/// Longer than any event here takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(60);
 
 #[test]
@@ -122,13 +122,13 @@ fn values_that_were_not_received_are_dropped_once() {
 }
 
 #[test]
-fn a_permit_that_is_dropped_leaves_nothing_behind() {
+fn a_dropped_permit_blocks_no_receiver_and_leaves_no_value() {
     let (mut sender, receiver) = channel::mpsc(4);
     let mut other = sender.clone();
     for lap in 0..10 {
         let first = sender.reserve().unwrap();
         other.send(lap).unwrap();
-        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "a receiver got past a place that is still held");
+        assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "a receiver passed a slot that is still claimed");
         drop(first);
         assert_eq!(receiver.recv(), Ok(lap));
         other.reserve().unwrap().send(lap + 100);
@@ -145,7 +145,7 @@ fn a_single_sender_s_dropped_permit_is_taken_back() {
 }
 
 #[test]
-fn a_sender_that_panics_while_it_holds_a_place_does_not_wedge_the_ring() {
+fn a_sender_that_panics_while_it_has_a_permit_does_not_block_the_channel() {
     let (sender, receiver) = channel::mpsc(2);
     for _ in 0..5 {
         let mut doomed = sender.clone();
@@ -160,7 +160,7 @@ fn a_sender_that_panics_while_it_holds_a_place_does_not_wedge_the_ring() {
 }
 
 #[test]
-fn batches_keep_their_order_and_pass_over_holes() {
+fn batches_keep_their_order_and_skip_slots_that_were_given_up() {
     let (mut sender, receiver) = channel::mpsc(8);
     let mut received = Vec::new();
     for lap in 0..20 {
@@ -188,7 +188,7 @@ fn a_request_for_no_values_returns_at_once() {
 }
 
 #[test]
-fn a_batch_larger_than_the_ring_goes_through() {
+fn a_batch_larger_than_the_channel_is_sent_in_portions() {
     let (sender, receiver) = channel::spsc(4);
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -202,7 +202,7 @@ fn a_batch_larger_than_the_ring_goes_through() {
 }
 
 #[test]
-fn a_batch_that_does_not_fit_keeps_its_rest() {
+fn a_batch_that_does_not_fit_keeps_the_values_not_sent() {
     let (sender, receiver) = channel::mpsc(4);
     let mut batch: Vec<u8> = (0..6).collect();
     assert_eq!(sender.try_send_many(&mut batch), Ok(4));
@@ -214,7 +214,7 @@ fn a_batch_that_does_not_fit_keeps_its_rest() {
 }
 
 #[test]
-fn a_batch_waits_for_values_until_its_deadline_and_takes_what_is_there() {
+fn a_receive_of_a_batch_ends_at_its_deadline_and_takes_available_values() {
     for strategy in STRATEGIES {
         let (sender, receiver) = channel::mpsc(Options::new(8).wait_strategy(strategy));
         let mut received = Vec::new();
@@ -226,7 +226,7 @@ fn a_batch_waits_for_values_until_its_deadline_and_takes_what_is_there() {
         assert_eq!(
             receiver.recv_many_deadline(&mut received, 4, soon),
             Ok(4),
-            "values that are there were not returned although the deadline is past"
+            "available values were not returned after the deadline"
         );
         assert_eq!(receiver.recv_many(&mut received, 4), Ok(2));
         assert_eq!(received, [0, 1, 2, 3, 4, 5]);
@@ -236,7 +236,7 @@ fn a_batch_waits_for_values_until_its_deadline_and_takes_what_is_there() {
 }
 
 #[test]
-fn a_batch_is_full_or_holds_the_values_that_came_in_time() {
+fn a_batch_is_full_or_has_the_values_that_arrived_in_time() {
     let (sender, receiver) = channel::mpsc(128);
     let all_sent = Barrier::new(2);
     std::thread::scope(|scope| {
@@ -266,7 +266,7 @@ fn a_batch_is_full_or_holds_the_values_that_came_in_time() {
 }
 
 #[test]
-fn a_batch_that_finds_no_room_in_time_keeps_its_rest() {
+fn a_batch_that_finds_no_room_in_time_keeps_the_values_not_sent() {
     let (sender, receiver) = channel::mpsc(4);
     let mut batch: Vec<u8> = (0..6).collect();
     let soon = Instant::now() + Duration::from_millis(5);
@@ -309,7 +309,7 @@ fn each_value_goes_to_one_of_many_receivers() {
 }
 
 #[test]
-fn a_slot_that_comes_free_is_noticed_although_the_consumer_stops() {
+fn blocked_senders_notice_free_slots_although_the_consumer_stops() {
     // Fewer than a quarter of the slots become free, and no completion follows: only the sleepers' own timers, or a
     // wake-up for a single slot, can help.
     let (sender, receiver) = channel::mpsc(Options::new(64).wait_strategy(WaitStrategy::Block));
@@ -370,7 +370,7 @@ fn tasks_send_and_receive_batches() {
 }
 
 #[test]
-fn a_task_that_stops_sending_a_batch_keeps_its_rest() {
+fn a_dropped_send_of_a_batch_keeps_the_values_not_sent() {
     let (sender, receiver) = channel::mpsc(2);
     let mut batch: Vec<String> = (0..5).map(|n| n.to_string()).collect();
     {
@@ -385,7 +385,7 @@ fn a_task_that_stops_sending_a_batch_keeps_its_rest() {
 }
 
 #[test]
-fn a_task_that_stops_waiting_loses_nothing() {
+fn a_dropped_receive_loses_nothing() {
     let (sender, mut receiver) = channel::mpsc(2);
     for n in 0..100 {
         {
@@ -425,7 +425,7 @@ fn handles_are_send_and_sync_where_they_should_be() {
     let (sender, receiver) = channel::mpmc::<u8>(2);
     sync(&sender);
     sync(&receiver);
-    // Tasks share an end of which there may be several.
+    // Several tasks may share an end that can be cloned.
     send(&sender.send_async(1));
     send(&receiver.recv_async());
     let (mut sender, mut receiver) = channel::spsc::<u8>(2);
@@ -453,14 +453,14 @@ impl Wake for Woken {
     }
 }
 
-/// Tasks that the test polls by hand.
+/// Tasks that the test polls itself.
 struct Tasks<'a> {
     futures: Vec<Option<Pin<Box<dyn Future<Output = ()> + 'a>>>>,
     woken: Vec<Arc<Woken>>,
 }
 
 impl<'a> Tasks<'a> {
-    /// The nth task sends n, when there is room.
+    /// Tasks of which the nth sends n when there is room.
     fn that_send<C: Sequencer>(senders: &'a mut [Sender<usize, Multi, C>]) -> Self {
         let woken = senders.iter().map(|_| Arc::default()).collect();
         let sends = |(n, sender): (usize, &'a mut Sender<usize, Multi, C>)| {
@@ -473,7 +473,7 @@ impl<'a> Tasks<'a> {
         tasks
     }
 
-    /// Polls a task that has not ended; returns whether it has ended now.
+    /// Polls a task that has not ended; returns whether it ends.
     fn poll(&mut self, task: usize) -> bool {
         let future = &mut self.futures[task];
         let waker = Waker::from(Arc::clone(&self.woken[task]));
@@ -492,7 +492,7 @@ impl<'a> Tasks<'a> {
 }
 
 #[test]
-fn of_many_tasks_that_wait_for_room_as_many_are_woken_as_there_are_places() {
+fn as_many_tasks_that_wait_for_room_are_woken_as_there_are_free_slots() {
     const TASKS: usize = 64;
     let (sender, receiver) = channel::mpsc(4);
     (0..4).for_each(|_| sender.send(TASKS).unwrap());
@@ -516,7 +516,7 @@ fn of_many_tasks_that_wait_for_room_as_many_are_woken_as_there_are_places() {
 }
 
 #[test]
-fn a_woken_task_that_is_dropped_leaves_its_place_to_the_next() {
+fn a_woken_task_that_is_dropped_leaves_its_slot_to_the_next() {
     let (sender, receiver) = channel::mpsc(1);
     sender.send(9).unwrap();
     let mut senders = vec![sender; 3];

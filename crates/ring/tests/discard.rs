@@ -1,4 +1,4 @@
-//! Values whose receivers have left, and destructors and wakers that misbehave, one property per test.
+//! Values whose receivers have left, and destructors and wakers that panic, one property per test.
 #![cfg(not(loom))]
 
 use std::future::Future;
@@ -137,7 +137,7 @@ fn values_behind_a_gap_are_dropped_when_the_gap_closes() {
 }
 
 #[test]
-fn a_leaked_permit_keeps_no_value_from_being_dropped_in_the_end() {
+fn values_behind_a_leaked_permit_are_dropped_with_the_channel() {
     let value = Arc::new(());
     let (mut sender, receiver) = channel::mpsc(4);
     let other = sender.clone();
@@ -195,7 +195,7 @@ fn a_destructor_that_panics_keeps_no_other_value_from_being_dropped() {
 }
 
 #[test]
-fn a_send_that_drops_a_value_in_the_receiver_s_place_is_spared_the_panic() {
+fn a_send_that_drops_values_for_the_receiver_swallows_their_panics() {
     let (mut sender, receiver) = channel::mpsc::<OnDrop<Work>>(4);
     let permit = sender.reserve().unwrap();
     drop(receiver);
@@ -219,9 +219,9 @@ fn a_set_notices_its_other_channels_when_one_has_lost_its_receiver() {
     });
 }
 
-/// One task belongs to a hostile executor, whose waker panics, and one to a decent executor.
+/// A task waits with a waker that panics, while the values go to another receiver.
 #[test]
-fn a_waker_that_panics_disturbs_neither_the_sender_nor_other_receivers() {
+fn a_waker_that_panics_affects_neither_the_sender_nor_other_receivers() {
     let (sender, receiver) = channel::mpmc::<u32>(4);
     let hostile = receiver.clone();
     let mut waiting = pin!(hostile.recv_async());
@@ -232,7 +232,7 @@ fn a_waker_that_panics_disturbs_neither_the_sender_nor_other_receivers() {
 }
 
 #[test]
-fn a_waker_that_panics_costs_the_receiver_that_makes_room_nothing() {
+fn a_waker_that_panics_does_not_affect_the_receiver_that_makes_room() {
     let (sender, receiver) = channel::mpsc::<u32>(1);
     sender.send(1).unwrap();
     let [first, second] = [sender.clone(), sender];
@@ -246,7 +246,7 @@ fn a_waker_that_panics_costs_the_receiver_that_makes_room_nothing() {
 }
 
 #[test]
-fn both_ends_are_unwind_safe_whatever_they_carry() {
+fn both_ends_are_unwind_safe_for_every_type_of_value() {
     fn safe<U: std::panic::UnwindSafe + std::panic::RefUnwindSafe>(_: &U) {}
     let (sender, receiver) = channel::mpmc::<Box<dyn FnMut() + Send>>(1);
     safe(&sender);
@@ -255,7 +255,7 @@ fn both_ends_are_unwind_safe_whatever_they_carry() {
     assert!(format!("{typed:?} {receiver:?}").contains("capacity: 1"));
 }
 
-/// A zero-sized value, whose destructor does not read it: only the count shows whether a value that was never written
+/// A zero-sized value. Its destructor reads no memory, so only the count shows whether a value that was never written
 /// is dropped.
 struct Marker;
 
@@ -268,12 +268,12 @@ impl Drop for Marker {
 }
 
 #[test]
-fn a_leaked_permit_s_place_has_no_value_to_drop() {
+fn the_slot_of_a_leaked_permit_has_no_value_to_drop() {
     let (mut sender, receiver) = channel::mpsc(8);
     sender.try_send(Marker).unwrap();
     std::mem::forget(sender.reserve().unwrap());
     let other = sender.clone();
     other.try_send(Marker).unwrap();
     drop((sender, other, receiver));
-    assert_eq!(MARKERS_DROPPED.load(Ordering::Relaxed), 2, "the value behind the place is dropped, and nothing else");
+    assert_eq!(MARKERS_DROPPED.load(Ordering::Relaxed), 2, "not exactly the two values that were sent are dropped");
 }

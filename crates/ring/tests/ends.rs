@@ -65,7 +65,7 @@ fn threads_pass_everything_through_a_channel_of_an_odd_capacity() {
 
 #[test]
 #[should_panic(expected = "a channel's capacity is between 1 and")]
-fn a_rendezvous_is_refused() {
+fn a_capacity_of_zero_is_refused() {
     drop(channel::mpsc::<u8>(0));
 }
 
@@ -83,7 +83,7 @@ fn ends_know_their_channel() {
 }
 
 #[test]
-fn a_receiver_knows_of_the_end_before_it_has_taken_the_last_values() {
+fn a_receiver_learns_of_the_end_before_it_has_received_the_last_values() {
     let (sender, receiver) = channel::mpsc(2);
     sender.send(1).unwrap();
     assert!(!receiver.is_disconnected());
@@ -103,13 +103,13 @@ fn a_sender_closes_a_channel_as_a_receiver_does() {
 }
 
 #[test]
-fn a_place_is_reserved_if_there_is_one() {
+fn a_slot_is_reserved_if_there_is_one() {
     let (mut sender, receiver) = channel::mpsc(1);
     drop(sender.try_reserve().unwrap());
     assert_eq!(
         sender.try_reserve().unwrap_err(),
         TrySendError::Full(()),
-        "the hole was free before receivers passed it"
+        "the slot was free before receivers skipped it"
     );
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
     sender.try_reserve().unwrap().send(1);
@@ -131,7 +131,7 @@ fn draining_takes_all_values_in_order() {
 }
 
 #[test]
-fn a_vector_grows_by_the_values_that_are_there() {
+fn a_vector_grows_only_by_the_available_values() {
     let (sender, receiver) = channel::mpsc::<[u8; 1024]>(1 << 12);
     for _ in 0..3 {
         (0..20).for_each(|n| sender.send([n; 1024]).unwrap());

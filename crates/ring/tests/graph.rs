@@ -1,4 +1,4 @@
-//! The promises of a graph of consumers, one property per test.
+//! Graphs of consumers, one property per test.
 #![cfg(not(loom))]
 
 #[path = "support/block_on.rs"]
@@ -32,7 +32,7 @@ const EVENTS: u64 = 20_000;
 #[test]
 fn every_consumer_of_a_multicast_sees_every_event_in_order() {
     for strategy in STRATEGIES {
-        // When spinners outnumber the cores, they keep each other off them.
+        // When spinning threads outnumber the cores, they keep each other from running.
         let events = if strategy == WaitStrategy::Spin { 200 } else { EVENTS };
         let mut ring = Builder::single(Options::new(16).wait_strategy(strategy), || 0u64);
         let sums: Vec<_> = (0..3).map(|_| Arc::new(AtomicU64::new(0))).collect();
@@ -108,7 +108,7 @@ fn a_dropped_poller_holds_no_producer_up() {
     let (_, mut after) = ring.poller(&[first]);
     let (mut producer, _running) = ring.start();
     producer.publish_many(4, |n, event| *event = n);
-    assert_eq!(after.poll(64, |_, _| ()), Polled::Idle, "the follower got ahead of the consumer it follows");
+    assert_eq!(after.poll(64, |_, _| ()), Polled::Idle, "the follower passed the consumer that it follows");
     std::thread::scope(|scope| {
         scope.spawn(|| producer.publish(|event| *event = 4));
         std::thread::sleep(Duration::from_millis(5));
@@ -277,7 +277,7 @@ fn consumers_that_replace_each_other_leave_no_trail() {
     for _ in 0..40 {
         let newcomers = [(); 2].map(|()| running.add_poller(&nodes));
         nodes = newcomers.each_ref().map(|&(node, _)| node);
-        // The consumers of the round before leave here.
+        // The consumers of the previous round leave here.
         pollers = Vec::from(newcomers.map(|(_, poller)| poller));
     }
     drop(stays);
@@ -288,7 +288,7 @@ fn consumers_that_replace_each_other_leave_no_trail() {
         assert_eq!(seen, [0, 1, 2, 3]);
     }
     producer.try_publish(|_| ()).expect("the producer waits for a consumer that has left");
-    // Each poller follows the one before: no stack is deep enough for a recursion along all of them.
+    // Each poller follows the one before. A recursion along all of them would overflow every stack.
     let (mut last, mut poller) = (nodes[0], pollers.remove(0));
     for _ in 0..20_000 {
         (last, poller) = running.add_poller(&[last]);
@@ -299,7 +299,7 @@ fn consumers_that_replace_each_other_leave_no_trail() {
 }
 
 #[test]
-fn layers_of_pairs_may_leave_in_any_order_unobserved() {
+fn layers_of_pairs_may_leave_in_any_order_in_little_time() {
     for is_reversed in [false, true] {
         let mut ring = Builder::multi(4, || 0u64);
         let mut layers = Vec::new();
@@ -345,7 +345,7 @@ fn pollers_of_a_ring_that_was_never_started_end() {
 }
 
 #[test]
-fn a_consumer_that_comes_and_goes_leaves_no_trace_in_the_ring() {
+fn a_consumer_that_joins_and_leaves_leaves_no_trace_in_the_ring() {
     let mut ring = Builder::multi(4, || 0u64);
     let (first, mut stays) = ring.poller(&[]);
     let (mut producer, mut running) = ring.start();
@@ -356,13 +356,13 @@ fn a_consumer_that_comes_and_goes_leaves_no_trace_in_the_ring() {
         running.add(&[], panics);
         let mut published = 0;
         while published < 8 {
-            assert_eq!(visitor.poll(4, |_, _| ()), Polled::Idle, "the visitor got ahead of the consumer it follows");
+            assert_eq!(visitor.poll(4, |_, _| ()), Polled::Idle, "the visitor passed the consumer that it follows");
             published += u64::from(producer.try_publish(|event| *event = published).is_ok());
             while stays.poll(4, |_, _| ()) != Polled::Idle || visitor.poll(4, |_, _| ()) != Polled::Idle {}
         }
         last = node;
     }
-    // The first newcomer after their end forgets threads that have left.
+    // A newcomer makes the ring forget the threads that have ended by then.
     let deadline = Instant::now() + LONG;
     loop {
         drop(running.add_poller(&[last]));
@@ -425,7 +425,7 @@ fn claims_are_consecutive_and_batches_end_where_consumers_may_wait() {
 }
 
 #[test]
-fn a_batch_ends_with_its_last_event_even_before_given_up_positions() {
+fn a_batch_ends_with_its_last_event_even_if_given_up_positions_follow() {
     let mut ring = Builder::multi(16, || 0u64);
     let (_, mut poller) = ring.poller(&[]);
     let (mut producer, _running) = ring.start();
@@ -446,7 +446,7 @@ fn a_batch_ends_with_its_last_event_even_before_given_up_positions() {
 }
 
 #[test]
-fn a_consumer_that_comes_later_misses_no_event_from_its_start() {
+fn a_consumer_that_joins_later_misses_no_event_after_its_start() {
     for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
         let mut ring = Builder::multi(Options::new(16).wait_strategy(strategy), || 0u64);
         let first = ring.handle(&[], |_, _| ());
@@ -473,7 +473,7 @@ fn a_consumer_that_comes_later_misses_no_event_from_its_start() {
             }
         });
         running.join().unwrap();
-        // A consumer that came after the last event saw none.
+        // A consumer that joined after the last event saw none.
         assert!(late.lock().unwrap().iter().all(|&start| start < 2 * EVENTS));
     }
 }
@@ -491,14 +491,14 @@ fn a_late_poller_holds_producers_up_like_any_other() {
             producer.try_publish(|event| *event = 100 + n).is_ok()
         })
         .count();
-    assert!(room <= 4, "{room} events went past a consumer that did not move");
+    assert!(room <= 4, "{room} events passed a consumer that consumed none");
     let mut seen = Vec::new();
     drop(producer);
     while late.poll(64, |event, _| seen.push(*event)) != Polled::Ended {}
     assert_eq!(seen.last(), Some(&(100 + room as u64 - 1)));
 }
 
-/// Repeats the test in a process in which the system cannot start threads, since they request stacks of 2^60 bytes.
+/// Repeats the test in a process in which no thread can start, because each requests a stack of 2^60 bytes.
 #[test]
 fn a_newcomer_whose_thread_does_not_start_holds_no_producer_up() {
     const NAME: &str = "a_newcomer_whose_thread_does_not_start_holds_no_producer_up";
@@ -567,7 +567,7 @@ fn waiting_for_room_ends_at_the_deadline() {
 
 #[test]
 #[should_panic(expected = "has to be followed")]
-fn an_exclusive_consumer_beside_another_is_refused() {
+fn an_exclusive_consumer_parallel_to_another_is_refused() {
     let mut ring = Builder::single(2, || 0);
     ring.handle(&[], |_, _| ());
     ring.handle_mut(&[], |event, _| *event += 1);
@@ -575,7 +575,7 @@ fn an_exclusive_consumer_beside_another_is_refused() {
 
 #[test]
 #[should_panic(expected = "has to be followed")]
-fn a_consumer_beside_an_exclusive_one_is_refused() {
+fn a_consumer_parallel_to_an_exclusive_one_is_refused() {
     let mut ring = Builder::single(2, || 0);
     ring.handle_mut(&[], |event, _| *event += 1);
     let (producer, mut running) = ring.start();

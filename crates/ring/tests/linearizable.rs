@@ -1,6 +1,6 @@
-//! Recorded runs of the channels, of a graph's consumers and of a ring in shared memory, checked for linearizability.
-//! Twins, each with a classic mistake, must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer;
-//! with `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
+//! Runs of channels, of a graph's consumers and of a ring in shared memory are recorded, and checked for
+//! linearizability. Twins, each with a classic mistake, must fail the same check. `MILLSTREAM_STRESS=n` makes the runs
+//! n times longer, and `MILLSTREAM_PICTURES=folder` draws the counter-examples into the folder.
 #![cfg(not(loom))]
 
 #[path = "linearizable/drive.rs"]
@@ -46,12 +46,13 @@ where
     ends.map(|receiver| End::Receiver(Box::new(move || receiver.try_recv().ok()))).collect()
 }
 
-/// "Empty" and "full" must be true at some moment of the call, too.
+/// This also checks "empty" and "full": each must be true at some moment of the call.
 #[test]
 fn a_channel_of_one_sender_and_one_receiver_is_a_bounded_queue() {
     let mut random = Random::seeded();
     for capacity in [1, 4, 64] {
-        // The runs are short: on a busy machine, clocks differ so much that the search has many orders to try.
+        // The runs are short, because on a busy machine the clocks of its cores differ so much that the search has many
+        // orders to try.
         for _ in 0..60 * stress() {
             holds_once_decided(&Model::new(Kind::Queue).with_capacity(capacity as u64), || {
                 let (sender, receiver) = channel::spsc(capacity);
@@ -67,7 +68,7 @@ fn a_channel_of_one_sender_and_one_receiver_is_a_bounded_queue() {
 }
 
 #[test]
-fn channels_of_many_are_queues() {
+fn channels_with_many_senders_or_receivers_are_queues() {
     let mut random = Random::seeded();
     for capacity in [1, 4, 64] {
         for others in [0, 1, 3, 7] {
@@ -91,9 +92,9 @@ fn channels_of_many_are_queues() {
     }
 }
 
-/// The documentation says of a sender that is stopped in the middle of `send`: the receiver gets all values before its
-/// place, and the rest when it goes on. So "empty" from a ring of several senders is not an answer that a queue gives,
-/// and the test above does not record it as one.
+/// If a sender is stopped in the middle of `send`, the receiver gets the values before its slot at once, and the later
+/// ones when it continues. So "empty" from a channel with several senders is not the answer of a queue, and the test
+/// above does not record it as one.
 #[test]
 fn a_stopped_sender_hides_what_others_sent_after_it() {
     must_be_caught("stopped-sender", "a ring whose first sender is stopped in the middle", Kind::Queue, || {
@@ -105,8 +106,8 @@ fn a_stopped_sender_hides_what_others_sent_after_it() {
         first.begin(Op::ENQUEUE, 1);
         let permit = stopped.reserve().unwrap();
         second.record(Op::ENQUEUE, 2, || other.send(2).unwrap());
-        // The pause exceeds the skew between the clocks of two cores: otherwise the history leaves it open which came
-        // first.
+        // The pause exceeds the skew between the clocks of two cores. Otherwise the history would not tell which call
+        // came first.
         std::thread::sleep(Duration::from_millis(1));
         third.record(Op::DEQUEUE, (), || receiver.try_recv().ok());
         permit.send(1);
@@ -172,7 +173,7 @@ impl<'a, const N: usize> ConcatEnds<'a> for [Vec<End<'a>>; N] {
     }
 }
 
-/// The first run in which the twin is caught; there must be one.
+/// The history of the first run in which the twin is caught; there must be one.
 fn first_caught(title: &str, model: &Model, mut run: impl FnMut() -> History) -> History {
     let fails = |history: &History| drive::verdict(history, model, false).holds() == Some(false);
     let history = (0..MAX_RUNS).map(|_| run()).find(fails);
@@ -190,7 +191,7 @@ fn must_be_caught(name: &str, title: &str, model: impl Into<Model>, run: impl Fn
 const MAX_RUNS: u32 = 200;
 
 #[test]
-fn a_ring_whose_slots_know_no_lap_is_caught() {
+fn a_ring_whose_slots_do_not_know_the_lap_is_caught() {
     let mut random = Random::seeded();
     must_be_caught("ring-without-laps", "a ring whose slots do not know the lap", Kind::Queue, || {
         let ring = twins::NoLaps::<2>::new();
@@ -236,7 +237,7 @@ fn a_ring_whose_receivers_claim_in_two_steps_is_caught() {
 const FORGETFUL: &str = "a broadcast that forgets its second consumer";
 
 #[test]
-fn a_broadcast_that_waits_for_one_consumer_only_is_caught() {
+fn a_broadcast_that_waits_for_only_one_consumer_is_caught() {
     let mut random = Random::seeded();
     first_caught(FORGETFUL, &Model::new(Kind::Ring).with_capacity(4), || {
         let ring = twins::Forgetful::<4>::new();
@@ -251,7 +252,7 @@ fn a_broadcast_that_waits_for_one_consumer_only_is_caught() {
 
 /// The same twin, step by step: the second consumer sleeps while the first makes room.
 #[test]
-fn a_consumer_that_is_forgotten_misses_an_event() {
+fn a_forgotten_consumer_misses_an_event() {
     must_be_caught("forgotten-consumer", FORGETFUL, Model::new(Kind::Ring).with_capacity(2), || {
         let _quiet = Conditions::quiet();
         let ring = twins::Forgetful::<2>::new();

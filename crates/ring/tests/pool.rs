@@ -1,4 +1,4 @@
-//! The promises of a pool of consumers, one property per test.
+//! Pools of consumers, one property per test.
 #![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ fn a_pool_handles_each_event_once_and_followers_see_it_afterwards() {
 }
 
 #[test]
-fn a_pool_s_member_that_panics_leaves_and_the_others_handle_the_rest() {
+fn a_member_that_panics_leaves_and_the_others_handle_the_remaining_events() {
     let (handled, left) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let mut ring = Builder::single(64, || 0u64);
     let workers = [true, true, false].map(|is_doomed| {
@@ -75,7 +75,7 @@ fn a_pool_whose_last_handler_panics_holds_no_producer_up() {
     assert_eq!(followed.load(Ordering::Relaxed), 1000);
 }
 
-/// Adds up how often threads went to sleep; each adds its own number when it drops this.
+/// Counts how often threads went to sleep. Each thread adds its own count when it drops this value.
 #[cfg(target_os = "linux")]
 struct Sleeps(Arc<AtomicU64>);
 
@@ -90,7 +90,7 @@ impl Drop for Sleeps {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_event_wakes_one_of_a_pool_that_sleeps() {
+fn an_event_wakes_one_member_of_a_sleeping_pool() {
     const TIMES: u64 = 200;
     let sleeps = Arc::new(AtomicU64::new(0));
     let mut ring = Builder::single(Options::new(8).wait_strategy(WaitStrategy::Block), || ());

@@ -1,4 +1,4 @@
-//! Rings of events as bytes: they are the typed rings, and wrong sizes are refused.
+//! Rings of events as bytes. They have the layout of the typed rings, and refuse wrong sizes.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::alloc::Layout;
@@ -30,7 +30,7 @@ fn either_end_may_be_raw() {
     let mut producer = RawProducer::attach(&file, SLOTS, event()).unwrap();
     let mut consumer = Consumer::<Event>::attach(&file, SLOTS).unwrap();
     for round in 0..10 {
-        // Five events in eight slots begin at each slot in turn, so most rounds wrap around.
+        // The rounds of five events begin at all eight slots in turn, so most of them wrap around.
         let sent = numbered(5 * round..5 * round + 5);
         assert_eq!(producer.try_send(&bytes(&sent)), 5);
         let mut seen = Vec::new();
@@ -74,7 +74,7 @@ fn events_that_are_not_consumed_are_seen_again() {
 }
 
 #[test]
-fn both_ends_wait_for_each_other_and_no_longer_than_their_deadline() {
+fn each_end_waits_for_the_other_but_not_beyond_its_deadline() {
     const EVENTS: u64 = 10_000;
     let file = tempfile::tempfile().unwrap();
     let soon = || Some(Instant::now() + Duration::from_millis(20));
@@ -104,7 +104,7 @@ fn both_ends_wait_for_each_other_and_no_longer_than_their_deadline() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_and_a_ring_that_cannot_be_mapped_leaves_an_empty_file() {
+fn a_pipe_is_refused_and_a_ring_that_cannot_be_mapped_leaves_an_empty_file() {
     let (reader, _writer) = std::io::pipe().unwrap();
     let pipe = std::fs::File::from(std::os::fd::OwnedFd::from(reader));
     let refused = RawProducer::attach(&pipe, SLOTS, event());

@@ -1,4 +1,4 @@
-//! The promises of a wait for one of several channels, one property per test.
+//! Waits for one of several channels, one property per test.
 #![cfg(not(loom))]
 
 #[path = "support/block_on.rs"]
@@ -26,7 +26,7 @@ fn ready_operations_are_found() {
 }
 
 #[test]
-fn room_and_the_end_of_receivers_are_found() {
+fn room_and_the_last_receiver_s_leaving_make_a_send_ready() {
     let (sender, receiver) = channel::mpmc(1);
     let (mut select, waits) = (Select::new(), Duration::from_millis(1));
     let sends = select.send(&sender);
@@ -92,7 +92,7 @@ fn an_operation_outside_the_set_cannot_be_removed() {
 }
 
 #[test]
-fn each_ready_operation_has_its_turn_unless_biased() {
+fn each_ready_operation_is_picked_equally_often_unless_biased() {
     let channels = [(); 8].map(|()| channel::mpsc::<u8>(1));
     // Operations that are not ready must not favour their neighbours.
     let are_ready = [0, 1, 2, 6];
@@ -157,9 +157,9 @@ fn threads_that_select_lose_nothing() {
     }
 }
 
-/// A selecting thread may leave a place or a value to others, which were not woken for it.
+/// A thread that selects may leave a slot or a value to others, which were not woken for it.
 #[test]
-fn values_and_places_that_a_selecting_thread_leaves_reach_others() {
+fn values_and_slots_that_a_selecting_thread_leaves_reach_others() {
     let (sender, receiver) = channel::mpmc::<u32>(1);
     for _ in 0..50 * stress() {
         sender.send(0).unwrap();
@@ -171,7 +171,8 @@ fn values_and_places_that_a_selecting_thread_leaves_reach_others() {
             });
             scope.spawn(|| block_on(sender.send_async(1)).unwrap());
             std::thread::sleep(Duration::from_micros(200));
-            // The second value arrives only if the place of the first is not lost on the selecting thread.
+            // The second value arrives only if the wake-up for the first one's slot did not end at the selecting
+            // thread.
             assert_eq!([receiver.recv(), receiver.recv()], [Ok(0), Ok(1)]);
         });
         std::thread::scope(|scope| {
@@ -183,7 +184,8 @@ fn values_and_places_that_a_selecting_thread_leaves_reach_others() {
             scope.spawn(|| assert_eq!(block_on(receiver.recv_async()), Ok(2)));
             std::thread::sleep(Duration::from_micros(200));
             sender.send(2).unwrap();
-            // The selecting thread may have come too late for that value.
+            // The value may have arrived before the thread selected; the task has received it, and the thread still
+            // waits for one.
             while !receiver.is_empty() {
                 std::thread::yield_now();
             }

@@ -12,7 +12,7 @@ use millstream_verify_random::stress;
 
 const SLOTS: usize = 64;
 
-/// Time by which a required event has happened, however busy the machine is.
+/// Longer than any required event takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(120);
 
 /// A file in memory that children inherit.
@@ -24,7 +24,7 @@ fn memory() -> File {
     unsafe { File::from_raw_fd(descriptor) }
 }
 
-/// Runs the (ignored) test `role` of this file in a process of its own.
+/// Runs the (ignored) test `role` of this file in another process.
 fn child(role: &str, memory: &File) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", role])
@@ -51,7 +51,7 @@ fn signal(child: &Child, signal: libc::c_int) {
 fn counting_producer() {
     let Some(file) = inherited() else { return };
     let mut producer = Producer::<u64>::attach(&file, SLOTS).unwrap();
-    // The producer goes on where a predecessor stopped: the event is its position.
+    // Each event is its own position, so this continues where a predecessor stopped.
     loop {
         let first = producer.position();
         producer.send_all(&[first, first + 1, first + 2]);
@@ -75,11 +75,11 @@ fn forgetful_consumer() {
 }
 
 #[test]
-fn a_stopped_producer_stops_only_itself() {
+fn a_stopped_producer_does_not_block_the_consumer() {
     let memory = memory();
     let mut consumer = Consumer::<u64>::attach(&memory, SLOTS).unwrap();
     let mut producer = child("counting_producer", &memory);
-    // The producer takes its time to begin.
+    // The producer's process takes time to start.
     let late = Instant::now() + LONG;
     assert_eq!(consumer.handle_deadline(late, |&event| event), Some(0));
     let (mut next, mut round) = (1, 0);
@@ -93,7 +93,7 @@ fn a_stopped_producer_stops_only_itself() {
             }
         }
         signal(&producer, libc::SIGSTOP);
-        // The events published before are there; then no more come, and no call hangs.
+        // The events published before the stop arrive, then no more arrive, and no call hangs.
         let soon = Instant::now() + Duration::from_millis(5 + round % 3);
         while consumer.handle_deadline(soon, |&event| assert_eq!(event, next)).is_some() {
             next += 1;
@@ -113,7 +113,7 @@ fn a_stopped_producer_stops_only_itself() {
 }
 
 #[test]
-fn a_consumer_that_crashes_comes_back_at_its_position() {
+fn the_successor_of_a_crashed_consumer_continues_at_its_position() {
     let memory = memory();
     let mut producer = child("counting_producer", &memory);
     for crash in 1..=5u64 {
@@ -155,8 +155,8 @@ fn a_role_has_one_holder() {
     Producer::<u64>::attach(&memory, 4).unwrap();
 }
 
-/// Leaves the state of a producer that is killed after it has published its first event and before it wakes the
-/// consumer. The offsets are documented.
+/// Creates the state of a producer that was killed after it published its first event and before it woke the consumer.
+/// The offsets are those of the documented layout.
 fn publish_and_be_killed(memory: &File, event: u64) {
     const PUBLISHED: u64 = 128;
     const SLOT_0: u64 = 640;
@@ -164,7 +164,8 @@ fn publish_and_be_killed(memory: &File, event: u64) {
     memory.write_all_at(&1u64.to_ne_bytes(), PUBLISHED).unwrap();
 }
 
-/// The time after which a sleeping consumer sees an event without a wake-up, while `meanwhile` runs.
+/// The time that a sleeping consumer takes to see an event whose producer did not wake it. `meanwhile` runs after the
+/// event is published.
 fn unseen_for(meanwhile: impl FnOnce(&File)) -> Duration {
     let memory = memory();
     let mut consumer = Consumer::<u64>::attach(&memory, SLOTS).unwrap();
@@ -190,7 +191,8 @@ fn an_event_without_a_wake_up_is_seen_by_the_consumer_s_own_check() {
 
 #[test]
 fn an_event_without_a_wake_up_is_seen_when_the_next_producer_attaches() {
-    // The machine may be busy; the best of several times is below that of a sleeper that checks by itself.
+    // The machine may be busy, but the shortest of several times is below the second after which a sleeper checks on
+    // its own.
     let attach = |memory: &File| drop(Producer::<u64>::attach(memory, SLOTS).unwrap());
     let soonest = (0..5).map(|_| unseen_for(attach)).min().unwrap();
     assert!(soonest < Duration::from_millis(500), "{soonest:?}");
@@ -254,7 +256,7 @@ fn another_kind_of_file_is_refused() {
     assert!(matches!(Consumer::<u64>::attach(&ring, 8), Err(AttachError::Mismatch { .. })));
 }
 
-/// A file that holds these bytes and then zeros.
+/// A file that begins with these bytes, followed by zeros.
 fn foreign(beginning: &[u8], bytes: u64) -> File {
     let file = memory();
     file.set_len(bytes).unwrap();

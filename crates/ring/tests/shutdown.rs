@@ -1,4 +1,4 @@
-//! Sleepers wake up while the other side leaves: races of every kind of sleep with every kind of leaving.
+//! Sleepers wake up when the other side leaves: races between every kind of sleep and every kind of leaving.
 //! `MILLSTREAM_STRESS=n` makes the runs n times longer.
 #![cfg(not(loom))]
 
@@ -18,7 +18,7 @@ use millstream_ring::{Options, WaitSet, WaitStrategy};
 use millstream_verify_random::{Random, stress};
 use watchdog::in_time;
 
-/// Lets the other threads get anywhere between "not yet asleep" and "asleep".
+/// Takes a random time, so that the other threads may be asleep by then, or not yet.
 fn linger(random: &mut Random) {
     match random.below(4) {
         0 => (),
@@ -191,7 +191,7 @@ fn a_permit_that_is_dropped_releases_the_values_behind_it() {
 }
 
 #[test]
-fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
+fn a_waiting_send_that_is_dropped_blocks_no_other_send() {
     let mut random = Random::seeded();
     in_time(move || {
         for _ in 0..300 * stress() {
@@ -209,7 +209,7 @@ fn a_send_that_is_given_up_while_it_waits_holds_no_place() {
                     receiver
                 });
                 linger(&mut random);
-                // The task may have been woken; its place in the line must not matter.
+                // The dropped task may have been woken; then it must pass its wake-up on.
                 drop(given_up);
                 consumer.join().unwrap()
             });
@@ -257,7 +257,7 @@ fn a_set_notices_the_end_of_each_of_its_rings() {
 }
 
 #[test]
-fn a_graph_ends_wherever_its_last_producer_leaves_it() {
+fn a_graph_ends_at_whatever_moment_its_last_producer_leaves() {
     let mut random = Random::seeded();
     in_time(move || {
         for round in 0..200 * stress() {
@@ -272,7 +272,7 @@ fn a_graph_ends_wherever_its_last_producer_leaves_it() {
                 scope.spawn(move || (0..round % 13).for_each(|n| producer.publish(|event| *event = n)));
                 let mut own = random.fork();
                 scope.spawn(move || {
-                    // Half of the pollers leave early: their followers and the producers go on without them.
+                    // Half of the pollers leave early; their followers and the producers continue without them.
                     let polls = if own.below(2) == 0 { own.below(4) } else { u64::MAX };
                     for _ in 0..polls {
                         poller.wait();
@@ -289,14 +289,14 @@ fn a_graph_ends_wherever_its_last_producer_leaves_it() {
     });
 }
 
-/// One receiver gets the value of the last place; the other must learn that no more will come, although a sender lives on.
+/// One receiver gets the last value; the other must learn that no more will come, although a sender still exists.
 #[test]
 fn the_last_value_of_a_closed_channel_ends_every_receivers_wait() {
     let (mut sender, receiver) = channel::mpmc(4);
     let closer = sender.clone();
     let permit = sender.reserve().unwrap();
     let receivers = [receiver.clone(), receiver].map(|receiver| std::thread::spawn(move || receiver.recv().ok()));
-    // Both fall asleep, and once more after the end, since a place is still to be completed.
+    // Both receivers fall asleep, and fall asleep again after the end, because a slot is still unfinished.
     std::thread::sleep(Duration::from_millis(50));
     closer.close();
     std::thread::sleep(Duration::from_millis(50));

@@ -1,8 +1,8 @@
-//! A thread that is stopped at any instruction and continues later: no event is lost, repeated or reordered within a
-//! producer, and no thread is left asleep. `MILLSTREAM_STRESS=n` makes the runs n times longer.
+//! Threads are stopped at arbitrary instructions and continue later. No event is lost or repeated, each producer's
+//! events stay in order, and no thread is left asleep. `MILLSTREAM_STRESS=n` makes the runs n times longer.
 //!
-//! SIGSTOP stops a whole process (`shared.rs` does that to a ring's producer). One thread of many is stopped by a
-//! signal whose handler does not return before it is told to.
+//! SIGSTOP would stop the whole process (`shared.rs` stops a ring's producer with it). To stop one thread of many,
+//! these tests send it a signal whose handler returns only when it is told to.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,11 +16,12 @@ use millstream_verify_random::{Random, stress};
 
 const PRODUCERS: u64 = 3;
 
-/// Whether a thread is stopped now, and whether it may go on.
+/// Whether a thread is stopped now, and whether it may continue.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static GO_ON: AtomicBool = AtomicBool::new(true);
 
-/// Stops the thread. It uses only atomics and a system call, since the thread may hold any lock.
+/// The signal's handler, which stops the thread. It uses only atomics and a system call, because the thread may hold
+/// any lock.
 extern "C" fn stand_still(_: libc::c_int) {
     STOPPED.store(true, SeqCst);
     while !GO_ON.load(SeqCst) {
@@ -40,14 +41,14 @@ fn install() {
     }
 }
 
-/// Threads that may be stopped; a thread removes its id before it ends.
+/// The threads that may be stopped. A thread removes its id before it ends.
 #[derive(Default)]
 struct Stage {
     threads: [AtomicI32; PRODUCERS as usize + 1],
     passed: AtomicU64,
-    /// The number of times one of them was stopped.
+    /// How often a thread was stopped.
     stops: AtomicU64,
-    /// Set when one of them has panicked: its remaining events will not pass.
+    /// Whether a thread has panicked, so that not all events will pass.
     is_over: AtomicBool,
 }
 
@@ -60,7 +61,7 @@ impl Stage {
         result
     }
 
-    /// Runs `part`. If it panics, no thread is stopped from then on, and no thread waits for a stop.
+    /// Runs `part`. If it panics, stops end, and no thread waits for a stop any more.
     fn watch<R>(&self, part: impl FnOnce() -> R) -> R {
         catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
             self.is_over.store(true, SeqCst);
@@ -68,7 +69,8 @@ impl Stage {
         })
     }
 
-    /// Stops one of the threads, without which the others can go on only for a while. Returns whether it was stopped.
+    /// Stops a random thread for a short time; the others soon run out of events or room. Returns whether it was
+    /// stopped.
     fn stop_one(&self, random: &mut Random) -> bool {
         let thread = self.threads[random.below(self.threads.len() as u64) as usize].load(SeqCst);
         if thread == 0 {
@@ -97,7 +99,8 @@ impl Stage {
         assert!(stops >= MIN_STOPS, "only {stops} stops");
     }
 
-    /// Called before event `number` of `of`: it spreads the stops over all events, however fast they are.
+    /// Called before event `number` of `of`. Delays the event until enough stops have happened, which spreads the stops
+    /// over all events.
     fn pace(&self, number: u64, of: u64) {
         while self.stops.load(SeqCst) < number * MIN_STOPS / (of - 1) && !self.is_over.load(SeqCst) {
             thread::sleep(Duration::from_micros(50));
@@ -105,7 +108,7 @@ impl Stage {
     }
 }
 
-/// Checks that each producer's numbers come in order.
+/// Checks that each producer's numbers arrive in order.
 #[derive(Default)]
 struct Ledger([u64; PRODUCERS as usize]);
 
@@ -130,7 +133,7 @@ fn a_stopped_thread_loses_and_repeats_nothing() {
 /// The number of events that a producer sends.
 const NUMBERS: u64 = 50_000;
 
-/// The least number of stops among them.
+/// The least number of stops in a run.
 const MIN_STOPS: u64 = 10;
 
 fn channel_with_stops(options: Options, random: &mut Random) {

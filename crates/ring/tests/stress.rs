@@ -1,4 +1,4 @@
-//! Hand-overs under random preemption: no event is lost, repeated, or reordered within a producer, and every wake-up
+//! Rings under random preemption: no event is lost or repeated, each producer's events stay in order, and every wake-up
 //! arrives. `MILLSTREAM_STRESS=n` makes the runs n times longer.
 #![cfg(not(loom))]
 
@@ -14,7 +14,7 @@ use millstream_verify_random::{Random, stress};
 
 const PRODUCERS: u64 = 3;
 
-/// An event's value: sender id and per-sender sequence number.
+/// The value of an event: its producer, and its number among that producer's events.
 fn value(producer: u64, number: u64) -> u64 {
     producer << 48 | number
 }
@@ -23,7 +23,7 @@ fn number_of(value: u64) -> u64 {
     value & ((1 << 48) - 1)
 }
 
-/// Yields the core, sleeps, or moves to another core, now and then.
+/// Rarely yields the core, sleeps, or moves to another core.
 fn disturb(random: &mut Random) {
     match random.below(4000) {
         0..16 => std::thread::yield_now(),
@@ -33,7 +33,7 @@ fn disturb(random: &mut Random) {
     }
 }
 
-/// Binds this thread to a core, if there is one with this number.
+/// Binds this thread to the core with this number, if there is one.
 fn move_to_core(core: usize) {
     // SAFETY: an empty set is valid, and the kernel only reads it. A core that does not exist is an error without
     // effect.
@@ -44,7 +44,7 @@ fn move_to_core(core: usize) {
     }
 }
 
-/// Checks that each producer's numbers come in order, and counts them.
+/// Checks that each producer's numbers arrive in order, and counts them.
 #[derive(Default)]
 struct Ledger {
     next: [u64; PRODUCERS as usize],
@@ -59,8 +59,9 @@ impl Ledger {
     }
 }
 
-/// The length of a run: this many numbers from each producer. On a busy machine a producer sends only as many as it can
-/// in a few seconds, but at least a hundredth; a run that `MILLSTREAM_STRESS` lengthens is not cut short.
+/// The length of a run, as the number of events from each producer. On a busy machine a producer sends only as many as
+/// it can in a few seconds, but at least a hundredth of them. A run that `MILLSTREAM_STRESS` lengthens is not cut
+/// short.
 #[derive(Clone, Copy)]
 struct Length {
     numbers: u64,
@@ -76,7 +77,7 @@ impl Length {
 
     /// Whether a producer that has sent `number` numbers sends another.
     fn has_more(&self, number: u64) -> bool {
-        // The clock is read only now and then.
+        // The clock is read only before every 16th number.
         let looks = number >= self.least && number.is_multiple_of(16);
         number < self.numbers && !(looks && self.until.is_some_and(|until| Instant::now() >= until))
     }
@@ -156,7 +157,7 @@ fn mpsc_keeps_every_producer_s_order() {
 }
 
 #[test]
-fn mpmc_hands_every_value_over_once() {
+fn mpmc_delivers_every_value_once() {
     let mut random = Random::seeded();
     for (strategy, capacity) in [(WaitStrategy::Adaptive, 2), (WaitStrategy::Adaptive, 256), (WaitStrategy::Block, 8)] {
         let length = Length::new(50_000, 3);
@@ -237,8 +238,7 @@ fn a_graph_keeps_its_order() {
     }
 }
 
-/// Checks the events of a consumer that came late: they are untorn, each producer's numbers have no gap, and they last
-/// to the end.
+/// Checks the events of a consumer that joined late: none is torn, and each producer's numbers have no gap.
 #[derive(Default)]
 struct LateLedger {
     next: [Option<u64>; PRODUCERS as usize],
@@ -246,7 +246,7 @@ struct LateLedger {
 
 impl LateLedger {
     fn take(&mut self, event: &(u64, u64)) {
-        assert_eq!(event.1, !event.0, "a producer wrote to an event that a consumer has");
+        assert_eq!(event.1, !event.0, "a producer wrote to an event while a consumer had it");
         let next = &mut self.next[(event.0 >> 48) as usize];
         let number = number_of(event.0);
         assert_eq!(number, next.unwrap_or(number));
@@ -255,7 +255,7 @@ impl LateLedger {
 }
 
 #[test]
-fn consumers_come_and_go_while_producers_run_at_full_speed() {
+fn consumers_join_and_leave_while_producers_run_at_full_speed() {
     let mut random = Random::seeded();
     for strategy in [WaitStrategy::Adaptive, WaitStrategy::Block] {
         let numbers = 50_000 * stress();
@@ -271,7 +271,7 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
                 std::thread::spawn(move || {
                     for number in 0..numbers {
                         disturb(&mut random);
-                        // The last number waits until some consumer has come, however late that is.
+                        // Each producer delays its last number until a consumer has joined.
                         while number + 1 == numbers && !a_consumer_came.load(Ordering::Relaxed) {
                             std::thread::yield_now();
                         }
@@ -308,7 +308,8 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         running.join().unwrap();
         drop(seen);
-        // A consumer that comes after a producer's last number sees none of them; no consumer sees a number twice.
+        // Each of the 6 handlers reports each producer's last number at most once, and not at all if it joined after
+        // that.
         let ends = ledgers.iter().fold([0; PRODUCERS as usize], |mut ends, producer| {
             ends[producer as usize] += 1;
             ends
@@ -316,14 +317,14 @@ fn consumers_come_and_go_while_producers_run_at_full_speed() {
         assert!(ends.iter().all(|&ends| ends <= 6), "{strategy:?}: {ends:?}");
         assert!(
             ends.iter().all(|&ends| ends > 0),
-            "{strategy:?}: {ends:?}: the first late consumer did not see all producers' ends"
+            "{strategy:?}: {ends:?}: the first late consumer did not see the last number of each producer"
         );
     }
 }
 
 #[test]
 fn rare_events_wake_sleepers() {
-    // Each hand-over finds the other side asleep or falling asleep.
+    // Each event finds the other side asleep or falling asleep.
     let mut random = Random::seeded();
     let (ping, pings) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));
     let (pong, pongs) = channel::mpsc(Options::new(1).wait_strategy(WaitStrategy::Block));

@@ -1,10 +1,10 @@
-//! Models of channels: every kind of both sides, batches, places given up, either end leaving, tasks.
+//! Models of channels: one and many senders and receivers, batches, slots given up, ends that leave, and tasks.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-// The standard type: setting it is followed by waking the task, which the model explores.
+// The standard types, which loom does not explore: the wake-up that follows each store is explored.
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -17,7 +17,7 @@ use crate::Options;
 use crate::channel::{self, Receiver, Sender};
 use crate::sequencer::Sequencer;
 
-/// Receives all values until the end, in order.
+/// Receives all values until the channel is disconnected; returns them in order.
 fn drain<P: Sequencer, C: Sequencer>(receiver: &Receiver<Box<u32>, P, C>) -> Vec<u32> {
     receiver.iter().map(|value| *value).collect()
 }
@@ -27,7 +27,7 @@ fn send<P: Sequencer, C: Sequencer>(sender: Sender<Box<u32>, P, C>, values: std:
 }
 
 #[test]
-fn one_to_one_hands_every_value_over_and_wakes_both_sides() {
+fn one_to_one_passes_every_value_and_wakes_both_sides() {
     explore(2, || {
         let (sender, receiver) = channel::spsc(options(1));
         let producer = thread::spawn(move || send(sender, 0..3));
@@ -50,9 +50,9 @@ fn two_producers_lose_and_repeat_nothing() {
     });
 }
 
-/// A sender wakes no consumer while another one looks, so the looker must see what was left to it.
+/// A sender wakes no consumer while another one polls, so that one must see the event that was left to it.
 #[test]
-fn a_consumer_that_looks_passes_on_the_event_for_which_no_other_was_woken() {
+fn a_polling_consumer_passes_on_the_event_for_which_no_other_was_woken() {
     explore(depth(1, 2) as usize, || {
         let (sender, receiver) = channel::spmc::<Box<u32>>(Options::new(2));
         let other = receiver.clone();
@@ -68,7 +68,7 @@ fn a_consumer_that_looks_passes_on_the_event_for_which_no_other_was_woken() {
 }
 
 #[test]
-fn two_consumers_share_what_there_is() {
+fn two_consumers_share_all_values() {
     explore(1, || {
         let (sender, receiver) = channel::spmc(options(1));
         let other = receiver.clone();
@@ -83,8 +83,8 @@ fn two_consumers_share_what_there_is() {
     });
 }
 
-/// The receiver writes to `done` and then ends the channel, after which it may still exist; a sender that learns of the
-/// end checks `done`.
+/// The receiver writes to `done` and then ends the channel with `end`, which may return the receiver so that it lives
+/// on. A sender that learns of the end checks `done`.
 fn the_end_shows_what_came_before<P: Sequencer + 'static, C: Sequencer + 'static>(
     (sender, receiver): (Sender<Box<u32>, P, C>, Receiver<Box<u32>, P, C>),
     end: impl FnOnce(Receiver<Box<u32>, P, C>) -> Option<Receiver<Box<u32>, P, C>> + 'static,
@@ -103,7 +103,7 @@ fn the_end_shows_what_came_before<P: Sequencer + 'static, C: Sequencer + 'static
 }
 
 #[test]
-fn a_sender_that_learns_that_the_receiver_has_left_sees_what_it_did() {
+fn a_sender_that_learns_that_the_receiver_has_left_sees_its_writes() {
     explore(2, || {
         the_end_shows_what_came_before(channel::spsc(options(1)), |receiver| {
             drop(receiver);
@@ -113,7 +113,7 @@ fn a_sender_that_learns_that_the_receiver_has_left_sees_what_it_did() {
 }
 
 #[test]
-fn a_sender_that_learns_of_a_closed_channel_sees_what_came_before() {
+fn a_sender_that_learns_of_a_closed_channel_sees_earlier_writes() {
     explore(1, || {
         the_end_shows_what_came_before(channel::mpsc(options(1)), |receiver| {
             receiver.close();
@@ -123,7 +123,7 @@ fn a_sender_that_learns_of_a_closed_channel_sees_what_came_before() {
 }
 
 #[test]
-fn a_place_that_is_given_up_holds_no_receiver_up() {
+fn a_slot_that_is_given_up_holds_no_receiver_up() {
     explore(1, || {
         let (mut sender, receiver) = channel::mpsc(options(2));
         let other = sender.clone();
@@ -143,7 +143,7 @@ fn a_place_that_is_given_up_holds_no_receiver_up() {
 }
 
 #[test]
-fn batches_are_as_good_as_single_values() {
+fn batches_lose_and_reorder_nothing() {
     explore(2, || {
         let (sender, receiver) = channel::mpsc(options(2));
         let producer = thread::spawn(move || {
@@ -187,7 +187,7 @@ fn the_end_ends_every_receivers_wait() {
     explore(1, || {
         let (sender, receiver) = channel::mpmc(options(1));
         let other = receiver.clone();
-        // The sender outlives the receivers' waits: if it left, it would end them, too.
+        // The sender outlives the receivers' waits, because its leaving would end them, too.
         let producer = thread::spawn(move || (usize::from(sender.send(Box::new(0)).is_ok()), sender));
         let consumer = thread::spawn(move || drain(&other).len());
         receiver.close();
@@ -210,9 +210,9 @@ fn a_value_sent_before_another_thread_sees_the_end_is_received() {
     });
 }
 
-/// A task and a thread wait when the channel is closed, while a place is claimed. Its completion wakes one of them, and
-/// has to tell the other that no more will come, although both have passed their heavy fences long ago and a wake-up
-/// shows the sender nothing of what they saw.
+/// The channel is closed while a task and a thread wait and a slot is claimed. The completion of that slot wakes one of
+/// them, and must also tell the other that no more values will come. Both waiters have executed their heavy fences long
+/// before, and a wake-up shows the sender nothing of what they saw.
 #[test]
 fn the_last_value_ends_the_wait_of_a_receiver_that_knows_of_the_end() {
     explore(1, || {
@@ -229,11 +229,11 @@ fn the_last_value_ends_the_wait_of_a_receiver_that_knows_of_the_end() {
                 received.set(received.get() + 1);
             }
         };
-        // The task waits before the channel is closed.
+        // The task begins to wait before the channel is closed.
         both(task, async { receiver.close() });
         assert_eq!(received.get() + consumer.join().unwrap(), 1);
         producer.join().unwrap();
-        // The sender outlives the receivers' waits: if it left, it would end them, too.
+        // The sender outlives the receivers' waits, because its leaving would end them, too.
         // SAFETY: the pointer comes from the box above, and no other reference to the sender is left.
         drop(unsafe { Box::from_raw(sender) });
     });
@@ -315,8 +315,8 @@ fn each_of_two_tasks_that_send_is_woken() {
     });
 }
 
-/// One receiver may complete behind a gap, and wake a task that cannot go on; the other then wakes one for each of two
-/// places.
+/// One receiver may complete behind a gap, and wake a task that finds no free slot. The other then wakes a task for
+/// each of two slots.
 #[test]
 fn each_of_two_tasks_that_send_is_woken_by_two_receivers() {
     explore(1, || {
@@ -336,7 +336,7 @@ fn each_of_two_tasks_that_send_is_woken_by_two_receivers() {
     });
 }
 
-/// Whether one of two tasks on this thread was woken.
+/// The waker of one of two tasks on this thread: records whether that task was woken.
 struct Own {
     woken: AtomicBool,
     thread: Waker,
@@ -349,7 +349,7 @@ impl Wake for Own {
     }
 }
 
-/// Runs two tasks to their ends; polls each only when it was woken itself, and the first one first.
+/// Runs two tasks to their ends, on one thread. Polls a task only when it was woken; the first task goes first.
 fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) {
     let mut running: [Option<Pin<&mut dyn Future<Output = T>>>; 2] = [Some(pin!(one)), Some(pin!(other))];
     let mut own = None;
@@ -368,7 +368,7 @@ fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) {
     }));
 }
 
-/// A value that counts its living instances.
+/// A value that counts its live instances.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -384,7 +384,7 @@ impl Drop for Counted {
     }
 }
 
-/// Senders send while the receivers leave, and stay themselves; afterwards no value is left.
+/// Senders send while the receivers leave. Afterwards no value is left, although the senders still exist.
 fn nothing_outlives_the_receivers<P: Sequencer + 'static, C: Sequencer + 'static>(
     senders: Vec<Sender<Counted, P, C>>,
     receivers: Vec<Receiver<Counted, P, C>>,

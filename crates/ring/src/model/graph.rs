@@ -1,7 +1,7 @@
-//! Models of graphs: which consumer follows which, when each may write, and which threads wait for which.
+//! Models of graphs: the order between consumers, when each may write, and which threads wait for which.
 //!
-//! A consumer that runs too early, or a producer that is a lap ahead of one, touches a slot that another thread has: a
-//! data race.
+//! A consumer that runs too early, or a producer that laps a consumer, touches a slot that another thread uses. Loom
+//! reports it as a data race.
 
 use std::sync::Mutex;
 
@@ -33,7 +33,7 @@ fn publish<P: Sequencer>(mut producer: Producer<u32, P>, values: std::ops::Range
     values.for_each(|value| producer.publish(|event| *event = value));
 }
 
-/// Polls to the end.
+/// Polls until the ring ends.
 fn drain<P: Sequencer>(poller: &mut Poller<u32, P>) -> Vec<(u64, u32)> {
     let mut seen = Vec::new();
     while poller.poll(9, |event, place| seen.push((place.position, *event))) != Polled::Ended {
@@ -43,7 +43,7 @@ fn drain<P: Sequencer>(poller: &mut Poller<u32, P>) -> Vec<(u64, u32)> {
 }
 
 #[test]
-fn a_follower_sees_the_changes_of_the_consumer_before() {
+fn a_follower_sees_the_changes_of_the_consumer_it_follows() {
     explore(1, || {
         let mut ring = Builder::single(options(2), || 0);
         let first = ring.handle_mut(&[], |event, _| *event += 10);
@@ -57,7 +57,7 @@ fn a_follower_sees_the_changes_of_the_consumer_before() {
 }
 
 #[test]
-fn all_see_all_and_the_producer_waits_for_the_slowest() {
+fn each_consumer_sees_every_event_and_the_producer_waits_for_the_slowest() {
     explore(depth(0, 1), || {
         let (one, other) = (seen(), seen());
         let mut ring = Builder::single(options(1), || 0);
@@ -85,10 +85,10 @@ fn one_member_of_a_pool_handles_each_event() {
     });
 }
 
-/// Of two events the second is published first, and wakes a member of the pool that cannot go on. The member that then
-/// sees both wakes the other: each waits for the other's event to be handled.
+/// Of two events the second is published first, and wakes a member of the pool that cannot see it yet. The member that
+/// later sees both events must wake the other member, because each handler waits until both events are being handled.
 #[test]
-fn a_pool_s_member_that_sees_two_events_wakes_another() {
+fn a_member_of_a_pool_that_sees_two_events_wakes_another() {
     explore(0, || {
         let handled = Arc::new((loom::sync::Mutex::new(0), loom::sync::Condvar::new()));
         let member = || {
@@ -112,7 +112,7 @@ fn a_pool_s_member_that_sees_two_events_wakes_another() {
         other.publish();
         thread::yield_now();
         one.publish();
-        // The end wakes all members, so the producers stay until both events are handled.
+        // The producers stay until both events are handled, because the end of the ring would wake all members.
         let mut number = handled.0.lock().unwrap();
         while *number < 2 {
             number = handled.1.wait(number).unwrap();
@@ -123,9 +123,9 @@ fn a_pool_s_member_that_sees_two_events_wakes_another() {
     });
 }
 
-/// An event for the pool must wake a member, not the newcomer that follows the pool.
+/// An event must wake a member of the pool, not the newcomer that follows the pool.
 #[test]
-fn a_newcomer_takes_no_wake_up_of_the_pool() {
+fn a_newcomer_takes_no_wake_up_from_the_pool() {
     explore(1, || {
         let handled = Arc::new(loom::sync::Notify::new());
         let handles = Arc::clone(&handled);
@@ -134,7 +134,7 @@ fn a_newcomer_takes_no_wake_up_of_the_pool() {
         let (mut producer, mut running) = ring.start();
         let publisher = thread::spawn(move || {
             producer.publish(|event| *event = 1);
-            // The end wakes all consumers, so it comes only after the event is handled.
+            // The producer stays until the event is handled, because the end of the ring would wake all consumers.
             handled.wait();
         });
         let (_, late) = running.add_poller(&[node]);
@@ -177,14 +177,14 @@ fn producers_stop_waiting_for_a_consumer_that_leaves() {
 }
 
 #[test]
-fn a_leaver_s_event_is_overwritten_only_after_it_has_left() {
+fn an_event_is_overwritten_only_after_the_consumer_that_panics_at_it_has_left() {
     explore(2, || {
         let mut ring = Builder::single(options(1), || 0);
         let (_, mut poller) = ring.poller(&[]);
         let (producer, running) = ring.start();
         let leaver = thread::spawn(move || {
             poller.wait();
-            // The event at which it panics is not completed, so the leaver still holds it.
+            // The event at which the handler panics is not completed, so the consumer still has it.
             let sees = |event: &u32, _| std::panic::resume_unwind(Box::new(*event));
             let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| poller.poll(1, sees))).unwrap_err();
             assert_eq!(seen.downcast_ref(), Some(&1u32));
@@ -196,7 +196,7 @@ fn a_leaver_s_event_is_overwritten_only_after_it_has_left() {
 }
 
 #[test]
-fn a_consumer_that_comes_later_misses_no_event_from_its_start() {
+fn a_consumer_that_joins_later_misses_no_event_after_its_start() {
     explore(2, || {
         let mut ring = Builder::single(options(1), || 0);
         let (_, mut first) = ring.poller(&[]);

@@ -1,7 +1,7 @@
-//! Models of rings in shared memory: two processes are two threads here, and a crash is a side that stops where it is.
+//! Models of rings in shared memory. Two threads stand for the two processes, and a crash is a side that stops.
 //!
-//! In a model no side checks by itself after a second, so a lost wake-up is a deadlock. One crash cannot be modelled:
-//! in the kernel's part of a wake-up, when the flag is already cleared; the check after a second covers that one.
+//! In a model no side makes the check after a second, so a lost wake-up is a deadlock. One crash cannot be modelled:
+//! that in the kernel's part of a wake-up, when the flag is already cleared. The check after a second covers it.
 
 use loom::thread;
 
@@ -31,7 +31,7 @@ fn a_batch_is_published_in_portions_that_fit() {
 }
 
 #[test]
-fn the_successor_of_a_crashed_consumer_goes_on_where_it_was() {
+fn the_successor_of_a_crashed_consumer_continues_at_its_position() {
     explore(3, || {
         let ring = Ring::<u32>::new(1);
         let (mut producer, mut first) = (ring.producer(), ring.consumer());

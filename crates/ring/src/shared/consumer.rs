@@ -1,4 +1,4 @@
-//! The process that reads.
+//! The consuming end of a shared ring.
 
 use std::fmt;
 #[cfg(not(loom))]
@@ -12,7 +12,7 @@ use super::role::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 
-/// The consuming end of a shared ring, of which there is one at a time.
+/// The consuming end of a shared ring. A ring has one consumer at a time.
 pub struct Consumer<T: Plain> {
     pub(super) segment: Segment<T>,
     /// All positions before this hold events.
@@ -20,16 +20,16 @@ pub struct Consumer<T: Plain> {
 }
 
 impl<T: Plain> Consumer<T> {
-    /// Takes the consumer's role at the ring in `file`; an empty file becomes a ring. The consumer starts with the
-    /// first event that no earlier consumer has consumed.
+    /// Attaches as the consumer of the ring in `file`; an empty file becomes a ring. The consumer starts with the first
+    /// event that no earlier consumer has consumed.
     ///
-    /// Blocks while another process attaches. A producer that still sleeps although an earlier consumer made room is
-    /// woken, or wakes by itself within a second: that consumer may have been killed [at any
-    /// step](super#how-it-behaves) of waking it.
+    /// Blocks while another process attaches. An earlier consumer may have been killed [at any
+    /// step](super#how-it-behaves) of waking the producer after it made room. If the producer still sleeps, this call
+    /// wakes it, or its own check does within a second.
     ///
     /// # Errors
     /// If another consumer is attached, the file holds something else, the ring would exceed the largest possible
-    /// memory, or the system refuses; see [how the file is opened](super#the-file).
+    /// memory, or the operating system refuses; see [how the file is opened](super#the-file).
     ///
     /// # Panics
     /// If `slots` is not a power of two.
@@ -63,12 +63,12 @@ impl<T: Plain> Consumer<T> {
         (self.ready() > 0 || self.wait(Some(deadline))).then(|| self.take(handle))
     }
 
-    /// Waits for at least one event, then handles those that are there, but at most `most`; returns their number. More
-    /// events may have arrived since the last look.
+    /// Waits for at least one event, then handles the available events, at most `most`; returns their number. More
+    /// events may have arrived before the call returns.
     ///
-    /// They are consumed together, when `handle` has returned from the last: a consumer that crashes before that, or
-    /// whose `handle` panics, sees all of them again. So they cost one wake-up together, and the producer gets their
-    /// slots together.
+    /// The events are consumed together, when `handle` has returned from the last one. A consumer that crashes before
+    /// that, or whose `handle` panics, sees all of them again. In return, they cost one wake-up together, and their
+    /// slots become free together.
     ///
     /// ```
     /// use millstream_ring::shared::{Consumer, Producer};
@@ -89,14 +89,14 @@ impl<T: Plain> Consumer<T> {
         self.take_many(most, handle)
     }
 
-    /// Handles the events that are there, but at most `most`; returns their number. Never waits; otherwise like
+    /// Handles the available events, at most `most`; returns their number. Never waits. Otherwise like
     /// [`handle_many`](Self::handle_many).
     pub fn try_handle_many(&mut self, most: usize, handle: impl FnMut(&T)) -> usize {
         self.take_many(most, handle)
     }
 
-    /// Waits until `deadline` for at least one event, then handles those that are there, but at most `most`; returns
-    /// their number, 0 if none arrived. Otherwise like [`handle_many`](Self::handle_many).
+    /// Waits until `deadline` for at least one event, then handles the available events, at most `most`; returns their
+    /// number, 0 if none arrived. Otherwise like [`handle_many`](Self::handle_many).
     pub fn handle_many_deadline(&mut self, most: usize, deadline: Instant, handle: impl FnMut(&T)) -> usize {
         if most > 0 && self.ready() == 0 {
             self.wait(Some(deadline));
@@ -104,14 +104,14 @@ impl<T: Plain> Consumer<T> {
         self.take_many(most, handle)
     }
 
-    /// The position of the next event, which is the number of events consumed since the ring was made.
+    /// The position of the next event, which is the number of events consumed since the ring was created.
     #[must_use]
     pub fn position(&self) -> u64 {
         // Relaxed: only the consumer writes it.
         self.segment.header().consumed.0.load(Ordering::Relaxed)
     }
 
-    /// The number of events that are there.
+    /// The number of available events.
     pub(super) fn ready(&mut self) -> u64 {
         let next = self.position();
         if self.limit <= next {
@@ -138,14 +138,14 @@ impl<T: Plain> Consumer<T> {
         taken as usize
     }
 
-    /// Passes the event at a position that is ready to `handle`.
+    /// Calls `handle` with the event at `position`, which must be available.
     pub(super) fn read<R>(&self, position: u64, handle: impl FnOnce(&T) -> R) -> R {
-        // SAFETY: the slot holds an event that the producer does not touch before this consumer is through with it, and
-        // every pattern of bits is a valid one.
+        // SAFETY: the slot holds an event that the producer does not touch until this consumer has consumed it, and
+        // every bit pattern is a valid event.
         self.segment.slot(position).with(|event| handle(unsafe { &*event }))
     }
 
-    /// Gives the slots of all events before `end` back, and wakes the producer.
+    /// Frees the slots of all events before `end`, and wakes the producer.
     pub(super) fn consume(&mut self, end: u64) {
         self.store(end);
         self.segment.header().room.0.wake();
@@ -153,7 +153,8 @@ impl<T: Plain> Consumer<T> {
 
     /// The same, without the wake-up.
     pub(super) fn store(&mut self, end: u64) {
-        // Release pairs with the producer's acquire: the consumer does not read the slots any more.
+        // Release pairs with the producer's acquire: this consumer's reads of the slots happen before the producer's
+        // next writes.
         self.segment.header().consumed.0.store(end, Ordering::Release);
     }
 

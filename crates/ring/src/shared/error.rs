@@ -4,11 +4,11 @@ use std::io;
 
 use thiserror::Error;
 
-/// The reason why a process could not take its role at a shared ring.
+/// The reason why a process could not attach to a shared ring.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// Another process, or another handle of this process, has the role.
+    /// Another process, or another handle in this process, has the role.
     #[error("the role is taken: another {0} is attached to this ring")]
     Taken(&'static str),
     /// The file is a ring of another kind.
@@ -32,7 +32,7 @@ pub enum AttachError {
         /// The first bytes of the file, at most 8, escaped.
         beginning: String,
     },
-    /// The ring would exceed the largest possible memory.
+    /// The ring would exceed the largest memory that a process can address.
     #[error("a ring of {slots} slots of {event_bytes} bytes exceeds the largest possible memory; take fewer slots")]
     TooLarge {
         /// The number of slots that the caller asked for.
@@ -51,7 +51,7 @@ pub enum AttachError {
 }
 
 impl AttachError {
-    /// Makes the error of an operation that the system refused, for `map_err`.
+    /// Makes the error of a refused operation, for `map_err`.
     pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         |source| AttachError::System { what: what.into(), source }
     }

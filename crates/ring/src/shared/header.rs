@@ -1,4 +1,4 @@
-//! The words of the shared memory; the [module](super) documents the layout.
+//! The header of the shared memory; the [module](super) documents the layout.
 
 #[cfg(not(loom))]
 use std::cell::UnsafeCell;
@@ -8,17 +8,17 @@ use super::kind::Kind;
 use super::sleep::Sleeper;
 use crate::primitive::atomic::AtomicU64;
 
-/// The header of the documented layout.
+/// The header, in the documented layout.
 #[repr(C, align(128))]
 pub(super) struct Header {
-    /// Read and written through the file, before it is mapped.
+    /// Read and written through the file, before the file is mapped.
     #[cfg(not(loom))]
     _kind: Line<UnsafeCell<[u8; Kind::BYTES]>>,
     pub(super) published: Line<AtomicU64>,
     pub(super) consumed: Line<AtomicU64>,
-    /// The word through which the producer wakes the consumer.
+    /// The consumer sleeps on this word, and the producer wakes it.
     pub(super) arrivals: Line<Sleeper>,
-    /// The word through which the consumer wakes the producer.
+    /// The producer sleeps on this word, and the consumer wakes it.
     pub(super) room: Line<Sleeper>,
 }
 
@@ -33,7 +33,7 @@ const _: () = {
     assert!(size_of::<Header>() == 640 && size_of::<Sleeper>() == 8);
 };
 
-/// The words of a new ring, which in a mapped file are zero.
+/// The header of a new ring. In a mapped file these words start as zero.
 #[cfg(loom)]
 impl Header {
     pub(super) fn new() -> Self {

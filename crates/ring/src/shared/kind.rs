@@ -1,4 +1,5 @@
-//! The description that a file carries of itself: it makes a new file a ring, and tells a ring from other files.
+//! The description of a ring at the start of its file. It turns a new file into a ring, and tells rings from other
+//! files.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -12,7 +13,7 @@ use super::header::Header;
 /// The first bytes of a ring's file.
 const MAGIC: &[u8; 8] = b"MSTRING2";
 
-/// The numbers on which all attaching processes must agree.
+/// The numbers on which all processes that attach must agree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind {
     event_bytes: u32,
@@ -21,25 +22,25 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// The length of the description, including the magic number.
+    /// The length of the description in bytes, including the magic number.
     pub(super) const BYTES: usize = 24;
 
-    /// The description of a ring of `slots` slots, and its length in bytes.
+    /// The description of a ring of `slots` slots, and the length of the ring's file in bytes.
     pub(super) fn new(slots: usize, event: Layout) -> Result<(Self, usize), AttachError> {
         let event_bytes = event.size();
         let too_large = AttachError::TooLarge { slots, event_bytes };
         let bytes = slots.checked_mul(event_bytes).and_then(|bytes| bytes.checked_add(size_of::<Header>()));
-        // No allocation, and no offset of a pointer, exceeds `isize::MAX`.
+        // No allocation and no pointer offset exceeds `isize::MAX`.
         let bytes = bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or(too_large)?;
         let kind = Kind { event_bytes: event_bytes as u32, event_align: event.align() as u32, slots: slots as u64 };
         Ok((kind, bytes))
     }
 
-    /// Makes a new file a ring of this kind and length, or checks that the file is one. The caller holds the lock for
-    /// attaching.
+    /// Turns a new file into a ring of this kind and length, or checks that the file is one. The caller holds the lock
+    /// for attaching.
     ///
-    /// A file is new if it is empty, or has the right length and only zeros in its header: its maker was killed before
-    /// it wrote the header. Other files may hold anything and are not written to. Returns whether the file was empty.
+    /// A file is new if it is empty, or if it has the right length and only zeros in its header, because its creator
+    /// was killed before it wrote the header. Any other file is left unchanged. Returns whether the file was empty.
     pub(super) fn agree(self, file: &File, expected_bytes: u64) -> Result<bool, AttachError> {
         let found_bytes = file.metadata().map_err(AttachError::system("measure the file"))?.len();
         let header = beginning(file).map_err(AttachError::system("read the file's header"))?;
@@ -60,8 +61,8 @@ impl Kind {
         }
     }
 
-    /// Sets the length first, then writes the header in one piece: a process killed in between leaves a new file. All
-    /// other bytes of a ring begin as zero.
+    /// Sets the length first, then writes the header in one piece, so that a process killed in between leaves a file
+    /// that counts as new. All other bytes of a ring start as zero.
     fn make(self, file: &File, bytes: u64) -> Result<(), AttachError> {
         file.set_len(bytes).map_err(AttachError::system(format!("give the file {bytes} bytes")))?;
         file.write_all_at(&self.to_bytes(), 0).map_err(AttachError::system("write the file's header"))
@@ -76,7 +77,7 @@ impl Kind {
         bytes
     }
 
-    /// Parses the description; `None` if the header is not one of a ring.
+    /// Parses the description; `None` if the header is not that of a ring.
     fn from_bytes(header: &[u8]) -> Option<Self> {
         if header.len() < size_of::<Header>() {
             return None;
@@ -98,7 +99,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The file's first bytes, as many as a header has, or fewer if the file is shorter.
+/// The first bytes of the file, up to the length of a header.
 fn beginning(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(size_of::<Header>() as u64).read_to_end(&mut bytes)?;

@@ -1,7 +1,7 @@
-//! A ring in memory that two processes share: one produces, one consumes, and either may crash and come back.
+//! A ring in memory that two processes share: one produces, the other consumes, and either may crash and restart.
 //!
-//! The memory is a file, preferably one that lives in memory only (`/dev/shm`, a memfd). It holds positions, never
-//! pointers, so the processes may map it anywhere.
+//! The memory is a file, preferably one that exists in memory only (`/dev/shm`, a memfd). It holds positions but no
+//! pointers, so each process may map it at any address.
 //!
 //! ```
 //! use millstream_ring::shared::{Consumer, Producer};
@@ -14,44 +14,44 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Where the size of an event is known only at run time, as in a binding to another language, [`RawProducer`] and
-//! [`RawConsumer`] take events as bytes. Their rings are the same: one end may be raw and the other not.
+//! If the size of an event is known only at run time, as in a binding to another language, [`RawProducer`] and
+//! [`RawConsumer`] take events as bytes. Their rings have the same layout, so one end may be raw and the other typed.
 //!
 //! # The file
-//! The other process finds the file by its name, or has its descriptor: inherited, or received through a socket. Either
-//! one is opened again, as `/proc/self/fd/N`, to read and to write, since the locks belong to an open file description.
-//! So `/proc` must be mounted, and the process must have the right to write to the file even if it has been handed a
-//! writable descriptor.
+//! The other process opens the file by its name, or gets its descriptor by inheritance or through a socket. In each
+//! case, attaching opens the file again through `/proc/self/fd/N`, for reading and writing, because the locks belong to
+//! an open file description. So `/proc` must be mounted, and the process needs write permission for the file even if
+//! its descriptor is writable.
 //!
-//! An empty file becomes a ring. So does a file of the right length with only zeros in place of the header: its maker
-//! was killed. Any other file is checked, and left unchanged.
+//! An empty file becomes a ring. So does a file of the right length whose header is all zeros, because its creator was
+//! killed. Any other file must already be a ring of the same kind; if it is not, attaching fails and leaves it
+//! unchanged.
 //!
 //! # How it behaves
-//! **Crashes.** A role is held by a lock on the file that the kernel drops when the process ends, however it ends. The
-//! next process to attach goes on where its predecessor was. An event counts as consumed when [`Consumer::handle`]
-//! returns from the handler, and the events of [`Consumer::handle_many`] when it returns from the last, so a consumer
-//! that crashes before that sees them again: delivery is at least once. An event that a producer was writing when it
-//! crashed was never published. An event that it had published without waking the consumer is seen when the next
-//! producer attaches, or within a second.
+//! **Crashes.** A process holds its role by a lock on the file, which the kernel releases when the process ends,
+//! however it ends. The next process to attach continues where its predecessor stopped. An event counts as consumed
+//! when its handler has returned; the events of one [`Consumer::handle_many`] count when the handler has returned from
+//! the last. A consumer that crashes before that sees them again, so delivery is at least once. An event that a
+//! producer was writing when it crashed was never published. An event that it had published without waking the consumer
+//! is seen when the next producer attaches, or within a second.
 //!
-//! **The end** of the stream is an event of the user's own, since a producer that is gone may come back, or another in
-//! its place: reserve a value for it, or a field. To learn whether the producer is alive, a consumer waits with
-//! [`handle_deadline`](Consumer::handle_deadline), and asks by other means, or has a live producer send an event now
-//! and then.
+//! **The end** of the stream has to be an event that the program defines, because a producer that is gone may restart
+//! or be replaced. Reserve a value or a field for it. To learn whether the producer is alive, let the producer send an
+//! event at intervals, and wait for it with [`handle_deadline`](Consumer::handle_deadline).
 //!
-//! **Waiting** blocks on an event count in the shared memory: without a sleeper there is no wake-up, and a sleeper
-//! checks by itself once a second. Progress is wait-free otherwise: a process that is stopped anywhere hinders the
-//! other only when the other runs out of events or room.
+//! **Waiting** blocks on an event count in the shared memory. If no process sleeps, there is no wake-up call; a sleeper
+//! also checks once a second on its own. All other operations are wait-free: a process that is stopped at any point
+//! blocks the other only when that one runs out of events or room.
 //!
-//! **Cost.** Publishing and consuming take a locked addition each, some 20 cycles, since light fences do not reach
-//! other processes. A batch takes one: [`Producer::send_all`], [`Consumer::handle_many`].
+//! **Cost.** Publishing and consuming each take a locked addition, some 20 cycles, because light fences do not reach
+//! other processes. A batch takes only one: see [`Producer::send_all`] and [`Consumer::handle_many`].
 //!
 //! # Layout, version 2
 //! All numbers have the machine's byte order. Lines are 128 bytes; bytes that are not listed are zero.
 //!
 //! | offset | bytes | content |
 //! | --- | --- | --- |
-//! | 0 | 8 | `MSTRING2`; written once the file has its length, together with the next three |
+//! | 0 | 8 | `MSTRING2`; written together with the next three fields, once the file has its length |
 //! | 8 | 4 | bytes of an event |
 //! | 12 | 4 | alignment of an event |
 //! | 16 | 8 | slots, a power of two |
@@ -61,18 +61,17 @@
 //! | 512 | 8 | room: the producer sleeps on it, and the consumer adds 1 to it after consuming |
 //! | 640 | slots × bytes of an event | position `p` is in slot `p mod slots` |
 //!
-//! Arrivals and room are each a [`SharedEventCount`](millstream_sync::eventcount::SharedEventCount): 4 bytes that are
-//! `value << 1 | flag`, where the flag says that a process sleeps, and 4 bytes that are zero, since this kind of count
-//! does not use them. (Version 1, `MSTRING1`, had separate words for sleepers; such a file is refused.)
+//! Arrivals and room are each a [`SharedEventCount`](millstream_sync::eventcount::SharedEventCount): 4 bytes of `value
+//! << 1 | flag`, where the flag says that a process sleeps, and 4 bytes of zero, which this kind of count does not use.
+//! (Files of version 1, `MSTRING1`, are refused: that layout has separate words for sleepers.)
 //!
-//! Bytes 0, 1 and 2 are also locked (open-file-description locks): by the producer, the consumer, and the attaching
-//! process.
+//! Bytes 0, 1 and 2 also carry open-file-description locks: of the producer, the consumer, and a process that attaches.
 //!
 //! # What is not handled
 //! The processes trust each other: a process that writes to the memory in any other way can make the other read
-//! garbage, though never outside the ring. They must agree on the type; only its size and alignment are checked. The
-//! file must not shrink, and its file system needs room for it: memory is given to a slot when it is first written to,
-//! and a process that finds none then gets a `SIGBUS`.
+//! garbage, though never outside the ring. They must agree on the type of events; only its size and alignment are
+//! checked. The file must not shrink, and its file system must have room for it. A slot gets memory when it is first
+//! written to; if there is none, the writing process gets a `SIGBUS`.
 
 mod consumer;
 #[cfg(not(loom))]
@@ -105,13 +104,13 @@ use twin::Segment;
 /// A type that may be read from memory that another process wrote.
 ///
 /// # Safety
-/// Every pattern of bits is a valid value, it means the same in every process (no pointers, handles or padding that
-/// matters), and its alignment is at most 128.
+/// Every bit pattern is a valid value, which means the same in every process: the type has no pointers or handles, and
+/// no padding whose contents matter. Its alignment is at most 128.
 pub unsafe trait Plain: Copy + Send + 'static {}
 
 macro_rules! plain {
     ($($number:ty)*) => {$(
-        // SAFETY: every pattern of bits is a number, which means the same in every process.
+        // SAFETY: every bit pattern is a number, which means the same in every process.
         unsafe impl Plain for $number {}
     )*};
 }

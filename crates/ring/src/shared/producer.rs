@@ -1,4 +1,4 @@
-//! The process that writes.
+//! The producing end of a shared ring.
 
 use std::fmt;
 #[cfg(not(loom))]
@@ -12,7 +12,7 @@ use super::role::Role;
 use super::{Plain, Segment};
 use crate::primitive::atomic::Ordering;
 
-/// The producing end of a shared ring, of which there is one at a time.
+/// The producing end of a shared ring. A ring has one producer at a time.
 pub struct Producer<T: Plain> {
     pub(super) segment: Segment<T>,
     /// All positions before this are free.
@@ -20,15 +20,15 @@ pub struct Producer<T: Plain> {
 }
 
 impl<T: Plain> Producer<T> {
-    /// Takes the producer's role at the ring in `file`; an empty file becomes a ring.
+    /// Attaches as the producer of the ring in `file`; an empty file becomes a ring.
     ///
-    /// Blocks while another process attaches. A consumer that still sleeps although an earlier producer sent an event
-    /// is woken, or wakes by itself within a second: that producer may have been killed [at any
-    /// step](super#how-it-behaves) of waking it.
+    /// Blocks while another process attaches. An earlier producer may have been killed [at any
+    /// step](super#how-it-behaves) of waking the consumer after it sent an event. If the consumer still sleeps, this
+    /// call wakes it, or its own check does within a second.
     ///
     /// # Errors
     /// If another producer is attached, the file holds something else, the ring would exceed the largest possible
-    /// memory, or the system refuses; see [how the file is opened](super#the-file).
+    /// memory, or the operating system refuses; see [how the file is opened](super#the-file).
     ///
     /// # Panics
     /// If `slots` is not a power of two.
@@ -59,7 +59,8 @@ impl<T: Plain> Producer<T> {
         (self.free() > 0 || self.wait(Some(deadline))) && self.publish(&[event]) == 1
     }
 
-    /// Sends all events in order, as many at once as there is room for. One wake-up per run of free slots.
+    /// Sends all events in order, waiting for room. Each time it sends as many as there is room for, with one wake-up
+    /// for them.
     pub fn send_all(&mut self, mut events: &[T]) {
         while !events.is_empty() {
             if self.free() == 0 {
@@ -70,7 +71,7 @@ impl<T: Plain> Producer<T> {
         }
     }
 
-    /// The position of the next event, which is the number of events sent since the ring was made.
+    /// The position of the next event, which is the number of events sent since the ring was created.
     #[must_use]
     pub fn position(&self) -> u64 {
         // Relaxed: only the producer writes it.
@@ -81,13 +82,14 @@ impl<T: Plain> Producer<T> {
     pub(super) fn free(&mut self) -> u64 {
         let next = self.position();
         if self.limit <= next {
-            // Acquire pairs with the consumer's release: it is through with these slots.
+            // Acquire pairs with the consumer's release: its reads of these slots happen before the next writes to
+            // them.
             self.limit = self.segment.header().consumed.0.load(Ordering::Acquire) + self.segment.slots();
         }
         self.limit - next
     }
 
-    /// Sends as many of the events as there is room for, which is at least one; returns their number.
+    /// Sends as many of the events as there is room for, and wakes the consumer; returns their number.
     fn publish(&mut self, events: &[T]) -> usize {
         let sent = self.store(events);
         self.segment.header().arrivals.0.wake();
@@ -106,7 +108,7 @@ impl<T: Plain> Producer<T> {
         sent
     }
 
-    /// Makes all events before `end` the consumer's, without waking it.
+    /// Makes all events before `end` visible to the consumer, without waking it.
     pub(super) fn release(&mut self, end: u64) {
         // Release pairs with the consumer's acquire, which sees the events.
         self.segment.header().published.0.store(end, Ordering::Release);

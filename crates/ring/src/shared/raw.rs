@@ -1,6 +1,7 @@
-//! Events as bytes, whose size and alignment are chosen at run time: for bindings to other languages.
+//! Events as bytes, with a size and an alignment that are chosen at run time, for bindings to other languages.
 //!
-//! The protocol is that of the typed ends, which these wrap; only the copies in and out of the slots are their own.
+//! The raw ends wrap the typed ends and share their protocol. Only copying events into and out of the slots is
+//! different.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -13,7 +14,7 @@ use super::role::Role;
 use super::segment::{MAX_ALIGN, MAX_EVENT_BYTES, Segment};
 use super::{AttachError, Consumer, Plain, Producer};
 
-/// Stands for an event whose bytes only this module touches.
+/// A placeholder for an event whose bytes only this module touches.
 #[derive(Clone, Copy)]
 struct Untyped;
 
@@ -57,20 +58,20 @@ pub struct RawProducer {
 }
 
 impl RawProducer {
-    /// Takes the producer's role at the ring in `file`, as [`Producer::attach`] does.
+    /// Attaches as the producer of the ring in `file`, as [`Producer::attach`] does.
     ///
     /// # Errors
     /// As [`Producer::attach`].
     ///
     /// # Panics
-    /// If `slots` is not a power of two, or an event has no bytes, 4 GiB or more, an alignment above 128, or a size
-    /// that is no multiple of its alignment.
+    /// If `slots` is not a power of two, or if `event` has a size of 0, a size of 4 GiB or more, an alignment above
+    /// 128, or a size that is not a multiple of its alignment.
     pub fn attach(file: &File, slots: usize, event: Layout) -> Result<Self, AttachError> {
         Ok(Self { typed: Producer::of(attach(file, slots, event, Role::Producer)?), event })
     }
 
-    /// Sends as many of the events, which lie one after the other, as there is room for; returns their number. Never
-    /// waits. One wake-up per run of free slots.
+    /// Sends as many events as there is room for; returns their number. `events` holds them one after the other. Never
+    /// waits. Takes one wake-up per run of free slots.
     ///
     /// # Panics
     /// If the bytes are not a whole number of events.
@@ -88,7 +89,8 @@ impl RawProducer {
         sent / bytes
     }
 
-    /// Sends the events in order, waiting for room until `deadline`, or as long as necessary; returns their number.
+    /// Sends the events in order, waiting for room until `deadline`, or without end if it is `None`. Returns the number
+    /// of events sent.
     ///
     /// # Panics
     /// If the bytes are not a whole number of events.
@@ -107,13 +109,14 @@ impl RawProducer {
         self.typed.position()
     }
 
-    /// Sends the events that fit into the free slots up to the last slot, at least one; returns their size in bytes.
+    /// Sends the events that fit into the free slots before the ring wraps around; returns their size in bytes. There
+    /// must be an event and a free slot.
     fn publish(&mut self, events: &[u8]) -> usize {
         let first = self.typed.position();
         let (slots, start) = run(&self.typed.segment, self.event, first);
         let most = slots.min(self.typed.free()).min((events.len() / self.event.size()) as u64);
         let bytes = most as usize * self.event.size();
-        // SAFETY: the slots lie within the mapping, one after the other; they are free, and this is the only producer.
+        // SAFETY: the slots are adjacent within the mapping and free, and this is the only producer.
         unsafe { start.as_ptr().copy_from_nonoverlapping(events.as_ptr(), bytes) };
         self.typed.release(first + most);
         self.typed.segment.header().arrivals.0.wake();
@@ -148,7 +151,7 @@ pub struct RawConsumer {
 }
 
 impl RawConsumer {
-    /// Takes the consumer's role at the ring in `file`, as [`Consumer::attach`] does.
+    /// Attaches as the consumer of the ring in `file`, as [`Consumer::attach`] does.
     ///
     /// # Errors
     /// As [`Consumer::attach`].
@@ -159,36 +162,36 @@ impl RawConsumer {
         Ok(Self { typed: Consumer::of(attach(file, slots, event, Role::Consumer)?), event })
     }
 
-    /// Waits until `deadline`, or as long as necessary, for at least one event; returns whether there is one.
+    /// Waits for at least one event until `deadline`, or without end if it is `None`; returns whether there is one.
     pub fn wait(&mut self, deadline: Option<Instant>) -> bool {
         self.typed.ready() > 0 || self.typed.wait(deadline)
     }
 
-    /// The number of events that are there. Never waits.
+    /// The number of available events. Never waits.
     pub fn ready(&mut self) -> u64 {
         self.typed.ready()
     }
 
-    /// The events that are there, up to the ring's last slot, one after the other. They stay until they are
+    /// The available events, one after the other, up to the ring's last slot. They stay until they are
     /// [consumed](Self::consume). Never waits.
     pub fn events(&mut self) -> &[u8] {
         let next = self.typed.position();
         let ready = self.typed.ready();
         let (slots, start) = run(&self.typed.segment, self.event, next);
         let bytes = ready.min(slots) as usize * self.event.size();
-        // SAFETY: the slots lie within the mapping, one after the other. They hold events that the producer does not
-        // touch before this consumer is through with them, which takes `&mut self`.
+        // SAFETY: the slots are adjacent within the mapping. They hold events that the producer does not touch until
+        // this consumer consumes them, which takes `&mut self`.
         unsafe { slice::from_raw_parts(start.as_ptr(), bytes) }
     }
 
-    /// Gives the slots of the next `events` events back to the producer. A consumer that crashes before that sees them
-    /// again.
+    /// Consumes the next `events` events: their slots become free for the producer. A consumer that crashes before that
+    /// sees the events again.
     ///
     /// # Panics
-    /// If fewer events are there.
+    /// If fewer events are available.
     pub fn consume(&mut self, events: usize) {
         let ready = self.typed.ready();
-        assert!(events as u64 <= ready, "{events} events are to be consumed, and {ready} are there");
+        assert!(events as u64 <= ready, "{events} events were to be consumed, but only {ready} are available");
         if events > 0 {
             let next = self.typed.position();
             self.typed.consume(next + events as u64);

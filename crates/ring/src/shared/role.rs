@@ -1,4 +1,4 @@
-//! A role at the ring, held by a lock on the file.
+//! The roles of a ring, each held by a lock on the file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use super::AttachError;
 
-/// The role, whose number is the byte that is locked.
+/// A role. Its number is the offset of the byte that is locked.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Role {
     Producer = 0,
@@ -18,21 +18,21 @@ const ATTACHING: libc::off_t = 2;
 /// A role that this process holds until the value is dropped.
 pub(super) struct RoleLock {
     role: Role,
-    /// The lock belongs to this open file description: the kernel drops it with the last descriptor, however the
+    /// The lock belongs to this open file description. The kernel releases it with the last descriptor, however the
     /// process ends.
     pub(super) file: File,
 }
 
 impl RoleLock {
     pub(super) fn take(file: &File, role: Role) -> Result<Self, AttachError> {
-        let is_regular = file.metadata().map_err(AttachError::system("look at the file"))?.is_file();
+        let is_regular = file.metadata().map_err(AttachError::system("read the file's type"))?.is_file();
         if !is_regular {
-            // A read of a pipe might never return.
+            // A pipe, for example, is refused: reading from it might never return.
             let error =
                 io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file, such as one of /dev/shm");
             return Err(AttachError::system("use the descriptor for a ring")(error));
         }
-        // This opens a description of its own: locks belong to descriptions, and the caller's may be shared.
+        // This makes a new open file description, because locks belong to descriptions and the caller's may be shared.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let opened = OpenOptions::new().read(true).write(true).open(&path);
         let file = opened.map_err(AttachError::system(format!("open {path} to read and write")))?;
@@ -45,7 +45,7 @@ impl RoleLock {
         Ok(RoleLock { role, file })
     }
 
-    /// Runs `work`, which only one process may do at a time, waiting for its turn.
+    /// Runs `work` under the lock for attaching, so that one process at a time runs it. Waits for the lock.
     pub(super) fn alone<R>(&self, work: impl FnOnce(&File) -> Result<R, AttachError>) -> Result<R, AttachError> {
         lock(&self.file, ATTACHING, libc::F_OFD_SETLKW, libc::F_WRLCK)?;
         let outcome = work(&self.file)?;
@@ -56,8 +56,8 @@ impl RoleLock {
 
 impl Drop for RoleLock {
     fn drop(&mut self) {
-        // Closing is not enough: a child that another thread is just starting has a copy of the descriptor until it
-        // runs its program. On an error the lock is left to the kernel.
+        // Closing the file is not enough: a child that another thread is just starting has a copy of the descriptor
+        // until it executes its program. If unlocking fails, the kernel releases the lock later.
         for byte in [self.role as libc::off_t, ATTACHING] {
             let _ = lock(&self.file, byte, libc::F_OFD_SETLK, libc::F_UNLCK);
         }

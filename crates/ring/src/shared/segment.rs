@@ -1,4 +1,4 @@
-//! The mapped file: header and slots, and the role that gives the right to them.
+//! The mapped file, with header and slots, and the role under which this process uses them.
 
 use std::alloc::Layout;
 use std::fs::File;
@@ -14,7 +14,7 @@ use super::{AttachError, Plain};
 use crate::primitive::UnsafeCell;
 use crate::slots::check_capacity;
 
-/// The largest alignment of an event: that of the header, behind which the slots lie.
+/// The largest alignment of an event: that of the header, which the slots follow.
 pub(super) const MAX_ALIGN: usize = align_of::<Header>();
 
 /// The largest size of an event that the header can express.
@@ -29,7 +29,8 @@ pub(super) struct Segment<T> {
     _events: PhantomData<T>,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and the role gives this handle the right to its part.
+// SAFETY: the mapping belongs to the process, not to a thread, and the role gives this handle exclusive use of its
+// side.
 unsafe impl<T: Plain> Send for Segment<T> {}
 
 impl<T: Plain> Segment<T> {
@@ -38,7 +39,8 @@ impl<T: Plain> Segment<T> {
         Self::of(file, slots, Layout::new::<T>(), role)
     }
 
-    /// Attaches to a ring whose events have this layout, which is that of `T` unless no code reads a slot as a `T`.
+    /// Attaches to a ring whose events have the layout `event`. It must be the layout of `T`, unless no code accesses a
+    /// slot as a `T`.
     pub(super) fn of(file: &File, slots: usize, event: Layout, role: Role) -> Result<Self, AttachError> {
         check_capacity(slots);
         let (kind, bytes) = Kind::new(slots, event)?;
@@ -47,7 +49,7 @@ impl<T: Plain> Segment<T> {
             let was_empty = kind.agree(file, bytes as u64)?;
             let mapped = map(file, bytes);
             if mapped.is_err() && was_empty {
-                // No process has attached to it, and a ring of another size may still be made of it.
+                // No other process has attached, so the file can still become a ring of another size.
                 let _ = file.set_len(0);
             }
             mapped.map_err(AttachError::system(format!("map {bytes} bytes of the file")))
@@ -74,15 +76,15 @@ impl<T: Plain> Segment<T> {
     /// The slot of `position`.
     pub(super) fn slot(&self, position: u64) -> &UnsafeCell<T> {
         let index = (position & (self.slots - 1)) as usize;
-        // SAFETY: there are `self.slots` slots, aligned at least as the header is. Every pattern of bits in them is a
-        // value, and a cell may change while there are references to it.
+        // SAFETY: the mapping has `self.slots` slots, which are aligned for `T`. Every bit pattern in them is a value,
+        // and a cell may change while there are references to it.
         unsafe { self.start().cast::<UnsafeCell<T>>().add(index).as_ref() }
     }
 }
 
 impl<T> Drop for Segment<T> {
     fn drop(&mut self) {
-        // SAFETY: `map` made the mapping with this length, and `drop` has the last reference. The role is given up
+        // SAFETY: `map` made the mapping with this length, and `drop` has the last reference. The role is released
         // afterwards.
         unsafe { libc::munmap(self.header.as_ptr().cast(), self.bytes) };
     }

@@ -1,24 +1,24 @@
 //! Sleeping and waking across processes.
 //!
-//! The waker stores its position, *then* adds to a count. The sleeper takes a snapshot of the count, *then* checks the
-//! position, then sets a flag in the count's word, if the count is still the same, and sleeps. All changes of the word
-//! have one order. If the addition comes before the flag, the sleeper saw it in its snapshot, and therefore saw the
-//! position in its check. If the addition comes after the flag, it finds the flag, and the waker wakes the sleeper.
-//! That is the whole argument: no other word says that a process sleeps, and neither side needs a fence.
+//! The waker stores its position, *then* adds 1 to a count. The sleeper takes a snapshot of the count, *then* checks
+//! the position. If the count is still the same, it sets a flag in the count's word and sleeps. All changes of the word
+//! have one order. If the addition comes before the flag is set, the sleeper saw it in its snapshot, and therefore saw
+//! the position in its check. If the addition comes after, it finds the flag, and the waker wakes the sleeper. This is
+//! the whole argument: no other word says that a process sleeps, and neither side needs a fence.
 //!
-//! **A waker that is killed** on the way leaves one of three states:
+//! **A waker that is killed** in between leaves one of three states:
 //!
-//! - The position is stored, the count is unchanged. The sleeper sleeps on.
-//! - The count is changed, and the flag is set. The kernel does not know that the sleeper is to be woken.
-//! - The flag is cleared, too, and the kernel has not been told yet. Another waker would find no flag.
+//! - The position is stored, but the count is unchanged. The sleeper sleeps on.
+//! - The count is changed, but the flag is still set, and the waker has not called the kernel.
+//! - The flag is cleared, too, but the waker has not called the kernel. Another waker would find no flag.
 //!
-//! A process that takes over the role first adds to the count, which ends the first two states. For the third, and if
-//! no process takes over the role, the sleeper checks by itself once a second. A *sleeper* that is killed leaves its
-//! flag, which costs one needless system call.
+//! A process that takes over the role first adds to the count, which resolves the first two states. For the third, and
+//! if no process takes over, the sleeper also checks once a second on its own. A *sleeper* that is killed leaves its
+//! flag set, which costs one needless system call.
 //!
-//! The count may wrap around: after 2^31 additions it has its old value. While one side sleeps, it makes no room and no
-//! events, so the other can add that often only in a ring with as many slots; even then the sleeper notices a second
-//! later.
+//! The count may wrap around: after 2^31 additions it has its old value. A side that sleeps makes no room and no
+//! events, so meanwhile the other side can add 2^31 times only in a ring with as many slots. Even then the sleeper's
+//! own check succeeds within a second.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ use millstream_sync::eventcount::{SharedEventCount, SpinPolicy};
 /// The longest sleep without a check. In a model it is unlimited, so that the model finds lost wake-ups.
 const MAX_SLEEP: Option<Duration> = if cfg!(loom) { None } else { Some(Duration::from_secs(1)) };
 
-/// In a model, looking more often reveals nothing.
+/// In a model, repeated checks reveal nothing.
 const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy::DEFAULT };
 
 /// The word on which one side sleeps, and through which the other side wakes it.
@@ -37,12 +37,12 @@ pub(super) struct Sleeper(SharedEventCount);
 impl Sleeper {
     /// Wakes the other side, if it sleeps.
     pub(super) fn wake(&self) {
-        // Release pairs with the acquire of the sleeper's snapshot: a sleeper that sees this addition sees the position
-        // stored before.
+        // Release pairs with the acquire of the sleeper's snapshot: a sleeper that sees this addition also sees the
+        // position that was stored before it.
         self.0.increment();
     }
 
-    /// Sleeps until `look` finds something; `None` if the deadline passes first.
+    /// Sleeps until `look` returns a value; `None` if the deadline passes first.
     pub(super) fn sleep<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
         loop {
             let limit = MAX_SLEEP.map(|longest| Instant::now() + longest);
@@ -61,7 +61,7 @@ impl Sleeper {
         Sleeper(SharedEventCount::new())
     }
 
-    /// The trace of a process that is killed during a wake-up: the count is changed, no thread is woken.
+    /// Does what a process does that is killed during a wake-up: changes the count, but wakes no thread.
     pub(super) fn wake_and_be_killed(&self) {
         self.0.add_waking(1, 0);
     }

@@ -1,4 +1,5 @@
-//! A model's counterpart of a mapped file: the same words and slots, in memory of its own. It can also kill processes.
+//! The counterpart of a mapped file for models: the same header and slots, in ordinary memory. It can also simulate
+//! that processes are killed.
 
 use loom::sync::Arc;
 
@@ -33,7 +34,7 @@ impl<T: Plain> Segment<T> {
     }
 }
 
-/// The file. The model itself ensures that each role has one holder.
+/// The counterpart of the file. The model itself must ensure that each role has one holder.
 pub(crate) struct Ring<T>(Arc<Memory<T>>);
 
 impl<T: Plain + Default> Ring<T> {
@@ -51,7 +52,7 @@ impl<T: Plain + Default> Ring<T> {
     }
 }
 
-/// The moment at which a process is killed after it has stored its position and before it has woken the other side.
+/// The moment at which a process is killed. It has stored its position, and has not woken the other side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Killed {
     BeforeItWakes,
@@ -68,7 +69,7 @@ impl Killed {
 }
 
 impl<T: Plain> Producer<T> {
-    /// Sends an event, for which there is room, and is killed before it wakes the other side.
+    /// Sends an event, and is killed before it wakes the other side. There must be room.
     pub(crate) fn send_and_be_killed(mut self, event: T, killed: Killed) {
         assert_eq!(self.store(&[event]), 1, "there is no room");
         killed.wake(&self.segment.header().arrivals.0);
@@ -76,7 +77,7 @@ impl<T: Plain> Producer<T> {
 }
 
 impl<T: Plain> Consumer<T> {
-    /// Handles an event that is there, and is killed before it wakes the other side.
+    /// Handles an event, and is killed before it wakes the other side. There must be an event.
     pub(crate) fn handle_and_be_killed<R>(mut self, handle: impl FnOnce(&T) -> R, killed: Killed) -> R {
         assert!(self.ready() > 0, "there is no event");
         let result = self.read(self.position(), handle);

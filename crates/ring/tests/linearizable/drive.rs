@@ -1,4 +1,4 @@
-//! Threads that work on a ring, are disturbed, and keep logs; and the checks of their history.
+//! Running threads that use a ring, are disturbed, and record their operations; and checking the history.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use millstream_recorder::{Log, Preemption, Recorder};
 
 use millstream_verify_random::Random;
 
-/// The operation of one thread.
+/// The end of a ring that one thread uses.
 pub(crate) enum End<'a> {
     /// Sends a value; `false` if there is no room.
     Sender(Box<dyn FnMut(u64) -> bool + Send + 'a>),
@@ -26,21 +26,21 @@ pub(crate) enum End<'a> {
 pub(crate) enum Refused {
     /// Both are answers, which must be true at some moment of the call.
     Answers,
-    /// "Empty" is such an answer; "full" is no promise: the operation fails without effect.
+    /// "Empty" is such an answer. "Full" promises nothing: the operation fails without effect.
     FullFails,
-    /// Neither is a promise.
+    /// Neither promises anything: the operation fails without effect.
     Fails,
 }
 
 /// The number of refusals in a row after which a sender gives up.
 const MAX_REFUSALS: u64 = 20_000;
 
-/// Each sender sends `numbers` values; the receivers receive until all senders have ended and no value is left.
+/// Each sender sends `numbers` values. The receivers receive until all senders have ended and no value is left.
 pub(crate) fn hand_over(ends: Vec<End<'_>>, numbers: u64, refused: Refused, random: &mut Random) -> History {
     run(ends, numbers, refused, [Op::ENQUEUE, Op::DEQUEUE], random)
 }
 
-/// The same where every receiver must see every value.
+/// Like [`hand_over`], but every receiver must see every value.
 pub(crate) fn broadcast(ends: Vec<End<'_>>, numbers: u64, random: &mut Random) -> History {
     run(ends, numbers, Refused::Answers, [Op::PUBLISH, Op::CONSUME], random)
 }
@@ -58,7 +58,7 @@ fn run(ends: Vec<End<'_>>, numbers: u64, refused: Refused, [put, get]: [Op; 2], 
                 End::Sender(mut send) => {
                     let first = u64::from(log.process()) * numbers;
                     let mut sent = 0;
-                    // A ring that loses its room, as some twins do, would keep its senders waiting without end.
+                    // Some twins lose free slots, and would keep their senders waiting without end.
                     let mut refusals = 0;
                     while sent < numbers && refusals < MAX_REFUSALS {
                         disturb(&mut random);
@@ -108,11 +108,11 @@ fn get_once(log: &mut Log, op: Op, refused: Refused, receive: &mut impl FnMut() 
     value.is_some()
 }
 
-/// The disturbances of a run's threads. Signals go to all threads of the process, so a test that uses them runs alone
-/// meanwhile.
+/// Whether a run's threads are stopped by signals. Signals go to all threads of the process, so a test that uses them
+/// runs alone.
 ///
-/// Where "full" and "empty" are answers, the checker searches the history, and no search copes with operations that
-/// were stopped while hundreds of others ran, or with a clock skew measured while threads were stopped.
+/// If "full" and "empty" are answers, the checker must search for an order. No search copes with operations that were
+/// stopped while hundreds of others ran, or with a clock skew that was measured while threads were stopped.
 pub(crate) enum Conditions {
     Quiet(RwLockReadGuard<'static, ()>),
     Stopping(Preemption, RwLockWriteGuard<'static, ()>),
@@ -132,7 +132,7 @@ impl Conditions {
         Conditions::Stopping(Preemption::start().expect("SIGURG is free"), alone)
     }
 
-    /// Runs `then` when no thread is stopped any more.
+    /// Ends the stops of threads, then runs `then`.
     pub(crate) fn afterwards<T>(self, then: impl FnOnce() -> T) -> T {
         match self {
             Conditions::Quiet(_others) => then(),
@@ -171,8 +171,8 @@ pub(crate) fn holds(history: &History, model: &Model) {
     }
 }
 
-/// Asserts that one of a few histories is decided, and holds. On a busy machine the clocks of its cores sometimes
-/// differ so much that the checker would have to try too many orders.
+/// Asserts that one of a few histories can be decided, and is linearizable. On a busy machine the clocks of its cores
+/// sometimes differ so much that the checker would have to try too many orders.
 pub(crate) fn holds_once_decided(model: &Model, mut record: impl FnMut() -> History) {
     const HISTORIES: usize = 5;
     let options = Options { time: Some(Duration::from_secs(10)), explain: false, ..Options::default() };
@@ -184,7 +184,8 @@ pub(crate) fn holds_once_decided(model: &Model, mut record: impl FnMut() -> Hist
     holds(&decided.unwrap_or_else(|| panic!("{model}: none of {HISTORIES} histories was decided")), model);
 }
 
-/// Asserts that the history does not hold, with a small counter-example, which is drawn if pictures are requested.
+/// Asserts that the history is not linearizable, with a small counter-example, which is drawn if pictures are
+/// requested.
 pub(crate) fn caught(name: &str, title: &str, history: &History, model: &Model) {
     let verdict = verdict(history, model, true);
     let Verdict::Fails(found) = &verdict else { panic!("{title} was not caught: {verdict:?}") };

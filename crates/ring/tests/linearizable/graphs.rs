@@ -1,5 +1,5 @@
-//! Consumers on the ring's own threads: handlers, a diamond, a pool, with one producer and with several. The twins are
-//! a follower and a pool with a mistake.
+//! Consumers on the ring's own threads: handlers, followers and pools, with one producer and with several. The twins
+//! are a follower and a pool, each with a mistake.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::drive::{Conditions, disturb, holds, holds_once_decided};
 use crate::{Cell64, must_be_caught};
 use millstream_verify_random::{Random, stress};
 
-/// A handler that records its work on an event, and is disturbed.
+/// A handler that is disturbed, and calls `step` to record its work on an event.
 fn recorded(
     mut log: Log,
     mut random: Random,
@@ -29,7 +29,7 @@ fn consume(log: &mut Log, value: u64) {
     log.record(Op::CONSUME, (), || value);
 }
 
-/// Each producer publishes `events` events, on a thread of its own.
+/// Each producer publishes `events` events on its own thread.
 fn publish<P: Sequencer + 'static>(
     producers: Vec<Producer<Cell64, P>>,
     recorder: &Recorder,
@@ -76,8 +76,8 @@ fn handlers_see_every_event_in_the_order_of_all_producers() {
     }
 }
 
-/// The events that a consumer has handled form a queue in front of its follower: one object for each of the two that
-/// are followed.
+/// The events that a consumer has handled form a queue in front of its follower. There is one such queue for each of
+/// the two consumers that are followed.
 #[test]
 fn a_follower_handles_events_after_all_the_consumers_it_follows() {
     let mut random = Random::seeded();
@@ -138,7 +138,7 @@ fn a_pool_handles_every_event_once() {
     }
 }
 
-/// Two consumers of which the second follows the first; without `WAITS`, it follows the producer.
+/// Two consumers, of which the second follows the first. Without `WAITS`, it mistakenly follows the producer.
 #[derive(Default)]
 struct Followed<const WAITS: bool> {
     published: AtomicU64,
@@ -162,7 +162,7 @@ impl<const WAITS: bool> Followed<WAITS> {
     }
 }
 
-/// The leader sleeps while the follower looks.
+/// The first consumer sleeps while the second tries to consume.
 fn followed<const WAITS: bool>() -> History {
     let _quiet = Conditions::quiet();
     let (ring, recorder) = (Followed::<WAITS>::default(), Recorder::new());

@@ -1,5 +1,5 @@
-//! The ring in memory that processes share, with its two ends on threads; roles change hands while values are on their
-//! way. The twin is a successor with a mistake.
+//! The ring in shared memory, with its two ends on threads. Roles change hands while values are in the ring. The twin
+//! is a successor with a mistake.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::drive::{Conditions, End, Refused, hand_over, holds, holds_once_decide
 use crate::must_be_caught;
 use millstream_verify_random::{Random, stress};
 
-/// Both ends; after `turns` turns each gives up its role and takes it again.
+/// Both ends. After every `turns` operations, an end releases its role and takes it again.
 fn ends(file: &File, slots: usize, turns: u64) -> Vec<End<'_>> {
     let attach_producer = move || Producer::<u64>::attach(file, slots).expect("the role is free");
     let attach_consumer = move || Consumer::<u64>::attach(file, slots).expect("the role is free");
@@ -39,7 +39,8 @@ fn ends(file: &File, slots: usize, turns: u64) -> Vec<End<'_>> {
 fn a_shared_ring_is_a_bounded_queue_while_roles_change_hands() {
     let mut random = Random::seeded();
     for (slots, turns) in [(1, u64::MAX), (4, 7), (64, 50)] {
-        // The runs are short: on a busy machine, clocks differ so much that the search has many orders to try.
+        // The runs are short, because on a busy machine the clocks of its cores differ so much that the search has many
+        // orders to try.
         for _ in 0..12 * stress() {
             holds_once_decided(&Model::new(Kind::Queue).with_capacity(slots as u64), || {
                 let file = tempfile::tempfile().unwrap();
@@ -52,8 +53,8 @@ fn a_shared_ring_is_a_bounded_queue_while_roles_change_hands() {
     }
 }
 
-/// A ring's memory. A producer that takes over goes on at the last published position; without `RIGHT_PLACE`, at the
-/// consumed one.
+/// A ring's memory. A producer that takes over continues at the published position; without `RIGHT_PLACE`, it
+/// mistakenly continues at the consumed one.
 struct Memory<const RIGHT_PLACE: bool> {
     published: AtomicU64,
     consumed: AtomicU64,
@@ -87,7 +88,7 @@ impl<const RIGHT_PLACE: bool> Memory<RIGHT_PLACE> {
     }
 }
 
-/// The first producer ends with a value on its way.
+/// The first producer ends while its value is in the ring.
 fn taken_over<const RIGHT_PLACE: bool>() -> History {
     let _quiet = Conditions::quiet();
     let (memory, recorder) = (Memory::<RIGHT_PLACE>::new(), Recorder::new());
@@ -106,7 +107,7 @@ fn taken_over<const RIGHT_PLACE: bool>() -> History {
 }
 
 #[test]
-fn a_successor_that_starts_at_the_wrong_place_is_caught() {
+fn a_successor_that_starts_at_the_wrong_position_is_caught() {
     holds(&taken_over::<true>(), &Kind::Queue.into());
     let title = "a producer that takes over at the wrong place";
     must_be_caught("wrong-place", title, Kind::Queue, taken_over::<false>);

@@ -1,13 +1,13 @@
-//! Rings with one mistake each. Their memory is atomic throughout: the mistake lies in the order of events and is not
-//! undefined behaviour.
+//! Rings with one mistake each. All their memory is atomic, so that the mistake is one of order and not undefined
+//! behaviour.
 
 use std::array;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 
-/// The missing generation: a slot knows whether it is full, but not for which lap. Two senders that are a lap apart
-/// wait for the same slot, and either may get it.
+/// The lap is missing: a slot knows whether it is full, but not in which lap. Two senders that are a lap apart wait for
+/// the same slot, and either may get it.
 pub(crate) struct NoLaps<const SLOTS: usize> {
     claimed: AtomicU64,
     taken: AtomicU64,
@@ -25,7 +25,7 @@ impl<const SLOTS: usize> NoLaps<SLOTS> {
         }
     }
 
-    /// Waits for room, but not without end: two senders in one slot leave a place that no sender fills.
+    /// Waits for room for a limited time: two senders that fill the same slot leave a position that no sender fills.
     pub(crate) fn send(&self, value: u64) -> bool {
         let slot = self.claimed.fetch_add(1, Relaxed) as usize % SLOTS;
         for _ in 0..20 {
@@ -52,7 +52,7 @@ impl<const SLOTS: usize> NoLaps<SLOTS> {
     }
 }
 
-/// The weakened order, on one sender and one receiver: the cursor advances before the value is there.
+/// The order is wrong, with one sender and one receiver: the cursor advances before the value is written.
 pub(crate) struct TooEarly<const SLOTS: usize> {
     sent: AtomicU64,
     received: AtomicU64,
@@ -75,7 +75,7 @@ impl<const SLOTS: usize> TooEarly<SLOTS> {
         true
     }
 
-    /// The same without the mistake, for the rings with another one.
+    /// Sends without this mistake, for the twins with other mistakes.
     fn try_send_in_order(&self, value: u64) -> bool {
         let position = self.sent.load(Relaxed);
         if position.wrapping_sub(self.received.load(Acquire)) == SLOTS as u64 {
@@ -97,7 +97,8 @@ impl<const SLOTS: usize> TooEarly<SLOTS> {
     }
 }
 
-/// The missing re-check: the receiver keeps the sender's cursor, as fast rings do, but rereads it only every so often.
+/// The second check is missing: the receiver caches the sender's cursor, as fast rings do, but reads it again only in
+/// every fourth call.
 pub(crate) struct Stale<const SLOTS: usize> {
     ring: TooEarly<SLOTS>,
     seen: AtomicU64,
@@ -130,7 +131,7 @@ impl<const SLOTS: usize> Stale<SLOTS> {
     }
 }
 
-/// The forgotten gate: the producer waits for its first consumer only.
+/// The second consumer is forgotten: the producer waits only for the first.
 pub(crate) struct Forgetful<const SLOTS: usize> {
     published: AtomicU64,
     consumed: [AtomicU64; 2],
@@ -164,7 +165,8 @@ impl<const SLOTS: usize> Forgetful<SLOTS> {
     }
 }
 
-/// The claim in two steps: a receiver loads the next position and stores the one after it, as if it were alone.
+/// The claim takes two steps: a receiver loads the next position, then stores the one after it, as if it were the only
+/// receiver.
 pub(crate) struct TwoReceivers<const SLOTS: usize> {
     ring: TooEarly<SLOTS>,
 }

@@ -1,4 +1,4 @@
-//! All wait strategies.
+//! A list of all wait strategies.
 
 use millstream_ring::WaitStrategy;
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// The processor time that this thread has used: a busy machine does not increase it.
+/// The processor time that this thread has used, which does not grow while other threads have the core.
 pub(crate) fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes a time to the structure, which is valid.

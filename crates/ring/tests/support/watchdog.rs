@@ -1,13 +1,13 @@
-//! A watchdog: a test that hangs fails instead.
+//! A watchdog, which makes a test that hangs fail.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// This time is longer than any test here takes, however busy the machine is.
+/// Longer than any test here takes, however busy the machine is.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-/// Runs a test's body on a thread of its own, and fails if the body hangs.
+/// Runs a test's body on another thread, and fails if the body hangs.
 pub(crate) fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (over, is_over) = mpsc::channel();
     let thread = thread::spawn(move || {
