@@ -26,7 +26,7 @@ use crate::stage::{FnStage, Stage};
 use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
 
-/// The default number of threads that run fibers: a second one goes on while code blocks the first.
+/// The default number of threads that run fibers. The second one continues while code blocks the first.
 const DEFAULT_FIBER_THREADS: usize = 2;
 
 /// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
@@ -34,8 +34,8 @@ static FLOWS: AtomicU64 = AtomicU64::new(1);
 
 /// Builds a [`Flow`] whose retired units yield `R`.
 ///
-/// Declare the ways in ([`inlet`](Self::inlet)), define the stages ([`stage`](Self::stage),
-/// [`update`](Self::update)) each ending in [`to`](StageBuilder::to), then [`build`](Self::build).
+/// Declare an [`inlet`](Self::inlet) for each stage, define the stages with [`stage`](Self::stage) or
+/// [`update`](Self::update), each ending in [`to`](StageBuilder::to), then call [`build`](Self::build).
 pub struct FlowBuilder<R> {
     draft: FlowDraft,
     sink: Arc<Sink<R>>,
@@ -79,7 +79,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         FlowBuilder { draft, sink: Sink::new() }
     }
 
-    /// Lets the flow live in simulated time, which `now` tells in nanoseconds.
+    /// Makes the flow run in simulated time, which `now` holds in nanoseconds.
     #[cfg(feature = "trace")]
     pub(crate) fn simulate(&mut self, now: Arc<AtomicU64>) {
         self.draft.simulated = Some(now);
@@ -93,42 +93,46 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
     /// The cap on payload bytes in flight (default: none), as [`StageBuilder::bytes`] weighs them.
     ///
-    /// A unit larger than the whole budget is admitted alone, and reported as oversize.
+    /// A unit larger than the whole budget is admitted alone, and counts as oversize in the report.
     ///
-    /// A unit that grows beyond the budget in an idempotent stage is cancelled and waits until its bytes fit; no
-    /// newcomer passes it, so it waits for units that are in flight already and for no others. After 100 ms it goes on
-    /// beyond the budget at the next moment at which no unit runs, one unit at a time; the next one when the budget is
-    /// kept again, or 100 ms later.
+    /// A unit that grows beyond the budget in an idempotent stage is cancelled, and waits until its bytes fit. No newly
+    /// admitted unit passes it, so it waits only for units that are already in flight. If it has waited 100 ms, it runs
+    /// beyond the budget as soon as no other unit runs. Only one unit at a time may do so; the next one follows when
+    /// the budget is kept again, or after another 100 ms.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
         self.draft.memory = bytes;
         self
     }
 
-    /// The number of threads that serve all non-blocking stages (default: one per core), at most [`MAX_WORKERS`](crate::MAX_WORKERS).
+    /// The number of threads that all non-blocking stages share (default: one per core), at most
+    /// [`MAX_WORKERS`](crate::MAX_WORKERS).
     pub fn workers(&mut self, threads: usize) -> &mut Self {
         self.draft.workers = threads;
         self
     }
 
-    /// Sets the number of threads that run the [fibers](StageBuilder::fibers) of all stages, at most [`MAX_WORKERS`](crate::MAX_WORKERS)
-    /// (default: two, or one where there is one core). One more thread watches over them.
+    /// Sets the number of threads that run the [fibers](StageBuilder::fibers) of all stages, at most
+    /// [`MAX_WORKERS`](crate::MAX_WORKERS) (default: two, or one on a machine with one core). One more thread watches
+    /// them.
     #[cfg(feature = "fibers")]
     pub fn fiber_threads(&mut self, threads: usize) -> &mut Self {
         self.draft.fiber_threads = threads;
         self
     }
 
-    /// Sets the listener for dead letters whose unit has no ticket; it runs on the worker that gave the unit up.
+    /// Sets the function that gets the dead letters of units without a ticket. It runs on the worker that gave the unit
+    /// up.
     ///
-    /// Without it, a flow's report keeps the first [`Report::DEAD_LETTERS_KEPT`](crate::Report::DEAD_LETTERS_KEPT) of them.
+    /// Without such a function, the flow's report keeps the first
+    /// [`Report::DEAD_LETTERS_KEPT`](crate::Report::DEAD_LETTERS_KEPT) of them.
     pub fn on_dead_letter(&mut self, take: impl Fn(DeadLetter) + Send + Sync + 'static) -> &mut Self {
         self.draft.letters = Some(Box::new(take));
         self
     }
 
-    /// Sets the listener for results of units that have no ticket; it runs on the worker that retired the unit.
+    /// Sets the function that gets the results of units without a ticket. It runs on the worker that retired the unit.
     ///
-    /// Without it, results are dropped. Only the first call has an effect.
+    /// Without such a function, these results are dropped. Only the first call has an effect.
     pub fn on_retire(&mut self, take: impl Fn(R) + Send + Sync + 'static) -> &mut Self {
         let _ = self.sink.on_retire.set(Box::new(take));
         self
@@ -141,13 +145,13 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self.draft.resource(name.into(), Supply::Tokens(capacity), false, false)
     }
 
-    /// Declares a resource whose tokens arrive at a rate and are spent.
+    /// Declares a resource whose tokens arrive at a rate and are consumed by use.
     pub fn rate(&mut self, name: impl Into<String>, rate: Rate) -> Resource {
         self.draft.resource(name.into(), Supply::Rate(rate), false, false)
     }
 
-    /// Declares a resource with a number of tokens for each key. Keys are made on demand and forgotten when they have
-    /// no users.
+    /// Declares a resource with a number of tokens for each key. A key is created on demand, and forgotten when no unit
+    /// uses it.
     pub fn keyed_tokens(&mut self, name: impl Into<String>, per_key: u64) -> Resource {
         self.draft.resource(name.into(), Supply::Tokens(per_key), true, false)
     }
@@ -157,9 +161,10 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self.draft.resource(name.into(), Supply::Rate(per_key), true, false)
     }
 
-    /// Sets the maximum number of keys of a keyed resource that may exist at once (default
-    /// [`DEFAULT_MAX_KEYS`](crate::DEFAULT_MAX_KEYS)); a unit with a further key waits until one is forgotten. If all of
-    /// them are in use without a pause, that unit waits as long: choose more keys than are busy at once.
+    /// Sets the maximum number of keys that a keyed resource may have at once (default
+    /// [`DEFAULT_MAX_KEYS`](crate::DEFAULT_MAX_KEYS)); a unit with another key waits until one is forgotten. If none
+    /// ever becomes unused, that unit waits without end, so set the maximum higher than the number of keys that are
+    /// busy at once.
     pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
         if let Some(spec) =
             self.draft.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.draft.id)
@@ -180,7 +185,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Pool { resource, objects: Arc::new(Mutex::new(objects)), make: None }
     }
 
-    /// Declares a pool of up to `most` objects that are made on first use, and replaced after a panic.
+    /// Declares a pool of up to `most` objects. They are created on first use, and replaced after a panic.
     pub fn pool_with<C: Send + 'static>(
         &mut self,
         name: impl Into<String>,
@@ -193,7 +198,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
     // ---- stages ---------------------------------------------------------------------------------------
 
-    /// Declares a stage that takes `T`: the way into it, before the stage is defined.
+    /// Declares a stage that takes `T`, and returns the way into it. The stage itself is defined later.
     pub fn inlet<T: Send + 'static>(&mut self, name: impl Into<String>) -> Inlet<T> {
         let columns = &mut self.draft.columns;
         let column = columns.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Arc::new(Column::<T>::new())));
@@ -208,7 +213,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Retire { flow: self.draft.id, yields: PhantomData }
     }
 
-    /// Defines a stage by a closure that makes a new value of its input.
+    /// Defines a stage by a closure that makes a new value from its input.
     pub fn stage<In, Out, F>(&mut self, inlet: Inlet<In>, code: F) -> StageBuilder<'_, R, In, impl Code<In, Out = Out>>
     where
         In: Send + 'static,
@@ -218,10 +223,10 @@ impl<R: Send + 'static> FlowBuilder<R> {
         StageBuilder::new(&mut self.draft, &self.sink, inlet, Making(FnStage(code)))
     }
 
-    /// Defines a stage by a closure that changes its input in place; the unit goes on with the same payload.
+    /// Defines a stage by a closure that changes its input in place. The unit keeps the same payload.
     ///
-    /// An attempt that fails leaves the input as it then is, and so does one whose result comes too late
-    /// ([`timeout`](StageBuilder::timeout)): if a retry must not meet a half-changed input, change it last.
+    /// If an attempt fails, or its result comes after the [time limit](StageBuilder::timeout), the input stays as the
+    /// attempt left it. If a retry must not see a half-changed input, change the input as the last step.
     pub fn update<T, F>(&mut self, inlet: Inlet<T>, code: F) -> StageBuilder<'_, R, T, impl Code<T, Out = T>>
     where
         T: Send + 'static,
@@ -230,7 +235,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         StageBuilder::new(&mut self.draft, &self.sink, inlet, Updating(code))
     }
 
-    /// Defines a stage by a type of its own.
+    /// Defines a stage by a value that implements [`Stage`].
     pub fn stage_of<In, S>(
         &mut self,
         inlet: Inlet<In>,
@@ -243,28 +248,31 @@ impl<R: Send + 'static> FlowBuilder<R> {
         StageBuilder::new(&mut self.draft, &self.sink, inlet, Making(stage))
     }
 
-    /// Defines a stage by a closure that opens its input as an iterator of other units, its children.
+    /// Defines a stage that splits each unit: the closure turns the input into an iterator over the payloads of new
+    /// units, its children.
     ///
-    /// The flow asks for children as long as it has room for them, so an input may have any number: its unit then waits
-    /// for room, and goes on where it stopped. The children go to the stage's exit. They have numbers of their own, and
-    /// know their parent's ([`Cx::parent`]). The parent counts as retired when its last child has left; a ticket for it
-    /// yields [`Unfinished::Split`](crate::Unfinished::Split) when it has brought out the last one.
+    /// The flow takes children from the iterator only while it has room for them, so an input may have any number.
+    /// Without room, the parent waits, and later continues where it stopped. The children go to the stage's exit. They
+    /// have their own numbers, and know that of their parent ([`Cx::parent`]). The parent counts as retired when its
+    /// last child has left. A ticket for it yields [`Unfinished::Split`](crate::Unfinished::Split) once it has produced
+    /// its last child.
     ///
-    /// The iterator owns what it reads, and the input stays with the engine for a dead letter. An error or a panic of
-    /// the iterator is a failure of the parent, and the children before it go on. The parent is retried only as long as
-    /// it has brought out none.
+    /// The iterator must own what it reads, because the engine keeps the input for a dead letter. An error or a panic
+    /// of the iterator is a failure of the parent; children that it has already produced continue. The parent is
+    /// retried only if it has produced none.
     ///
-    /// A flow with `n` stages that split lets admission fill one part in `n + 1` of its cap on units in flight, and
-    /// leaves the others to children, stage by stage. If the flow is full of units to be split and nothing else moves,
-    /// one of them brings out one child beyond the caps; then its child, and so on: a child comes before a unit that is
-    /// not as deep. So the flow exceeds its caps by at most one unit for each level of children.
+    /// In a flow with `n` stages that split, admission fills at most one part in `n + 1` of the cap on units in flight;
+    /// the other parts are for the children of one stage each. If the flow is full of units to be split and nothing
+    /// else moves, one unit produces one child beyond the caps. If that child must be split, too, it goes next: deeper
+    /// units come first. So the flow exceeds its caps by at most one unit for each level of children.
     ///
-    /// The [needs](StageBuilder::need) of the stage are granted for each of its runs, which brings out some children. The
-    /// [time limit](StageBuilder::timeout) applies to the closure, and to each step of the iterator. An iterator that
-    /// blocks delays the children of its run by that time, and should be in a [blocking](StageBuilder::blocking) stage.
+    /// The [needs](StageBuilder::need) of the stage are granted for each of its runs; one run produces several
+    /// children. The [time limit](StageBuilder::timeout) applies to the closure, and to each step of the iterator. An
+    /// iterator that blocks delays the children of the same run, and belongs in a [blocking](StageBuilder::blocking)
+    /// stage.
     ///
-    /// [`build`](Self::build) refuses a bound on the queue of this stage or of one that it leads to, and a need
-    /// that is held until this stage or a later one.
+    /// [`build`](Self::build) refuses a bound on the queue of this stage or of a stage that directly follows it, and a
+    /// need of this stage or an earlier one that is held until this stage or a later one.
     ///
     /// ```
     /// use millstream_flow::{Failure, Flow};
@@ -295,20 +303,20 @@ impl<R: Send + 'static> FlowBuilder<R> {
         StageBuilder::new(&mut self.draft, &self.sink, inlet, Splitting { open, makes: PhantomData })
     }
 
-    /// Defines a stage that makes groups of its units, by the rules of `gather`; each group goes to the stage's exit as
-    /// one unit.
+    /// Defines a stage that combines its units into groups, by the rules of `gather`. Each group goes to the stage's
+    /// exit as one unit.
     ///
-    /// A unit that joins an open group leaves the flow, and counts as [gathered](crate::Report::gathered). The group's unit is
-    /// the first member: it keeps that member's number, and stays in flight until the group is closed, but the cap on
-    /// units in flight does not count it meanwhile. A ticket for a member yields
+    /// The first member of a group becomes the group's unit. It keeps its number and stays in flight until the group is
+    /// closed, but the cap on units in flight does not count it meanwhile. Every other unit that joins leaves the flow,
+    /// and counts as [gathered](crate::Report::gathered). A ticket for a member yields
     /// [`Unfinished::Gathered`](crate::Unfinished::Gathered).
     ///
-    /// When the flow ends, the groups of the stage from which most others can be reached are closed first, so that what
-    /// they become can join the groups of those.
+    /// When the flow ends, the groups of the stage from which most others can be reached are closed first, so that
+    /// their units can still join groups of later stages.
     ///
-    /// The [needs](StageBuilder::need) of the stage are granted for the run in which a unit joins, and again for the one
-    /// in which a group is closed. A [time limit](StageBuilder::timeout) has no effect here.
-    /// [`build`](Self::build) refuses a need that is held through this stage.
+    /// The [needs](StageBuilder::need) of the stage are granted for the run in which a unit joins, and again for the
+    /// run in which a group is closed. A [time limit](StageBuilder::timeout) has no effect here. [`build`](Self::build)
+    /// refuses a need that is held through this stage.
     ///
     /// ```
     /// use millstream_flow::{Flow, Gather};
@@ -322,7 +330,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// # Ok::<(), millstream_flow::BuildError>(())
     /// ```
     ///
-    /// A program that counts words, and keeps one number for each:
+    /// This flow counts words, and keeps only one number for each:
     ///
     /// ```
     /// use millstream_flow::{Flow, Gather};

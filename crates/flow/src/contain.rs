@@ -1,6 +1,6 @@
-//! Containment of user code whose panic has no unit to blame: wake-ups, listeners, destructors.
+//! Containment of user code that runs for no particular unit: wake-ups, listeners, destructors.
 //!
-//! The panic hook reports the panic, and nothing else follows: the engine's thread goes on.
+//! If such code panics, the panic hook reports it, and the engine's thread continues.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 thread_local! {
-    /// Whether the thread runs a wake-up.
+    /// Whether this thread is running a wake-up.
     static WAKES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `code`, which is the user's. Returns `None` if it panicked.
+/// Runs user code. Returns `None` if it panicked.
 pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(code)) {
         Ok(value) => Some(value),
@@ -27,14 +27,15 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs a wake-up, which may poll its task at once. Returns whether it ran to its end.
 pub(crate) fn wake(waker: Contained<Waker>) -> bool {
-    // A thread that is ending has lost its local storage; no code there asks for the flag.
+    // A thread that is ending has no local storage any more; no code there needs the flag.
     let before = WAKES.try_with(|wakes| wakes.replace(true)).unwrap_or(true);
     let ended = contain(|| waker.into_inner().wake()).is_some();
     let _ = WAKES.try_with(|wakes| wakes.set(before));
     ended
 }
 
-/// Whether the calling thread runs a wake-up. A task that is polled there may wait, since its thread does not.
+/// Whether the calling thread is running a wake-up. A task that is polled there may wait, because waiting does not
+/// block its thread.
 pub(crate) fn is_waking() -> bool {
     WAKES.try_with(Cell::get).unwrap_or(false)
 }
@@ -46,7 +47,7 @@ pub(crate) fn drop_panic(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// A user's value whose destructor may panic: the panic is contained, even while another one unwinds.
+/// A user's value whose destructor may panic. The panic is contained, even while another one unwinds.
 #[derive(Debug)]
 pub(crate) struct Contained<T>(ManuallyDrop<T>);
 
@@ -56,7 +57,7 @@ impl<T> Contained<T> {
         Contained(ManuallyDrop::new(value))
     }
 
-    /// Returns the value, which then drops like any other.
+    /// Returns the value, whose destructor is no longer contained.
     #[inline]
     pub(crate) fn into_inner(self) -> T {
         let mut this = ManuallyDrop::new(self);

@@ -1,4 +1,4 @@
-//! Inspection and control of a flow while it runs.
+//! Inspecting and steering a flow while it runs.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub enum SetError {
     #[error("there is no resource `{resource}`: the resources are {known}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     UnknownResource { resource: String, known: String },
-    /// Tokens were given for a rate, or a rate for tokens.
+    /// A rate cannot be set as tokens, nor tokens as a rate.
     #[error("resource `{resource}` is {is}: set its {settable}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     WrongKind { resource: String, is: &'static str, settable: &'static str },
@@ -41,33 +41,33 @@ pub enum SetError {
     BadValue { what: String, value: String, must: String },
 }
 
-/// A handle for inspecting and steering a flow. Cheap to clone; works before, while and after the flow runs.
+/// A handle for inspecting and steering a flow, before, while and after it runs. Cheap to clone.
 ///
-/// Lowering a cap never loses or stops a unit: units above it run on, and no new unit is admitted until there is room.
+/// Lowering a cap never loses or stops a unit. Units in excess of the cap continue, and no new unit is admitted until
+/// there is room.
 ///
-/// Changing a cap or the workers may run destructors of values that the calling thread has retired to
-/// [`epoch`](millstream_sync::reclaim::epoch) before, as each use of that may. Hold no lock that these destructors
-/// take.
+/// Like every use of [`epoch`](millstream_sync::reclaim::epoch), changing a cap or the workers may run destructors of
+/// values that the calling thread has retired there. So hold no lock that these destructors take.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Control {
-    /// Everything that goes on in the flow at this moment. Costs some microseconds per stage, under the flow's lock.
+    /// The state of the flow at this moment. Costs some microseconds per stage, under the flow's lock.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
     }
 
-    /// The most units that an explanation names as holders, and as the first in line.
+    /// The most units that an explanation names as holders, and the most that it names as first in line.
     pub const EXPLAINED: usize = 10;
 
-    /// Explains a unit in flight: where it is, since when, what it waits for, and the holders of that.
+    /// Explains a unit in flight: where it is, for how long, what it waits for, and which units hold that.
     ///
-    /// The unit is found by a walk over the units in flight: O(units in flight), in steps of 4,096 units under the flow's
-    /// lock, with a pause as long as the step after each. The example `watching` prints what others notice of that. Units
-    /// that a worker has in a batch which ends within a fraction of a millisecond are not found, as a look at them would
-    /// find them gone.
+    /// The call searches all units in flight, so it costs O(units in flight). It works in steps of 4,096 units under
+    /// the flow's lock, with a pause as long as the step after each; the example `watching` measures how this affects
+    /// the flow. The search leaves out units in batches that end within a fraction of a millisecond, because they would
+    /// be gone before their state could be read.
     ///
     /// ```
     /// # use millstream_flow::{Doing, Flow, Need, WaitsFor};
@@ -104,12 +104,12 @@ impl Control {
         self.shared.explain_unit(number, Self::EXPLAINED)
     }
 
-    /// Finds units that wait, by their payloads: those of type `T` for which `label` gives a label, up to `most` of them.
-    /// Workers have the payloads of the others.
+    /// Finds up to `most` waiting units by their payloads: those of type `T` for which `label` returns a label. Units
+    /// that are not waiting cannot be searched, because workers have their payloads.
     ///
-    /// Costs a walk over the units that wait, in steps of 1,024 under the flow's lock, with a pause as long as the step
-    /// after each. `label` runs under that lock: it has to be quick, and must not use the flow, which would wait for
-    /// itself. If it panics, so does this call, and the flow goes on.
+    /// The call searches all waiting units, in steps of 1,024 under the flow's lock, with a pause as long as the step
+    /// after each. `label` runs under that lock: it has to be quick, and must not use the flow, which would deadlock.
+    /// If it panics, so does this call, and the flow continues.
     ///
     /// ```
     /// # use millstream_flow::{Flow, Need};
@@ -137,19 +137,19 @@ impl Control {
         self.shared.find_units(most, label)
     }
 
-    /// Explains a resource, or one of its keys: what is in use, who holds it, and who waits for it.
+    /// Explains a resource, or one of its keys: how much is in use, which units hold it, and which wait for it.
     ///
-    /// Costs a look at the line, and for the holders of tokens a walk as for [`explain_unit`](Self::explain_unit), which
-    /// ends when all of them are known.
+    /// Reads the line of the resource. To find the holders of tokens, it also searches the units in flight, as
+    /// [`explain_unit`](Self::explain_unit) does, until all holders are known.
     ///
     /// # Errors
-    /// There is no such resource, or no such key at present.
+    /// If there is no such resource, or no unit uses the key at present.
     pub fn explain_line(&self, resource: &str, key: Option<&str>) -> Result<LineState, NoLine> {
         self.shared.explain_line(resource, key, Self::EXPLAINED)
     }
 
-    /// The keys that most units wait for, up to `most` of each resource with keys, the busiest first; by the resources in
-    /// the order in which they were declared.
+    /// The keys for which most units wait: for each keyed resource, in the order of declaration, up to `most` keys, the
+    /// busiest first.
     ///
     /// Costs O(keys), in steps of 4,096 keys under the flow's lock.
     pub fn busiest_keys(&self, most: usize) -> Vec<KeySnapshot> {
@@ -158,17 +158,19 @@ impl Control {
 
     /// Reports the [fibers](crate::StageBuilder::fibers) of the flow, grouped by stage and by the call in which they wait.
     ///
-    /// Costs about a microsecond for each fiber, and does not take the flow's lock. The fibers run on meanwhile.
+    /// Costs about a microsecond for each fiber, and does not take the flow's lock. The fibers continue meanwhile.
     #[cfg(feature = "fibers")]
     pub fn fibers(&self) -> Fibers {
         self.shared.fibers().look(None)
     }
 
-    /// As [`fibers`](Self::fibers), grouped by the backtraces of fibers that wait as well. At most `limit` is waited for these.
+    /// Like [`fibers`](Self::fibers), but also groups waiting fibers by their backtraces. Waits for the backtraces for
+    /// at most `limit`.
     ///
-    /// Each fiber is woken to take its own, which costs its thread tens of microseconds and deepens its stack by some KiB; then it waits
-    /// on. Names are looked up for the largest [`FiberGroup::BACKTRACES`](crate::FiberGroup::BACKTRACES) groups: this takes up
-    /// to seconds for a large program with debug information, and the memory is freed again.
+    /// Each fiber is woken to take its own backtrace, and then waits again. This costs its thread tens of microseconds,
+    /// and some KiB of the fiber's stack. The names of functions are then resolved for the largest
+    /// [`FiberGroup::BACKTRACES`](crate::FiberGroup::BACKTRACES) groups, which can take seconds in a large program with
+    /// debug information; the memory for it is freed afterwards.
     #[cfg(feature = "fibers")]
     pub fn fibers_with_backtraces(&self, limit: Duration) -> Fibers {
         self.shared.fibers().look(Some(limit))
@@ -179,7 +181,7 @@ impl Control {
         self.shared.stop();
     }
 
-    /// Closes admission, stops dispatch, and tells running code to end ([`Cx::cancelled`](crate::Cx::cancelled)).
+    /// Closes admission, starts no more runs, and tells running code to end ([`Cx::cancelled`](crate::Cx::cancelled)).
     pub fn abandon(&self) {
         self.shared.abandon();
     }
@@ -211,7 +213,7 @@ impl Control {
         Ok(())
     }
 
-    /// Sets the number of tokens of a resource (of each key, if it is keyed). Zero pauses all units that need it.
+    /// Sets the number of tokens of a resource, or of each of its keys. Zero pauses all units that need it.
     ///
     /// # Errors
     /// If there is no such resource, or it is a rate or a pool.
@@ -219,7 +221,7 @@ impl Control {
         self.set_supply(resource, Supply::Tokens(tokens))
     }
 
-    /// Sets a rate (of each key, if it is keyed).
+    /// Sets the rate of a resource, or of each of its keys.
     ///
     /// # Errors
     /// If there is no such resource, it is not a rate, or the rate is not positive.
@@ -259,12 +261,12 @@ impl Control {
 
     /// Sets a stage's floor and ceiling of workers.
     ///
-    /// A stage that does not block runs on its floor and the shared workers: a ceiling above their sum has no effect
-    /// until [`set_shared_workers`](Self::set_shared_workers) raises it.
+    /// A non-blocking stage can use the workers of its floor and the shared workers. A ceiling above the sum of these
+    /// has no effect until [`set_shared_workers`](Self::set_shared_workers) raises the sum.
     ///
     /// # Errors
-    /// If there is no such stage, the ceiling is zero or more than [`MAX_WORKERS`] ([`MAX_FIBERS`] where the workers are
-    /// fibers), or the floor is above it.
+    /// If there is no such stage, the ceiling is zero or more than [`MAX_WORKERS`] ([`MAX_FIBERS`] if the workers are
+    /// fibers), or the floor exceeds the ceiling.
     pub fn set_workers(&self, stage: &str, floor_to_ceiling: RangeInclusive<usize>) -> Result<(), SetError> {
         let (floor, ceiling) = (*floor_to_ceiling.start(), *floor_to_ceiling.end());
         let stages = self.shared.site().stages();
@@ -284,10 +286,10 @@ impl Control {
         Ok(())
     }
 
-    /// Sets the number of shared workers: the threads that serve all non-blocking stages.
+    /// Sets the number of shared workers, which are the threads that all non-blocking stages share.
     ///
-    /// A stage's default ceiling follows this number. Further threads start when there is work for them. Surplus
-    /// threads finish their batches, then sleep until the number rises or the flow ends.
+    /// The default ceiling of a stage follows this number. Additional threads start when there is work for them.
+    /// Surplus threads finish their batches, then sleep until the number rises or the flow ends.
     ///
     /// ```
     /// # use millstream_flow::Flow;

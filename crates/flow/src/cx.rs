@@ -1,4 +1,4 @@
-//! The context that a stage's code gets while it runs on a unit.
+//! The context that a stage's code gets when it runs on a unit.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -12,10 +12,10 @@ use crate::failure::Failure;
 use crate::need::MAX_AMOUNT;
 use crate::resource::{Pool, PoolObject, Taken};
 
-/// The context of one attempt of one unit in one stage.
+/// The context of one attempt of a unit in a stage.
 ///
-/// Every method is wait-free except [`reserve`](Cx::reserve), [`reserve_first`](Cx::reserve_first) and
-/// [`object`](Cx::object), which take a short lock, and costs at most one clock read.
+/// Every method costs at most one clock read, and is wait-free, except [`reserve`](Cx::reserve),
+/// [`reserve_first`](Cx::reserve_first) and [`object`](Cx::object), which take a short lock.
 #[derive(Debug)]
 pub struct Cx<'a> {
     pub(crate) site: &'a Site,
@@ -27,7 +27,7 @@ pub struct Cx<'a> {
     pub(crate) deadline: Option<Instant>,
     /// The pools whose objects the code holds now.
     pub(crate) taken: RefCell<Taken>,
-    /// A stage's code runs on one thread and the context belongs to it.
+    /// Keeps the context on the thread that runs the stage's code.
     pub(crate) not_send: PhantomData<*mut ()>,
 }
 
@@ -42,8 +42,9 @@ impl Cx<'_> {
         self.attempts + 1
     }
 
-    /// The unit's number in its flow, from 0. A submitted unit gets its number when it is admitted, a pulled one when
-    /// its pull begins, and a child when its parent's run begins; numbers that were not used may be left out.
+    /// The unit's number in its flow, counted from 0. A submitted unit gets its number when it is admitted, a unit from
+    /// a source when its pull begins, and a child when its parent's run begins. A number that is not used then may stay
+    /// unused.
     pub fn unit(&self) -> u64 {
         self.site.stamps().id(self.unit.row())
     }
@@ -58,18 +59,18 @@ impl Cx<'_> {
         self.deadline
     }
 
-    /// Whether to give up now: the time limit has passed or the flow was abandoned.
+    /// Whether the code should give up now, because the time limit has passed or the flow was abandoned.
     ///
-    /// A thread cannot be stopped from outside, so a stage that may run long asks this now and then. A result that
-    /// comes after the time limit is discarded and counts as a time-out.
+    /// The engine cannot stop a thread, so a stage that may run for long should call this from time to time. A result
+    /// that comes after the time limit is discarded and counts as a time-out.
     pub fn cancelled(&self) -> bool {
         self.site.is_abandoned() || self.deadline.is_some_and(|d| Instant::now() >= d)
     }
 
-    /// [`cancelled`](Cx::cancelled) as a result, for `?`.
+    /// Like [`cancelled`](Cx::cancelled), but returns a result, for use with `?`.
     ///
     /// # Errors
-    /// A failure that names the reason, to be returned by the stage.
+    /// A failure that names the reason. The stage should return it.
     pub fn check(&self) -> Result<(), Failure> {
         if self.site.is_abandoned() {
             return Err(Failure::cancelled());
@@ -80,20 +81,20 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Accounts for a payload that grows to `total_bytes`, before it does.
+    /// Accounts for a payload that is about to grow to `total_bytes`.
     ///
     /// # Errors
-    /// If the flow's byte budget has no room and the stage is idempotent: return the failure at once (dropping what was
-    /// made so far). The engine keeps the unit's input, waits until there is room, and runs the unit again; this does
-    /// not count as an attempt. In a stage that is not idempotent the budget is exceeded instead, and the excess shows
-    /// in the report. More than [`MAX_AMOUNT`] is a failure that no retry can mend.
+    /// If the flow's byte budget has no room and the stage is idempotent. The code should drop what it has made so far
+    /// and return the failure at once. The engine keeps the unit's input, waits until there is room, and runs the unit
+    /// again; this does not count as an attempt. In a stage that is not idempotent, the budget is exceeded instead, and
+    /// the report shows the excess. More than [`MAX_AMOUNT`] is a permanent failure.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
         let may_wait = self.site.stage(self.stage).idempotent;
         self.grow(total_bytes, may_wait)
     }
 
-    /// [`reserve`](Cx::reserve) for code that has done nothing yet: the unit can run again in a stage that is not
-    /// idempotent, too, and therefore waits there as well.
+    /// Like [`reserve`](Cx::reserve), for code that has had no effect yet. The unit can then run again even in a stage
+    /// that is not idempotent, so it waits for room there, too.
     ///
     /// # Errors
     /// As [`reserve`](Cx::reserve) in an idempotent stage.
@@ -113,10 +114,10 @@ impl Cx<'_> {
         }
     }
 
-    /// An object of a pool the stage needs ([`Need::object`](crate::Need::object)).
+    /// Takes an object of a pool that the stage needs ([`Need::object`](crate::Need::object)).
     ///
     /// # Panics
-    /// If the stage does not need the pool, or takes a second object of it.
+    /// If the stage does not need the pool, or the code already has an object of it.
     pub fn object<'p, C>(&'p self, pool: &'p Pool<C>) -> PoolObject<'p, C> {
         let stage = self.site.stage(self.stage);
         assert!(
@@ -129,21 +130,21 @@ impl Cx<'_> {
         pool.take(&self.taken)
     }
 
-    /// Accounts for processor time that a program or another thread has `spent` for this unit, while this thread waited
-    /// for it, and for the time that it was `delayed` because no processor was free.
+    /// Accounts for work that a program or another thread has done for this unit while this thread waited: the
+    /// processor time that it `spent`, and the time that it was `delayed` because no processor was free.
     ///
-    /// A trace (`Flow::record`, of the feature `trace`) tells by it which part of a unit's time needs a processor; nothing else
-    /// uses it.
+    /// Only traces (`Flow::record`, feature `trace`) use these times, to tell which part of a unit's time needs a
+    /// processor.
     pub fn charge_cpu(&self, spent: Duration, delayed: Duration) {
         witness::charge(spent, delayed);
     }
 
-    /// Whether the flow is recorded, so that processor time is worth finding out.
+    /// Whether the flow is recorded. Only then is it useful to measure processor time.
     pub fn is_recorded(&self) -> bool {
         self.site.is_witnessed()
     }
 
-    /// Makes the unit wait this long, without a worker, before it enters its next stage.
+    /// Makes the unit wait for `pause`, without a worker, before it enters its next stage.
     ///
     /// The unit keeps the grants that it holds until a later stage.
     pub fn delay(&mut self, pause: Duration) {

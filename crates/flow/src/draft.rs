@@ -1,4 +1,4 @@
-//! A flow and its stages between their definition and the build, as the static checks see them.
+//! A flow and its stages before they are built. The static checks examine this form.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::need::{Hold, Need};
 use crate::policy::{AfterFailure, Batch, Retry};
 use crate::resource::{Resource, ResourceSpec, Supply};
 
-/// A flow without the type of its results, so that its checks and its build compile once, not once for each type.
+/// A flow without the type of its results, so that the checks and the build are compiled only once.
 pub(crate) struct FlowDraft {
     pub(crate) id: u64,
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct FlowDraft {
     pub(crate) entries: Vec<Box<dyn Any + Send>>,
     pub(crate) columns: HashMap<TypeId, Box<dyn Any + Send>>,
     pub(crate) letters: Option<Letters>,
-    /// The time of a flow that is simulated.
+    /// The clock of a simulated flow.
     pub(crate) simulated: Option<Arc<AtomicU64>>,
     pub(crate) errors: Vec<BuildError>,
 }
@@ -53,13 +53,13 @@ pub(crate) struct Policies {
     pub(crate) queue: Option<u64>,
 }
 
-/// A stage's code, the stages that it may lead to, and the traits of both.
+/// A stage's code and exits, and the properties that the engine needs to know of them.
 pub(crate) struct Wired {
     pub(crate) lane: Box<dyn Lane>,
     pub(crate) edges: Vec<u16>,
     pub(crate) retires: bool,
     pub(crate) splits: bool,
-    /// The stage weighs its units.
+    /// Whether the stage weighs its units.
     #[cfg_attr(not(feature = "trace"), expect(dead_code, reason = "traces are a feature"))]
     pub(crate) weighs: bool,
     pub(crate) groups: Option<GroupRules>,
@@ -72,9 +72,9 @@ pub(crate) struct Draft {
     pub(crate) needs: Vec<NeedDraft>,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
-    /// The workers of the stage, which is a blocking one, are fibers.
+    /// Whether the stage's workers are fibers. Such a stage is a blocking one.
     pub(crate) fibers: bool,
-    /// The size of their stacks in bytes, if the program sets one.
+    /// The size of the fibers' stacks in bytes, if the program sets one.
     pub(crate) stack: Option<usize>,
     pub(crate) batch: Batch,
     pub(crate) queue: Option<u64>,
@@ -83,7 +83,7 @@ pub(crate) struct Draft {
 /// A need without its payload type.
 #[derive(Clone, Copy)]
 pub(crate) struct NeedDraft {
-    /// The need is a place in the queue of the stage that it is held until.
+    /// Whether the need is a place in the queue of the stage until which it is held.
     pub(crate) place: bool,
     pub(crate) resource: u16,
     pub(crate) amount: Option<u64>,
@@ -142,19 +142,19 @@ impl FlowDraft {
         self.names.get(stage).map_or("?", String::as_str)
     }
 
-    /// Notes that a stage's inlet, exit or needs belong to another flow.
+    /// Records that a stage's inlet, exit or needs belong to another flow.
     pub(crate) fn refuse_foreign(&mut self, stage: usize) {
         let stage = self.stage_name(stage).to_owned();
         self.errors.push(BuildError::Foreign { stage });
     }
 
-    /// Notes that a stage has a definition already.
+    /// Records that a stage is defined a second time.
     pub(crate) fn refuse_second(&mut self, stage: usize) {
         let stage = self.stage_name(stage).to_owned();
         self.errors.push(BuildError::DefinedTwice { stage });
     }
 
-    /// Takes the definition of a stage.
+    /// Sets the definition of a stage.
     pub(crate) fn define(&mut self, stage: usize, mut wired: Wired, needs: Vec<NeedDraft>, policies: Policies) {
         wired.edges.sort_unstable();
         wired.edges.dedup();
@@ -196,7 +196,7 @@ impl<T> From<&Need<T>> for NeedDraft {
 }
 
 impl NeedDraft {
-    /// Whether only a fixed number of units (or batches) can have the need at once, whatever their keys.
+    /// Whether the need limits how many units (or batches) can run at once.
     fn bounds_workers(&self, resources: &[ResourceSpec]) -> bool {
         let supply = resources[usize::from(self.resource)].supply;
         !self.place && !self.keyed && self.amount.is_some() && matches!(supply, Supply::Tokens(_))
@@ -209,8 +209,8 @@ impl Draft {
         if self.fibers { MAX_FIBERS } else { MAX_WORKERS }
     }
 
-    /// The stage's bounds, whose default depends on its needs: threads of a blocking stage start only for granted
-    /// units, so a need of tokens bounds them and follows the tokens when these are changed.
+    /// The floor and the ceiling of the stage's workers. The default depends on the needs: threads of a blocking stage
+    /// start only for granted units, so a need for tokens already limits them, even when the number of tokens changes.
     pub(crate) fn workers(&self, shared: usize, resources: &[ResourceSpec]) -> Workers {
         let default = match self.blocking {
             false => shared,
@@ -237,8 +237,8 @@ impl Draft {
         }
     }
 
-    /// `splits` says that the stage is the `nth` to split units on the way from the entry, from 1; a unit may come to
-    /// `leads_to` stages from here.
+    /// The set-up of the stage for the engine. If the stage splits units, `splits` is its number, from 1, among the
+    /// stages that do, counted from the entry. A unit may reach `leads_to` stages from here.
     pub(crate) fn setup(&self, resources: usize, splits: Option<u64>, leads_to: usize) -> StageSetup {
         let mut wants = Wants::new();
         let mut permits = Wants::new();

@@ -1,7 +1,7 @@
-//! The entry of a stage: the column of its payloads, and their needs there.
+//! The entry of a stage: the column for its payloads, and the functions that compute their needs and weight.
 //!
-//! The thread that hands a unit over (the worker that finished the stage before, the puller, or the submitter) computes
-//! what the unit weighs and needs here, and never under the flow's mutex.
+//! The thread that moves a unit into the stage computes the unit's needs and weight here, never under the flow's mutex.
+//! That thread is the worker of the stage before, the worker that pulls the source, or the submitter.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ pub(crate) struct Entry<T> {
 }
 
 pub(crate) struct EntryNeeds<T> {
-    /// The needs that differ by unit.
+    /// The needs that differ from unit to unit.
     pub(crate) dynamic: Vec<Need<T>>,
     /// The names of their resources.
     pub(crate) resources: Vec<String>,
@@ -33,10 +33,10 @@ impl<T> Entry<T> {
         self.needs.get().expect("build() checks that every stage is defined")
     }
 
-    /// Computes the weight of `value` here, if the stage has a function for it, and the needs. Runs the user's
+    /// Computes the needs of `value` in this stage, and its weight if the stage has a function for it. Runs the user's
     /// functions.
     ///
-    /// An `Err` names the number that is more than [`MAX_AMOUNT`].
+    /// An `Err` names a number that exceeds [`MAX_AMOUNT`].
     #[inline]
     pub(crate) fn demand(&self, value: &T, asks: &mut Vec<Ask>) -> Result<Option<u64>, Box<str>> {
         let EntryNeeds { dynamic, bytes, .. } = self.needs();
@@ -52,8 +52,8 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Notes the needs of `value` here in its unit's `next_asks`, or the reason why this stage cannot run it. Returns
-    /// its weight, if the stage has a function for it. Runs the user's functions.
+    /// Stores the needs of `value` in its unit's `next_asks`, or the reason why this stage cannot run the unit. Returns
+    /// the weight, if the stage has a function for it. Runs the user's functions.
     #[inline]
     pub(crate) fn note_demand(&self, value: &T, unit: &mut UnitRef<'_>) -> Option<u64> {
         let mut none = Vec::new();
@@ -69,7 +69,7 @@ impl<T> Entry<T> {
         let EntryNeeds { dynamic, resources, .. } = self.needs();
         for (need, resource) in dynamic.iter().zip(resources) {
             let amount = need.amount_with.as_ref().map_or(need.amount, |amount| amount(value));
-            // The build has compared a constant with the capacity.
+            // The build has already compared a constant amount with the capacity.
             if amount > MAX_AMOUNT && need.amount_with.is_some() {
                 asks.clear();
                 return Err(format!("it needs {amount} of `{resource}`: at most {MAX_AMOUNT} are possible").into());
@@ -86,7 +86,7 @@ impl<T> Entry<T> {
         Ok(())
     }
 
-    /// Whether units need and weigh nothing of their own here.
+    /// Whether no need and no weight here depends on the unit.
     pub(crate) fn is_plain(&self) -> bool {
         !self.is_dynamic() && self.needs().bytes.is_none()
     }

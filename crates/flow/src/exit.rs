@@ -1,4 +1,4 @@
-//! The exits of stages: another stage, retirement, or one of several by the result.
+//! The exits of stages: another stage, retirement, or one of several exits that the result selects.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::entry::Entry;
 use crate::inlet::Inlet;
 use crate::ticket::Sink;
 
-/// The way out of a flow whose retired units yield `R`.
+/// The exit at which units leave the flow; their results have type `R`.
 pub struct Retire<R> {
     pub(crate) flow: u64,
     pub(crate) yields: PhantomData<fn(R)>,
@@ -31,7 +31,7 @@ impl<R> fmt::Debug for Retire<R> {
     }
 }
 
-/// One of two results, for a stage that branches: its exit is a pair of exits. Nest it for more branches.
+/// One of two results, for a stage that branches; its exit is a pair of exits. For more branches, nest it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Either<A, B> {
     /// Takes the pair's first exit.
@@ -40,7 +40,7 @@ pub enum Either<A, B> {
     Right(B),
 }
 
-/// The places to which a stage's results of type `T` may go.
+/// An exit that a stage with results of type `T` may have.
 ///
 /// | exit | takes | goes to |
 /// | --- | --- | --- |
@@ -52,10 +52,10 @@ pub trait Exit<T>: sealed::Wire<T> {}
 
 impl<T, X: sealed::Wire<T>> Exit<T> for X {}
 
-/// One of several exits for the same type: `choose` gives the index of the exit to take.
+/// One of several exits for the same type. `choose` returns the index of the exit to take.
 ///
 /// # Panics
-/// When a unit takes an index beyond the last exit, the unit fails as if its stage had panicked.
+/// If `choose` returns an index beyond the last exit, the unit fails as if its stage had panicked.
 pub fn select<T, F>(choose: F, exits: impl IntoIterator<Item = Either<Inlet<T>, Retire<T>>>) -> Select<T, F>
 where
     F: Fn(&T) -> usize + Send + Sync + 'static,
@@ -87,19 +87,19 @@ impl<T, F> fmt::Debug for Select<T, F> {
     }
 }
 
-/// The next place of a unit, and its weight there.
+/// The destination of a unit, and its weight there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aim {
-    /// The next stage; [`NO_STAGE`] stands for retirement.
+    /// The next stage, or [`NO_STAGE`] for retirement.
     pub(crate) stage: u16,
-    /// The payload bytes there; `None` leaves them as before.
+    /// The payload bytes there; `None` if they do not change.
     pub(crate) bytes: Option<u64>,
-    /// The index of the exit among several.
+    /// The index of the exit, if there are several.
     branch: usize,
 }
 
 impl Aim {
-    /// Aims at the one place that [`Route::direct`] named.
+    /// Aims at the destination that [`Route::direct`] returned.
     pub(crate) fn at(stage: u16) -> Self {
         Aim { stage, bytes: None, branch: 0 }
     }
@@ -108,7 +108,7 @@ impl Aim {
 pub(crate) mod sealed {
     use super::*;
 
-    /// Connects an exit to the stages it names.
+    /// Connects an exit to the stages that it names.
     pub trait Wire<T> {
         #[doc(hidden)]
         type Route: Route<T>;
@@ -119,28 +119,28 @@ pub(crate) mod sealed {
 
 /// A connected exit.
 pub trait Route<T>: Send + Sync + 'static {
-    /// A value that goes on to a stage lies in the column of `T` there, too.
+    /// Whether every value that goes to a stage stays in the column of `T`.
     const SAME_COLUMN: bool;
-    /// The place of all values, if there is only one and they need and weigh nothing of their own there.
+    /// The destination of all values, if there is only one, and no need or weight there depends on the value.
     fn direct(&self) -> Option<u16> {
         None
     }
-    /// Decides where `value` goes and computes its needs there. Runs the user's functions, and changes nothing but the
-    /// unit's `next_asks`, so that a panic leaves the unit as it was.
+    /// Decides where `value` goes, and computes its needs there. Runs the user's functions. Changes only the unit's
+    /// `next_asks`, so that a panic leaves the unit as it was.
     fn aim(&self, value: &T, unit: &mut UnitRef<'_>) -> Aim;
-    /// Puts the value where `aim` said; `ticketed` says that a ticket for it may exist.
+    /// Moves the value to the destination `aim`. `ticketed` says whether a ticket for the unit may exist.
     fn land(&self, value: T, aim: Aim, row: &mut Row, ticketed: bool);
 }
 
-/// The parts of a flow that `wire` may look at, entries by type, and the list of edges it fills.
+/// The parts of a flow that `wire` may read, and the edges that it adds.
 pub struct Wiring<'a> {
     pub(crate) flow: u64,
     pub(crate) entries: &'a [Box<dyn std::any::Any + Send>],
     pub(crate) sink: &'a dyn std::any::Any,
-    /// Stages that the exit may lead to.
+    /// The stages to which the exit may lead.
     pub(crate) edges: Vec<u16>,
     pub(crate) retires: bool,
-    /// An inlet or exit of another flow was used.
+    /// Whether an inlet or exit of another flow was used.
     pub(crate) foreign: bool,
 }
 

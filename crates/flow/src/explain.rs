@@ -1,6 +1,6 @@
-//! The state of one unit, and of one line: the answer to the question why something does not move.
+//! The state of one unit or one line, which explains why units do not move.
 //!
-//! The structs will gain fields; a program that makes some itself, for its tests, fills in a default one.
+//! The structs will gain fields. A program that needs a value, for its tests, changes the fields of a default one.
 
 /// The activity of a unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,15 +13,15 @@ pub enum Doing {
     Granted,
     /// A worker runs it.
     Running,
-    /// It pauses before an attempt, or because it asked for a delay.
+    /// It pauses before a retry, or because its stage's code asked for a delay.
     Pausing,
-    /// Its own work is done, and its children are in flight.
+    /// All its children have been produced, and some are still in flight.
     AwaitingChildren,
-    /// It holds a group open.
+    /// It is the unit of an open group.
     AwaitingMembers,
 }
 
-/// A unit and its place, in short.
+/// A unit and where it is, in short.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -34,7 +34,7 @@ pub struct UnitPlace {
     pub doing: Doing,
     /// The amount that it holds, or waits for.
     pub amount: u64,
-    /// The time for which it has done so, in nanoseconds.
+    /// How long the activity has lasted, in nanoseconds.
     pub for_ns: u64,
 }
 
@@ -53,21 +53,21 @@ pub struct LineState {
     pub capacity: u64,
     /// Tokens a second, for rates.
     pub rate_per_s: Option<f64>,
-    /// For rates: the time until the first in line can have what it waits for; 0 if it is there.
+    /// For rates: the time until there are enough tokens for the first in line; 0 if there are already.
     pub ready_in_ns: Option<u64>,
     /// Tokens held now.
     pub in_use: u64,
-    /// The first units that hold some, at most [`Control::EXPLAINED`](crate::Control::EXPLAINED) of them.
+    /// The first units found that hold tokens, at most [`Control::EXPLAINED`](crate::Control::EXPLAINED) of them.
     pub holders: Vec<UnitPlace>,
-    /// All units found that hold some.
+    /// The number of all units found that hold tokens.
     pub holders_in_all: u64,
-    /// Tokens held by units that could not be named: those of batches that end within a moment.
+    /// Tokens held by units that could not be named, because their batches end within a moment.
     pub in_use_unnamed: u64,
     /// The number of units in line.
     pub waiters: u64,
     /// The first units in line.
     pub first_in_line: Vec<UnitPlace>,
-    /// The time for which the first one has waited.
+    /// How long the first unit in line has waited, in nanoseconds.
     pub oldest_ns: Option<u64>,
 }
 
@@ -86,7 +86,7 @@ pub enum WaitsFor {
         ahead: Option<u64>,
         /// Workers in the stage's code.
         busy: u64,
-        /// The most workers that the stage may have.
+        /// The maximum number of workers of the stage.
         ceiling: u64,
     },
     /// A resource, in its line.
@@ -105,7 +105,7 @@ pub enum WaitsFor {
         /// The permit.
         line: Box<LineState>,
     },
-    /// The place of a new key: the resource has as many keys as it may.
+    /// A free key: the resource has as many keys as it may have.
     Key {
         /// The resource.
         resource: String,
@@ -116,24 +116,24 @@ pub enum WaitsFor {
     },
     /// Bytes of the budget.
     Memory {
-        /// The weight with which it would run.
+        /// The bytes that it would have in its run.
         bytes: u64,
         /// Units before it in line.
         ahead: u64,
     },
-    /// Room for its children under the caps of the flow.
+    /// Room for its children within the caps of the flow.
     Room {
         /// Units of its stage before it in line.
         ahead: u64,
     },
-    /// A moment.
+    /// The end of a pause.
     Time {
-        /// The time until then, in nanoseconds.
+        /// The time until the end, in nanoseconds.
         left_ns: u64,
     },
     /// Its children.
     Children {
-        /// Those in flight.
+        /// The number of children in flight.
         children: u64,
     },
     /// Members of its group.
@@ -164,15 +164,15 @@ pub struct UnitState {
     pub stage: Option<String>,
     /// Its activity there.
     pub doing: Doing,
-    /// The time for which it has done so, in nanoseconds; absent where the engine does not keep it.
+    /// How long the activity has lasted, in nanoseconds; absent if the engine does not record it.
     pub for_ns: Option<u64>,
-    /// The time since its admission.
+    /// The time since its admission, in nanoseconds.
     pub age_ns: u64,
     /// The thing that it waits for.
     pub waits_for: Option<WaitsFor>,
     /// The things that it holds.
     pub holds: Vec<Held>,
-    /// Failed attempts in its present stage.
+    /// Failed attempts in its current stage.
     pub attempts: u32,
     /// The payload bytes accounted to it.
     pub bytes: u64,
@@ -184,11 +184,11 @@ pub struct UnitState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FoundUnits<L> {
-    /// The first ones; their `amount` is 0.
+    /// The first units found. Their `amount` is 0.
     pub units: Vec<(UnitPlace, L)>,
-    /// All that were found.
+    /// The number of all units found.
     pub in_all: u64,
-    /// Units in the hands of workers, which were not searched.
+    /// The number of units that workers had, which were not searched.
     pub in_hand: u64,
 }
 
@@ -199,12 +199,13 @@ pub struct FoundUnits<L> {
 pub struct NoUnit {
     /// The number asked for.
     pub unit: u64,
-    /// The first number that no unit has had yet: a unit with a lower one has left, is in hand or was pulled just now.
+    /// The lowest number that no unit has had yet. A unit with a lower number has left, is in a worker's batch, or was
+    /// pulled just now.
     pub next: u64,
     /// The lowest and the highest number among the units that were seen.
     pub seen: Option<(u64, u64)>,
-    /// Units in the hands of workers that were not seen, since their batches should end within a moment, and the most
-    /// children that runs may be bringing out.
+    /// The most units that were not seen: those in batches that should end within a moment, and children that runs may
+    /// be producing.
     pub unseen: u64,
 }
 
@@ -216,11 +217,11 @@ pub enum NoLine {
     #[error("there is no resource `{resource}`: the resources are {known}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     UnknownResource { resource: String, known: String },
-    /// The resource has no keys, and one was given.
+    /// A key was given, but the resource has no keys.
     #[error("resource `{resource}` has no keys")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     NotKeyed { resource: String },
-    /// The resource has keys, and none was given, or one that no unit uses now.
+    /// The resource has keys, but no key was given, or one that no unit uses now.
     #[error("no unit holds or waits for {} of resource `{resource}`, which has {keys} keys now", key.as_ref().map_or_else(|| "it without a key".to_owned(), |key| format!("key `{key}`")))]
     NoKey {
         /// The resource.
@@ -229,7 +230,7 @@ pub enum NoLine {
         key: Option<String>,
         /// The number of keys now.
         keys: u64,
-        /// Some of them, in no order.
+        /// Some of these keys, in no particular order.
         some: Vec<String>,
     },
 }

@@ -1,7 +1,7 @@
-//! Failures of units, and the dead letters of units that were given up on.
+//! Failures of units, and the dead letters of units that were given up.
 //!
-//! A stage's code returns [`Failure`] with `?` from any error type. The stage's policy decides whether the unit is
-//! retried; when the stage gives up on it, a [`DeadLetter`] keeps its input, stage, attempts and cause.
+//! With `?`, a stage's code turns any error into a [`Failure`]. The stage's policy decides whether the unit is retried.
+//! When the stage gives it up, a [`DeadLetter`] keeps its input, stage, attempts and cause.
 
 use std::any::Any;
 use std::fmt;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// The reason why one attempt of a unit in a stage failed.
 ///
-/// Any `std::error::Error` converts into a `Failure` with `?`. Such a failure is *transient*: the stage's
-/// retry policy applies. [`Failure::permanent`] says that trying again is useless.
+/// Any `std::error::Error` converts into a `Failure` with `?`. Such a failure is *transient*: the stage's retry policy
+/// applies. [`Failure::permanent`] is for failures that a retry cannot fix.
 ///
 /// ```
 /// use millstream_flow::Failure;
@@ -27,7 +27,7 @@ pub struct Failure {
     requeue: Option<Requeue>,
 }
 
-/// Why a unit goes back to its stage's queue although nothing has failed.
+/// The reason why a unit returns to its stage's queue although nothing has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requeue {
     /// It waits for this many bytes of the budget.
@@ -43,7 +43,7 @@ pub(crate) enum Requeue {
 pub enum Cause {
     /// The stage's code returned an error.
     Error,
-    /// The stage's code panicked; the process goes on.
+    /// The stage's code panicked. The process continues.
     Panic,
     /// The stage's time limit passed.
     Timeout,
@@ -71,28 +71,29 @@ impl Failure {
         Failure::new(Cause::Error, message.into())
     }
 
-    /// A failure that no retry can mend: the stage's policy after failure applies at once.
+    /// A failure that no retry can fix. The stage's policy after failure applies at once.
     pub fn permanent(message: impl Into<String>) -> Self {
         Failure::msg(message).to_permanent()
     }
 
-    /// A failure because a time limit passed, for code that keeps its own clock (see
+    /// A failure because a time limit passed, for code that enforces its own time limit (see
     /// [`Cx::deadline`](crate::Cx::deadline)).
     pub fn timeout(message: impl Into<String>) -> Self {
         Failure::new(Cause::Timeout, message.into())
     }
 
-    /// Nothing failed: the unit has found out that it needs something else, and goes back to its stage's queue to wait for it.
+    /// Not a failure: the code has found that the unit needs other resources, and returns it to its stage's queue to
+    /// wait for them.
     ///
-    /// The unit gives back what it was granted in this stage, whatever that was to be held for, and no thread waits with it. Its
-    /// needs and its weight are computed again from the payload, which the code has changed to say what is needed now: a fetch
-    /// that is redirected leaves the slot of one host before it waits for the slot of another. After the
-    /// [pause](Self::not_before), if there is one, the unit enters the queue behind the others. This counts neither as a failed
-    /// attempt nor as a success, and nothing but the code itself limits how often it happens. It is no result that a time limit
-    /// could discard, either.
+    /// The unit releases everything that it was granted in this stage, even if it was to be held for longer, and no
+    /// thread waits with it. Its needs and weight are computed again from the payload, which the code has changed for
+    /// that purpose. For example, a fetch that is redirected releases its slot at one host before it waits for a slot
+    /// at another. After the [pause](Self::not_before), if there is one, the unit enters the queue behind the others.
+    /// This counts neither as a failed attempt nor as a success, and only the code itself limits how often it happens.
+    /// It also takes effect after the stage's time limit.
     ///
-    /// A weight that has grown counts at once, but waits for no room in the byte budget: code that makes its payload larger
-    /// calls [`Cx::reserve`](crate::Cx::reserve) first.
+    /// If the weight has grown, it counts at once, without a wait for room in the byte budget. So code that makes its
+    /// payload larger should call [`Cx::reserve`](crate::Cx::reserve) first.
     ///
     /// ```
     /// # use millstream_flow::*;
@@ -116,15 +117,15 @@ impl Failure {
         Failure { requeue: Some(Requeue::ForNeeds), ..Failure::new(Cause::Cancelled, reason.into()) }
     }
 
-    /// The same failure, not to be retried.
+    /// The same failure, marked as permanent, so that it is not retried.
     #[must_use]
     pub fn to_permanent(mut self) -> Self {
         self.permanent = true;
         self
     }
 
-    /// The same failure, not to be retried sooner than after this pause: what a server asks for, for instance. The
-    /// policy's own pause applies where it is longer.
+    /// The same failure, to be retried only after `pause`; a server may ask for that, for example. If the policy's own
+    /// pause is longer, it applies instead.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -138,7 +139,8 @@ impl Failure {
         self
     }
 
-    /// The shortest pause before the next attempt; zero: as the policy says, and none after a [`requeue`](Self::requeue).
+    /// The shortest pause before the next attempt. If it is zero, the pause is that of the policy; after a
+    /// [`requeue`](Self::requeue) there is none.
     pub fn pause(&self) -> Duration {
         self.not_before
     }
@@ -160,7 +162,7 @@ impl Failure {
         self.cause
     }
 
-    /// The message, the chain of causes included.
+    /// The message, including the chain of causes.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -178,12 +180,12 @@ impl Failure {
         Failure { requeue: Some(Requeue::ForBytes(bytes)), ..failure }
     }
 
-    /// The same failure of a unit that has brought out children, so that it cannot run again.
+    /// The same failure, for a unit that has already produced children and therefore cannot run again.
     pub(crate) fn after_children(self) -> Self {
         Failure { requeue: None, ..self.to_permanent() }
     }
 
-    /// Why the unit goes back to its queue, if it does.
+    /// The reason why the unit returns to its queue, if it does.
     pub(crate) fn requeued(&self) -> Option<Requeue> {
         self.requeue
     }
@@ -227,14 +229,14 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// A unit that failed for good, with everything needed to understand it or to run it again.
+/// A unit that failed for good, with everything that is needed to understand the failure or to run the unit again.
 #[non_exhaustive]
 pub struct DeadLetter {
     /// The unit's number in its flow (see [`Cx::unit`](crate::Cx::unit)).
     pub unit: u64,
     /// The number of the unit that it was split from.
     pub parent: Option<u64>,
-    /// The stage that the unit failed in.
+    /// The stage in which the unit failed.
     pub stage: String,
     /// The number of attempts in that stage; 0 if the unit never ran there.
     pub attempts: u32,
@@ -247,8 +249,8 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// The letter of unit `unit` after one attempt in `stage`, without its input and without a parent; both, and the attempts, are
-    /// fields.
+    /// A letter for unit `unit` after one attempt in `stage`, without an input or a parent. To set these, or the
+    /// attempts, assign the fields.
     pub fn new(unit: u64, stage: impl Into<String>, cause: Cause, message: impl Into<String>) -> Self {
         let (stage, message) = (stage.into(), message.into());
         DeadLetter { unit, parent: None, stage, attempts: 1, cause, message, input: None }

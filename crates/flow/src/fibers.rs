@@ -1,4 +1,4 @@
-//! The fibers of a flow at one moment, grouped by what they wait for.
+//! The fibers of a flow at one moment, grouped by the call in which they wait.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use millstream_fiber::{Backtrace, Dump, Frame, Report, StackReport, State};
 
 /// The fibers of a flow, as [`Control::fibers`](crate::Control::fibers) finds them.
 ///
-/// [`Display`](fmt::Display) shows equal fibers as a group: the same stage, waiting at the same call.
+/// [`Display`](fmt::Display) shows each group: fibers of one stage that wait in the same call.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -23,12 +23,12 @@ pub struct Fibers {
     pub trouble: FiberTrouble,
 }
 
-/// Fibers that do the same.
+/// Fibers of one stage that do the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct FiberGroup {
-    /// The stage, or the name that the stage's code gave a fiber of its own.
+    /// The stage, or the name of a fiber that the stage's code started.
     pub stage: String,
     /// The number of fibers.
     pub fibers: u64,
@@ -42,10 +42,10 @@ pub struct FiberGroup {
     pub units: Vec<u64>,
     /// The greatest depth of a stack, in bytes, rounded up to pages.
     pub deepest_bytes: u64,
-    /// The fibers will unwind at their next wait.
+    /// Whether the fibers are cancelled, so that they will unwind at their next wait.
     pub cancelled: bool,
-    /// The frames on each stack, the innermost first, as `function at file:line`, without those of the engine; empty where no
-    /// backtrace was asked for or taken.
+    /// The frames on each stack, the innermost first, as `function at file:line`, without those of the engine. Empty if
+    /// no backtrace was requested or taken.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub backtrace: Vec<String>,
 }
@@ -54,18 +54,18 @@ impl FiberGroup {
     /// The most units that a group names.
     pub const UNITS: usize = 5;
 
-    /// The most groups whose backtraces are shown, the largest ones.
+    /// The most groups whose backtraces are shown. These are the largest groups.
     pub const BACKTRACES: usize = 64;
 }
 
-/// Fibers that held others up, or could not run.
+/// Fibers that delayed others, or could not be started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct FiberTrouble {
     /// How often a fiber kept its thread for more than 10 ms without a wait.
     pub stalls: u64,
-    /// The latest of these, in words.
+    /// A description of the latest of these.
     pub latest_stall: Option<String>,
     /// How often a fiber could not be started.
     pub refused: u64,
@@ -74,10 +74,11 @@ pub struct FiberTrouble {
 }
 
 impl FiberTrouble {
-    /// Notes what the runtime reports.
+    /// Records a report of the runtime.
     pub(crate) fn note(&mut self, report: &Report) {
         match report {
-            // The advice of the runtime is for the code of a stage, which a reader of this may not have written.
+            // This leaves out the runtime's advice, which is for the author of the stage's code; the reader may be
+            // another person.
             Report::Stalled { fiber, unit, since, .. } => {
                 let unit = unit.map_or_else(String::new, |unit| format!(" (unit {unit})"));
                 let ms = since.as_millis();
@@ -103,7 +104,7 @@ impl Fibers {
         self.groups.iter().map(|group| group.fibers).sum()
     }
 
-    /// The number of fibers, the depth of their stacks, and their trouble, in words.
+    /// Describes the number of fibers, the depth of their stacks, and their trouble.
     #[must_use]
     pub fn summary(&self) -> String {
         let fibers = self.total();
@@ -161,10 +162,10 @@ impl Fibers {
     }
 }
 
-/// A group that is being put together.
+/// A group that is being built.
 struct Found<'a> {
     group: FiberGroup,
-    /// Each with the time that its fiber has waited.
+    /// The waiting times of the fibers in nanoseconds, each with the unit.
     units: Vec<(u64, u64)>,
     backtrace: Option<&'a Arc<Backtrace>>,
 }
@@ -177,7 +178,8 @@ impl Found<'_> {
     }
 }
 
-/// The frames of a stage's code. The engine's, which call it, are the same on each stack.
+/// The frames of the stage's code. Those of the engine, which calls it, are left out, because they are the same on each
+/// stack.
 fn frames(backtrace: &Backtrace) -> Vec<String> {
     const SOURCES: &str = file!().split_at(file!().len() - "fibers.rs".len()).0;
     let is_engine = |frame: &Frame| {

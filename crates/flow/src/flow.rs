@@ -1,4 +1,4 @@
-//! A built flow, and the two ways to drive it.
+//! A built flow, which runs either a source or a service.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -17,9 +17,9 @@ use crate::report::Report;
 use crate::service::{Service, Submitter};
 use crate::ticket::Sink;
 
-/// A checked flow: units of type `In` enter, results of type `R` leave.
+/// A flow that has passed its checks. Units of type `In` enter it, and results of type `R` leave it.
 ///
-/// [`run`](Flow::run) drives it to the end of a source; [`start`](Flow::start) makes it a service.
+/// [`run`](Flow::run) processes all units of a source; [`start`](Flow::start) turns the flow into a service.
 pub struct Flow<In, R> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) gate: Arc<TypedGate<In>>,
@@ -44,20 +44,20 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         &self.plan
     }
 
-    /// A handle to look into the flow and to steer it, before, while and after it runs.
+    /// A handle for inspecting and steering the flow, before, while and after it runs.
     pub fn control(&self) -> Control {
         Control { shared: self.shared.clone() }
     }
 
-    /// Runs every unit of `source`, and returns when the last one has left.
+    /// Processes every unit of `source`, and returns when the last one has left.
     ///
-    /// The source runs on the flow's workers, on one at a time, and the flow asks it for units only when there is room
-    /// for them. (A source that is bound to the calling thread can be sent with
+    /// The source runs on the flow's workers, one at a time, and the flow takes units from it only when there is room
+    /// for them. (If a source has to stay on the calling thread, start a service and use
     /// [`send_all`](crate::Submitter::send_all).)
     ///
     /// # Panics
-    /// If the source panics: the flow is abandoned first. If the system refuses the first thread for ten seconds: the
-    /// flow has taken nothing from the source then.
+    /// If the source panics; the flow is abandoned first. If the system refuses to start the first thread for ten
+    /// seconds; the flow has then taken nothing from the source.
     ///
     /// ```
     /// use millstream_flow::Flow;
@@ -74,24 +74,24 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let source = self.typed(source.into_iter());
         let service = self.start();
         let (tell, ended) = channel();
-        // SAFETY: `detach` below, and in `Detach` if something here panics, waits for the worker that pulls the source
-        // and takes the source out of the flow before this function returns, and no copy of the source exists. So the
-        // flow never uses it beyond the lifetime that is hidden here.
+        // SAFETY: dropping `detach`, also in a panic, waits for the worker that pulls the source and takes the source
+        // out of the flow. This happens before the function returns, and no copy of the source exists. So the flow
+        // never uses the source beyond the lifetime that is hidden here.
         let source = unsafe { std::mem::transmute::<Box<dyn Source + '_>, Box<dyn Source + 'static>>(source) };
         let detach = Detach(&shared);
         shared.attach(source, move |end| drop(tell.send(end)));
         let end = ended.recv();
         let report = service.drain();
         drop(detach);
-        // The source may have panicked after the listener was told of another end.
+        // The source may have panicked after the listener had been told of another end.
         match (end, shared.source().take_panic()) {
             (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
-            // If admission closed early, the report says so.
+            // The report tells whether admission closed early.
             _ => report,
         }
     }
 
-    /// Gives the flow its source before it runs; for a flow that is driven in simulated time.
+    /// Gives the flow its source before it runs, for a flow in simulated time.
     #[cfg(feature = "trace")]
     pub(crate) fn give_source(&self, source: impl Iterator<Item = In> + Send + 'static) {
         self.shared.source().put(self.typed(source), Box::new(drop));
@@ -103,15 +103,16 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         Box::new(TypedSource::new(units, self.gate.entry().clone(), records, stamps))
     }
 
-    /// Makes the flow a service that also has a source, which its workers pull as there is room.
+    /// Turns the flow into a service that also has a source. The flow's workers pull units from it whenever there is
+    /// room.
     ///
-    /// The engine calls `ended` once, on some thread, when the source will give no more units: it is exhausted, the
-    /// flow was closed, or the source panicked (then the flow is abandoned). The call should be quick; if it panics,
+    /// The engine calls `ended` once, on any thread, when no more units will come from the source: it is exhausted, the
+    /// flow was closed, or the source panicked, which abandons the flow. The function should be quick. If it panics,
     /// the panic is printed and has no other effect.
     ///
-    /// Draining the service closes the source, too: wait for its end first if all its units are to be admitted. The
-    /// flow admits every unit that the source has given; but if the source has been blocking for a tenth of a second by
-    /// then, the drain does not wait for it, and drops the units that it gives later.
+    /// Draining the service also closes the source, so wait for the source's end first if all its units are to be
+    /// admitted. The flow admits every unit that the source has returned. If the source is blocking during the drain,
+    /// and has been for a tenth of a second, the drain does not wait for it, and drops the units that it returns later.
     ///
     /// ```
     /// use std::sync::mpsc::channel;
@@ -138,16 +139,16 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         service
     }
 
-    /// Makes the flow a service that takes units from any thread, and waits when it is full.
+    /// Turns the flow into a service to which any thread can submit units. When the flow is full, `submit` waits.
     ///
     /// # Panics
-    /// If the system refuses the first thread for ten seconds. A thread that it refuses later keeps units waiting only
-    /// as long as it is lacking.
+    /// If the system refuses to start the first thread for ten seconds. If it refuses a later thread, units only wait
+    /// until that thread can start.
     pub fn start(self) -> Service<In, R> {
         self.start_with(Overload::Wait)
     }
 
-    /// Makes the flow a service that applies another policy to `submit` when the flow is full.
+    /// Turns the flow into a service, with a policy for `submit` when the flow is full.
     pub fn start_with(self, overload: Overload) -> Service<In, R> {
         spawn::open(&self.shared);
         let Flow { shared, gate, sink, kept, .. } = self;
@@ -155,7 +156,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     }
 }
 
-/// Takes a flow's source back, however its run ends.
+/// Takes the source out of a flow when dropped, however the run ends.
 struct Detach<'a>(&'a Shared);
 
 impl Drop for Detach<'_> {

@@ -1,4 +1,4 @@
-//! The rules by which a stage makes groups of its units.
+//! The rules by which a stage combines its units into groups.
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,21 +11,20 @@ use crate::engine::units::groups::GroupRules;
 use crate::failure::Failure;
 use crate::limits::DEFAULT_MAX_GROUPS;
 
-/// The rules by which a stage makes groups of its units, for [`FlowBuilder::gather`](crate::FlowBuilder::gather).
+/// The rules by which a stage combines its units into groups, for [`FlowBuilder::gather`](crate::FlowBuilder::gather).
 ///
-/// Units of type `In` join a group of type `G`; groups with different keys `K` are open side by side. A group is closed,
-/// and goes on as one unit,
-/// - when it has as many [units](Self::units) or [bytes](Self::bytes) as it may have, or is otherwise
-///   [full](Self::full);
-/// - when the [wait](Self::wait) since its first member is over;
-/// - when the last unit of its [family](Self::by_parent) has come;
-/// - when the flow ends, and no unit can come any more.
+/// Units of type `In` join a group of type `G`. Groups with different keys `K` are open at the same time. A group is
+/// closed, and continues as one unit,
+/// - when it reaches its limit of [units](Self::units) or [bytes](Self::bytes), or `full` [says so](Self::full);
+/// - when it has been open for as long as it may [wait](Self::wait);
+/// - when the last unit of its [family](Self::by_parent) has arrived;
+/// - when the flow ends, and no more units can arrive.
 ///
-/// Two limits close a group early; [`StageReport::torn`](crate::StageReport::torn) counts these. Groups that could be
-/// closed take half of the flow's byte budget at most, and a stage has as many open groups as
-/// [`max_groups`](Self::max_groups) says: beyond that the oldest one is closed.
+/// Two limits close a group early: groups that could be closed may use half of the flow's byte budget at most, and a
+/// stage may have at most [`max_groups`](Self::max_groups) open groups. Beyond a limit, the oldest group is closed, and
+/// [`StageReport::torn`](crate::StageReport::torn) counts it.
 ///
-/// `G` is what members join. A closed group goes on as an `Out`, which is the same unless [`map`](Self::map) says otherwise.
+/// A closed group continues as an `Out`, which is `G` unless [`map`](Self::map) converts it.
 pub struct Gather<In, G, K = (), Out = G> {
     pub(crate) key: KeyOf<In, K>,
     pub(crate) begin: Box<dyn Fn() -> G + Send + Sync>,
@@ -43,13 +42,13 @@ pub struct Gather<In, G, K = (), Out = G> {
 
 /// Weighs a group.
 type Weigh<G> = Box<dyn Fn(&G) -> u64 + Send + Sync>;
-/// Whether a group is to be closed.
+/// Decides whether a group is to be closed.
 type Full<G> = Box<dyn Fn(&G) -> bool + Send + Sync>;
 /// Changes a closed group.
 type Finish<G> = Box<dyn Fn(&mut G) + Send + Sync>;
-/// Makes of a closed group what goes on.
+/// Converts a closed group into the payload of its unit.
 type Map<G, Out> = Box<dyn Fn(G) -> Out + Send + Sync>;
-/// Lets a member join a group.
+/// Adds a member to a group.
 type Fold<In, G> = Box<dyn Fn(&mut G, &mut In, &mut Cx<'_>) -> Result<(), Failure> + Send + Sync>;
 
 /// The part of a unit that decides which group it joins.
@@ -62,9 +61,9 @@ pub(crate) enum KeyOf<In, K> {
     By(Box<dyn Fn(&In) -> K + Send + Sync>),
 }
 
-/// The way in which a member joins a group.
+/// How a member joins a group.
 pub(crate) enum Add<In, G> {
-    /// By code that may fail, and leaves the member to the engine.
+    /// Code that may fail adds the member, which stays with the engine.
     Fold(Fold<In, G>),
     /// The group keeps the member.
     Keep(fn(&mut G, In)),
@@ -82,18 +81,18 @@ impl<In, G, K, Out> fmt::Debug for Gather<In, G, K, Out> {
 }
 
 impl<In: 'static> Gather<In, Vec<In>> {
-    /// Groups that are lists of their members, in the order in which they came.
+    /// Groups that are lists of their members, in the order of arrival.
     pub fn into_vec() -> Self {
         Self::new(Box::new(Vec::new), Add::Keep(Vec::push))
     }
 }
 
 impl<In, G: 'static> Gather<In, G> {
-    /// Groups that begin as `begin` says, and take their members in by `add`.
+    /// Groups that `begin` creates, and to which `add` adds the members.
     ///
-    /// A member for which `add` fails does not count as joined: its unit is retried or gives up as the stage's policies
-    /// say. So change the group last. The engine drops the member after it has joined. Members join one group one after
-    /// the other, so `add` should be short, and must not wait for other units of the flow.
+    /// A member for which `add` fails has not joined: the stage's policies decide whether its unit is retried or given
+    /// up. So `add` should change the group as its last step. The engine drops the member after it has joined. Members
+    /// join a group one after the other, so `add` should be short, and must not wait for other units of the flow.
     ///
     /// The group weighs as much as its first member, unless [`weigh`](Self::weigh) says otherwise.
     pub fn fold(
@@ -124,8 +123,7 @@ impl<In, G: 'static> Gather<In, G> {
 impl<In, G, Out> Gather<In, G, (), Out> {
     /// Lets units with equal keys join one group.
     ///
-    /// The code of `key`, and that of the key's `Hash`, `Eq` and `Clone`, runs on the worker, and a panic there is the
-    /// failure of the unit.
+    /// `key`, and the key's `Hash`, `Eq` and `Clone`, run on the worker. A panic in them is a failure of the unit.
     pub fn by_key<K>(self, key: impl Fn(&In) -> K + Send + Sync + 'static) -> Gather<In, G, K, Out>
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -139,11 +137,11 @@ impl<In, G, Out> Gather<In, G, (), Out> {
 }
 
 impl<In, G, K, Out> Gather<In, G, K, Out> {
-    /// Sets the function that makes of a closed group what goes on. What members join can be small so, as a sum is, while
-    /// the unit that comes of it is not.
+    /// Sets the function that converts a closed group into the payload of its unit. So an open group can be small, such
+    /// as a sum, even if the unit's payload is not.
     ///
-    /// It runs after [`finish`](Self::finish). A panic there is a failure of the group, which is lost. The dead letter of a
-    /// group that fails for another reason has what the function makes of it.
+    /// It runs after [`finish`](Self::finish). A panic in it is a failure of the group, whose content is lost. If a
+    /// group fails for another reason, its dead letter contains the converted group.
     pub fn map<Mapped>(self, map: impl Fn(G) -> Mapped + Send + Sync + 'static) -> Gather<In, G, K, Mapped> {
         let Gather {
             key, begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, ..
@@ -154,22 +152,22 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
 
     /// Lets the children of one parent join one group (see [`FlowBuilder::split`](crate::FlowBuilder::split)).
     ///
-    /// The group is closed when every other child of the parent has left the flow. It takes the parent's place: the
-    /// parent of its unit is that of the parent, and the parent leaves.
+    /// The group is closed when every other child of the parent has left the flow. It then replaces the parent: the
+    /// parent leaves, and its own parent, if any, becomes the parent of the group's unit.
     ///
     /// If the parent, or a unit that was split from it or from its children, has failed for good, the group fails, too,
     /// unless [`even_if_torn`](Self::even_if_torn) is set. A child that is [skipped](crate::AfterFailure::Skip) is only
-    /// absent, but a parent that is skipped after its first child counts as failed. A unit that has no parent goes on
+    /// missing, but a parent that is skipped after its first child counts as failed. A unit without a parent continues
     /// alone.
     ///
-    /// A limit on units, bytes or time closes a part of the family's group before that. The part's unit remains a child of
-    /// the parent, so a later stage may gather the parts.
+    /// A limit on units, bytes or time closes the group earlier, with a part of the family. The unit of such a part
+    /// remains a child of the parent, so a later stage may gather the parts.
     pub fn by_parent(mut self) -> Self {
         self.key = KeyOf::Parent(PhantomData);
         self
     }
 
-    /// Lets a group of the children of one parent go on even if one of them has failed for good.
+    /// Lets a group of the children of one parent continue even if one of them has failed for good.
     pub fn even_if_torn(mut self) -> Self {
         self.goes_on_torn = true;
         self
@@ -188,35 +186,36 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
         self
     }
 
-    /// Closes a group for which `full` is true; it is asked after each member.
+    /// Closes a group for which `full` returns `true`. It is called after each member.
     pub fn full(mut self, full: impl Fn(&G) -> bool + Send + Sync + 'static) -> Self {
         self.full = Some(Box::new(full));
         self
     }
 
-    /// Closes a group this long after its first member has come.
+    /// Closes a group this long after its first member has joined.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
     }
 
     /// Sets the function that weighs a group in bytes (default: a list weighs as much as its members, and another group
-    /// as much as its first member). It runs after each member.
+    /// as much as its first member). The function runs after each member.
     pub fn weigh(mut self, weigh: impl Fn(&G) -> u64 + Send + Sync + 'static) -> Self {
         self.weigh = Some(Box::new(weigh));
         self
     }
 
-    /// Sets the function that a closed group is changed by before it goes on.
+    /// Sets the function that changes a closed group before it continues.
     ///
-    /// A panic there is a failure of the group. If the stage retries it, the function runs again on what it has left.
+    /// A panic in it is a failure of the group. If the stage retries the group, the function runs again on the group as
+    /// the panic left it.
     pub fn finish(mut self, finish: impl Fn(&mut G) + Send + Sync + 'static) -> Self {
         self.finish = Some(Box::new(finish));
         self
     }
 
-    /// Sets the maximum number of groups that are open at once (default [`DEFAULT_MAX_GROUPS`]; 0 counts as 1). A
-    /// further group closes the oldest one early; groups by parent are never closed for that.
+    /// Sets the maximum number of groups that are open at once (default [`DEFAULT_MAX_GROUPS`]; 0 counts as 1). One
+    /// more group closes the oldest one early. Groups by parent are never closed for this reason.
     pub fn max_groups(mut self, groups: u64) -> Self {
         self.max_groups = groups.max(1);
         self

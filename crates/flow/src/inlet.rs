@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// The way into a stage that takes `T`. [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) declares it before the stage
-/// is defined, so that units can return to an earlier stage. Copies stand for the same stage.
+/// is defined, so that a stage can lead to any other, even an earlier one. Copies refer to the same stage.
 pub struct Inlet<T> {
     pub(crate) index: u16,
     pub(crate) flow: u64,

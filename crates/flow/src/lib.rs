@@ -1,9 +1,9 @@
 //! A staged execution engine for one machine.
 //!
-//! Work **units** flow through explicit **stages**. Each stage has its own **queue**, which acquires a unit's needs
-//! (tokens, a slot at a host, a connection, bytes of memory) *before* a thread is spent on the unit. So a flow never
-//! overwhelms a resource, never deadlocks on its thread pool, shows what each unit waits for, and can be steered while
-//! it runs.
+//! Work **units** flow through explicit **stages**. Each stage has its own **queue**. A unit waits there until it has
+//! all that it needs (tokens, a slot at a host, a connection, bytes of memory), and only *then* takes a thread. So a
+//! flow never overwhelms a resource, never deadlocks on its thread pool, shows what each unit waits for, and can be
+//! steered while it runs.
 //!
 //! ```
 //! use millstream_flow::{Flow, Need};
@@ -27,29 +27,30 @@
 //! | map a function over many items, with limits | [`parallel_map`] |
 //! | build a flow of stages | [`Flow::builder`], [`FlowBuilder`], [`StageBuilder`] |
 //! | say what a stage needs | [`Need`], and [`FlowBuilder`] for resources |
-//! | branch, join, or return to an earlier stage | [`Exit`], [`Inlet`], [`Either`], [`select`] |
-//! | make many units of one, or one of many | [`FlowBuilder::split`], [`FlowBuilder::gather`] |
-//! | run all units of a source | [`Flow::run`], [`Report`] |
+//! | branch, merge, or return to an earlier stage | [`Exit`], [`Inlet`], [`Either`], [`select`] |
+//! | make many units from one, or one from many | [`FlowBuilder::split`], [`FlowBuilder::gather`] |
+//! | process all units of a source | [`Flow::run`], [`Report`] |
 //! | take requests from many threads, or from async code | [`Flow::start`], [`Service`], [`Ticket`] |
-//! | retry, dead-letter, limit the time of failing work | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`] |
+//! | retry work, give it up, or limit its time | [`Retry`], [`AfterFailure`], [`Failure`], [`DeadLetter`], [`StageBuilder::timeout`] |
 //! | see or change a flow while it runs | [`Control`], [`Snapshot`], [`Snapshots`] |
-//! | record a run, and predict what a change would give | `Flow::record`, `Trace` (feature `trace`) |
-//! | let units wait by the thousand on few threads | `StageBuilder::fibers` (feature `fibers`) |
-//! | export its numbers as metrics | [`metrics`], [`Snapshot::write_metrics`] |
+//! | record a run, and predict the effect of a change | `Flow::record`, `Trace` (feature `trace`) |
+//! | let thousands of units wait on few threads | `StageBuilder::fibers` (feature `fibers`) |
+//! | export metrics of a flow | [`metrics`], [`Snapshot::write_metrics`] |
 //! | ask why a unit does not move | [`Control::explain_unit`], [`Control::explain_line`] |
-//! | know why a flow can't deadlock | [`Plan`], [`BuildError`] |
+//! | know why a flow cannot deadlock | [`Plan`], [`BuildError`] |
 //!
 //! # What it promises
-//! - **All or nothing.** A unit gets all its needs at once, and holds none of them while it waits. What it
-//!   holds across stages follows an order that [`FlowBuilder::build`] proves to exist.
-//! - **Every wait is bounded.** [`Need`] states the bound for resources, [`FlowBuilder::memory`] that for bytes.
-//! - **Bounded.** Units in flight and their bytes are capped; so is every queue.
-//! - **Conserved.** `admitted + split = retired + dead_lettered + gathered + left`, checked at the end of every run, in every
-//!   build. A panic is the failure of one unit.
+//! - **All or nothing.** A unit gets all its needs at once, and holds none of them while it waits. If units hold
+//!   resources across stages, [`FlowBuilder::build`] proves that they acquire them in one order.
+//! - **Every wait is bounded.** [`Need`] states the bound for resources, and [`FlowBuilder::memory`] the bound for
+//!   bytes.
+//! - **Memory is bounded.** Units in flight and their bytes are capped, and so is every queue.
+//! - **Units are conserved.** `admitted + split = retired + dead_lettered + gathered + left`, checked at the end of
+//!   every run, in every build. A panic is the failure of one unit.
 //!
 //! # When not to use it
-//! For pure computation over data in memory, a work-stealing pool without queues is cheaper per item. For a
-//! single thread of asynchronous I/O, an async runtime is.
+//! For pure computation over data in memory, a work-stealing pool without queues is cheaper per item. For asynchronous
+//! I/O on a single thread, an async runtime is cheaper.
 
 mod builder;
 mod check;

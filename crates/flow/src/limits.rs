@@ -6,8 +6,8 @@ pub const DEFAULT_INFLIGHT: u64 = 256;
 pub const DEFAULT_MAX_KEYS: usize = 65_536;
 /// The maximum number of workers of a flow, or of one stage.
 ///
-/// Linux lets a process have some 32,000 threads by default: each takes two mappings, its stack and the guard page, and
-/// `vm.max_map_count` is 65,530. This limit leaves room for the other threads of the process, and for its files.
+/// By default, a Linux process can have some 32,000 threads: each takes two mappings, its stack and the guard page, and
+/// `vm.max_map_count` is 65,530. This limit leaves room for the other threads and the files of the process.
 pub const MAX_WORKERS: usize = 4096;
 /// The maximum number of fibers of one stage.
 pub const MAX_FIBERS: usize = 1 << 20;
@@ -15,9 +15,9 @@ pub const MAX_FIBERS: usize = 1 << 20;
 pub const DEFAULT_FIBER_STACK: usize = 64 << 10;
 /// The sizes that a fiber's stack can have, in bytes.
 pub(crate) const FIBER_STACKS: std::ops::RangeInclusive<usize> = 16 << 10..=1 << 30;
-/// The default ceiling of workers of a blocking stage whose needs set no bound.
+/// The default ceiling of workers of a blocking stage whose needs do not limit them.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
-/// The default ceiling of workers of a blocking stage whose needs of tokens, objects or permits are the bound.
+/// The default ceiling of workers of a blocking stage whose needs for tokens, objects or permits limit them.
 pub const MAX_WORKERS_BY_NEEDS: usize = 1024;
-/// The default bound on the number of groups that a stage which gathers its units has open at once.
+/// The default bound on the number of open groups of a stage that gathers its units.
 pub const DEFAULT_MAX_GROUPS: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! The needs of a stage, which a unit must be granted before a worker is spent on it.
+//! The needs of a stage. A unit must be granted all of them before it takes a worker.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ type AmountFn<T> = Arc<dyn Fn(&T) -> u64 + Send + Sync>;
 /// The maximum number of bytes that a unit may weigh, and the maximum amount of a resource that [`Need::amount_with`]
 /// may compute: 2^48, more than a process can address.
 ///
-/// A unit above that never runs in the stage in question. It ends there as after a failure that no retry can mend,
-/// usually as a [`DeadLetter`](crate::DeadLetter) that names the number.
+/// A unit above this never runs in that stage. It ends there as after a permanent failure, usually as a
+/// [`DeadLetter`](crate::DeadLetter) that names the number.
 pub const MAX_AMOUNT: u64 = 1 << 48;
 
 /// The time for which a granted need is held.
@@ -31,11 +31,11 @@ pub(crate) enum Hold {
 ///
 /// All needs of a unit are granted at once or not at all; a unit that waits holds none of them.
 ///
-/// Every resource and every key has a line, first come, first served, and no newcomer takes what a unit in line waits
-/// for. The places of keys ([`FlowBuilder::max_keys`](crate::FlowBuilder::max_keys)) have one, too. A unit that has
-/// come to the head of some line eight times and lacked something else each time acquires its needs one after the other
-/// instead, in the flow's resource order, and keeps what it has. So a unit passes through at most nine lines and one
-/// more for each of its needs.
+/// Every resource and every key has a line, first come, first served, and a newcomer never takes what a unit in line
+/// waits for. There is also a line for new keys ([`FlowBuilder::max_keys`](crate::FlowBuilder::max_keys)). A unit may
+/// come to the head of a line and still lack another need. When that has happened eight times, the unit acquires its
+/// needs one after the other, in the flow's resource order, and keeps each one that it gets. So a unit passes through
+/// at most nine lines, plus one for each of its needs.
 ///
 /// ```
 /// # use millstream_flow::*;
@@ -54,7 +54,7 @@ pub struct Need<T> {
     pub(crate) amount_with: Option<AmountFn<T>>,
     pub(crate) key: Option<KeyFn<T>>,
     pub(crate) hold: Hold,
-    /// The flow to which the stage that the need is held until belongs.
+    /// The flow of the stage until which the need is held.
     until_flow: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ impl<T> Need<T> {
         Need { resource, amount, amount_with: None, key: None, hold: Hold::Unit, until_flow: None }
     }
 
-    /// Needs one token of the key that `key` computes from the unit's payload.
+    /// Needs one token of a key, which `key` computes from the unit's payload.
     ///
     /// `key` runs once for each unit that enters the stage. If it panics, the unit fails as if the stage
     /// before had panicked.
@@ -79,15 +79,16 @@ impl<T> Need<T> {
 
     /// Sets the number of tokens.
     ///
-    /// A number above the capacity (which may have been lowered while the flow runs) means that the unit runs when no
-    /// token is in use.
+    /// If the number exceeds the capacity, which may have been lowered while the flow runs, the unit runs when no token
+    /// is in use.
     #[must_use]
     pub fn amount(mut self, tokens: u64) -> Self {
         self.amount = tokens;
         self
     }
 
-    /// Sets the number of tokens by unit; 0 means that this unit does not need the resource. At most [`MAX_AMOUNT`].
+    /// Sets a function that computes the number of tokens for each unit, at most [`MAX_AMOUNT`]. A unit for which it
+    /// returns 0 does not need the resource.
     #[must_use]
     pub fn amount_with(mut self, amount: impl Fn(&T) -> u64 + Send + Sync + 'static) -> Self {
         self.amount_with = Some(Arc::new(amount));
@@ -102,7 +103,7 @@ impl<T> Need<T> {
         self
     }
 
-    /// Takes the need once for a whole batch, and gives it back with the batch.
+    /// Takes the need once for a whole batch, and releases it when the batch ends.
     #[must_use]
     pub fn per_batch(mut self) -> Self {
         self.hold = Hold::Batch;

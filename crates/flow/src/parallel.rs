@@ -1,4 +1,4 @@
-//! A parallel map with needs: the smallest flow there is.
+//! A parallel map with needs, as a flow of one stage.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,10 +8,10 @@ use crate::failure::{DeadLetter, Failure};
 use crate::flow::Flow;
 use crate::need::Need;
 
-/// Maps `f` over `items` on all cores; the results come in the order of the items.
+/// Maps `f` over `items` on all cores, and returns the results in the order of the items.
 ///
-/// `needs` declares resources and says what each item needs of them, and may set the flow's caps; pass `|_| vec![]` for
-/// none. An item that fails or panics becomes a dead letter in its place.
+/// `needs` declares resources and returns what each item needs of them; it may also set the flow's caps. Pass `|_|
+/// vec![]` for no needs. If an item fails or panics, its result is a dead letter.
 ///
 /// # Errors
 /// If the needs are refused (see [`BuildError`]).

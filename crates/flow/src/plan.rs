@@ -6,7 +6,7 @@ use crate::check::pairs::PlanPairs;
 use crate::policy::{AfterFailure, Batch};
 use crate::resource::{ResourceSpec, Supply};
 
-/// A flow as the checks saw it: its graph, bounds and needs, and why it can't deadlock.
+/// A flow as the checks examined it: its graph, bounds and needs, and the proof that it cannot deadlock.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Plan {
@@ -16,16 +16,16 @@ pub struct Plan {
     pub inflight: u64,
     /// The cap on payload bytes in flight; `u64::MAX` if there is none.
     pub memory: u64,
-    /// Shared workers.
+    /// The number of shared workers.
     pub workers: u64,
-    /// The stages, in the order they were declared.
+    /// The stages, in the order in which they were declared.
     pub stages: Vec<PlanStage>,
-    /// The resources, bounded queues included, in the order they were declared.
+    /// The resources, including bounded queues, in the order in which they were declared.
     pub resources: Vec<PlanResource>,
-    /// The resources in an order that respects every one of `pairs`. A unit that holds one resource and waits for
-    /// another waits for one further on, so no cycle of waiting units can arise.
+    /// The resources in an order that respects all of `pairs`. A unit waits only for a resource that comes later in
+    /// this order than all that it holds, so units cannot wait for each other in a cycle.
     pub order: Vec<String>,
-    /// Every "asks for *b* while holding *a*" that can occur to a unit.
+    /// Every pair "asks for *b* while holding *a*" that is possible.
     pub pairs: PlanPairs,
 }
 
@@ -41,19 +41,19 @@ pub struct PlanStage {
     pub workers_min: u64,
     /// The stage's ceiling of workers.
     pub workers_max: u64,
-    /// Whether the stage has threads of its own.
+    /// Whether the stage has its own threads.
     pub blocking: bool,
     /// Whether its workers are fibers.
     pub fibers: bool,
-    /// The number of units that a worker takes at once.
+    /// How many units a worker takes at once.
     pub batch: Batch,
     /// Whether its units may be cancelled and run again to keep the byte budget.
     pub idempotent: bool,
-    /// The time one attempt may take.
+    /// The time limit of one attempt.
     pub timeout: Option<Duration>,
-    /// The number of attempts after the first.
+    /// The maximum number of attempts after the first.
     pub retries: u32,
-    /// The policy after the last failed attempt.
+    /// The end of a unit whose last attempt has failed.
     pub after_failure: AfterFailure,
     /// The needs of a unit here.
     pub needs: Vec<PlanNeed>,
@@ -69,13 +69,13 @@ pub struct PlanStage {
 pub struct PlanNeed {
     /// The resource's name.
     pub resource: String,
-    /// The amount; `None` if it differs by unit.
+    /// The amount; `None` if it differs from unit to unit.
     pub amount: Option<u64>,
     /// Whether each unit names a key.
     pub keyed: bool,
     /// Whether the need is taken once per batch.
     pub per_batch: bool,
-    /// The stage after which the need is given back, if that is another one.
+    /// The stage after which the need is released, if that is another stage.
     pub until: Option<String>,
 }
 
@@ -87,11 +87,11 @@ pub struct PlanResource {
     pub name: String,
     /// `tokens`, `rate`, `keyed tokens`, `keyed rate` or `pool`.
     pub kind: String,
-    /// Tokens, objects, or a rate's burst; of each key where keyed.
+    /// Tokens, objects, or a rate's burst; if keyed, those of each key.
     pub capacity: u64,
     /// Tokens a second, for rates.
     pub rate_per_s: Option<f64>,
-    /// The maximum number of keys that may exist at once, where keyed.
+    /// The maximum number of keys that may exist at once, if keyed.
     pub max_keys: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ impl Batch {
         self.size
     }
 
-    /// The time that a batch that is not full waits.
+    /// The longest time that a partial batch waits for more units.
     pub fn longest_wait(&self) -> Duration {
         self.wait
     }

@@ -1,17 +1,17 @@
-//! Policies of a stage: batches, retries, and the end of a unit whose last attempt has failed.
+//! Policies: batches, retries, the end of a unit whose last attempt has failed, and overload.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// The number of units that a worker takes from a stage's queue at once.
+/// How many units a worker takes from a stage's queue at once.
 ///
-/// The default, [`Batch::auto`], takes as many units as fit into about 200 µs by the stage's own measured service time
-/// in a flow that pulls a source, and into about 20 µs where units are sent one by one or the stage blocks; at most 64,
-/// and few enough that every worker gets a share of the units in flight. Cheap stages lose nothing to hand-overs,
-/// and long ones spread over all workers. The units of a batch run one after the other. Choose
-/// [`Batch::of(1)`](Batch::of) where each of them waits for something that several could wait for at once, and seldom
-/// long enough to be measured; and where units wait *for one another*, because a unit that waits for another one of its
-/// batch never ends.
+/// The default, [`Batch::auto`], uses the measured service time of the stage. In a flow that pulls a source, a batch
+/// has as many units as run in about 200 µs; if units are sent one by one, or the stage blocks, as many as run in about
+/// 20 µs. It has at most 64 units, and few enough that every worker gets a share of the units in flight. So batches
+/// make dispatch cheap in cheap stages, and long runs are spread over all workers. The units of a batch run one after
+/// the other. Choose [`Batch::of(1)`](Batch::of) in two cases: if units wait for something for which several could wait
+/// at the same time, but rarely enough that measurements do not show it; and if units wait *for one another*, because a
+/// unit that waits for another one in its batch never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub(crate) size: Option<usize>,
@@ -24,7 +24,7 @@ impl Batch {
     /// The maximum size of a batch that [`Batch::auto`] forms.
     pub(crate) const MAX_AUTO: usize = 64;
 
-    /// A batch that is sized by the measured service time.
+    /// A batch whose size follows the measured service time.
     pub const fn auto() -> Self {
         Batch { size: None, wait: Duration::ZERO }
     }
@@ -34,12 +34,12 @@ impl Batch {
         Batch { size: Some(size), wait: Duration::ZERO }
     }
 
-    /// This batch, with `size` units at most if it has no size.
+    /// This batch, with at most `size` units if it has no size.
     pub(crate) fn or_of(self, size: usize) -> Self {
         Batch { size: self.size.or(Some(size)), ..self }
     }
 
-    /// Lets a batch that is not full wait this long for more units before it runs (default: no wait).
+    /// Lets a partial batch wait this long for more units before it runs (default: no wait).
     #[must_use]
     pub const fn wait(mut self, longest: Duration) -> Self {
         self.wait = longest;
@@ -53,10 +53,10 @@ impl Default for Batch {
     }
 }
 
-/// The number and the pauses of retries of a failed unit in the same stage.
+/// How often a failed unit is retried in the same stage, and after which pauses.
 ///
-/// The pause before attempt *k* + 1 is drawn evenly from the upper half of
-/// `min(most, least · 2^(k-1))`, so that units that failed together do not come back together.
+/// The pause before attempt *k* + 1 is drawn evenly from the upper half of `min(most, least · 2^(k-1))`, so that units
+/// that failed together are not retried together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     pub(crate) times: u32,
@@ -64,12 +64,12 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Never retries: the default.
+    /// Never retries. This is the default.
     pub const fn never() -> Self {
         Retry::times(0)
     }
 
-    /// Allows up to `times` attempts after the first, with pauses of 100 ms doubling up to 5 s.
+    /// Allows up to `times` attempts after the first, with pauses that start at 100 ms and double up to 5 s.
     pub const fn times(times: u32) -> Self {
         Retry { times, backoff: Duration::from_millis(100)..Duration::from_secs(5) }
     }
@@ -111,17 +111,18 @@ pub enum AfterFailure {
     StopFlow,
 }
 
-/// The answer of `submit` when the flow is full.
+/// What `submit` does when the flow is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Overload {
     /// The submitter waits for room.
     #[default]
     Wait,
-    /// The new unit is refused and handed back.
+    /// The new unit is refused and returned.
     Reject,
-    /// The flow drops the unit that has waited longest for the first stage (its ticket says so, and it counts as a dead
-    /// letter). If every unit in flight is past that stage, or one waits for memory, the new unit is refused.
+    /// The flow drops the unit that has waited longest in the queue of the first stage. That unit's ticket says so, and
+    /// the unit counts as a dead letter. If no unit is in that queue, or a unit waits for memory, the new unit is
+    /// refused.
     DropOldest,
 }
 
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backoff_range_the_wrong_way_round_uses_its_start() {
+    fn a_reversed_range_of_pauses_uses_its_start() {
         let retry = Retry::times(1).backoff(Duration::from_nanos(10)..Duration::from_nanos(1));
         assert!(retry.pause_ns(5, u64::MAX) <= 10);
     }

@@ -1,15 +1,15 @@
-//! The report of a flow, from its start to its end.
+//! The report of a flow, for the time from its start to its end.
 
 use crate::failure::DeadLetter;
 use crate::snapshot::{Quantiles, Snapshot, WaitedFor};
 
-/// The way in which a flow ended.
+/// How a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Outcome {
-    /// The source ended, or the service was drained; every unit left.
+    /// The source ended, or the service was drained, and every unit has left.
     Complete,
-    /// [`Control::stop`](crate::Control::stop) closed admission; every unit admitted before left.
+    /// [`Control::stop`](crate::Control::stop) closed admission, and every unit admitted before has left.
     Stopped,
     /// A stage with [`AfterFailure::StopFlow`](crate::AfterFailure::StopFlow) gave a unit up.
     StoppedByFailure,
@@ -28,12 +28,12 @@ pub struct StageReport {
     pub units: u64,
     /// Attempts that failed.
     pub failures: u64,
-    /// Failed attempts that were followed by another.
+    /// Failed attempts that were followed by another attempt.
     pub retries: u64,
     /// Units that failed for good here.
     pub dead_lettered: u64,
-    /// Times a unit went back to the stage's queue although nothing had failed: cancelled to keep the byte budget, or sent there by
-    /// [`Failure::requeue`](crate::Failure::requeue).
+    /// How often a unit returned to the stage's queue although nothing had failed: cancelled to keep the byte budget,
+    /// or sent there by [`Failure::requeue`](crate::Failure::requeue).
     pub requeued: u64,
     /// Groups that were closed early, because the stage or the flow had no room for them (see
     /// [`Gather`](crate::Gather)).
@@ -48,7 +48,7 @@ pub struct StageReport {
     pub service_ns: Quantiles,
     /// The time that a unit spent in the stage's queue.
     pub wait_ns: Quantiles,
-    /// The waits of the stage's units, longest first.
+    /// The waits of the stage's units by resource, the longest first.
     pub waited_for: Vec<WaitedFor>,
     /// The stacks of the stage's fibers, if one has ended.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -62,8 +62,9 @@ pub struct StageReport {
 pub struct StackUse {
     /// The size of each stack, in bytes of address space.
     pub stack_bytes: u64,
-    /// The greatest depth of a stack on which a fiber of the stage has ended, in bytes, rounded up to pages: no such fiber has
-    /// needed more. Stages share the stacks, so a fiber of another one may have needed as much.
+    /// The greatest depth of a stack on which a fiber of the stage has ended, in bytes, rounded up to pages. No fiber
+    /// of the stage that has ended has needed more. Stages share the stacks, so a fiber of another stage may have
+    /// caused this depth.
     pub deepest_bytes: u64,
 }
 
@@ -76,34 +77,34 @@ pub struct ResourceReport {
     pub name: String,
     /// `tokens`, `rate`, `keyed tokens`, `keyed rate` or `pool`.
     pub kind: String,
-    /// Tokens, objects, or a rate's burst; of each key where keyed.
+    /// Tokens, objects, or a rate's burst; if keyed, those of each key.
     pub capacity: u64,
     /// Tokens a second, for rates.
     pub rate_per_s: Option<f64>,
-    /// The most tokens held at once; where keyed, of any one key.
+    /// The most tokens held at once; if keyed, of any one key.
     pub peak_in_use: u64,
 }
 
-/// The report of a flow. Always: `admitted + split = retired + dead_lettered + gathered + left`.
+/// The report of a flow. Its numbers always satisfy `admitted + split = retired + dead_lettered + gathered + left`.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Report {
     /// The flow's name.
     pub flow: String,
-    /// The way in which the flow ended.
+    /// How the flow ended.
     pub outcome: Outcome,
     /// Units admitted.
     pub admitted: u64,
-    /// Units that came into flight because a stage split their parents.
+    /// Units created because a stage split their parents.
     pub split: u64,
-    /// Units that left, done (skipped ones included).
+    /// Units that left done, including skipped ones.
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
     pub skipped: u64,
     /// Units that failed for good.
     pub dead_lettered: u64,
-    /// Units that joined groups, which went on in their place.
+    /// Units that joined a group, which continued in their place.
     pub gathered: u64,
     /// Units still in flight when the flow was abandoned.
     pub left: u64,
@@ -117,32 +118,33 @@ pub struct Report {
     pub oversize: u64,
     /// The cap on units in flight, as it was at the end.
     pub inflight_cap: u64,
-    /// The cap on payload bytes, as it was at the end; `u64::MAX` if there is none (or null, where a report is read).
+    /// The cap on payload bytes, as it was at the end; `u64::MAX` if there is none. A serialized report may have null
+    /// for that.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "cap_or_null"))]
     pub memory_cap: u64,
-    /// Shared workers.
+    /// The number of shared workers.
     pub workers: u64,
     /// The bottleneck of the flow, in words.
     pub bottleneck: String,
     /// The time from a unit's admission to its departure.
     pub latency_ns: Quantiles,
-    /// The stages, in the order they were declared.
+    /// The stages, in the order in which they were declared.
     pub stages: Vec<StageReport>,
-    /// The resources, in the order they were declared.
+    /// The resources, in the order in which they were declared.
     pub resources: Vec<ResourceReport>,
-    /// How often a fiber could not be started, for lack of a stack or of threads. Its units ran later.
+    /// How often a fiber could not be started, for lack of a stack or of threads. The units concerned ran later.
     #[cfg_attr(feature = "serde", serde(default))]
     pub refused_fibers: u64,
-    /// The latest reason for that.
+    /// The latest reason why a fiber could not be started.
     #[cfg_attr(feature = "serde", serde(default))]
     pub latest_refusal: Option<String>,
-    /// The first dead letters, at most [`Report::DEAD_LETTERS_KEPT`], if no
-    /// [`on_dead_letter`](crate::FlowBuilder::on_dead_letter) took them.
+    /// The first dead letters, at most [`Report::DEAD_LETTERS_KEPT`], if the flow has no
+    /// [`on_dead_letter`](crate::FlowBuilder::on_dead_letter).
     #[cfg_attr(feature = "serde", serde(skip))]
     pub dead_letters: Vec<DeadLetter>,
 }
 
-/// Reads a cap, or null where there is none.
+/// Reads a cap, or null if there is none.
 #[cfg(feature = "serde")]
 fn cap_or_null<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let cap: Option<u64> = serde::Deserialize::deserialize(from)?;
@@ -153,8 +155,9 @@ impl Report {
     /// The number of dead letters that a report keeps when the flow has no listener for them.
     pub const DEAD_LETTERS_KEPT: usize = 1024;
 
-    /// The report of a flow that was abandoned and does not end, from its last snapshot: units in flight are left, the bottleneck
-    /// is what [holds the flow up](Snapshot::held_by), and there are neither latencies nor dead letters.
+    /// The report of a flow that was abandoned and does not end, made from its last snapshot. Units in flight count as
+    /// `left`, the bottleneck is what [holds the flow up](Snapshot::held_by), and there are neither latencies nor dead
+    /// letters.
     ///
     /// ```
     /// use millstream_flow::{Report, Snapshot};
@@ -215,7 +218,7 @@ impl Report {
         }
     }
 
-    /// Units that came into flight: admitted ones, and those that others were split into.
+    /// The number of units that have been in flight: those admitted, and those that others were split into.
     pub fn units(&self) -> u64 {
         self.admitted + self.split
     }

@@ -1,4 +1,4 @@
-//! Finite things that units need: tokens, rates, keyed tokens, pools of objects.
+//! Resources, the finite things that units need: tokens, rates, keyed tokens, pools of objects.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::contain::contain;
 
-/// A resource of one flow, as its builder names it. Copies stand for the same resource.
+/// A handle for a resource of one flow. Copies refer to the same resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Resource {
     pub(crate) index: u16,
@@ -18,8 +18,7 @@ pub struct Resource {
 
 /// A number of tokens a second, with a burst.
 ///
-/// Tokens of a rate are spent, not given back. Over any stretch of `t` seconds at most `burst + rate · t`
-/// are granted.
+/// Tokens of a rate are consumed, not released. In any period of `t` seconds, at most `burst + rate · t` are granted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     pub(crate) per_second: f64,
@@ -27,12 +26,12 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A rate of `per_second` tokens a second, at most one at once.
+    /// A rate of `per_second` tokens a second, with a burst of 1.
     pub const fn per_second(per_second: f64) -> Self {
         Rate { per_second, burst: 1 }
     }
 
-    /// Allows up to `tokens` at once after a quiet time.
+    /// Allows up to `tokens` at once after a time without use.
     #[must_use]
     pub const fn burst(mut self, tokens: u64) -> Self {
         self.burst = tokens;
@@ -85,13 +84,13 @@ impl ResourceSpec {
     }
 }
 
-/// Pools, by the index of their resource.
+/// A list of pools, by the index of their resource.
 pub(crate) type Taken = SmallVec<[u16; 4]>;
 
 /// A pool of objects (connections, buffers, contexts): a resource whose tokens are the objects themselves.
 ///
-/// A stage that needs an object gets it before its worker starts, once for a whole batch, and reaches it through
-/// [`Cx::object`](crate::Cx::object). Clones stand for the same pool.
+/// A stage that needs an object is granted one before its worker starts, once for a whole batch. Its code takes the
+/// object with [`Cx::object`](crate::Cx::object). Clones refer to the same pool.
 pub struct Pool<C> {
     pub(crate) resource: Resource,
     pub(crate) objects: Arc<Mutex<Vec<C>>>,
@@ -111,8 +110,8 @@ impl<C> fmt::Debug for Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// Takes an object, and notes the pool in `taken`. The caller has been granted one, so an object is there or may be
-    /// made.
+    /// Takes an object, and records the pool in `taken`. The caller has been granted an object, so one is in the pool
+    /// or may be made.
     pub(crate) fn take<'p>(&'p self, taken: &'p RefCell<Taken>) -> PoolObject<'p, C> {
         let object = self.lock().pop();
         let object = object.or_else(|| self.make.as_ref().map(|make| make()));
@@ -125,11 +124,11 @@ impl<C> Pool<C> {
     }
 }
 
-/// An object taken from a [`Pool`]; it goes back when this guard is dropped.
+/// An object taken from a [`Pool`]. It returns to the pool when this guard is dropped.
 ///
 /// If the stage's code panics while it has the object, a pool with a factory
-/// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) throws the object away and makes a new one for
-/// the next taker; a pool without puts it back as it is.
+/// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) drops the object and makes a new one for the next use. A
+/// pool without a factory takes it back as it is.
 #[derive(Debug)]
 pub struct PoolObject<'a, C> {
     pool: &'a Pool<C>,

@@ -1,4 +1,4 @@
-//! A flow as a service: units come from any thread, and tickets give their results.
+//! A flow as a service: any thread submits units, and tickets yield their results.
 
 use std::fmt;
 use std::future::Future;
@@ -24,19 +24,19 @@ use crate::policy::Overload;
 use crate::report::Report;
 use crate::ticket::{Cell, Promise, Sink, Ticket, TicketBook};
 
-/// The time that an abandoned flow gives running code to notice before the flow leaves it behind.
+/// The time that an abandoned flow waits for running code to end, before the flow ends without it.
 const GRACE: Duration = Duration::from_millis(700);
 
-/// The reason why a unit was not admitted; the error hands the unit back.
+/// The reason why a unit was not admitted. The error contains the unit.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError<In> {
-    /// The flow is full, and the call or the overload policy does not wait.
+    /// The flow is full, and the call does not wait for room.
     #[error("the flow is full")]
     Full(In),
     /// The flow was full until the deadline.
     #[error("the flow was full until the deadline")]
     Timeout(In),
-    /// The flow drains, was stopped or abandoned.
+    /// The flow is draining, or was stopped or abandoned.
     #[error("the flow no longer admits units")]
     Closed(In),
 }
@@ -60,10 +60,10 @@ impl<In> fmt::Debug for SubmitError<In> {
     }
 }
 
-/// The number of times that a submitter that does not wait looks again for the end of another one's `send`.
-const MAX_LOOKS: u32 = 64;
+/// How often a submitter that does not wait checks whether another submitter's `send` has finished.
+const MAX_CHECKS: u32 = 64;
 
-/// The time for which a submitter waits for room.
+/// How long a submitter waits for room.
 #[derive(Clone, Copy)]
 enum Patience {
     None,
@@ -71,20 +71,19 @@ enum Patience {
     Unlimited,
 }
 
-/// A handle that submits units to a running flow, from any thread. Cheap to clone.
+/// A handle with which any thread submits units to a running flow. Cheap to clone.
 ///
-/// The submitting thread weighs a unit's payload and computes its needs; if those functions panic, the panic is the
-/// caller's.
+/// The submitting thread runs the functions that compute a unit's weight and needs. If they panic, so does the call.
 ///
 /// # In a stage's code
-/// In the code of the flow's own stages no call waits: a full flow refuses the unit with [`SubmitError::Full`], since a
-/// worker that waited for room could be the one to make it. A full flow also refuses the unit where its own workers
-/// wait for room in the flow whose stage calls, directly or through further flows: two services that send to each other
-/// would otherwise fill each other and stop. Only `submit`, `submit_at`, `send` and `send_all` detect that. Return the
-/// refusal as a failure, and the stage's retries submit the unit again.
+/// In the code of the flow's own stages, no call waits. A full flow refuses the unit with [`SubmitError::Full`],
+/// because the worker that waits for room might be the one that has to make it. Two services whose stages submit to
+/// each other could also fill each other and stop. So a full flow refuses a unit from a stage of another flow, too, if
+/// its own workers wait for room in that flow, directly or through further flows. Only `submit`, `submit_at`, `send`
+/// and `send_all` detect this. If the stage returns the refusal as a failure, its retries submit the unit again.
 ///
-/// A stage may wait for a [`Ticket`] of another flow, or of its own, only if workers are left that can run that unit:
-/// the engine does not detect that all of them wait.
+/// A stage may wait for a [`Ticket`], of another flow or its own, only if other workers can run that ticket's unit. The
+/// engine does not detect that all workers wait.
 pub struct Submitter<In, R> {
     shared: Arc<Shared>,
     gate: Arc<TypedGate<In>>,
@@ -114,11 +113,12 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         Submitter { shared, gate, sink, overload }
     }
 
-    /// Submits a unit; the service's [`Overload`] policy decides what happens in a full flow (default: wait).
+    /// Submits a unit. If the flow is full, the service's [`Overload`] policy decides what happens (default: the call
+    /// waits).
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the policy is not to wait or the caller must not (see
-    /// [`Submitter`]).
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if the policy is not to wait, or the caller must not wait
+    /// (see [`Submitter`]).
     pub fn submit(&self, unit: In) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, self.patience(), 0)
     }
@@ -140,7 +140,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         self.ticketed(unit, Patience::Until(deadline), 0)
     }
 
-    /// Submits a unit that must not run before `at`. The unit is in flight from now on.
+    /// Submits a unit that must not run before `at`. It is in flight as soon as it is admitted.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -148,11 +148,10 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         self.ticketed(unit, self.patience(), self.shared.site().ns_at(at))
     }
 
-    /// Submits a unit without blocking the thread: the future resolves when it is admitted.
+    /// Submits a unit without blocking the thread. The future resolves when the unit is admitted.
     ///
-    /// The first poll weighs the unit; each poll costs O(log of the line at the entrance). A waker that panics when it
-    /// is woken costs the future its place in that line. A waker should not block, because further wake-ups may wait
-    /// for its end.
+    /// The first poll weighs the unit. A poll costs O(log n) with n waiting submitters. A future whose waker panics
+    /// loses its position in their line. A waker should not block, because other wake-ups may have to wait for it.
     ///
     /// # Errors
     /// [`SubmitError::Closed`], and [`SubmitError::Full`] if it is polled in the code of the flow's own stages.
@@ -160,7 +159,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         SubmitFuture { submitter: self, unit: Some(unit), candidate: None, place: None }
     }
 
-    /// Submits a unit without a ticket: its result and its dead letter go to the flow's listeners. Waits for room.
+    /// Submits a unit without a ticket, waiting for room. Its result or dead letter goes to the flow's listeners.
     ///
     /// # Errors
     /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]).
@@ -168,12 +167,12 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         let mut candidate = self.candidate(&unit, false, 0);
         let mut unit = unit;
         if self.shared.gate_is_attended() {
-            // Admission by a worker brings the units' records into the cache of the core that will use them.
+            // A worker will admit the unit, which brings the unit's record into the cache of the core that will use it.
             match self.gate.put(candidate, unit, || Crossing::into(self.shared.site().flow_id())) {
                 AtGate::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 AtGate::Here => {
                     if !self.shared.gate_is_still_attended() {
-                        // Perhaps no other thread comes by for long.
+                        // The thread that attended the gate has left, and it may be long until another one does.
                         self.shared.look_again();
                     }
                     return Ok(());
@@ -184,14 +183,14 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         self.admit(candidate, unit, None, Patience::Unlimited)
     }
 
-    /// Sends every unit of `source`, which runs on the calling thread.
+    /// Sends every unit of `source`. The source runs on the calling thread.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]), with the
-    /// first unit that was not admitted.
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if the caller must not wait (see [`Submitter`]). The error
+    /// contains the first unit that was not admitted.
     ///
     /// # Panics
-    /// If the source panics: the flow is abandoned first.
+    /// If the source panics; the flow is abandoned first.
     pub fn send_all(&self, source: impl IntoIterator<Item = In>) -> Result<(), SubmitError<In>> {
         let mut source = source.into_iter();
         loop {
@@ -233,7 +232,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         }
     }
 
-    /// Admits a unit behind the units at the gate and at the entrance.
+    /// Admits a unit, after the units at the gate and the submitters at the entrance.
     fn admit(
         &self,
         candidate: Candidate,
@@ -243,13 +242,13 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     ) -> Result<(), SubmitError<In>> {
         let bytes = candidate.bytes();
         let is_unticketed = promise.is_none();
-        // A worker that waited for room would take part in keeping the flow full.
+        // A worker of this flow must not wait for room, because it would help to keep the flow full.
         let patience = if self.shared.is_own_thread() { Patience::None } else { patience };
         let mut state = self.shared.lock();
         let mut place = None;
         let mut waiting_since = None;
         let mut has_dropped = false;
-        let mut looks = 0;
+        let mut checks = 0;
         let mut crossing = None;
         let bell = Arc::new(EventCount::new());
         let refused = loop {
@@ -265,10 +264,10 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 return Ok(());
             }
             let pause = match patience {
-                // There is room, and no submitter waits: a sender is about to put down the unit whose place it has
-                // taken.
-                Patience::None if looks < MAX_LOOKS && state.is_next(place) && state.has_room(bytes) => {
-                    looks += 1;
+                // There is room, and no submitter waits. So a sender has claimed a slot at the gate, and is about to
+                // fill it.
+                Patience::None if checks < MAX_CHECKS && state.is_next(place) && state.has_room(bytes) => {
+                    checks += 1;
                     self.shared.unlock_and_wake(state);
                     std::thread::yield_now();
                     state = self.shared.lock();
@@ -283,7 +282,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     let Some(mut row) = state.drop_oldest(bytes, self.shared.now()) else {
                         break SubmitError::Full(unit);
                     };
-                    // Admission from the gate may concern other threads, and the listener may take its time.
+                    // Units admitted from the gate may concern other threads, and the listener may take long.
                     self.shared.unlock_and_wake(state);
                     has_dropped = true;
                     let message = "dropped to make room for a newer unit";
@@ -311,13 +310,13 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             waiting_since.get_or_insert_with(|| self.shared.now());
             let wake = || Wake::Thread(bell.clone());
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
-            // Units that were admitted from the gate may concern other threads.
+            // Units admitted from the gate may concern other threads.
             self.shared.unlock_and_wake(state);
             state = self.shared.lock();
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
-            // The check just now has answered any wake-up that came meanwhile.
+            // The check just now took account of any wake-up so far, so this sets up the wake-up for the wait.
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             state = self.shared.wait_for(&bell, state, pause);
         };
@@ -340,13 +339,13 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     }
 }
 
-/// The future of [`Submitter::submit_async`]. It keeps its place at the entrance until it is dropped, and no later
-/// submitter passes it: poll it, or drop it.
+/// The future of [`Submitter::submit_async`]. Once polled, it keeps its position among the waiting submitters until it
+/// resolves or is dropped, and no later submitter passes it. So poll it, or drop it.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct SubmitFuture<'a, In: Send + 'static, R: Send + 'static> {
     submitter: &'a Submitter<In, R>,
     unit: Option<In>,
-    /// The unit's weight and needs, once the future was polled.
+    /// The unit's weight and needs, once the future has been polled.
     candidate: Option<Candidate>,
     place: Option<u64>,
 }
@@ -368,7 +367,8 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
         let unit = this.unit.as_ref().expect("a submission was polled again after it ended");
         let submitter = this.submitter;
         let shared = &submitter.shared;
-        // The candidate and the clone run the user's code, so they come before the lock, and before the unit is moved.
+        // Making the candidate and the clone runs user code, so this comes before the lock is taken and the unit is
+        // moved.
         let candidate = this.candidate.take().unwrap_or_else(|| submitter.candidate(unit, true, 0));
         let wake = Wake::Task(Contained::new(context.waker().clone()));
         let Some(unit) = this.unit.take() else { return Poll::Pending };
@@ -383,7 +383,7 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
         } else if closed {
             (Poll::Ready(Err(SubmitError::Closed(unit))), state.leave_entrance(this.place.take()))
         } else if shared.is_own_thread() && !is_waking() {
-            // The stage's code would wait for itself.
+            // A stage of the flow must not wait for room in the flow.
             (Poll::Ready(Err(SubmitError::Full(unit))), state.leave_entrance(this.place.take()))
         } else {
             let (gate, bytes) = (&*submitter.gate, candidate.bytes());
@@ -408,8 +408,8 @@ impl<In: Send + 'static, R: Send + 'static> Drop for SubmitFuture<'_, In, R> {
     }
 }
 
-/// A running flow. It dereferences to a [`Submitter`]; other threads get one of their own from
-/// [`submitter`](Service::submitter).
+/// A running flow. It dereferences to a [`Submitter`]. For other threads, [`submitter`](Service::submitter) returns
+/// further ones.
 ///
 /// Dropping a service drains it.
 ///
@@ -460,14 +460,14 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
         Control { shared: self.submitter.shared.clone() }
     }
 
-    /// Closes admission, waits until every unit has left, and reports what the flow did.
+    /// Closes admission, waits until every unit has left, and returns the report of the flow.
     ///
-    /// After [`Control::abandon`](crate::Control::abandon) the call waits 0.7 seconds for running code, then returns
-    /// with those units as `left`. A thread that never returns from a stage's code is left behind, and the ticket of
-    /// its unit stays open until it does.
+    /// After [`Control::abandon`](crate::Control::abandon), the call waits up to 0.7 seconds for running code to end,
+    /// and counts units that still run as `left`. A thread that does not return from a stage's code continues without
+    /// the flow, and the ticket of its unit stays open until it returns.
     ///
     /// # Panics
-    /// In the code of the flow's own stages, for which the call would wait.
+    /// If a stage of the flow itself calls this, because the call would wait for that stage.
     pub fn drain(mut self) -> Report {
         self.end()
     }
@@ -487,8 +487,7 @@ impl<In: Send + 'static, R: Send + 'static> Drop for Service<In, R> {
                 self.submitter.shared.abandon();
             }
             if self.submitter.shared.is_own_thread() {
-                // The service is dropped by its own stage's code: the flow drains, but this thread must not wait for
-                // that.
+                // A stage of the flow drops the service. The flow drains, but this thread must not wait for that.
                 self.submitter.shared.close();
             } else {
                 self.end();
@@ -497,7 +496,7 @@ impl<In: Send + 'static, R: Send + 'static> Drop for Service<In, R> {
     }
 }
 
-/// Ends a flow's threads and reports what the flow did.
+/// Ends a flow's threads and returns its report.
 fn finish(shared: &Arc<Shared>, tickets: &dyn TicketBook, kept: &Mutex<Vec<DeadLetter>>) -> Report {
     for mut row in shared.finish(GRACE) {
         tickets.abandoned(&mut row);

@@ -1,8 +1,8 @@
 //! The state of a flow at one moment.
 //!
-//! The structs will gain fields. A program that makes some itself, for the tests of what it draws, fills in a default one.
+//! The structs will gain fields. A program that needs a value, for its tests, changes the fields of a default one.
 
-/// Quantiles of a distribution of times, in nanoseconds (each within 1 % of the recorded value).
+/// Quantiles of a distribution of times, in nanoseconds. Each is within 1 % of a recorded value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -29,7 +29,7 @@ pub struct Quantiles {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Waiting {
-    /// The resource's name, or `room`: the unit is to be split, and the flow has no room for its children.
+    /// The resource's name, or `room` for units that are to be split, if the flow has no room for their children.
     pub resource: String,
     /// Units that wait for it now.
     pub units: u64,
@@ -52,16 +52,16 @@ pub struct WaitedFor {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Phase {
-    /// The flow is built and not started.
+    /// The flow is built, but not started.
     #[default]
     Ready,
     /// The flow admits units.
     Running,
-    /// Admission is closed; units in flight go on.
+    /// Admission is closed; units in flight continue.
     Draining,
-    /// Dispatch has stopped; running units were told to stop.
+    /// No more runs start, and running code was told to end.
     Abandoned,
-    /// Nothing is in flight any more, and nothing will be.
+    /// All units have left, and no more will be admitted.
     Done,
 }
 
@@ -72,26 +72,26 @@ pub enum Phase {
 pub struct StageSnapshot {
     /// The stage's name.
     pub name: String,
-    /// Units in the stage's queue, for whatever reason they wait.
+    /// Units in the stage's queue, whatever they wait for.
     pub waiting: u64,
     /// The units in the queue that wait for a resource, by resource.
     pub waiting_for: Vec<Waiting>,
     /// Units that have all they need and wait for a worker (part of `waiting`).
     pub granted: u64,
-    /// Units in the hands of a worker.
+    /// Units that a worker has taken.
     pub running: u64,
     /// Units that left the stage with success.
     pub units: u64,
     /// Attempts that failed.
     pub failures: u64,
-    /// Failed attempts that were followed by another one.
+    /// Failed attempts that were followed by another attempt.
     pub retries: u64,
     /// Units that failed for good here.
     pub dead_lettered: u64,
-    /// Times a unit went back to the stage's queue although nothing had failed: cancelled to keep the byte budget, or sent there by
-    /// [`Failure::requeue`](crate::Failure::requeue).
+    /// How often a unit returned to the stage's queue although nothing had failed: cancelled to keep the byte budget,
+    /// or sent there by [`Failure::requeue`](crate::Failure::requeue).
     pub requeued: u64,
-    /// Groups that are open, if the stage gathers its units.
+    /// The number of open groups, if the stage gathers its units.
     #[cfg_attr(feature = "serde", serde(default))]
     pub open_groups: u64,
     /// Groups that were closed early, because the stage or the flow had no room for them.
@@ -105,7 +105,7 @@ pub struct StageSnapshot {
     pub workers_min: u64,
     /// The stage's ceiling of workers.
     pub workers_max: u64,
-    /// Whether the stage runs beside the shared workers.
+    /// Whether the stage is a blocking one, with its own workers.
     pub blocking: bool,
     /// The time that the longest waiter has been in the queue; 0 if the queue is empty.
     pub oldest_ns: u64,
@@ -113,7 +113,7 @@ pub struct StageSnapshot {
     pub service_ns: Quantiles,
     /// The time that a unit spends in the stage's queue.
     pub wait_ns: Quantiles,
-    /// The waits of the stage's units, longest first.
+    /// The waits of the stage's units by resource, the longest first.
     pub waited_for: Vec<WaitedFor>,
 }
 
@@ -126,13 +126,13 @@ pub struct ResourceSnapshot {
     pub name: String,
     /// `tokens`, `rate`, `keyed tokens`, `keyed rate` or `pool`.
     pub kind: String,
-    /// Tokens, objects, or a rate's burst; of each key where keyed.
+    /// Tokens, objects, or a rate's burst; if keyed, those of each key.
     pub capacity: u64,
     /// Tokens a second, for rates.
     pub rate_per_s: Option<f64>,
     /// Tokens held now, over all keys.
     pub in_use: u64,
-    /// The most tokens held at once; where keyed, of any one key.
+    /// The most tokens held at once; if keyed, of any one key.
     pub peak_in_use: u64,
     /// Units that wait for it.
     pub waiters: u64,
@@ -151,34 +151,34 @@ pub struct KeySnapshot {
     pub key: String,
     /// Units that wait for it.
     pub waiters: u64,
-    /// Tokens of it that are held.
+    /// Tokens of the key that are held.
     pub in_use: u64,
 }
 
-/// A flow at one moment; all its numbers belong together.
+/// A flow at one moment. All numbers are of the same moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Snapshot {
     /// The flow's name.
     pub flow: String,
-    /// Time since the start.
+    /// The time since the start, in nanoseconds.
     pub wall_ns: u64,
     /// Units admitted so far.
     pub admitted: u64,
-    /// Units that came into flight because a stage split their parents.
+    /// Units created because a stage split their parents.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split: u64,
-    /// Units that left, done (skipped ones included).
+    /// Units that left done, including skipped ones.
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
     pub skipped: u64,
     /// Units that failed for good.
     pub dead_lettered: u64,
-    /// Units that joined groups, which went on in their place.
+    /// Units that joined a group, which continued in their place.
     #[cfg_attr(feature = "serde", serde(default))]
     pub gathered: u64,
-    /// Units that came and have not gone.
+    /// Units that have entered the flow and not left it.
     pub in_flight: u64,
     /// The cap on units in flight.
     pub inflight_cap: u64,
@@ -192,24 +192,24 @@ pub struct Snapshot {
     pub peak_bytes_in_flight: u64,
     /// Units larger than the whole byte budget, which ran alone.
     pub oversize: u64,
-    /// Units cancelled for memory that wait to run again.
+    /// Units that were cancelled to keep the byte budget and wait to run again.
     pub waiting_for_memory: u64,
-    /// Units that wait for a moment: a pause before a retry, or a delay they asked for.
+    /// Units in a pause: before a retry, or because their stage's code asked for a delay.
     pub delayed: u64,
     /// The phase of the flow's life.
     pub phase: Phase,
-    /// Shared workers.
+    /// The number of shared workers.
     pub workers: u64,
-    /// Workers that run a stage's code, those of blocking stages included.
+    /// Workers that run a stage's code, including those of blocking stages.
     pub workers_busy: u64,
-    /// The stages, in the order they were declared.
+    /// The stages, in the order in which they were declared.
     pub stages: Vec<StageSnapshot>,
-    /// The resources, in the order they were declared.
+    /// The resources, in the order in which they were declared.
     pub resources: Vec<ResourceSnapshot>,
 }
 
 impl Snapshot {
-    /// Names what holds the flow up right now, in words.
+    /// A description of what holds the flow up at this moment.
     pub fn held_by(&self) -> String {
         match self.phase {
             Phase::Ready => return "not started".into(),

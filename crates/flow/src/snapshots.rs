@@ -6,9 +6,9 @@ use crate::control::Control;
 use crate::snapshot::Snapshot;
 
 /// The longest time between two checks for the end of the flow.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The snapshots of a flow at an interval, from now on until the flow is over; see [`Control::snapshots`].
+/// The snapshots of a flow at an interval, until the flow is over; see [`Control::snapshots`].
 #[derive(Debug)]
 pub struct Snapshots {
     control: Control,
@@ -18,12 +18,13 @@ pub struct Snapshots {
 }
 
 impl Control {
-    /// A snapshot now, one after each `every`, and one of the flow's last state when it is over: drained, or left behind after
-    /// [`abandon`](Self::abandon). A flow that was never started is never over.
+    /// Takes a snapshot now, one after each interval of `every`, and a last one when the flow is over: drained, or
+    /// given up after [`abandon`](Self::abandon). A flow that was never started is never over.
     ///
-    /// The iterator keeps no snapshots: one that is read late yields the state at that moment, and skips those before. An interval
-    /// below [`Snapshots::MIN_INTERVAL`] is that one. While it waits, it checks every 50 ms for the end of the flow, so the end
-    /// comes at most that late; each check takes the flow's lock for an instant.
+    /// The iterator stores no snapshots: if it is read late, it yields the state at that moment, and skips the
+    /// snapshots that it missed. The interval is at least [`Snapshots::MIN_INTERVAL`]. While the iterator waits, it
+    /// checks every 50 ms whether the flow is over, so it notices the end at most that late. Each check takes the
+    /// flow's lock for an instant.
     ///
     /// ```
     /// # use millstream_flow::Flow;
@@ -63,15 +64,15 @@ impl Iterator for Snapshots {
             return None;
         }
         loop {
-            // Checked before the snapshot is taken: the last one has the flow's last numbers.
+            // This check precedes the snapshot, so that the last snapshot has the flow's last numbers.
             self.is_over = self.control.shared.lock().is_finished();
             let left = self.next.saturating_duration_since(Instant::now());
             if self.is_over || left.is_zero() {
                 break;
             }
-            std::thread::sleep(left.min(LOOK));
+            std::thread::sleep(left.min(CHECK_INTERVAL));
         }
-        // A reader that was late gets the newest state, and no snapshots of what it has missed.
+        // A late reader gets the newest state, and no snapshots for the intervals that it missed.
         self.next = (self.next + self.every).max(Instant::now());
         Some(self.control.snapshot())
     }

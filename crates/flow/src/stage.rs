@@ -3,11 +3,11 @@
 use crate::cx::Cx;
 use crate::failure::Failure;
 
-/// The code of a stage that takes `In`, for stages that are more than a closure.
+/// The code of a stage that takes `In`, for stages that need more than a closure.
 ///
-/// All workers share it, so it takes `&self`; its own state needs atomics or locks. The input comes by `&mut`, because
-/// it stays with the engine until the unit goes on: a retry runs on it again, and a dead letter keeps it. Take parts
-/// out of it (`std::mem::take`) only when nothing can fail any more.
+/// All workers share the value, so its methods take `&self`, and its own state needs atomics or locks. The input is a
+/// `&mut`, because it stays with the engine until the unit leaves the stage: a retry runs on it again, and a dead
+/// letter contains it. Take parts out of it (`std::mem::take`) only when nothing can fail any more.
 ///
 /// ```
 /// use millstream_flow::{Cx, Failure, Flow, Stage};
@@ -29,7 +29,7 @@ use crate::failure::Failure;
 /// # Ok::<(), millstream_flow::BuildError>(())
 /// ```
 pub trait Stage<In>: Send + Sync + 'static {
-    /// The result that it makes of a unit.
+    /// The type of the results.
     type Out: Send + 'static;
 
     /// Runs on one unit.

@@ -1,4 +1,4 @@
-//! The definition of one stage: its needs and policies, and where its units go.
+//! Defining one stage: its needs, its policies, and its exit.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::need::Need;
 use crate::policy::{AfterFailure, Batch, Retry};
 use crate::ticket::Sink;
 
-/// Defines one stage: its needs and policies, and where its units go.
+/// Defines one stage: its needs, its policies, and its exit.
 ///
 /// The definition takes effect with [`to`](Self::to).
 #[must_use = "a stage is defined by its exit: end with `.to(…)`"]
@@ -45,7 +45,7 @@ where
     }
 }
 
-// The policies need not know what the code is.
+// These methods do not depend on the code of the stage.
 impl<R, In, B> StageBuilder<'_, R, In, B> {
     /// Adds a need. A unit is granted all its needs at once.
     pub fn need(mut self, need: Need<In>) -> Self {
@@ -53,7 +53,7 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
         self
     }
 
-    /// Sets the function that weighs an input of this stage in bytes (default: the unit's weight before).
+    /// Sets the function that weighs an input of this stage in bytes (default: the unit keeps its weight).
     pub fn bytes(mut self, weigh: impl Fn(&In) -> u64 + Send + Sync + 'static) -> Self {
         self.bytes = Some(Box::new(weigh));
         self
@@ -61,33 +61,34 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
 
     /// Sets the stage's floor and ceiling of workers.
     ///
-    /// The floor is a promise: that many workers run the stage when it has granted work, beside the shared ones if need
-    /// be. Default: no floor, and a ceiling of all workers. A blocking stage has as many as its needs of tokens,
-    /// objects and permits allow, up to [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS), and
-    /// [`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS) where it has no such need.
+    /// The floor is guaranteed: if the stage has granted work, that many workers run it, in addition to the shared ones
+    /// if necessary. By default, the floor is 0 and the ceiling is the number of shared workers. A blocking stage may
+    /// have as many workers as its needs for tokens, objects and permits allow, up to
+    /// [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS); without such a need,
+    /// [`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS).
     pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {
         self.policies.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));
         self
     }
 
-    /// Declares that the stage's code waits rather than computes: the stage gets threads of its own, up to its ceiling
-    /// of workers, and takes no place of the shared ones.
+    /// Declares that the stage's code mostly waits. The stage then has its own threads, up to its ceiling of workers,
+    /// and does not occupy the shared ones.
     pub fn blocking(mut self) -> Self {
         self.policies.blocking = true;
         self
     }
 
-    /// Declares that the stage's code waits rather than computes, and runs each unit on a fiber, at most `most` units at
-    /// once: the stage is [blocking](Self::blocking), its workers are fibers, and `most` is its ceiling of workers.
+    /// Declares that the stage's code mostly waits, and runs each unit on a fiber. The stage is
+    /// [blocking](Self::blocking), its workers are fibers, and `most` is its ceiling of workers.
     ///
-    /// All fibers of a flow share [few threads](crate::FlowBuilder::fiber_threads). A fiber starts when a unit is granted
-    /// and ends when the stage has no more of them; a unit that waits for its needs has none. Code that waits through
-    /// [`fiber`](crate::fiber) (its sockets, files, processes, locks, `sleep`) suspends its fiber. Code that blocks its thread
-    /// in another way holds up the other started fibers of that thread: [`Control::fibers`](crate::Control::fibers)
-    /// reports it.
+    /// All fibers of a flow share [few threads](crate::FlowBuilder::fiber_threads). A fiber starts when a unit is
+    /// granted, and ends when the stage has no more granted units. A unit that waits for its needs has no fiber. Code
+    /// that waits through [`fiber`](crate::fiber) (its sockets, files, processes, locks, `sleep`) suspends its fiber.
+    /// Code that blocks the thread in another way delays the other started fibers of that thread, which
+    /// [`Control::fibers`](crate::Control::fibers) reports.
     ///
     /// Unless a [batch](Self::batch) is set, a fiber takes one unit at a time. When a flow is
-    /// [abandoned](crate::Control::abandon), fibers that still wait after the grace of 0.7 seconds are unwound.
+    /// [abandoned](crate::Control::abandon), fibers that still wait after 0.7 seconds are unwound.
     ///
     /// ```
     /// use std::time::Duration;
@@ -106,16 +107,16 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
     }
 
     /// Sets the size of the stack that the stage's [fibers](Self::fibers) need, in bytes of address space (default:
-    /// [`DEFAULT_FIBER_STACK`](crate::DEFAULT_FIBER_STACK)); memory is committed as a stack gets deeper. All fibers of a
-    /// flow have stacks of the largest size that a stage asks for. An overflow aborts the process with a report of the
-    /// stage and the unit.
+    /// [`DEFAULT_FIBER_STACK`](crate::DEFAULT_FIBER_STACK)); memory is committed as a stack grows deeper. All fibers of
+    /// a flow have stacks of the largest size that any stage asks for. A stack overflow aborts the process, with a
+    /// message that names the stage and the unit.
     #[cfg(feature = "fibers")]
     pub fn stack(mut self, bytes: usize) -> Self {
         self.policies.stack = Some(bytes);
         self
     }
 
-    /// Makes the stage's workers fibers.
+    /// Makes fibers the stage's workers.
     #[cfg(any(feature = "fibers", feature = "trace"))]
     pub(crate) fn on_fibers(mut self) -> Self {
         self.policies.blocking = true;
@@ -129,14 +130,14 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
         self
     }
 
-    /// Declares that running the stage again on the same input does no harm, so that a unit may be cancelled and queued
+    /// Declares that running the stage again on the same input does no harm. A unit may then be cancelled and queued
     /// again when the byte budget is exceeded.
     pub fn idempotent(mut self) -> Self {
         self.policies.idempotent = true;
         self
     }
 
-    /// Limits the time of one attempt. See [`Cx::cancelled`](crate::Cx::cancelled).
+    /// Limits the time of one attempt; see [`Cx::cancelled`](crate::Cx::cancelled).
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.policies.timeout = Some(limit);
         self
@@ -167,7 +168,7 @@ where
     In: Send + 'static,
     B: Code<In>,
 {
-    /// Ends the definition with the destination of the stage's results. An exit for another type does not compile.
+    /// Ends the definition with the exit of the stage. An exit for another type does not compile.
     ///
     /// ```compile_fail
     /// # use millstream_flow::*;

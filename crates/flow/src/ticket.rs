@@ -1,4 +1,4 @@
-//! Tickets: a submitter's claim to its unit's result.
+//! Tickets, with which a submitter gets the result of its unit.
 
 use std::fmt;
 use std::future::Future;
@@ -21,10 +21,10 @@ pub enum Unfinished {
     /// The unit failed in a stage that skips failures.
     #[error("skipped after a failure")]
     Skipped,
-    /// The unit was split: its children go on in its place, and a result of theirs has no ticket.
+    /// The unit was split. Its children continue in its place, and their results have no ticket.
     #[error("split into other units, whose results have no ticket")]
     Split,
-    /// The unit has joined a group, which goes on in its place and has no ticket.
+    /// The unit joined a group, which continues in its place and has no ticket.
     #[error("gathered into a group, whose result has no ticket")]
     Gathered,
     /// The flow was abandoned before the unit was done.
@@ -32,12 +32,12 @@ pub enum Unfinished {
     Abandoned,
 }
 
-/// A claim to the result of one unit. It is also a future.
+/// The claim to the result of one unit. A ticket is also a future.
 ///
-/// Dropping a ticket does not cancel the unit. A dead letter whose ticket is gone goes to the flow's listener for dead
-/// letters; a letter that was already delivered to the ticket is dropped with it. Use [`send`](crate::Submitter::send)
-/// for units whose result has no reader.
-#[must_use = "a ticket is the only way to the unit's result"]
+/// Dropping a ticket does not cancel the unit. If the unit then fails, its dead letter goes to the flow's listener; a
+/// letter that the ticket already has is dropped with it. To submit a unit whose result is not needed, use
+/// [`send`](crate::Submitter::send).
+#[must_use = "only the ticket yields the unit's result"]
 pub struct Ticket<R> {
     cell: Arc<Cell<R>>,
 }
@@ -48,7 +48,7 @@ impl<R> fmt::Debug for Ticket<R> {
     }
 }
 
-/// The meeting point of a ticket and its unit.
+/// The cell through which a unit's result reaches its ticket.
 pub(crate) struct Cell<R> {
     slot: Mutex<Slot<R>>,
     ready: Condvar,
@@ -80,7 +80,7 @@ impl<R> Cell<R> {
         }
     }
 
-    /// Stores the waker and returns the one it replaces. `Err` means that the result is there or was taken.
+    /// Stores the waker and returns the one it replaces. `Err` means that the result has arrived.
     fn wait(&self, waker: Contained<Waker>) -> Result<Option<Contained<Waker>>, Contained<Waker>> {
         match &mut *self.lock() {
             Slot::Waiting(waiting) => Ok(waiting.replace(waker)),
@@ -122,7 +122,7 @@ impl<R> Ticket<R> {
         }
     }
 
-    /// Waits for the result until `deadline`; not at all if that is past.
+    /// Waits for the result until `deadline`; does not wait if the deadline has passed.
     ///
     /// # Errors
     /// The ticket itself, if the unit is not done by then.
@@ -150,7 +150,7 @@ impl<R> Future for Ticket<R> {
         if let Some(result) = self.cell.take() {
             return Poll::Ready(result);
         }
-        // Wakers are the user's code, so the ticket clones them before it takes the lock and drops them after it.
+        // Cloning and dropping a waker runs user code, so the ticket does neither under the lock.
         let waker = Contained::new(context.waker().clone());
         match self.cell.wait(waker) {
             Ok(_replaced) => Poll::Pending,
@@ -160,16 +160,16 @@ impl<R> Future for Ticket<R> {
     }
 }
 
-/// The book of tickets, which tells each ticket the outcome of its unit.
+/// The tickets of a flow. It tells each ticket the outcome of its unit.
 pub(crate) trait TicketBook: Send + Sync {
-    /// Returns the letter if no submitter waits for it.
+    /// Delivers the letter to the unit's ticket. Returns it if there is no ticket.
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter>;
-    /// Tells the ticket why its unit has no result.
+    /// Tells the unit's ticket why there is no result.
     fn unfinished(&self, row: &mut Row, reason: Unfinished);
     fn abandoned(&self, row: &mut Row);
 }
 
-/// The unit's end of a cell. If it is dropped without a result, the unit was abandoned.
+/// The unit's end of a cell. Dropping it without a result tells the ticket that the unit was abandoned.
 pub(crate) struct Promise<R>(Arc<Cell<R>>);
 
 impl<R> Promise<R> {
@@ -184,7 +184,7 @@ impl<R> Drop for Promise<R> {
     }
 }
 
-/// The receiving end of a flow, which passes results on to tickets or to the listener.
+/// The end of a flow, which delivers results to tickets or to the listener.
 pub(crate) struct Sink<R> {
     pub(crate) tickets: Column<Promise<R>>,
     pub(crate) on_retire: OnceLock<Box<dyn Fn(R) + Send + Sync>>,
@@ -218,7 +218,7 @@ impl<R: Send + 'static> Sink<R> {
 impl<R: Send + 'static> TicketBook for Sink<R> {
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter> {
         match self.take_promise(row) {
-            // Both ends hold the cell; if only this one is left, the letter has no reader.
+            // Ticket and promise share the cell. If the ticket is gone, the letter has no reader.
             Some(promise) if Arc::strong_count(&promise.0) > 1 => {
                 promise.0.put(Err(Unfinished::Dead(letter)));
                 None

@@ -1,4 +1,4 @@
-//! The build of a flow: the static checks, the plan, and the flow itself.
+//! Building a flow: the static checks, the plan, and the flow itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,11 +35,11 @@ use crate::trace::model::{Model, ModelResource, ModelStage};
 use crate::trace::present::Built;
 
 impl<R: Send + 'static> FlowBuilder<R> {
-    /// Runs the static checks and makes the flow; units enter it at `entry`.
+    /// Runs the static checks and makes the flow. Units enter it at `entry`.
     ///
     /// # Errors
-    /// The first fault of the flow, see [`BuildError`]. A flow that passes shows the results of the checks in its
-    /// [`plan`](Flow::plan).
+    /// The first fault of the flow, see [`BuildError`]. If there is none, the flow's [`plan`](Flow::plan) shows the
+    /// results of the checks.
     pub fn build<In: Send + 'static>(self, entry: Inlet<In>) -> Result<Flow<In, R>, BuildError> {
         let FlowBuilder { mut draft, sink } = self;
         if let Some(error) = draft.errors.drain(..).next() {
@@ -74,7 +74,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 }
 
-/// The parts of a flow that has passed its checks, all but those that depend on the types of its units and results.
+/// The parts of a flow that has passed its checks, except those that depend on the types of its units and results.
 struct Parts {
     settings: Arc<LiveSettings>,
     site: Site,
@@ -268,8 +268,8 @@ impl FlowDraft {
         Ok(())
     }
 
-    /// Makes the places of a bounded queue a resource: the stages before it ask for them, and a unit holds one until it
-    /// leaves the stage.
+    /// Turns each bound on a queue into a resource, whose tokens are the places in the queue. The stages before it ask
+    /// for a place, and a unit holds its place until it leaves the stage.
     fn add_queue_places(&mut self, drafts: &mut [Draft]) -> Vec<Option<u16>> {
         let mut places = Vec::with_capacity(drafts.len());
         for s in 0..drafts.len() {
@@ -342,7 +342,8 @@ impl FlowDraft {
     }
 }
 
-/// The listener for dead letters without a ticket, and the letters that it keeps if the program has set none.
+/// The function that gets dead letters without a ticket, and the list in which it keeps them if the program has set
+/// none.
 fn keep_letters(listener: Option<Letters>) -> (Arc<Mutex<Vec<DeadLetter>>>, Letters) {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let ours = kept.clone();
@@ -355,7 +356,7 @@ fn keep_letters(listener: Option<Letters>) -> (Arc<Mutex<Vec<DeadLetter>>>, Lett
     (kept, listener.unwrap_or_else(|| Box::new(keep)))
 }
 
-/// The stages whose workers are fibers, with stacks for the one that needs the largest.
+/// The stages whose workers are fibers. All their stacks have the size that the stage with the largest stacks asks for.
 #[cfg(feature = "fibers")]
 fn fiber_seats(drafts: &[Draft], threads: usize) -> FiberSeats {
     let stacks = drafts.iter().filter(|draft| draft.fibers).map(|draft| draft.stack.unwrap_or(DEFAULT_FIBER_STACK));

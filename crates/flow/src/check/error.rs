@@ -1,12 +1,12 @@
-//! The faults of a flow that the build finds.
+//! The faults that the build of a flow finds.
 
 use std::fmt;
 
-/// One pair of the resource order: while a unit holds `holds`, stage `stage` asks for `asks`.
+/// One pair of the resource order: stage `stage` asks for `asks` while the unit holds `holds`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HoldAndAsk {
-    /// The resource a unit may hold when it waits in `stage`.
+    /// The resource that a unit may hold when it waits in `stage`.
     pub holds: String,
     /// The resource that `stage` asks for.
     pub asks: String,

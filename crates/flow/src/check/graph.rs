@@ -1,10 +1,10 @@
-//! The graph that the checks examine.
+//! The graph of a flow, without its code.
 
-/// The graph that the checks examine: stages, their needs and edges.
+/// The graph that the checks examine: stages, needs and edges.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) entry: u16,
-    /// The resource that bounds the entry's queue: admission gives every unit one place of it.
+    /// The resource that bounds the entry's queue. Admission gives every unit one place of it.
     pub(crate) entry_place: Option<u16>,
     pub(crate) stages: Vec<Node>,
     /// Names of the resources.
@@ -26,8 +26,8 @@ pub(crate) struct Node {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) resource: u16,
-    /// The stage until which the need is held; `None` means for the asking stage's own run.
+    /// The stage until which the need is held; `None` if it is held only for the run of the asking stage.
     pub(crate) until: Option<u16>,
-    /// The need is a place in that stage's queue: a unit that goes elsewhere gives it back at once.
+    /// Whether the need is a place in the queue of that stage. A unit that goes elsewhere releases it at once.
     pub(crate) place: bool,
 }

@@ -1,8 +1,8 @@
-//! The pairs "holds *a*, asks for *b*" of a flow, and an order of resources that respects them.
+//! The pairs "holds *a*, asks for *b*" of a flow, and an order of the resources that respects them.
 //!
 //! There may be as many pairs as stages times resources, so each stage keeps them as one set of bits: the holdings that
-//! a unit may have when it arrives there. Those sets follow the edges to a fixed point, in an order in which a graph
-//! without loops takes one pass.
+//! a unit may have when it arrives there. The sets are propagated along the edges to a fixed point, in an order that
+//! takes one pass in a graph without loops.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,19 +10,20 @@ use std::collections::{BinaryHeap, HashMap};
 use super::error::HoldAndAsk;
 use super::graph::Graph;
 
-/// Every "asks for *b* while holding *a*" that a unit of a flow can come to, as [`Plan::pairs`](crate::plan::Plan::pairs).
+/// Every pair "asks for *b* while holding *a*" that is possible in a flow, as
+/// [`Plan::pairs`](crate::plan::Plan::pairs).
 ///
-/// The iterator makes the pairs on demand: a flow whose stages hold their needs to its end has a number of them that
-/// grows with the square of its stages.
+/// The iterator makes the pairs on demand, because their number grows with the square of the stages if each stage holds
+/// its needs to the end of the flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanPairs {
     resources: Vec<String>,
     stages: Vec<Asking>,
-    /// The possible holdings: a resource, and the stage after which it is given back.
+    /// The possible holdings: a resource, and the stage after which it is released.
     holdings: Vec<(u16, u16)>,
 }
 
-/// A stage's part of the pairs.
+/// The pairs of one stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Asking {
     name: String,
@@ -87,8 +88,8 @@ impl PlanPairs {
         }
     }
 
-    /// Each resource's place in an order in which held resources come before those asked for, and which otherwise keeps
-    /// the order of declaration; or the cycle that rules such an order out.
+    /// The rank of each resource in an order in which held resources come before those asked for. Otherwise the order
+    /// of declaration is kept. If a cycle makes such an order impossible, returns the cycle.
     pub(super) fn ranks(&self) -> Result<Vec<u16>, Vec<HoldAndAsk>> {
         let n = self.resources.len();
         let mut after = vec![Bits::new(n); n];
@@ -112,7 +113,7 @@ impl PlanPairs {
         if usize::from(rank) == n { Ok(ranks) } else { Err(self.cycle(&ranks)) }
     }
 
-    /// A cycle among the resources without a rank: holders of each of them ask for another.
+    /// A cycle among the resources without a rank. Each of them has a holder that asks for another of them.
     fn cycle(&self, ranks: &[u16]) -> Vec<HoldAndAsk> {
         let unranked = |resource: u16| ranks[usize::from(resource)] == u16::MAX;
         let mut asked_by: Vec<Option<Pair>> = vec![None; self.resources.len()];
@@ -144,10 +145,10 @@ impl<'a> IntoIterator for &'a PlanPairs {
     }
 }
 
-/// The holdings of units as they flow through the graph.
+/// The holdings that units may have as they flow through the graph.
 struct Flow<'a> {
     graph: &'a Graph,
-    /// A resource, and the stage after which it is given back.
+    /// The possible holdings: a resource, and the stage after which it is released.
     holdings: Vec<(u16, u16)>,
     stages: Vec<Passing>,
 }
@@ -157,7 +158,7 @@ struct Flow<'a> {
 struct Passing {
     takes: Vec<usize>,
     gives_back: Vec<usize>,
-    /// The places in the queues of later stages, which a unit that goes elsewhere gives back.
+    /// The places in the queues of the next stages. A unit that goes elsewhere releases them.
     places: Vec<usize>,
 }
 
@@ -194,7 +195,7 @@ impl<'a> Flow<'a> {
     fn settle(self) -> (Vec<(u16, u16)>, Vec<Bits>) {
         let mut held = vec![Bits::new(self.holdings.len()); self.stages.len()];
         if self.graph.entry_place.is_some() {
-            // Admission gives every unit the entry's place, which was listed first.
+            // Admission gives every unit a place in the entry's queue, which is the first holding.
             held[usize::from(self.graph.entry)].set(0);
         }
         let order = self.graph.forwards();
@@ -229,7 +230,7 @@ impl<'a> Flow<'a> {
 }
 
 impl Graph {
-    /// The stages, each before its successors, loops aside.
+    /// The stages, each before its successors except in loops.
     fn forwards(&self) -> Vec<u16> {
         let mut seen = vec![false; self.stages.len()];
         seen[usize::from(self.entry)] = true;
@@ -278,7 +279,7 @@ impl Bits {
         self.0[n / 64] &= !(1 << (n % 64));
     }
 
-    /// Adds all of `others`. Returns whether some of them were new.
+    /// Adds all numbers of `others`. Returns whether any was new.
     fn add(&mut self, others: &Bits) -> bool {
         let mut is_new = false;
         for (word, &other) in self.0.iter_mut().zip(&others.0) {
@@ -288,7 +289,7 @@ impl Bits {
         is_new
     }
 
-    /// Its numbers, in ascending order.
+    /// The numbers, in ascending order.
     fn ones(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().flat_map(|(at, &word)| {
             std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)))

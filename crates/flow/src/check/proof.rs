@@ -1,4 +1,4 @@
-//! The checks of a flow's graph, and what they prove.
+//! The checks of a flow's graph, and their results.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ use super::pairs::PlanPairs;
 /// The results of the checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proof {
-    /// Each resource's place in the resource order.
+    /// The rank of each resource in the resource order.
     pub(crate) ranks: Vec<u16>,
-    /// The pairs the order respects.
+    /// The pairs that the order respects.
     pub(crate) pairs: PlanPairs,
     /// Each stage's distance to the exit.
     pub(crate) distance: Vec<usize>,
-    /// The number of stages that a unit may come to from each stage.
+    /// For each stage, the number of stages that a unit may reach from it.
     pub(crate) leads_to: Vec<usize>,
 }
 
@@ -59,11 +59,12 @@ impl Graph {
         Ok(Proof { ranks, pairs, distance, leads_to })
     }
 
-    /// Checks that a unit to be split has no place in a bounded queue, so that its children never wait for it.
+    /// Checks that a unit to be split has no place in a bounded queue, and asks for none, so that its children never
+    /// wait for a place that it holds.
     fn check_splits(&self) -> Result<(), BuildError> {
         let named = |stage: u16| self.stages[usize::from(stage)].name.clone();
         for (split, node) in (0..).zip(&self.stages).filter(|(_, node)| node.splits) {
-            // Each bound on a queue is a place that the stages before it ask for.
+            // If a queue is bounded, the stages before it ask for a place in it.
             let place = |node: &Node| node.asks.iter().filter(|asked| asked.place).find_map(|asked| asked.until);
             if let Some(next) = place(node) {
                 return Err(BuildError::QueueAfterSplit { stage: named(split), next: named(next) });
@@ -76,18 +77,18 @@ impl Graph {
         Ok(())
     }
 
-    /// Checks that no unit holds a need through a stage in which units wait for others. Returns the names of the stage
-    /// that asks, the resource, the stage that it is held until, and the stage in which units wait.
+    /// Checks that no unit holds a need through a stage in which units wait for others. The error has the names of the
+    /// stage that asks, the resource, the stage until which it is held, and the stage in which units wait.
     fn check_holds_through(&self, waits: impl Fn(&Node) -> bool) -> Result<(), (String, String, String, String)> {
         let named = |stage: u16| self.stages[usize::from(stage)].name.clone();
         for (waiting, _) in (0..).zip(&self.stages).filter(|(_, node)| waits(node)) {
             let beyond = self.reach(waiting);
             for (s, stage) in (0..).zip(&self.stages) {
                 for &Asked { resource, until, place } in &stage.asks {
-                    // A place in the queue of a stage ends where the unit waits in that stage.
+                    // A unit releases its place in the stage's own queue when it begins to wait there.
                     let ends_here = place && until == Some(waiting);
                     let Some(until) = until.filter(|&until| !ends_here && beyond[usize::from(until)]) else { continue };
-                    // The next stage's place is asked for when the wait is over.
+                    // The stage asks for a place in the next queue only when the wait is over.
                     if (s == waiting && place) || !self.reach_before(s, until)[usize::from(waiting)] {
                         continue;
                     }
@@ -99,7 +100,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The stages that a unit in `from` may come to up to its run in `until`.
+    /// The stages that a unit in `from` may reach before or at `until`.
     fn reach_before(&self, from: u16, until: u16) -> Vec<bool> {
         let mut reached = vec![false; self.stages.len()];
         let mut open = vec![from];
@@ -201,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_gives_back_first_is_accepted() {
+    fn a_loop_that_releases_its_resource_first_is_accepted() {
         let g = graph(vec![node("page", &[0, 1], false, &[(0, None)]), node("end", &[], true, &[])]);
         assert!(g.check().is_ok());
     }
 
-    /// Every stage holds a resource of its own to the end.
+    /// A graph in which every stage holds its own resource to the end.
     fn holding_to_the_end(stages: u16) -> Graph {
         let last = stages - 1;
         let node = |s: u16| {
@@ -230,12 +231,12 @@ mod tests {
         let graph = holding_to_the_end(1000);
         let began = std::time::Instant::now();
         assert!(graph.check().is_ok());
-        // A search for each pair among all others took 5 s for 600 stages; the sets of bits take some milliseconds.
+        // The sets of bits take some milliseconds. A search for each pair among all others would take seconds.
         assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
     }
 
     #[test]
-    fn a_stage_without_a_way_out_is_refused() {
+    fn a_stage_from_which_no_unit_retires_is_refused() {
         let g = graph(vec![node("x", &[1], true, &[]), node("y", &[1], false, &[])]);
         assert_eq!(g.check(), Err(BuildError::NeverRetires { stage: "y".into() }));
     }

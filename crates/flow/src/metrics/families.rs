@@ -70,7 +70,7 @@ const STAGE: &[Family<StageSnapshot>] = &[
         |s| s.granted,
         "Units in the queue that have all they need and wait for a worker.",
     ),
-    ("millstream_stage_running", Kind::Gauge, |s| s.running, "Units in the hands of a worker."),
+    ("millstream_stage_running", Kind::Gauge, |s| s.running, "Units that a worker has taken."),
     ("millstream_stage_retries", Kind::Counter, |s| s.retries, "Failed attempts that were retried."),
     ("millstream_stage_dead_lettered", Kind::Counter, |s| s.dead_lettered, "Units that failed for good in the stage."),
     ("millstream_stage_open_groups", Kind::Gauge, |s| s.open_groups, "Groups that wait for members."),
@@ -153,9 +153,10 @@ impl Snapshot {
         self.write_waits(flow, to)
     }
 
-    /// Writes the waits by stage and resource, except waits for a worker. Those are the rest of the time in the queue,
-    /// a difference that falls between a grant and its dispatch, and a counter must never fall. If a resource is named
-    /// like a reason that is not a resource, such as `memory`, both are added up, since a series may occur only once.
+    /// Writes the waits by stage and resource, except waits for a worker. Those are computed as the remaining time in
+    /// the queue, a difference that can decrease between a grant and its dispatch, and a counter must never decrease.
+    /// If a resource has the name of a reason that is not a resource, such as `memory`, both are added up, because a
+    /// series may occur only once.
     fn write_waits<W: Write>(&self, flow: (&str, &str), to: &mut Exposition<W>) -> fmt::Result {
         let waiting: Vec<_> = self
             .stages
