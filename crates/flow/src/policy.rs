@@ -111,7 +111,7 @@ pub enum AfterFailure {
     StopFlow,
 }
 
-/// What `submit` does when the flow is full.
+/// The behaviour of `submit` when the flow is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Overload {
