@@ -1,4 +1,4 @@
-//! The bottleneck law: a resource can at most be used completely, all of the time.
+//! The bottleneck law: a run takes at least the time for which its busiest resource is needed.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use super::script::Script;
 use crate::trace::model::{Model, ModelHold, ModelSupply};
 use crate::trace::run::End;
 
-/// Returns the least time that the script's work can take, and the name of the resource that sets it.
+/// Returns the least time that the script's work can take, and the name of the resource that determines it.
 pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Script) -> (Duration, String) {
-    // The time on each resource, in token-nanoseconds.
+    // The use of each resource: token-nanoseconds, or tokens of a rate.
     let mut on_resources = vec![0.0; model.resources.len()];
     let (mut on_workers, mut on_cores) = (0.0, 0.0);
-    // A replay leaves out runs that were cancelled for memory, and decides by itself which runs to cancel.
+    // A replay leaves out runs that were cancelled for memory, and decides itself which runs to cancel.
     for visit in script.visits().iter().filter(|visit| visit.end != End::AwaitMemory) {
         let stage = &model.stages[usize::from(visit.stage)];
         let factor = factors[usize::from(visit.stage)];
@@ -20,8 +20,8 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
         if !stage.blocking {
             on_workers += cpu + wait;
         }
-        // A need that is held beyond the visit takes at least this much, so it counts. The need of a batch or of one
-        // key may take less, so it does not.
+        // A need that is held beyond the visit takes at least this much, so it counts. A need per batch or with a key
+        // may take less, so it does not count.
         for need in stage.needs.iter().filter(|need| !need.keyed && need.hold != ModelHold::Batch) {
             let Some(amount) = need.amount else { continue };
             on_resources[usize::from(need.resource)] += match model.resources[usize::from(need.resource)].supply {

@@ -1,4 +1,4 @@
-//! A script while it is read.
+//! A script while the trace is being read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::trace::model::Kind;
 use crate::trace::run::{AskedFor, Born, End, Record, UnitRun, Waiting};
 use crate::trace::sampling;
 
-/// The most numbers of one pull that are looked at.
+/// The most numbers of one pull that are examined.
 const MAX_PULL: u64 = 1 << 20;
 
 /// See the [module](self).
@@ -21,13 +21,13 @@ pub(super) struct Draft {
     /// The number of all children together.
     children: u64,
     pub(super) pulls: Vec<Pull>,
-    /// Units of a window that wait.
+    /// The units that wait at the end of a window.
     pub(super) waiting: Vec<Waiting>,
-    /// The first units, as many as these, stand for those that wait as the replay begins.
+    /// The number of units at the beginning that stand for those that wait when the replay begins.
     pub(super) standing: usize,
     pub(super) account: Account,
     most_visits: usize,
-    /// Some units were left out.
+    /// Whether units were left out.
     is_sample: bool,
 }
 
@@ -45,7 +45,7 @@ impl Pull {
         id.checked_sub(self.first).is_some_and(|place| place < self.units)
     }
 
-    /// Whether all its units have lower numbers.
+    /// Whether all its units have lower numbers than `id`.
     pub(super) fn ended_before(&self, id: u64) -> bool {
         self.first.saturating_add(self.units) <= id
     }
@@ -54,7 +54,7 @@ impl Pull {
         self.began_ns.saturating_add(self.wall_ns)
     }
 
-    /// Its share of each unit: a short pull computes; a long one waits for what it reads.
+    /// The time of the pull for each unit. A short pull counts as computing, and a long one as waiting for its input.
     fn each(&self) -> Spent {
         const SHORT_NS: u64 = 50_000;
         let ns = self.wall_ns / self.units.max(1);
@@ -63,7 +63,7 @@ impl Pull {
 }
 
 impl Draft {
-    /// A draft that takes at most this many visits.
+    /// A draft of at most `most_visits` visits.
     pub(super) fn of(most_visits: usize) -> Self {
         Draft {
             visits: Vec::new(),
@@ -84,7 +84,7 @@ impl Draft {
         Draft { is_sample: true, ..Self::of(most_visits) }
     }
 
-    /// Leaves an even sample of a recording that has sampled its later units.
+    /// Reduces a recording that has sampled its later units to an even sample.
     pub(super) fn even_out(&mut self, header: &Header) {
         let highest = self.visits.iter().map(|(id, ..)| *id).max();
         let (Some(whole), Some(highest), None) = (header.whole, highest, header.window) else { return };
@@ -105,7 +105,7 @@ impl Draft {
         self.is_sample
     }
 
-    /// Takes a record, and of its units those that `keeps` says.
+    /// Adds the units of a record for which `keeps` is true.
     pub(super) fn take(
         &mut self,
         header: &Header,
@@ -115,7 +115,7 @@ impl Draft {
         match record {
             Record::Waits(unit) => self.waiting.push(unit),
             Record::Pull { began_ns, wall_ns, first, units } => {
-                // Numbers count one by one, and a damaged trace may say that there are very many.
+                // A damaged trace may claim a very large number of units, so only the first ones are examined.
                 if (first..first.saturating_add(units.min(MAX_PULL))).any(keeps) {
                     self.pulls.push(Pull { first, units, began_ns, wall_ns });
                 }
@@ -123,7 +123,7 @@ impl Draft {
             Record::Run { stage, began_ns, cpu, units, born } => {
                 if usize::from(stage) >= header.model.stages.len() {
                     return Err(TraceError::Contradiction(format!(
-                        "a unit ran in stage number {stage}, which there is not"
+                        "a unit ran in stage number {stage}, which does not exist"
                     )));
                 }
                 let too_long = TraceError::TooLong { most: self.most_visits };
@@ -155,10 +155,12 @@ impl Draft {
         let (cpu_ns, wait_ns) = match cpu {
             None => (unit.wall_ns, 0),
             Some((spent, delayed)) => {
-                // Units share the processor's time of their batch in proportion to their own. A wait for a processor is
-                // neither: how long it lasts is for the replay to find out.
+                // The processor time of a batch is divided among its units in proportion to their times. A wait for a
+                // processor counts neither as computing nor as waiting, because the replay determines such waits
+                // itself.
                 let share = |ns: u64| (u128::from(ns) * u128::from(unit.wall_ns) / u128::from(wall.max(1))) as u64;
-                // A unit computes on one core: a program that had several took more processor time than time.
+                // In the model a unit computes on one core, but a program with several cores may have taken more
+                // processor time than wall time.
                 let spent = share(spent).min(unit.wall_ns);
                 (spent, unit.wall_ns.saturating_sub(spent).saturating_sub(share(delayed)))
             }
@@ -187,13 +189,13 @@ impl Draft {
         &self.asks[from as usize..to as usize]
     }
 
-    /// Raises the numbers of all units, none of which is a child.
+    /// Raises the numbers of all units by `by`. There must be no children.
     pub(super) fn shift(&mut self, by: u64) {
         self.visits.iter_mut().for_each(|(id, ..)| *id = id.saturating_add(by));
         self.pulls.iter_mut().for_each(|pull| pull.first = pull.first.saturating_add(by));
     }
 
-    /// The sizes of the groups that a stage's own code has closed.
+    /// The sizes of groups in stages whose own code closes groups.
     fn group_sizes(&self, header: &Header) -> GroupSizes {
         let by_code =
             |stage: u16| matches!(header.model.stages[usize::from(stage)].kind, Kind::Gather { by_code: true, .. });
@@ -212,7 +214,7 @@ impl Draft {
                     Some(members) => *members += 1,
                     None => of_key.push(1),
                 },
-                // A group of one; or a group whose holder goes on.
+                // A group of one unit. If the unit was a holder, its group is counted already.
                 End::Go(_) | End::Retire if !holders.remove(&(*stage, *unit)) => of_key.push(1),
                 _ => {}
             }
@@ -220,7 +222,7 @@ impl Draft {
         sizes
     }
 
-    /// The script of all that was taken.
+    /// Makes the script of all units that were added.
     pub(super) fn script(mut self, header: &Header) -> Result<Script, TraceError> {
         let group_sizes = self.group_sizes(header);
         self.visits.sort_unstable_by_key(|&(unit, at, _)| (unit, at));
@@ -235,7 +237,7 @@ impl Draft {
             }
         }
         let visits: Vec<Visit> = self.visits.into_iter().map(|(.., visit)| visit).collect();
-        // Children that retired at once were in no stage. They count all the same.
+        // Children that retired at once were in no stage, but they count, too.
         let mut children = Vec::new();
         let mut is_child = vec![false; units.len()];
         self.born.sort_by_key(|born| (born.parent, born.first));
@@ -259,14 +261,14 @@ impl Draft {
             }
             let Some(&parent) = numbers.get(&first.parent) else {
                 return Err(TraceError::Contradiction(format!(
-                    "unit {} has children and was in no stage",
+                    "unit {} has children, but was in no stage",
                     first.parent
                 )));
             };
             units[parent as usize].children = (from, children.len() as u32);
         }
         if !self.born.is_empty() && !header.model.stages.iter().any(|stage| stage.kind == Kind::Split) {
-            return Err(TraceError::Contradiction("units have children, and no stage splits".into()));
+            return Err(TraceError::Contradiction("units have children, but no stage splits units".into()));
         }
         let roots: Vec<UnitIndex> = (0..ids.len() as UnitIndex).filter(|&unit| !is_child[unit as usize]).collect();
         self.pulls.sort_unstable();

@@ -1,9 +1,10 @@
-//! The loss of crowded cores: how far the machine was from sharing its cores perfectly.
+//! The loss of crowded cores: the speed that a machine loses because it does not share its cores perfectly.
 //!
-//! The kernel accounts for the time that threads and programs were ready to run and had no processor. Where jobs share
-//! cores evenly and at once, as in a simulation, it is less: a real scheduler leaves a job behind another one while a core
-//! idles, and other programs compute too. The loss is the one with which a replay of the run comes to the delay that was
-//! recorded. It is fitted to that delay, never to the length of the run, which remains a prediction.
+//! The kernel accounts for the time for which threads and programs were ready to run but had no processor. In a
+//! simulation, where jobs share the cores evenly and at once, this delay is shorter. A real scheduler may leave a job
+//! waiting behind another one while a core is idle, and other programs compute, too. The loss is chosen so that a
+//! replay of the run has the delay that was recorded. It is fitted only to that delay, never to the length of the run,
+//! which remains a prediction.
 
 use std::sync::Arc;
 
@@ -16,13 +17,13 @@ use crate::trace::model::Model;
 /// The largest loss.
 const MAX_LOSS: f64 = 0.5;
 
-/// The number of replays that halve the interval of the loss, to a 64th of [`MAX_LOSS`].
+/// The number of replays, each of which halves the interval of the loss; the last interval is a 64th of [`MAX_LOSS`].
 const HALVINGS: u32 = 6;
 
-/// A delay below one part in this many of the processor time is no loss.
+/// If the delay is less than one part in this many of the processor time, the loss is 0.
 const WORTH_ONE_IN: u64 = 200;
 
-/// The most visits that are replayed each time: the loss of a long run is that of its beginning.
+/// The most visits of each replay. The loss of a long run is that of its beginning.
 const MAX_VISITS: usize = 20_000;
 
 /// Returns the loss of the machine during the run of the script.
@@ -44,8 +45,9 @@ pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64
         Ok(busy.saturating_sub(cpu_ns).saturating_sub(wait_ns) as f64 / cpu_ns.max(1) as f64)
     };
     let (mut low, mut high) = (0.0, MAX_LOSS);
-    // A delay that sharing explains is no loss; one that no loss explains came from elsewhere, as that of a worker alone
-    // does. A replay that fails says so when it is asked for.
+    // If sharing alone explains the delay, there is no loss. If no loss explains it, the delay has another cause, such
+    // as other programs that delay a single worker. A failing replay is reported when the program asks for it, so it is
+    // ignored here.
     let (Ok(least), Ok(most)) = (delay(low), delay(high)) else { return 0.0 };
     if recorded <= least || most < recorded {
         return 0.0;

@@ -1,23 +1,23 @@
-//! Replays of a traced run, under other settings and in simulated time.
+//! Replays of a traced run, with other settings and in simulated time.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `what_if` | the settings that a replay changes |
+//! | `what_if` | the settings that a replay can change |
 //! | `script` | what each unit did |
-//! | `draft` | a script while it is read |
-//! | `window` | the whole units of a live trace |
-//! | `waiting` | the units of a live trace that still wait |
-//! | `sample` | a part of a trace that is too long |
+//! | `draft` | a script while the trace is being read |
+//! | `window` | the complete units of a live trace |
+//! | `waiting` | the units of a live trace that have not left yet |
+//! | `sample` | a sample of a trace that is too long |
 //! | `stand_in` | a flow whose stages do what the script says |
-//! | `play` | the script as the stand-in performs it |
+//! | `play` | running a script on the stand-in |
 //! | `replayed` | a trace, and its replays |
-//! | `loss` | how far the machine was from sharing its cores perfectly |
+//! | `loss` | the speed that the machine loses because it does not share its cores perfectly |
 //! | `bound` | the least time that the work can take |
 //!
-//! The engine replays itself: the stand-in is a flow like any other, and its queues, lines, grants, batches and retries
-//! are the scheduler's own (see `engine/simulate`). A replay therefore follows every rule of the engine. Only the
-//! machine is modelled (its cores, its wake-ups, the engine's own work between runs), and the time of each unit, which is
-//! assumed to be the recorded one.
+//! The engine replays itself: the stand-in is a flow like any other, with the real scheduler's queues, lines, grants,
+//! batches and retries (see `engine/simulate`). So a replay follows every rule of the engine. Only the machine is a
+//! model: its cores, its wake-ups, and the engine's own work between runs. The time of each unit in a stage is assumed
+//! to be the recorded one.
 
 pub(crate) mod bound;
 mod draft;

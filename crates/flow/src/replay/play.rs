@@ -1,4 +1,4 @@
-//! A play: a script that the stand-in of a model performs in simulated time.
+//! Playing a script: the stand-in of a model runs it in simulated time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,16 @@ use crate::trace::model::Model;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Replayed {
-    /// The report of the simulated run. Of a [sample](crate::Trace::read_or_sample) it is of the sample's units alone.
+    /// The report of the simulated run. If the trace is a [sample](crate::Trace::read_or_sample), it covers only the
+    /// sample's units.
     pub report: Report,
-    /// The time that its units take at the pace of the simulated run's steady part, between the departure of the first tenth of
-    /// them and that of the last.
+    /// The time that the units take at the pace of the steady part of the simulated run. That part lies between the
+    /// departure of the first tenth of the units and that of the last tenth.
     pub steady_wall: Duration,
 }
 
-/// Plays a script on the stand-in of a model. `order` lists the indices of its roots, of which the first `standing` wait as it
-/// begins.
+/// Plays a script on the stand-in of a model. `order` lists the indices of its roots. The first `standing` of them
+/// stand for units that already wait at the beginning.
 pub(super) fn play(
     model: &Model,
     factors: &[f64],
@@ -40,7 +41,8 @@ pub(super) fn play(
     flow.give_source(roots.into_iter());
     let mut pulls = ScriptedPulls { script, order: order.into_iter() };
     let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
-    // As many leave as come while the flow is as full as it began; the units in line at the end leave without others behind them.
+    // While the flow is as full as at the beginning, as many units leave as arrive. The units that are in line at the
+    // end leave without others behind them, so they do not count.
     let part = steady_part(script.units().saturating_sub(standing).max(standing));
     let marks = part.map(|nth| nth as u64);
     let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, marks, max_events, viewer);

@@ -20,7 +20,7 @@ use crate::trace::file::{Header, Machine, MeanTimes, Measured, TraceError, read_
 use crate::trace::model::{ModelResource, ModelStage};
 use crate::trace::run::Record;
 
-/// The maximum number of runs of units in stages that are read from an input that cannot be read twice.
+/// The maximum number of runs of units in stages that are read from an input that is read only once.
 const MAX_VISITS: usize = 8_000_000;
 
 /// The trace of a run, written by [`Flow::record`](crate::Flow::record).
@@ -29,7 +29,7 @@ pub struct Trace {
     header: Header,
     measured: Measured,
     script: Arc<Script>,
-    /// The number of units of the run for each unit of the script.
+    /// The number of units of the run that each unit of the script stands for.
     weight: f64,
     /// See [`fit_loss`].
     loss: OnceLock<f64>,
@@ -47,9 +47,9 @@ pub struct TracedRun {
     pub dead_lettered: u64,
     /// The median of the time from a unit's admission to its departure.
     pub latency_p50: Duration,
-    /// The 99th percentile of that time.
+    /// The 99th percentile of the same time.
     pub latency_p99: Duration,
-    /// The mean of that time.
+    /// The mean of the same time.
     pub latency_mean: Duration,
     /// A description of the bottleneck.
     pub bottleneck: String,
@@ -64,9 +64,9 @@ pub struct TracedRun {
 impl Trace {
     /// Reads a trace.
     ///
-    /// The reader holds one chunk at a time, and of each run of a unit in a stage what a replay needs: about 90 bytes.
-    /// Of a [live trace](crate::LiveTrace) it takes the newest 100,000 units that are whole, and those that wait as units like
-    /// those that left.
+    /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. From a [live
+    /// trace](crate::LiveTrace), it takes the newest 100,000 complete units. It also takes the units that still wait,
+    /// each completed with the visits of a similar unit that has left.
     ///
     /// # Errors
     /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.
@@ -86,11 +86,12 @@ impl Trace {
         Self::of(header, measured, draft)
     }
 
-    /// Reads a trace; of one with more than two million runs of units in stages a sample, in bounded memory.
+    /// Reads a trace in bounded memory. If the trace has more than two million runs of units in stages, only a sample
+    /// is kept.
     ///
-    /// A sample has whole families, about one million runs, and stands for the whole: see [`weight`](Self::weight). The
-    /// input is read twice then, and up to four times if the flow splits its units, once more for each further
-    /// generation.
+    /// A sample consists of whole families, has about one million runs, and stands for the whole run: see
+    /// [`weight`](Self::weight). To sample, the input is read twice. If the flow splits its units, it is read up to
+    /// four times, and once more for each additional generation.
     ///
     /// # Errors
     /// See [`TraceError`].
@@ -98,8 +99,8 @@ impl Trace {
         Self::sample(input, sample::WHOLE_VISITS)
     }
 
-    /// [`read_or_sample`](Self::read_or_sample) with another number of runs from which on a trace is sampled: a sample has about half as
-    /// many, so that its replays take a time that is known before.
+    /// Like [`read_or_sample`](Self::read_or_sample), but samples a trace with more than `most_visits` runs. The sample
+    /// has about half as many runs, which bounds the time of a replay.
     ///
     /// # Errors
     /// See [`TraceError`].
@@ -112,9 +113,9 @@ impl Trace {
         draft.even_out(&header);
         let is_sample = draft.is_sample();
         let script = draft.script(&header)?;
-        // Units that were never in a stage, because the run ended before, are in no record.
+        // Units that never ran in a stage, because the run ended first, are in no record.
         let (units, children) = (script.roots().len() as u64, script.children() as u64);
-        // A unit that was dropped from the first queue for a newer one was in no stage, either.
+        // A unit that was dropped from the first queue for a newer one never ran in a stage, either.
         let is_whole = units <= measured.admitted && units + measured.dead_lettered >= measured.admitted;
         if measured.left == 0 && !is_sample && !(is_whole && children == measured.split) {
             return Err(TraceError::Contradiction(format!(
@@ -127,15 +128,14 @@ impl Trace {
     }
 
     /// The number of units of the run that each unit of a replay stands for: 1, unless the trace was
-    /// [sampled](Self::read_or_sample). Times that grow with the number of units, and counts of units, are to be multiplied
-    /// by it.
+    /// [sampled](Self::read_or_sample). Multiply counts of units by it, and times that grow with the number of units.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Whether the trace is a part of a run that goes on (see [`LiveTrace`](crate::LiveTrace)). What is
-    /// [measured](Self::measured) is then that of its units, and its wall time is the time for them at the pace at which they
-    /// left.
+    /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). In that case the
+    /// [measured](Self::measured) numbers are those of the units in the trace, and the wall time is computed from the
+    /// pace at which they left.
     pub fn is_live(&self) -> bool {
         self.header.window.is_some()
     }
@@ -185,30 +185,31 @@ impl Trace {
         Duration::from_nanos((ns as f64 * self.weight) as u64)
     }
 
-    /// The number of units that the source brought, as far as they are replayed.
+    /// The number of replayed units that came from the source.
     pub fn units(&self) -> usize {
         self.script.roots().len()
     }
 
-    /// The number of units that left in the window of a [live trace](crate::LiveTrace), those that came before it among them.
-    /// Its replays have further ones, which stand for units that wait.
+    /// The number of units that left in the window of a [live trace](crate::LiveTrace), including those that were
+    /// admitted before it. Replays also have units that stand for those that wait.
     pub fn departed(&self) -> u64 {
         self.measured.departed
     }
 
-    /// The time in which [as many units](Self::departed) leave at the pace of the window.
+    /// The time in which [that many units](Self::departed) leave, at the pace of the window.
     pub fn departed_in(&self) -> Duration {
         Duration::from_nanos(self.measured.departed_ns)
     }
 
-    /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace), as far as it has
-    /// units like them. A replay begins with them, or with an even part of them if there are many.
+    /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace). It counts
+    /// only those for which the window has a similar unit that has left. A replay begins with them, or with an even
+    /// part of them if there are many.
     pub fn waiting(&self) -> u64 {
         let one_in = self.header.window.map_or(0, |window| window.waiting_one_in);
         (self.script.standing() as u64).saturating_mul(one_in)
     }
 
-    /// The number of runs of units in stages, as far as they are replayed.
+    /// The number of replayed runs of units in stages.
     pub fn visits(&self) -> usize {
         self.script.visits().len()
     }
@@ -235,11 +236,11 @@ impl Trace {
         }
     }
 
-    /// Replays the run with other settings, in simulated time. Each unit takes its recorded route, and its recorded
-    /// time in each stage.
+    /// Replays the run with other settings, in simulated time. Each unit takes its recorded path, and its recorded time
+    /// in each stage.
     ///
-    /// The engine's own rules decide when each unit waits. Processor time is shared among the cores. All other time
-    /// lasts as long as it did, whatever else runs: the model has no disk that slows down under more requests.
+    /// The engine's own rules decide when each unit waits. Processor time is shared among the cores. All other time is
+    /// as long as recorded, whatever else runs; the model has no disk, for example, that slows down with more requests.
     ///
     /// # Errors
     /// See [`ReplayError`].
@@ -247,13 +248,15 @@ impl Trace {
         self.replay_in(what_if, (0..self.script.roots().len()).collect(), None)
     }
 
-    /// [`replay`](Self::replay), which shows the simulated flow as it begins, after each `every` of simulated time, and as it
-    /// ends. A trace tells how long units were in stages, and not what they waited for before: the replay does.
+    /// Like [`replay`](Self::replay), and passes snapshots of the simulated flow to `see`: at the beginning, after each
+    /// interval of `every` in simulated time, and at the end. A trace tells how long units were in stages, but not what
+    /// they waited for; a replay shows it.
     ///
-    /// An interval below a microsecond is one, and it doubles after each 4,096 snapshots. Each snapshot costs some microseconds.
+    /// The interval is at least a microsecond, and doubles after each 4,096 snapshots. Each snapshot costs some
+    /// microseconds.
     ///
     /// # Errors
-    /// See [`ReplayError`]. Snapshots may have been shown before.
+    /// See [`ReplayError`]. `see` may have been called before the error.
     pub fn replay_watched(
         &self,
         what_if: &WhatIf,
@@ -265,7 +268,7 @@ impl Trace {
         self.replay_in(what_if, all, Some(Viewer::new(every_ns, &mut see)))
     }
 
-    /// The traced flow with these settings, as its checks see it.
+    /// The plan of the traced flow with these settings.
     ///
     /// # Errors
     /// See [`ReplayError`].
@@ -275,8 +278,8 @@ impl Trace {
         Ok(build(&model, &factors, &self.script, &Arc::new(Meter::default()))?.plan().clone())
     }
 
-    /// The bottleneck law: the least time that the work of the run can take with these settings, whatever the order of its
-    /// units, and the name of what sets it. A replay of the whole run takes at least as long.
+    /// The least time that the work of the run can take with these settings, whatever the order of its units, and the
+    /// name of the resource that determines it (the bottleneck law). A replay of the whole run takes at least as long.
     ///
     /// # Errors
     /// Returns the errors of [`replay`](Self::replay).
@@ -287,8 +290,8 @@ impl Trace {
         Ok((least.mul_f64(self.weight), by))
     }
 
-    /// The mean time of a unit in a stage's code, its waits for a processor left out; `None` if there is no such stage, or no unit
-    /// was in it.
+    /// The mean time of a unit in a stage's code, without its waits for a processor. `None` if there is no such stage,
+    /// or no unit was in it.
     pub fn service_time(&self, stage: &str) -> Option<Duration> {
         let stage = self.header.model.stage(stage)?;
         let visits = self.script.visits().iter().filter(|visit| usize::from(visit.stage) == stage);
@@ -305,9 +308,9 @@ impl Trace {
         self.header.model.stages.iter().filter(needs).map(|stage| &*stage.name).collect()
     }
 
-    /// [`replay`](Self::replay) with units that are drawn at random from those of the run, as many as there were, each as
-    /// often as it comes. Several such replays show how far an answer depends on the units that the run happened to have.
-    /// A unit whose failure ended the run keeps its place and is drawn nowhere else.
+    /// Like [`replay`](Self::replay), with units that are drawn at random, with replacement, from those of the run;
+    /// their number stays the same. Several such replays show how much an answer depends on the units that the run
+    /// happened to have. A unit whose failure ended the run keeps its position and is not drawn again.
     ///
     /// # Errors
     /// Returns the errors of [`replay`](Self::replay).
@@ -339,8 +342,9 @@ impl Trace {
         play(&model, &factors, &self.script, order, standing, costs, viewer)
     }
 
-    /// Returns the number of units that wait as a replay begins. Where the line fills the flow, it fills a larger flow as well:
-    /// further units of the line take the place of the last ones that came, since a window is too short to show it grow.
+    /// Returns the number of units that wait when a replay begins. If the line fills the flow, it would also fill a
+    /// flow with a higher cap, but a window is too short to show that growth. So copies of units in the line replace
+    /// the last units that arrived.
     fn lengthen_line(&self, order: &mut Vec<usize>, inflight: u64) -> usize {
         let (standing, before) = (self.script.standing(), self.header.model.inflight);
         if standing == 0 || inflight <= before || self.waiting() < before / 2 {
@@ -355,7 +359,7 @@ impl Trace {
         standing + more
     }
 
-    /// The machine that the run was on, apart from the loss of crowded cores.
+    /// The costs of the run's machine, without the loss of crowded cores.
     fn costs(&self) -> Costs {
         let Machine { cores, wake_ns, start_ns } = self.header.machine;
         let MeanTimes { between_ns, wake_delay_ns, fiber_start_ns } = self.measured.times;
@@ -363,12 +367,12 @@ impl Trace {
         Costs { cores, wake_ns, start_ns, fiber_start_ns, between_ns, loss: 0.0 }
     }
 
-    /// The part of the cores' speed that was lost while all of them computed, from 0 to 0.5: a system does not share its cores as
-    /// evenly as a simulated one, and other programs compute too.
+    /// The part of the cores' speed, from 0 to 0.5, that was lost while all of them were computing. A real system does
+    /// not share its cores as evenly as a simulated one, and other programs compute, too.
     ///
-    /// It is the loss with which a replay comes to the wait for processors that the kernel reported; 0 if sharing alone explains
-    /// that wait, or no loss does. The first call, or the first replay, costs up to eight replays of at most about 20,000 runs of
-    /// units in stages.
+    /// With this loss, units of a replay wait for processors as long as the kernel reported. It is 0 if sharing alone
+    /// explains that wait, or if no loss does. The first call, or the first replay, costs up to eight replays of at
+    /// most about 20,000 runs of units in stages.
     pub fn crowding_loss(&self) -> f64 {
         *self.loss.get_or_init(|| fit_loss(&self.header.model, &self.script, self.costs()))
     }

@@ -1,8 +1,8 @@
-//! A sample of a trace that is too long to be kept: some families, chosen by their numbers.
+//! A sample of a trace that is too long to keep: some families, chosen by the numbers of their units.
 //!
-//! Units that were admitted one after the other stay together, in blocks, so that a sample has the same runs of equal
-//! keys as the whole. Each unit takes as long to be pulled as it took, and each has the same needs: the scarcest resource
-//! gives as many units a second to the sample as to the whole run, and the sample is over sooner by its share.
+//! Units that were admitted one after the other are sampled in blocks, so that a sample has the same runs of equal keys
+//! as the whole. Each unit keeps its pull time and its needs. So the scarcest resource grants as many units a second in
+//! the sample as in the whole run, and the sample ends sooner in proportion to its size.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, Seek, SeekFrom};
@@ -13,16 +13,16 @@ use crate::trace::model::{Kind, Model};
 use crate::trace::run::{Born, Record};
 use crate::trace::sampling;
 
-/// A trace with more runs of units in stages than this is sampled, and the sample has about half as many.
+/// A trace with more runs of units in stages than this is sampled. The sample has about half as many.
 pub(super) const WHOLE_VISITS: usize = 2_000_000;
 
 /// The choice of a sample.
 #[derive(Default)]
 struct Sample {
     one_in: u64,
-    /// Children that would be chosen if they were none.
+    /// Children whose own numbers would be drawn, although their families are not chosen.
     unchosen: HashSet<u64>,
-    /// The children of families that are chosen.
+    /// Children whose families are chosen.
     children: HashSet<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Sample {
     }
 }
 
-/// The visits of a recording, by the share of the units that it has recorded around them.
+/// The number of visits of a recording, by the sampling rate at which they were recorded (one block in N).
 #[derive(Default)]
 struct Shares(BTreeMap<u64, u64>);
 
@@ -45,12 +45,12 @@ impl Shares {
         ids.for_each(|id| *self.0.entry(sampling::one_in(id, whole)).or_default() += 1);
     }
 
-    /// One block in this number is in the even sample.
+    /// The even sample has one block in this number.
     fn least(&self) -> u64 {
         self.0.last_key_value().map_or(1, |(&one_in, _)| one_in)
     }
 
-    /// The visits of the even sample, about.
+    /// The approximate number of visits in the even sample.
     fn even_visits(&self) -> u64 {
         self.0.iter().map(|(one_in, visits)| visits * one_in / self.least()).sum()
     }
@@ -75,7 +75,7 @@ pub(super) fn read(mut input: impl BufRead + Seek, most: usize) -> Result<(Heade
     if let Some(draft) = draft {
         return Ok((header, measured, draft));
     }
-    // A multiple of the least share: a sample of the recording's even sample.
+    // A multiple of the lowest recording rate, so that this is a sample of the recording's even sample.
     let one_in = match shares.least() {
         1 => visits.div_ceil(most / 2).max(2) as u64,
         least => least * shares.even_visits().div_ceil(most as u64 / 2).max(1),
@@ -90,8 +90,8 @@ pub(super) fn read(mut input: impl BufRead + Seek, most: usize) -> Result<(Heade
     Ok((header, measured, draft))
 }
 
-/// Finds the children of the families that are chosen. Nothing but the choice is kept: the file is read once to learn
-/// which of the numbers are those of children, and once for each generation.
+/// Finds the children of the chosen families. The file is read once to learn which numbers are those of children, and
+/// once for each generation; only the choice is kept in memory.
 fn choose_children(
     input: &mut (impl BufRead + Seek),
     start: u64,
@@ -162,7 +162,7 @@ mod tests {
         recorded(flow, units, u64::MAX)
     }
 
-    /// The trace of a flow of whose units the first `whole` are all recorded.
+    /// The trace of a flow, in which the first `whole` units are all recorded.
     fn recorded(flow: Flow<u64, u64>, units: u64, whole: u64) -> (Report, Cursor<Vec<u8>>) {
         let kept = Kept::default();
         let recording = flow.record_whole(kept.clone(), "a test".into(), whole).unwrap();
@@ -227,19 +227,19 @@ mod tests {
             assert_eq!(sample.weight(), 100_000.0 / sample.units() as f64);
             let replayed = sample.replay(&WhatIf::default()).unwrap().report;
             assert_eq!((replayed.admitted, replayed.left), (sample.units() as u64, 0));
-            // Each family of three has lost one.
+            // In each family of three, one child has failed.
             for (theirs, of_all) in [(replayed.dead_lettered, report.dead_lettered), (replayed.split, report.split)] {
                 let share = theirs as f64 * sample.weight() / of_all as f64;
                 assert!((0.9..1.1).contains(&share), "{share}");
             }
         }
-        // The holder of a family's group takes the place of its parent, so all of these are recorded.
+        // The holder of a family's group replaces its parent, so all units are recorded here.
         let (_, all) = recorded(families(true), 2_000, 100);
         assert_eq!(Trace::read(all).unwrap().weight(), 1.0);
     }
 
     #[test]
-    fn a_recording_beside_a_live_trace_has_all_units() {
+    fn a_recording_made_while_a_live_trace_is_kept_has_all_units() {
         let mut flow = Flow::builder("both");
         let (work, done) = (flow.inlet::<u64>("work"), flow.retire());
         flow.update(work, |_: &mut u64, _| Ok(())).to(done);
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(Trace::read(&*live.window(live.most_bytes())).unwrap().units(), 5_000);
         recording.finish(&report).unwrap();
         let bytes = std::mem::take(&mut *kept.0.lock().unwrap());
-        // An even sample of it, all the same.
+        // The reader still makes an even sample of it.
         let trace = Trace::read(&*bytes).unwrap();
         assert_eq!(trace.weight(), 5_000.0 / trace.units() as f64);
     }
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_sample_has_the_throughput_of_the_whole() {
         const RECORDINGS: usize = 5;
-        // A neighbor that takes the processors for a part of a recording makes its parts differ.
+        // If another program takes the processors during a part of a recording, the parts differ.
         let mut worst = [0.0; RECORDINGS];
         for worst in &mut worst {
             *worst = miss_of_a_sample();
@@ -271,7 +271,7 @@ mod tests {
         panic!("in {RECORDINGS} recordings, samples differ from the whole by {worst:?}");
     }
 
-    /// The relative difference of the times of a sample and of the whole, the larger of the replayed time and the bound.
+    /// The largest relative difference between the sample and the whole, over replayed times and bounds.
     fn miss_of_a_sample() -> f64 {
         let mut flow = Flow::builder("naps");
         let bed = flow.tokens("bed", 2);

@@ -19,7 +19,7 @@ pub(crate) struct Visit {
     pub(crate) bytes: u64,
     pub(crate) delay_ns: u64,
     pub(crate) group: u64,
-    /// Its needs that differ by unit, as a range of [`Script::asks`].
+    /// The needs that differ from unit to unit, as a range of [`Script::asks`].
     pub(super) asks: (u32, u32),
 }
 
@@ -31,7 +31,7 @@ impl Visit {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unit {
-    /// Its first visit; its others follow, up to the first one of the next unit.
+    /// The index of its first visit. The others follow, up to the first visit of the next unit.
     pub(super) first: u32,
     /// Its children, as a range of [`Script::children`].
     pub(super) children: (u32, u32),
@@ -46,9 +46,9 @@ pub(crate) struct Script {
     pub(super) children: Vec<UnitIndex>,
     /// The units that the source brought, in order.
     pub(super) roots: Vec<UnitIndex>,
-    /// The number of roots at the beginning that stand for units which waited already.
+    /// The number of roots at the beginning that stand for units that already waited.
     pub(super) standing: usize,
-    /// The time that each of those took to be pulled.
+    /// The pull time of each root.
     pub(super) pulls: Vec<Spent>,
     pub(super) account: Account,
     pub(super) group_sizes: GroupSizes,
@@ -62,12 +62,12 @@ pub(crate) type GroupSizes = HashMap<(u16, u64), Vec<u32>>;
 pub(crate) struct Account {
     pub(crate) cpu_ns: u64,
     pub(crate) wait_ns: u64,
-    /// The time for which they were ready to run but had no processor.
+    /// The time for which the units were ready to run but had no processor.
     pub(crate) delayed_ns: u64,
 }
 
 impl Account {
-    /// Leaves the part of some visits out of all.
+    /// Reduces the times in the proportion `some` to `all` visits.
     pub(super) fn keep(&mut self, some: usize, all: usize) {
         for ns in [&mut self.cpu_ns, &mut self.wait_ns, &mut self.delayed_ns] {
             *ns = (u128::from(*ns) * some as u128 / all.max(1) as u128) as u64;
@@ -102,8 +102,8 @@ impl Script {
         &self.children[from as usize..to as usize]
     }
 
-    /// Returns the processor time and the waiting time of the roots at these places and of all that came of them, without
-    /// runs that were cancelled for memory.
+    /// Returns the processor time and the waiting time of these roots and all their descendants, without runs that were
+    /// cancelled for memory.
     pub(super) fn spent_by(&self, places: &[usize]) -> (u64, u64) {
         let mut open: Vec<UnitIndex> = places.iter().map(|&place| self.roots[place]).collect();
         let (mut cpu_ns, mut wait_ns) = (0u64, 0u64);
@@ -117,7 +117,7 @@ impl Script {
         (cpu_ns, wait_ns)
     }
 
-    /// Returns the needs of a visit that differ by unit.
+    /// Returns the needs of a visit that differ from unit to unit.
     pub(crate) fn asks_of(&self, visit: &Visit) -> &[AskedFor] {
         &self.asks[visit.asks.0 as usize..visit.asks.1 as usize]
     }
@@ -127,7 +127,7 @@ impl Script {
         self.group_sizes.get(&(stage, key))?.get(nth).copied()
     }
 
-    /// The places of the roots whose failure, or that of their family, ended the run.
+    /// The indices of the roots that ended the run by their own failure or that of a descendant.
     pub(crate) fn roots_that_end_it(&self, model: &Model) -> HashSet<usize> {
         let stops: Vec<bool> = model.stages.iter().map(|stage| stage.after_failure == After::StopFlow).collect();
         if !stops.contains(&true) {
@@ -167,7 +167,7 @@ impl Script {
 
 #[cfg(test)]
 impl Script {
-    /// Creates the script of units that come from the source one after the other, each with its pull and its visits.
+    /// Creates a script from the units of a source, in order, each with its pull time and its visits.
     pub(super) fn of(units: impl IntoIterator<Item = (Spent, Vec<Visit>)>) -> Self {
         let mut script = Script {
             units: Vec::new(),

@@ -52,9 +52,9 @@ pub(crate) struct Stage {
     /// The stages of the exits. The last exit is retirement if units may retire here.
     next: Vec<u16>,
     retires: bool,
-    /// The further routes of a gathering stage's groups, by the number of their key.
+    /// In a stage that gathers: the units whose remaining visits its groups will take, by the number of their key.
     groups: Mutex<HashMap<u64, VecDeque<Shade>>>,
-    /// The number of groups of each key so far.
+    /// How many groups of each key have been opened.
     opened: Mutex<HashMap<u64, usize>>,
 }
 
@@ -71,7 +71,8 @@ impl Stage {
         if let Some(visit) = visits.get(shade.at as usize).filter(|visit| visit.stage == self.index) {
             return Some(*visit);
         }
-        // The previous visit's result may have been given up for memory, and the unit has come back to repeat it.
+        // The result of the previous visit may have been dropped for lack of memory, so that the unit has returned to
+        // repeat that visit.
         let before = (shade.at as usize).checked_sub(1)?;
         let again = *visits.get(before)?;
         let again = (again.stage == self.index && matches!(again.end, End::Go(_))).then_some(again)?;
@@ -85,7 +86,7 @@ impl Stage {
         visits.get(shade.at as usize).filter(|visit| visit.stage == self.index).map_or(0, |visit| visit.bytes)
     }
 
-    /// Returns the weight that the unit grows to in a visit, as far as its next visit shows.
+    /// Returns the weight to which the unit grows in a visit, as its next visit shows it.
     fn grows_to(&self, visit: &Visit, shade: &Shade) -> u64 {
         let next = self.script.visits_of(shade.unit).get(shade.at as usize + 1);
         next.map_or(0, |next| next.bytes).max(visit.bytes)
@@ -194,7 +195,7 @@ impl Stage {
     /// Continues a closed group as one of the recorded groups of its key did.
     fn close(&self, group: &mut Shade) {
         let next = self.groups().get_mut(&group.key).and_then(VecDeque::pop_front);
-        // There may be more groups than in the trace; the additional ones have nothing to do.
+        // There may be more groups than in the trace. The additional ones have no visits.
         *group = next.unwrap_or(Shade::new(UnitIndex::MAX));
         match self.visit(group) {
             Some(visit) => {
@@ -327,7 +328,7 @@ fn define(
             );
             let gather = gather.finish(move |group| closing.close(group)).max_groups(max_groups);
             let gather = gather.units(units).bytes(bytes).wait(Duration::from_nanos(wait_ns));
-            // The program's rule is unknown, but the sizes of its groups are recorded.
+            // The rule of the program's code is unknown, but the sizes of its groups are recorded.
             let gather = if by_code { gather.full(|group: &Shade| group.members >= group.most) } else { gather };
             let gather = if even_if_torn { gather.even_if_torn() } else { gather };
             match by {
@@ -390,7 +391,7 @@ impl Wire<'_> {
         needs.iter().enumerate().map(|(place, model)| {
             let resource = self.resources[usize::from(model.resource)];
             let differs = |need: &&ModelNeed| need.keyed || need.amount.is_none();
-            // The needs of one resource that differ by unit were recorded in order.
+            // The needs of one resource that differ from unit to unit were recorded in order.
             let nth = needs[..place].iter().filter(differs).filter(|need| need.resource == model.resource).count();
             let (stage, index) = (self.shared.clone(), model.resource);
             let asked = move |shade: &Shade| {

@@ -1,4 +1,4 @@
-//! Compares replays with closed forms: queues whose waits are known exactly.
+//! Compares replays with closed forms, for queues whose waits are known exactly.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn run(model: &Model, script: Script, costs: Costs) -> Report {
     play(model, &vec![1.0; model.stages.len()], &Arc::new(script), order, 0, costs, None).unwrap().report
 }
 
-/// One stage with `servers` tokens, exponential times with the mean of a second, and exponential pauses of the source.
+/// One stage with `servers` tokens, exponential times with a mean of one second, and exponential pauses of the source.
 fn markov(servers: u64, load: f64, units: usize, inflight: u64) -> Report {
     let mut random = Random(7 + servers);
     let between = SECOND / (load * servers as f64);
@@ -106,7 +106,7 @@ fn with_room(servers: u64, load: f64, room: u64) -> (f64, f64) {
     (throughput, present / throughput)
 }
 
-/// The throughput of single servers in a row with `units` on their way (exact mean value analysis).
+/// The throughput of single servers in a row with `units` in flight (exact mean value analysis).
 fn mean_value_analysis(services: &[f64], units: u64) -> f64 {
     let mut queues = vec![0.0; services.len()];
     let mut throughput = 0.0;
@@ -133,7 +133,7 @@ fn waits_of_markovian_queues_are_those_of_erlang() {
 }
 
 #[test]
-fn a_cap_on_units_in_flight_is_the_room_of_a_queue() {
+fn a_cap_on_units_in_flight_bounds_a_queue_as_the_formula_says() {
     for (servers, load, room) in [(1, 0.8, 3), (2, 0.9, 4), (4, 1.5, 6)] {
         let report = markov(servers, load, 40_000, room);
         let (throughput, time) = with_room(servers, load, room);
@@ -143,8 +143,8 @@ fn a_cap_on_units_in_flight_is_the_room_of_a_queue() {
     }
 }
 
-/// The reference values are of Ciw 3.2.7, another simulator: 24 runs of 14,000 s each, without the first 500 s, and the
-/// half-widths of their 95 % confidence intervals.
+/// The reference values are from another simulator, Ciw 3.2.7: 24 runs of 14,000 s each, without the first 500 s, and
+/// the half-widths of their 95 % confidence intervals.
 #[test]
 fn stations_without_a_closed_form_make_units_wait_as_another_simulator_says() {
     let mut random = Random(23);
@@ -163,7 +163,7 @@ fn stations_without_a_closed_form_make_units_wait_as_another_simulator_says() {
         ("wait at b", report.stages[1].wait_ns.mean, (1.793, 0.073)),
         ("time in the network", report.latency_ns.mean, (4.088, 0.087)),
     ] {
-        // This is one run, and has an interval of its own.
+        // The replay is one run, with its own confidence interval.
         let found = ns as f64 / SECOND;
         assert!((found - mean).abs() < half_width + 0.03 * mean, "{what}: {found:.3} for {mean} ± {half_width}");
     }
@@ -206,7 +206,7 @@ fn a_resource_that_slows_down_is_a_line_in_its_tokens() {
 
 #[test]
 fn a_closed_flow_runs_as_fast_as_its_scarcest_resource() {
-    // Two stages of a second each, with 2 and 3 tokens: the first one gives 2 units a second.
+    // Two stages of one second each, with 2 and 3 tokens: the first one passes 2 units a second.
     let stages = vec![stage("a", Some(0), &[1], true), stage("b", Some(1), &[], true)];
     let resources = [("few", ModelSupply::Tokens(2)), ("more", ModelSupply::Tokens(3))];
     let visits =
@@ -219,7 +219,7 @@ fn a_closed_flow_runs_as_fast_as_its_scarcest_resource() {
 #[test]
 fn units_in_flight_are_throughput_times_latency() {
     let report = markov(4, 0.8, 100_000, 1 << 20);
-    // Little's law, with the mean number in flight by the law itself: λW = L, where L of M/M/4 is known.
+    // Little's law, λW = L, where L of M/M/4 is known.
     let expected = 4.0 * 0.8 + erlang_c(4, 0.8) * 0.8 / 0.2;
     let throughput = report.retired as f64 / report.wall_s;
     assert_near("L", throughput * report.latency_ns.mean as f64 / SECOND, expected, 0.05);
@@ -227,7 +227,7 @@ fn units_in_flight_are_throughput_times_latency() {
 
 #[test]
 fn computing_units_share_the_cores() {
-    // Four workers on two cores: each of 40 units needs a second of a core.
+    // Four workers on two cores: each of 40 units needs one second of a core.
     let computes = Spent { cpu_ns: 1_000_000_000, wait_ns: 0 };
     let script = || Script::of((0..40).map(|_| (waits(0), vec![Visit::new(0, End::Retire, computes)])));
     let model = model(vec![stage("compute", None, &[], false)], &[], 64, 4);
@@ -241,7 +241,7 @@ fn computing_units_share_the_cores() {
 
 #[test]
 fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
-    // Three workers on two cores, whose units compute and wait in turn.
+    // Three workers on two cores, whose units alternately compute and wait.
     let spent = |n: u64| Spent { cpu_ns: 1_000_000 + n % 7 * 300_000, wait_ns: n % 3 * 400_000 };
     let script = || Script::of((0..300).map(|n| (waits(0), vec![Visit::new(0, End::Retire, spent(n))])));
     let model = model(vec![stage("compute", None, &[], false)], &[], 64, 3);
@@ -260,12 +260,12 @@ fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
     let (cpu_ns, wait_ns) = recorded.spent_by(&(0..300).collect::<Vec<_>>());
     recorded.account = Account { cpu_ns, wait_ns, delayed_ns: busy - cpu_ns - wait_ns };
     assert_eq!(fit_loss(&model, &Arc::new(recorded), machine), 0.0);
-    // A worker alone is delayed by other programs, which no loss explains.
+    // A single worker is delayed only by other programs, which no loss explains.
     let mut recorded = script();
     let alone = self::model(vec![stage("compute", None, &[], false)], &[], 64, 1);
     recorded.account = Account { cpu_ns, wait_ns, delayed_ns: cpu_ns / 50 };
     assert_eq!(fit_loss(&alone, &Arc::new(recorded), machine), 0.0);
-    // A single unit of the source that is more than the fit looks at is looked at all the same.
+    // The fit uses at least one unit of the source, even if it alone exceeds the limit.
     let long = (0..150_000).map(|_| Visit::new(0, End::Go(0), spent(1))).chain([Visit::new(0, End::Retire, spent(1))]);
     let mut recorded = Script::of([(waits(0), long.collect())]);
     recorded.account = Account { cpu_ns: 150_000_000_000, wait_ns: 0, delayed_ns: 3_000_000_000 };
@@ -274,7 +274,7 @@ fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
 }
 
 #[test]
-fn the_engine_s_own_work_takes_a_core_and_is_no_part_of_a_stage() {
+fn the_engine_s_own_work_takes_a_core_and_does_not_count_for_a_stage() {
     let computes = Spent { cpu_ns: 1_000_000, wait_ns: 0 };
     let script = Script::of((0..100).map(|_| (waits(0), vec![Visit::new(0, End::Retire, computes)])));
     let model = model(vec![stage("compute", None, &[], false)], &[], 64, 1);
@@ -284,7 +284,7 @@ fn the_engine_s_own_work_takes_a_core_and_is_no_part_of_a_stage() {
 }
 
 #[test]
-fn a_rate_gives_its_tokens_and_no_more() {
+fn a_rate_grants_its_tokens_and_no_more() {
     let stages = vec![stage("ask", Some(0), &[], true)];
     let resources = [("rate", ModelSupply::Rate { per_second: 10.0, burst: 1 })];
     let script = Script::of((0..101).map(|_| (waits(0), vec![Visit::new(0, End::Retire, waits(1_000_000))])));
@@ -298,7 +298,7 @@ fn the_same_script_gives_the_same_run() {
 }
 
 #[test]
-fn units_that_fail_end_as_they_did() {
+fn units_that_fail_end_as_recorded() {
     let mut failing = stage("try", None, &[], true);
     failing.retries = 1;
     let again = |pause_ns| Visit::new(0, End::Retry { pause_ns }, waits(1_000_000));

@@ -1,11 +1,12 @@
-//! The units of a window that still wait.
+//! The units of a window that have not left yet.
 //!
-//! Behind a busy resource, those that leave came long ago, and those that came lately wait. A window of units that came and left
-//! would lack nearly all of what holds the run up. So each unit that waits is completed by what another one with the same needs did
-//! from that stage on, and two units stand for it: one at its place among the arrivals, and one at the beginning, since the replay
-//! begins with as many units in flight as the run has.
+//! At a busy resource, the units that leave were admitted long ago, and those that were admitted recently still wait. A
+//! window with only complete units would lack nearly all the units that wait for the bottleneck. So each unit that
+//! waits is completed with the visits of another unit, which had the same needs, from that stage on. Two units of the
+//! replay then stand for it: one at its position among the arrivals, and one at the beginning, because a replay must
+//! begin with as many units in flight as the run has.
 //!
-//! This holds where stages neither split nor gather; elsewhere only whole families count.
+//! This is done only if no stage splits or gathers. Otherwise only complete families count.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,11 +18,12 @@ use crate::trace::file::{Header, Measured};
 use crate::trace::model::Kind;
 use crate::trace::run::{AskedFor, End, Waiting};
 
-/// The visits of units by what they needed, each as its place and the places of its unit.
+/// Visits by stage and needs. Each entry is the index of the visit and the range of all visits of its unit.
 type Donors = HashMap<(u16, Option<Vec<AskedFor>>), Vec<(usize, Range<usize>)>>;
 
 impl Draft {
-    /// Completes the units that wait; `kept` says which of the units that have left stay. Adds what they come to to `measured`.
+    /// Completes the units that wait, and adds them to `measured`. Of the units that have left, keeps those for which
+    /// `kept` is true.
     pub(super) fn add_waiting(&mut self, header: &Header, kept: impl Fn(u64) -> bool, measured: &mut Measured) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_unstable_by_key(|unit| unit.id);
@@ -69,7 +71,7 @@ impl Draft {
         }
     }
 
-    /// The visits of units that left, by stage and needs, and by stage alone, as far as units wait there.
+    /// The visits of units that have left, for the stages in which units wait: by stage and needs, and by stage alone.
     fn donors(&self, waiting: &[Waiting]) -> Donors {
         let mut donors = Donors::new();
         for Waiting { stage, asks, .. } in waiting {
@@ -96,7 +98,7 @@ impl Draft {
         donors
     }
 
-    /// A way from the entry to each stage in which units wait: the visits of one that took it.
+    /// A path from the entry to each stage in which units wait: the visits of a unit that took it.
     fn ways(&self, header: &Header, donors: &Donors) -> HashMap<u16, Range<usize>> {
         let mut ways = HashMap::from([(header.model.entry, 0..0)]);
         for ((stage, _), found) in donors.iter().filter(|((_, asks), _)| asks.is_none()) {
@@ -109,7 +111,7 @@ impl Draft {
     }
 }
 
-/// Whether the unit of a visit went on to this stage.
+/// Whether the unit of a visit then went to this stage.
 fn leads_to(visit: &Visit, stage: u16) -> bool {
     match visit.end {
         End::Go(next) => next == stage,
@@ -118,12 +120,12 @@ fn leads_to(visit: &Visit, stage: u16) -> bool {
     }
 }
 
-/// Whether no visit between these is missing.
+/// Whether no visit is missing between these.
 fn is_chain(visits: &[(u64, u64, Visit)]) -> bool {
     visits.windows(2).all(|pair| leads_to(&pair[0].2, pair[1].2.stage))
 }
 
-/// Whether a unit's first visit is at the entry.
+/// Whether this first visit of a unit is to the entry.
 fn begins(first: Option<&(u64, u64, Visit)>, header: &Header) -> bool {
     first.is_some_and(|(.., visit)| visit.stage == header.model.entry)
 }

@@ -7,7 +7,7 @@ use crate::trace::model::{Model, ModelResource, ModelSupply};
 /// The maximum factor for a stage's time.
 const MAX_FACTOR: f64 = 1e6;
 
-/// The smallest factor that a slope comes to: a straight line says nothing about what lies far away.
+/// The smallest factor of a slope, because a straight line is wrong far from the traced settings.
 const MIN_FACTOR: f64 = 0.05;
 
 /// Settings that differ from those of the traced run. The default changes nothing.
@@ -76,20 +76,21 @@ impl WhatIf {
         self.with(Change::Rate { resource: resource.into(), per_second })
     }
 
-    /// Scales the time of a stage's code by `factor`: 0.8 makes it a fifth faster.
+    /// Scales the time of a stage's code by `factor`: 0.8 makes it a fifth shorter.
     #[must_use]
     pub fn service(self, stage: impl Into<String>, factor: f64) -> Self {
         self.with(Change::Service { stage: stage.into(), factor })
     }
 
-    /// A stage's code takes the share `per_token` more of its time for each token that the resource has beyond those of
-    /// the traced run, and less for each below: a disk or a server that slows down under more requests at once.
+    /// Scales the time of a stage's code with the capacity of a resource. For each token more than in the traced run,
+    /// the time grows by the share `per_token`; for each token less, it shrinks by that share. This models a disk or a
+    /// server that slows down with more simultaneous requests.
     #[must_use]
     pub fn service_by_capacity(self, stage: impl Into<String>, resource: impl Into<String>, per_token: f64) -> Self {
         self.with(Change::Slope { stage: stage.into(), resource: resource.into(), per_token })
     }
 
-    /// A stage has at most this many workers.
+    /// Sets the maximum number of a stage's workers.
     #[must_use]
     pub fn stage_workers(self, stage: impl Into<String>, ceiling: usize) -> Self {
         self.with(Change::StageWorkers { stage: stage.into(), ceiling })
@@ -189,7 +190,7 @@ impl WhatIf {
                     at_least_one("cores", *cores as u64)?;
                     machine.cores = *cores;
                 }
-                // They depend on what the other changes come to.
+                // Slopes are applied last, because they depend on the other changes.
                 Change::Slope { .. } => {}
             }
         }

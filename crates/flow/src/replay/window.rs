@@ -1,8 +1,8 @@
-//! The window of a live trace: the units that are whole in it, and what they came to.
+//! The window of a live trace: its complete units, and their measured numbers.
 //!
-//! A unit is whole if it was admitted after the window's beginning and has left with all of its family before the
-//! window's end. The run around it goes on, so a window has no beginning and no end of a run, and its units are measured
-//! at the pace at which units left, whenever they came.
+//! A unit is complete if it was admitted after the window's beginning, and has left with its whole family before the
+//! window's end. A window contains neither the beginning nor the end of the run. So its wall time is computed from the
+//! pace at which units left, whenever they were admitted.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,30 +12,31 @@ use crate::trace::file::{Header, Measured, Window};
 use crate::trace::model::Kind;
 use crate::trace::run::End;
 
-/// The most units of the source that a window is read for, the newest.
+/// The most units of the source that are taken from a window; these are the newest.
 const MAX_UNITS: usize = 100_000;
 
-/// The departures between which the pace is steady, as a share of all.
+/// The departures between which the pace counts as steady, as shares of all departures.
 const FIRST: f64 = 0.1;
 const LAST: f64 = 0.9;
 
-/// The numbers of the two departures between which the pace counts.
+/// The indices of the two departures between which the pace is measured.
 pub(super) fn steady_part(departures: usize) -> [usize; 2] {
     [FIRST, LAST].map(|share| (departures as f64 * share) as usize)
 }
 
-/// The time that this many departures take at the pace between two of them.
+/// The time that this many departures take, at the pace between the departures `first` and `last`, which took
+/// `took_ns`.
 pub(super) fn at_pace(departures: usize, [first, last]: [usize; 2], took_ns: u64) -> u64 {
     (took_ns as f64 * departures as f64 / (last.saturating_sub(first)).max(1) as f64) as u64
 }
 
 impl Draft {
-    /// Whether a record that began then is in the window.
+    /// Whether a record that began at `began_ns` is in the window.
     pub(super) fn is_within(window: Option<Window>, began_ns: u64) -> bool {
         window.is_none_or(|window| began_ns < window.until_ns)
     }
 
-    /// Leaves the whole families of a window, and notes what they came to.
+    /// Keeps only the complete families of a window, and computes their measured numbers.
     pub(super) fn keep_whole(&mut self, header: &Header, measured: &mut Measured) {
         self.visits.sort_unstable_by_key(|&(unit, at, _)| (unit, at));
         self.pulls.sort_unstable();
@@ -61,7 +62,7 @@ impl Draft {
         }
         let splits = || header.model.stages.iter().filter(|stage| stage.kind == Kind::Split);
         if !splits().any(|stage| stage.retires) {
-            // A child that was in no stage has not come to its first one.
+            // A child without a visit has not reached its first stage yet.
             let seen: HashSet<u64> = self.visits.iter().map(|(id, ..)| *id).collect();
             torn.extend(parents.keys().filter(|id| !seen.contains(id)).map(|id| root_of(*id)));
         }
@@ -104,7 +105,7 @@ impl Draft {
         Pace { departures: departures.len(), part, took_ns }
     }
 
-    /// Whether a unit that is no child here is none at all: those of a family that began before the window are.
+    /// Whether a unit without a known parent is a root. It may be a child whose parent ran before the window.
     fn is_root(&self, header: &Header, id: u64, first: u16) -> bool {
         let at = self.pulls.partition_point(|pull| pull.ended_before(id));
         let is_pulled = self.pulls.get(at).is_some_and(|pull| pull.has(id));
@@ -113,7 +114,7 @@ impl Draft {
         is_pulled || splits.peek().is_none() || first == entry && !splits.any(|stage| stage.next.contains(&entry))
     }
 
-    /// Notes what the families that are kept came to; `ended_ns` has the end of each.
+    /// Computes the measured numbers of the families that are kept. `ended_ns` has the end of each.
     fn measure(&self, ended_ns: &HashMap<u64, u64>, is_kept: impl Fn(u64) -> bool, measured: &mut Measured) {
         for visits in self.visits.chunk_by(|a, b| a.0 == b.0) {
             let (id, _, last) = &visits[visits.len() - 1];
@@ -134,7 +135,7 @@ impl Draft {
             let at = self.pulls.partition_point(|pull| pull.ended_before(*root));
             let pull = self.pulls.get(at).filter(|pull| pull.has(*root)).map(Pull::ended_ns);
             let first = self.visits.partition_point(|(id, ..)| id < root);
-            // A unit of a slow source may be in a stage before its pull ends.
+            // A unit of a slow source may reach a stage before its pull ends.
             let first = self.visits.get(first).map_or(0, |(_, at, _)| *at);
             pull.map_or(first, |pull| pull.min(first))
         };
@@ -150,18 +151,18 @@ impl Draft {
 /// The pace at which units left.
 struct Pace {
     departures: usize,
-    /// The numbers of the two departures between which it counts.
+    /// The indices of the two departures between which the pace is measured.
     part: [usize; 2],
-    /// The time between them.
+    /// The time between these two departures.
     took_ns: u64,
 }
 
-/// The end of a visit that began then.
+/// The end of a visit that began at `began_ns`.
 fn ended_ns(began_ns: u64, visit: &Visit) -> u64 {
     began_ns.saturating_add(visit.cpu_ns).saturating_add(visit.wait_ns)
 }
 
-/// Whether a unit whose last run ended so has left the flow.
+/// Whether a unit whose last run ended like this has left the flow.
 pub(super) fn has_left(end: End) -> bool {
     matches!(end, End::Retire | End::Skip | End::Dead | End::Join | End::Unfolded)
 }
